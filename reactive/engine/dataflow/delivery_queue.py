@@ -1,26 +1,22 @@
-"""Deltas on their way to subscribers, in the order of the commits.
+"""Deliver deltas to subscribers, in the order of the commits.
 
-    commit --> queue --> one thread at a time has the turn, and tells subscribers
-                          --> up to its own commit; then who waits next has the turn
+    commit --> queue --> the thread that holds the turn notifies subscribers, up to its own commit
+                          --> then the next waiting writer gets the turn
 
-A writer waits until subscribers were told of its commit: another thread may be telling them. What a
-thread tells for others is bounded, since each of the others has one commit in the queue. Nobody
-waits who could be waited for: a thread inside of a callback, or one that runs an event loop. What
-such a thread leaves is told by whoever has the turn next, by the loop, or by a thread of the queue.
+A writer waits until its commit is delivered, possibly by another thread. A thread delivers few
+commits of others, since each waiting writer has one in the queue. A thread inside a callback, or
+one that runs an event loop, never waits, because others may wait for it. Its commit is delivered by
+the next holder of the turn, by the event loop, or by a thread of the queue.
 
-A subscriber may write: that is a commit, of which it is told when it has returned. One that writes
-what it listens to has no end by itself. So the commits are counted of which each was made by a
-subscriber that heard of the one before; a subscription that has made `MOST_ROUNDS` is ended.
+A subscriber may write. That commit is delivered to the subscriber after its callback returns. A
+subscriber that writes the relation it listens to may never end, so the queue counts the commits
+that subscribers made in reaction to each other: after `MOST_ROUNDS` the subscription is ended.
 
-State:  deltas that wait, and who waits for them; of commits that subscribers made, how many came
-        before, one of another.
-Cost:   of counting, a look-up for each delta while subscribers write, else none.
+If a callback runs long, waiting writers log it; if it runs too long, they stop waiting.
 
-Writers that wait for subscribers to be told of their commit, and how long they do.
-
-A callback that takes long is told of in the log; of one that takes too long, writers wait no more.
-
-State:  the call that writers wait for, and since when.
+State:  the deltas not delivered yet; the waiting writers; per commit of a subscriber, the number of
+        commits that led to it; the callback that writers wait for, and since when.
+Cost:   O(1) per delta; one look-up more while subscribers write.
 """
 
 from __future__ import annotations
@@ -50,19 +46,19 @@ from reactive.engine.runtime.lock import running_loop
 from reactive.engine.runtime.timer import Timer
 
 SLOW = 5.0
-"""Seconds of one callback after which a writer that waits for it says so in the log."""
+"""Seconds of one callback after which a waiting writer logs a warning."""
 STUCK = 60.0
-"""Seconds more after which the writer waits no longer."""
+"""Seconds after that warning until the writer stops waiting."""
 log = logging.getLogger("reactive")
 
 
 def patience(until: float | None) -> float:
-    """Return the seconds to wait before looking what it is that takes so long."""
+    """Return the seconds to wait until the next check of the running callback."""
     return SLOW if until is None else max(min(SLOW, until - time.monotonic()), 0.0)
 
 
 class Writer:
-    """A writer that waits for subscribers to be told of a commit."""
+    """A writer that waits until its commit is delivered."""
 
     __slots__ = ("has_turn", "is_woken", "takes_turn", "version", "wake")
 
@@ -72,13 +68,13 @@ class Writer:
         self.version = version
         self.wake = wake
         self.takes_turn = takes_turn
-        """True if it may be given the turn; others try to take it when they are woken."""
+        """True if the writer may be handed the turn; others try to take the turn when woken."""
         self.has_turn = False
         self.is_woken = False
 
 
 class SlowCallback:
-    """The call that writers wait for."""
+    """The callback that writers wait for."""
 
     __slots__ = ("_call", "_is_told", "_since")
 
@@ -88,9 +84,10 @@ class SlowCallback:
         self._is_told = False
 
     def is_late(self, call: tuple[Any, Any], until: float | None) -> bool:
-        """Return whether to wait no longer; say in the log what takes so long.
+        """Return True if the writer shall stop waiting; log which callback runs long.
 
-        call: the subscription whose callback runs, if one does, and the delta it is told of.
+        `call` is the subscription whose callback runs, if any, and the delta that the callback
+        received.
         """
         now, (subscription, delta) = time.monotonic(), call
         if subscription is None or subscription is not self._call[0] or delta is not self._call[1]:
@@ -117,19 +114,19 @@ _STUCK = (
 
 NOBODY: Subscribers = ()
 MOST_ROUNDS = 100_000
-"""Commits, one made by a subscriber that heard of the other, after which it is to hear no more."""
+"""Commits in a row, each by a subscriber that heard of the one before, that end a subscription."""
 
 
 class _Here(threading.local):
     telling = 0
-    """Number of queues that this thread is telling subscribers of."""
+    """Number of queues whose subscribers this thread is notifying."""
 
 
 _here = _Here()
 
 
 class DeliveryQueue(deque[Delivery]):
-    """Deltas, each with those who subscribed when its commit was made."""
+    """Deltas, each with the subscribers at the time of its commit."""
 
     __slots__ = (
         *("_by", "_calls", "_has_written", "_is_left", "_lock", "_own", "_popping", "_round"),
@@ -139,44 +136,44 @@ class DeliveryQueue(deque[Delivery]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._turn = [None]  # who takes what is in it delivers; faster than to try a lock
-        self._by = 0  # the thread that delivers, 0 if none does
-        self._own = -1  # the newest commit of a subscriber that this thread tells
-        self._has_written = False  # whether a subscriber has, that was told of the same
-        self._round = 0  # commits of subscribers that led to the one that is told of
-        self._rounds: dict[int, int] = {}  # the same, by the version of commits that are to be told
+        self._turn = [None]  # who pops the item may deliver; faster than trying a lock
+        self._by = 0  # the thread that delivers, or 0
+        self._own = -1  # the newest commit made by a subscriber that this thread notifies
+        self._has_written = False  # True if the notified subscriber has made a commit
+        self._round = 0  # commits of subscribers that led to the commit being delivered
+        self._rounds: dict[int, int] = {}  # `_round` of each undelivered commit, by version
         self._lock = threading.Lock()  # for the list of writers
         self._writers: list[Writer] = []  # by their versions
-        self._popping = threading.Lock()  # held while the oldest is taken out, or others are merged
+        self._popping = threading.Lock()  # held to remove the oldest delta or to merge others
         self._calls: Any = None  # the subscription whose callback runs
         self._slow = SlowCallback()
         self._timer = Timer()
-        self._is_left = False  # whether the timer has been asked, and has not begun
+        self._is_left = False  # True once the timer is scheduled, until it runs
         self.in_background = False
-        """True if writers do not wait, and a thread of the queue tells subscribers."""
+        """True if writers do not wait: a thread of the queue notifies subscribers."""
         self.timeout: float | None = None
-        """Seconds that a writer waits at most."""
+        """Seconds that a writer waits at most; None for no limit."""
         self.limits = QueueLimits()
         self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Keeps commits out while deltas are merged."""
+        """Excludes commits while deltas are merged."""
         self.counts = Counts()
 
     def set_up(self, deliver: str, timeout: float | None, limits: QueueLimits) -> None:
-        """Say who tells subscribers, how long that is waited for, and how much may wait."""
+        """Set the thread that delivers, the time that writers wait, and the size of the queue."""
         checked_delivery(deliver, timeout)
         self.in_background, self.timeout, self.limits = deliver == "background", timeout, limits
 
     def has_untold(self, version: int) -> bool:
-        """Return whether subscribers are still to be told of commits up to a version."""
+        """Return True if a commit up to `version` is not delivered yet."""
         try:
             return self[0][1].version <= version
         except IndexError:
             return False
 
     def deliver(self, version: int) -> None:
-        """Tell subscribers of all commits up to a version, or wait until others have done so.
+        """Deliver all commits up to `version`, or wait until another thread has.
 
-        version: of the commit that has just been made, or that of the database.
+        version: that of the commit just made, or of the database.
         """
         if self.in_background:
             self.deliver_in_background(version)
@@ -184,7 +181,7 @@ class DeliveryQueue(deque[Delivery]):
         self.deliver_here(version, self.timeout)
 
     def deliver_in_background(self, version: int) -> None:
-        """Have a thread of the queue tell subscribers; wait only if too much waits."""
+        """Let a thread of the queue deliver; wait only if too many deltas are queued."""
         if self._by == get_ident():
             self._note_written(version)
             return
@@ -192,15 +189,16 @@ class DeliveryQueue(deque[Delivery]):
         self._look_at_limits()
 
     def deliver_here(self, version: int, timeout: float | None) -> None:
-        """Do as `deliver`; wait `timeout` seconds at most.
+        """Do as `deliver`, but wait `timeout` seconds at most.
 
-        An interrupt comes after a call, or at the beginning of one: what is between calls is whole.
+        An interrupt is raised after a call or at its start, so code between two calls runs
+        completely.
         """
         until = None if timeout is None else time.monotonic() + timeout
         while self.has_untold(version):
             try:
                 self._turn.pop()
-            except IndexError:  # somebody is at it
+            except IndexError:  # another thread delivers
                 if self._by == get_ident():
                     self._note_written(version)
                     return
@@ -219,7 +217,7 @@ class DeliveryQueue(deque[Delivery]):
                     return
                 if not writer.has_turn:
                     continue
-            except BaseException:  # an interrupt, which comes after the call
+            except BaseException:  # an interrupt, raised after the call
                 self._turn.append(None)
                 raise
             done, subscribers, delta, callback = 0, NOBODY, None, None
@@ -237,7 +235,7 @@ class DeliveryQueue(deque[Delivery]):
                         self._begin_round(delta.version)
                     for reference in subscribers:
                         subscription = reference()
-                        done += 1  # from here on nothing is called before the callback
+                        done += 1  # from here to the callback nothing else is called
                         callback = None
                         if subscription is None or subscription.closed:
                             continue
@@ -251,7 +249,7 @@ class DeliveryQueue(deque[Delivery]):
                             if not isinstance(error, Exception | _cancelled()):
                                 raise
                             if isinstance(error, Exception) and is_asynchronous(error):
-                                raise  # a time limit is the writer's
+                                raise  # a time limit belongs to the writer
                             subscription._failed(error)
                         if self._round >= MOST_ROUNDS and self._has_written:
                             self._has_written = False
@@ -259,7 +257,7 @@ class DeliveryQueue(deque[Delivery]):
                     delta = None
                     with self._popping:
                         self.popleft()
-            except BaseException:  # an interrupt: the others are still to hear of this
+            except BaseException:  # an interrupt: the others must still get this delta
                 if delta is not None:
                     done -= getattr(callback, "is_repeatable", False)
                     self[0] = (subscribers[done:], delta)
@@ -276,19 +274,19 @@ class DeliveryQueue(deque[Delivery]):
                         heir.has_turn = True
             if heir is not None:
                 heir.wake()
-            elif self._writers:  # by now
+            elif self._writers:  # a writer has arrived meanwhile
                 self._pass_on()
 
-    # Telling.
+    # Delivery.
 
     def _note_written(self, version: int) -> None:
-        """A subscriber has made a commit, of which others are to be told."""
+        """Record that a subscriber has made a commit, which other subscribers must receive."""
         self._own = max(self._own, version)
         if self[-1][1].version == version:
             self._rounds[version], self._has_written = self._round + 1, True
 
     def _begin_round(self, version: int) -> None:
-        """Tell of a commit, which may be that of a subscriber."""
+        """Start to deliver a commit, possibly one made by a subscriber."""
         self._round, self._has_written = self._rounds.get(version, 0), False
         for told in [each for each in self._rounds if each < version]:
             del self._rounds[told]
@@ -296,7 +294,7 @@ class DeliveryQueue(deque[Delivery]):
     # Waiting.
 
     def _may_wait(self, version: int) -> bool:
-        """Return whether this thread can wait; have others tell of the commit if not."""
+        """Return True if this thread may wait; otherwise leave the delivery to another thread."""
         loop = running_loop()
         if loop is None and not _here.telling:
             return True
@@ -304,7 +302,7 @@ class DeliveryQueue(deque[Delivery]):
         return False
 
     def _wait(self, writer: Writer, ready: threading.Lock, until: float | None) -> bool:
-        """Wait for the turn, or until subscribers were told; return False if that is too long."""
+        """Wait for the turn or for the delivery; return False if that takes too long."""
         self._add(writer)
         while not ready.acquire(timeout=patience(until)):
             if self._is_late(until):
@@ -312,13 +310,13 @@ class DeliveryQueue(deque[Delivery]):
                 return False
             if not self.has_untold(writer.version) or writer.has_turn:
                 break
-            if writer.is_woken or self._turn:  # an interrupt has kept it from being woken
+            if writer.is_woken or self._turn:  # an interrupt prevented its wake-up
                 self._take_back(writer)
                 break
         return True
 
     def _leave(self, version: int, loop: Any = None) -> None:
-        """Have the loop, or the thread of the queue, tell what nobody waits for, in its turn."""
+        """Leave the delivery of `version` to the event loop or to the thread of the queue."""
 
         wake = self._leave_to_timer
         if loop is not None:
@@ -326,9 +324,9 @@ class DeliveryQueue(deque[Delivery]):
         self._add(Writer(version, wake))
 
     async def until_told(self, version: int, timeout: float | None) -> None:
-        """Wait as `deliver_here` does, without stopping the event loop.
+        """Wait as `deliver_here` does, without blocking the event loop.
 
-        If the task is cancelled, the commit stands, and its subscribers are told later.
+        If the task is cancelled, the commit stands, and its subscribers are notified later.
         """
         import asyncio
 
@@ -356,14 +354,14 @@ class DeliveryQueue(deque[Delivery]):
             self._take_back(writer)
 
     def _leave_to_timer(self) -> None:
-        """Have a thread of the queue tell what is there, if it has not been asked to already."""
+        """Schedule a delivery of all deltas in a thread of the queue, unless one is scheduled."""
         if not self._is_left:
             self._is_left = True
             self._timer.call(time.monotonic(), self._tell_the_rest)
 
     def _tell_the_rest(self) -> None:
-        """Tell all that is there, in a thread of the queue."""
-        self._is_left = False  # what comes from here on asks again
+        """Deliver all queued deltas, in a thread of the queue."""
+        self._is_left = False  # deltas queued after this line schedule another delivery
         while (first := self._first()) is not None:
             self.deliver_here(first.version, None)
 
@@ -373,19 +371,19 @@ class DeliveryQueue(deque[Delivery]):
             while place and self._writers[place - 1].version > writer.version:
                 place -= 1
             self._writers.insert(place, writer)
-        if self._turn:  # who had it may have gone before the writer was there
+        if self._turn:  # the previous holder may have released the turn before the writer was added
             self._pass_on()
 
     def _next_writer(self) -> Writer | None:
-        """Wake who waits for what has been told; return who is to be given the turn.
+        """Wake the writers whose commits are delivered; return the one that shall get the turn.
 
-        Who looks for the turn by itself is woken.
+        Writers that look for the turn themselves are only woken.
         """
         with self._lock:
             first = self._first()
             last = sys.maxsize if first is None else first.version
             told = sum(each.version < last for each in self._writers)
-            woken = self._writers[: told + 1]  # they stand by their versions
+            woken = self._writers[: told + 1]  # sorted by version
             del self._writers[: told + 1]
             for writer in woken:
                 writer.is_woken = True
@@ -398,13 +396,13 @@ class DeliveryQueue(deque[Delivery]):
         return heir
 
     def _pass_on(self) -> None:
-        """Have who waits next take the turn, which is free."""
+        """Give the free turn to the next writer."""
         heir = self._next_writer()
         if heir is not None:
             heir.wake()
 
     def _withdraw(self, writer: Writer) -> None:
-        """Have a writer wait no longer; what it waited for is told by a thread of the queue."""
+        """Let a writer stop waiting; a thread of the queue delivers its commit."""
         self._take_back(writer)
         if writer.has_turn:
             writer.has_turn = False
@@ -419,10 +417,10 @@ class DeliveryQueue(deque[Delivery]):
             if not writer.is_woken and writer in self._writers:
                 self._writers.remove(writer)
 
-    # How long.
+    # Time limits.
 
     def _is_late(self, until: float | None) -> bool:
-        """Return whether to wait no longer; say what takes so long."""
+        """Return True if a writer shall stop waiting; log which callback runs long."""
         is_late = self._slow.is_late((self._calls, self._first()), until)
         self.counts.late += is_late
         return is_late
@@ -433,10 +431,10 @@ class DeliveryQueue(deque[Delivery]):
         except IndexError:
             return None
 
-    # How much.
+    # Size limits.
 
     def _look_at_limits(self) -> None:
-        """Wait, merge or close, if more deltas wait than may."""
+        """Wait, merge or close, if more deltas are queued than allowed."""
         limits = self.limits
         if not limits.are_exceeded(len(self), lambda: [delta for _, delta in list(self)]):
             return
@@ -454,8 +452,7 @@ class DeliveryQueue(deque[Delivery]):
         self._merge()
 
     def _merge(self) -> None:
-        """Merge the deltas that wait for the same subscribers, but the oldest, which may be told of
-        just now."""
+        """Merge queued deltas of equal subscribers, except the oldest, which may be in delivery."""
         with self.alone(), self._popping:
             waiting = list(self)[1:]
             several = merged(waiting)
@@ -467,6 +464,6 @@ class DeliveryQueue(deque[Delivery]):
 
 
 def _cancelled() -> type[BaseException]:
-    """What a cancelled task raises; who has not imported asyncio has none."""
+    """Return the exception class of cancelled tasks, or `Exception` if asyncio is not imported."""
     exceptions = sys.modules.get("asyncio.exceptions")
     return Exception if exceptions is None else exceptions.CancelledError

@@ -1,17 +1,15 @@
-"""Deltas that subscribers receive, the moves in them, the channels that carry them, and their rows
-as plain data.
+"""Deltas that subscribers receive: their moves, their channels, and their rows as plain data.
 
-Moves: which row came in the place of which other row.
+Moves: pairs of a deleted row and the row that replaced it.
 
     a -> b, b -> c  =  a -> c          updates of a commit are composed
     a -> b, b -> a  =  nothing
 
-A delta says what came and what went; moves say which of it belongs together. They are told beside
-the delta and never change it: a move stands only while its old row is among what goes and its new
-row among what comes, each as often as moves need it. All others are what they are without moves: a
-row that went and a row that came.
+A delta lists the inserted and deleted rows; moves pair some of them. They never change the delta: a
+move is valid only while its old row is among the deleted rows and its new row among the inserted
+rows, as many times as moves use them. All other rows count as plainly inserted or deleted.
 
-Law:    sum of the moves that stand, (old, -1) and (new, +1), and of the rest  =  the delta.
+Law:    sum of the valid moves, (old, -1) and (new, +1), and of the rest  =  the delta.
 Cost:   O(moves), and O(delta) where there are any.
 Source: [i3ql] section 3, the event `updated`.
 
@@ -23,7 +21,7 @@ Rows as plain data, as for JSON: records become dictionaries, tuples lists.
     Row(row=Town("Bonn"), people=...) {"name": "Bonn", "people": [...]}, as nest makes them
     Row(a=Order(1), b=Line(1), ...)   {"a": {"id": 1}, "b": {"id": 1}, ...}, as over a join
 
-What is neither stays as it is: whoever writes JSON says what to do with a date.
+Other values stay as they are: the caller that writes JSON decides how to write a date.
 """
 
 from __future__ import annotations
@@ -47,21 +45,22 @@ from reactive.engine.collections.zset import Pair, Pairs, Row, repeat
 from reactive.engine.runtime.closeable import hint
 from reactive.engine.runtime.foreign_names import OF_DELTAS
 
-# What a subscriber is told: the change of a relation from one commit to the next.
+# The delta of a relation from one commit to the next.
 
 T = TypeVar("T", default=Any)
 Parts = tuple[tuple[tuple[Any, Any], ...], Sequence[Pair]]
-"""The updated rows, and the pairs of all others."""
+"""The updated rows, and the pairs of all other rows."""
 
 
 class Delta(Generic[T]):
-    """Rows that came and went, net, in one commit. Immutable.
+    """The net change of a relation in one commit: inserted, deleted and updated rows. Immutable.
 
-    `version` is the commit's number. `is_snapshot` marks the one that holds all rows of when
-    the subscription began. A row that was replaced is in `updated` and neither in `added` nor in
-    `removed`: of a table by `Table.update` or `upsert`, and of a view by what that came to through
-    `where`, `select`, `select_many`, `unnest`, `union_all` and inner joins; of groups and of what
-    else has a key, also where another row has come with the same key. `items()` has all of it.
+    `version` is the commit's number. `is_snapshot` marks the first delta of a subscription, which
+    holds all current rows. A replaced row is in `updated`, and neither in `added` nor in `removed`:
+    of a table, by `Table.update` or `upsert`; of a view, if the update passes through `where`,
+    `select`, `select_many`, `unnest`, `union_all` and inner joins; of groups and other keyed
+    relations, also if another row was inserted with the key of a deleted one. `items()` lists all
+    changes.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -77,7 +76,7 @@ class Delta(Generic[T]):
     )
 
     number: int | None = None
-    """The number of a delta that a subscription with a name is told, from 0 on; of others None."""
+    """The number, from 0 on, of a delta of a named subscription; None for other deltas."""
 
     def __init__(
         self,
@@ -93,21 +92,23 @@ class Delta(Generic[T]):
         self.is_snapshot = is_snapshot
         self._edits: tuple[Edit, ...] = tuple(edits) if edits else ()
         self._by_path: tuple[Edit, ...] | None = None
-        """The edits of rows with others inside, once somebody has asked."""
+        """The edits inside nested rows by path, computed on the first read of `edits`."""
         self._pairs = pairs
         self._key = key
         self._parts: Parts | Moves | None = moves
-        """How it comes apart, once somebody has asked; until then what finds the moves in it."""
+        """The updated rows and the rest, once computed; before that, the function that finds moves.
+        """
 
     def items(self) -> tuple[tuple[T, int], ...]:
-        """Each row that changed with its signed weight, each row once."""
+        """Return each changed row once, with its signed weight."""
         return tuple(self._pairs)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The steps that turn the old rows into the new ones, of an ordered relation, of a `nest`
-        and of rows that have a `Bag`; the smallest there are: a row inside of others comes and goes
-        by its path.
+        """The steps that turn the old rows into the new ones; empty for a plain relation.
+
+        Ordered relations, a `nest` and rows that have a `Bag` have edits: the shortest sequence
+        there is. An inner row is inserted and deleted by its path.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -125,7 +126,7 @@ class Delta(Generic[T]):
 
     @property
     def zset(self) -> weight_tree.ZSet[T]:
-        """The same as a Z-set: those of several commits add up.
+        """The changes as a Z-set; Z-sets of several commits can be added.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -137,22 +138,22 @@ class Delta(Generic[T]):
 
     @property
     def added(self) -> tuple[T, ...]:
-        """Rows that came, each as often as it did."""
+        """The inserted rows, repeated by weight."""
         return tuple(repeat(pair for pair in self._split[1] if pair[1] > 0))
 
     @property
     def removed(self) -> tuple[T, ...]:
-        """Rows that went, each as often as it did."""
+        """The deleted rows, repeated by weight."""
         return tuple(repeat((row, -weight) for row, weight in self._split[1] if weight < 0))
 
     @property
     def updated(self) -> tuple[tuple[T, T], ...]:
-        """Pairs of an old row and the new one in its place."""
+        """Pairs of a replaced row and its new row."""
         return self._split[0]
 
     @property
     def _has_moves(self) -> bool:
-        """Whether some of it may be known to be updates, beside what keys tell."""
+        """True if some changes may be updates, apart from changes paired by key."""
         return self._parts is not None
 
     @property
@@ -171,8 +172,10 @@ class Delta(Generic[T]):
         return tuple(moves), rest
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data: rows with names, or of bindings with names (`bind`, `extend`,
-        SQL), as dictionaries; others as lists.
+        """Return the delta as plain data.
+
+        Rows with names, and bindings with names (`bind`, `extend`, SQL), become dictionaries;
+        others become lists.
 
         >>> from reactive import Count, Database
         >>> words = Database().table(str)
@@ -193,19 +196,21 @@ class Delta(Generic[T]):
         return parts
 
     def _with_columns(self, columns: Sequence[str] | None) -> Delta[T]:
-        """Note what the bindings of the rows are called, if they have names; return itself."""
+        """Set the names of the bindings of the rows, if any; return the delta itself."""
         if columns is not None:
             self._columns = columns
         return self
 
     def to_arrow(self) -> Any:
-        """The same as a `pyarrow.Table`: the columns of the rows, and `weight`, how often each
-        comes, or goes if it is negative; `weight_` where a row has one. Columns are those that the
-        rows name; of plain tuples their places, of other values `value`.
+        """Return the delta as a `pyarrow.Table`.
+
+        The columns are the columns of the rows, and `weight`, which is positive for inserted rows
+        and negative for deleted rows (`weight_` if the rows have a column `weight`). Columns are
+        named by the rows; plain tuples give their positions, other values `value`.
 
         Raises
         ------
-        PlanError: pyarrow is not installed; or a value is nothing that Arrow has.
+        PlanError: pyarrow is not installed, or Arrow has no type for a value.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -234,7 +239,7 @@ class Delta(Generic[T]):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        """It pickles without the key of its rows, which may be a lambda."""
+        """Pickle without the key function, which may be a lambda."""
         pairs, edits = list(self._pairs), self.edits
         columns = getattr(self, "_columns", None)
         return _unpickled, (self.version, pairs, edits, self.is_snapshot, self._split, columns)
@@ -249,7 +254,7 @@ class Delta(Generic[T]):
 
 
 class NumberedDelta(Delta[T]):
-    """One that comes again under the same number where it is not known to have been taken."""
+    """A delta with a number, delivered again under that number until its receipt is certain."""
 
     __slots__ = ("number",)
 
@@ -302,11 +307,11 @@ def _unpickled_numbered(
 hint(Delta, OF_DELTAS)
 
 
-# A channel: whoever wants to hear of a leaf's changes, and under what name it goes in messages.
+# A channel: the subscribers of a leaf, and the name of the leaf in messages.
 
 
 class Subscriber(Protocol):
-    """Who hears of a channel's changes."""
+    """A receiver of a channel's changes."""
 
     @property
     def closed(self) -> bool: ...
@@ -315,9 +320,9 @@ class Subscriber(Protocol):
 
 
 class Channel:
-    """Subscriptions are known weakly: one that nobody holds ends.
+    """The subscribers of a leaf, referenced weakly: a subscription without other references ends.
 
-    `subscribers` is replaced, never changed, so that a delta goes to those of its own commit.
+    `subscribers` is replaced, never mutated, so that a delta keeps the subscribers of its commit.
     """
 
     __slots__ = (
@@ -330,16 +335,16 @@ class Channel:
         self.place = place
         self.plan = node
         self.base = node
-        """What is compiled in the place of the plan (`deferred.py`)."""
+        """The plan that is compiled in place of `plan` (`deferred.py`)."""
         self.key = _key_of_rows(node)
         self.columns = written_names(node)
-        """The names of the bindings of its rows, if they have names."""
+        """The names of the bindings of the rows, if any."""
         self.lineage: Lineage | None = None
-        """What follows updates of tables to here, while there are subscribers."""
+        """Follows updates of tables to this leaf, while there are subscribers."""
         self.reason: str | None = None
-        """Why it was closed, if not by its user."""
+        """Why the channel was closed, if not by its user."""
         self.remedy = "materialize its .relation again"
-        """What to do once it is closed."""
+        """The remedy named in errors after the channel is closed."""
         self.subscribers: tuple[weakref.ref[Any], ...] = ()
 
     def __str__(self) -> str:
@@ -362,7 +367,7 @@ class Channel:
                 subscription.close()
 
     def snapshot(self, version: int, rows: Pairs, order: Iterable[Row] | None) -> Delta[Any]:
-        """All rows of now, as a delta; `order` gives them in order if they have one."""
+        """Return all current rows as a delta; `order` lists them in order, if they have one."""
         edits = [Edit(position, row, 1) for position, row in enumerate(order or ())]
         found: Delta[Any] = Delta(version, rows, self.key, edits, is_snapshot=True)
         return found._with_columns(self.columns)
@@ -372,7 +377,7 @@ class Channel:
         self._look_after()
 
     def _look_after(self) -> None:
-        """Nobody is told of updates any more once nobody subscribes."""
+        """Stop following updates if no subscriber is left."""
         lineage = self.lineage
         if lineage is not None and not self.subscribers:
             self.lineage = None
@@ -380,7 +385,7 @@ class Channel:
 
 
 def _key_of_rows(node: plan.Node) -> Callable[[Row], Any] | None:
-    """What identifies a row, so that a changed one can be told as an update."""
+    """Return the function from a row to its key, which pairs updates; None without a key."""
     nesting = naming(node)
     if isinstance(nesting, Nesting) and isinstance(node, plan.Select | plan.OrderBy):
         return nested_edits.NestedKey(nesting, is_ordered=isinstance(node, plan.OrderBy))
@@ -398,31 +403,31 @@ def _only(row: Row) -> Any:
 
 
 Move = tuple[Row, Row]
-"""An old row, and the new one in its place."""
+"""A deleted row, and the row that replaced it."""
 Moves = Callable[[], Sequence[Move]]
-"""Finds moves when somebody asks for them."""
+"""Finds moves on demand."""
 Moved = Mapping[Any, Moves]
-"""What moves in a commit, by the source of the graph."""
+"""The moves of a commit, by source node."""
 
 
 class Lineage(Protocol):
-    """Follows moves of tables to what a leaf gives out."""
+    """Follows moves of tables to the output of a leaf."""
 
     def traced(self, moved: Moved) -> Moves | None:
-        """What becomes of them there; None if they do not lead there."""
+        """Return the function that finds the resulting moves of the leaf, or None."""
         ...
 
     def renew(self) -> None:
-        """The leaf reads another node."""
+        """Adapt to a leaf that reads another node."""
         ...
 
     def end(self) -> None:
-        """Nobody wants to know any more."""
+        """Stop following moves."""
         ...
 
 
 class Chains:
-    """Moves one after the other, each composed with what led to its old row.
+    """Composed moves: each continues the move that led to its old row.
 
     >>> chains = Chains([("a", "b"), ("x", "y"), ("b", "c"), ("y", "x")])
     >>> chains.moves()
@@ -440,13 +445,13 @@ class Chains:
         return bool(self._olds)
 
     def move(self, old: Row, new: Row) -> None:
-        """Another move."""
+        """Add a move."""
         start = self._taken(old, old)
         if start != new:
             self._olds.setdefault(new, []).append(start)
 
     def remove(self, row: Row) -> None:
-        """A row went, and nothing came in its place: neither for what it came for."""
+        """Delete a row without replacement; the move that led to it is dropped."""
         self._taken(row, None)
 
     def moves(self) -> list[Move]:
@@ -463,7 +468,7 @@ class Chains:
 
 
 def standing(moves: Sequence[Move], pairs: Sequence[Pair]) -> tuple[list[Move], Sequence[Pair]]:
-    """The moves that stand in a consolidated delta, and what is left of it.
+    """Return the valid moves of a consolidated delta, and the remaining pairs.
 
     >>> standing([("a", "b"), ("x", "y")], [("a", -2), ("b", 1), ("y", 1)])
     ([('a', 'b')], [('a', -1), ('y', 1)])
@@ -483,7 +488,7 @@ def standing(moves: Sequence[Move], pairs: Sequence[Pair]) -> tuple[list[Move], 
 def by_key(
     key: Callable[[Row], Hashable], pairs: Sequence[Pair]
 ) -> tuple[Sequence[Move], Sequence[Pair]]:
-    """The rows of a delta that came in the place of another one of their key, and the rest of it.
+    """Pair deleted and inserted rows of equal key as moves; return these and the remaining pairs.
 
     >>> by_key(len, [("to", -1), ("be", 1), ("not", 1)])
     ([('to', 'be')], [('not', 1)])
@@ -503,22 +508,22 @@ def by_key(
 
 
 JSON: tuple[type, ...] = (bool, int, float, str, list, dict, type(None))
-"""What JSON has words for."""
+"""The classes that JSON can write."""
 NONE = object()
 
 
 def to_python(value: Any) -> Any:
-    """A row, or a part of one, as plain data: what `view.to_python()` gives of each.
+    """Return a row, or a part of one, as plain data, as `view.to_python()` does for each row.
 
-    Also what encoders call for values that they do not know, as what a row shows of a list:
+    Encoders can call it for values that they do not know, such as the list in a row:
     `json.dumps(row, default=to_python)`, `orjson.dumps(row, default=to_python)`,
-    `msgspec.json.encode(row, enc_hook=to_python)`, and of pydantic
+    `msgspec.json.encode(row, enc_hook=to_python)`, and in pydantic
     `TypeAdapter(...).dump_json(row, fallback=to_python)`.
 
     Raises
     ------
-    TypeError: it is nothing that JSON has a word for, nor a date, a time, a duration, a Decimal, a
-        UUID, bytes or a member of an Enum, which are written as files of JSON are read.
+    TypeError: JSON cannot write the value, and it is no date, time, duration, Decimal, UUID, bytes
+        or member of an Enum, which are written as files of JSON are read.
 
     Cost: O(values).
 
@@ -549,7 +554,7 @@ def to_python(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A row, or a part of one, without the classes of records.
+    """Return a row, or a part of one, without the classes of records.
 
     >>> from typing import NamedTuple
     >>> Point = NamedTuple("Point", [("x", int), ("y", int)])
@@ -571,7 +576,7 @@ def plain(value: Any) -> Any:
 
 
 def named(row: Any, names: Sequence[str] | None) -> Any:
-    """A row as plain data, by the names of its columns if these have some.
+    """Return a row as plain data: a dictionary by column names, if there are any.
 
     >>> named((1, "a"), ["id", "name"]), named((1, "a"), None), named(1, ["id"])
     ({'id': 1, 'name': 'a'}, [1, 'a'], {'id': 1})
@@ -583,8 +588,10 @@ def named(row: Any, names: Sequence[str] | None) -> Any:
 
 
 def _with_inside(row: Any) -> dict[str, Any]:
-    """A row with others inside: its own fields, and beside them what is inside; of one of several
-    bindings, each of these by its name, since they may have fields of the same name."""
+    """Return a nested row as a dictionary: its own fields, and beside them its inner rows.
+
+    A row of several bindings has one entry per binding, since bindings may share field names.
+    """
     parts = dict(zip(row._fields, map(plain, row), strict=True))
     own = parts[row._fields[0]]
     if row.roots > 1 or not isinstance(own, dict):

@@ -1,23 +1,23 @@
-"""Forward a delta to its readers; to a reader that wants rows of certain values, only these.
+"""Forward a delta to its readers; readers that compare a field get only the rows they need.
 
     invoke --+-- where i.name == "gc"        --+
-             +-- where i.name == "clone"       +--  one look at i.name finds who wants the row
+             +-- where i.name == "clone"       +--  one look-up of i.name finds the reader of a row
              +-- where i.name == "finalize"  --+
-             +-- where i.opcode == 182              is asked of every row
+             +-- where i.opcode == 182              gets every row
 
-A query that compares a field with constants drops all other rows anyway. Where several do, the
+A query that compares a field with constants drops all other rows anyway. If many queries do so, the
 field of each row is looked up once, in a dictionary from values to readers.
 
 State:  none.
 Cost:   O(|dL|), and O(1) more per row and reader that does not compare that field.
 Source: the discrimination network of C. L. Forgy, *Rete*, 1982.
 
-Limits of what may wait to be told: deltas of commits, or of one subscription.
+Limits of the queued deltas, of a database or of one subscription (`QueueLimits`).
 
-State:  how long the queue was when its bytes were last estimated.
-Cost:   a comparison; of estimating bytes, O(1) per delta, each time that twice as many wait.
+State:  the length of the queue when its bytes were last estimated.
+Cost:   a comparison per delta; O(1) more per delta each time that the queue has doubled.
 
-Whether all that a node has emitted so far is held, so that a late view can begin with it.
+Test if all rows that a node emitted are held, so that a late view can start with them (`knows`):
 
 table, not stored (rows have flowed)    no
   where                                 if a view of it holds its rows
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 Reader = tuple["Node", int]
 Enqueue = Callable[["Node"], None]
 WORTHWHILE = 12
-"""Readers that compare the same field, from which on it is looked up."""
+"""Minimum number of readers that compare one field for it to be looked up."""
 
 
 class DiscriminationNetwork:
-    """All readers of a node's output: those who get all of it, and those found by a field."""
+    """All readers of a node's output: some get every row, others are found by a field."""
 
     __slots__ = ("_by_field", "_everything")
 
@@ -66,7 +66,7 @@ class DiscriminationNetwork:
 
     @property
     def looks_up(self) -> bool:
-        """Whether some readers are found by a field."""
+        """True if some readers are found by a field."""
         return bool(self._by_field)
 
     def send(self, delta: Sequence[Any], enqueue: Enqueue) -> None:
@@ -94,12 +94,13 @@ class _ByField:
             for name, allowed in node.constant_tests.classes.items():
                 classes[name] = classes.get(name, allowed) & allowed
         self._classes = [(attrgetter(name), allowed) for name, allowed in classes.items()]
-        """What is asked before the field cannot raise for rows whose fields are of these."""
+        """Fields read before the looked-up one, with the classes of values that cannot raise there.
+        """
 
     def send(self, delta: Sequence[Any], enqueue: Enqueue) -> None:
         try:
             chosen = self._chosen(delta)
-        except Exception as error:  # a value without a hash, for example: the readers will see
+        except Exception as error:  # an unhashable value, for example: the readers will raise
             reraise_asynchronous(error)
             send(self._readers, delta, enqueue)
             return
@@ -108,10 +109,10 @@ class _ByField:
             send(self._readers[place : place + 1], part, enqueue)
 
     def _chosen(self, delta: Sequence[Any]) -> dict[int, list[Any]]:
-        """What each reader gets: rows of a batch, pairs of another delta."""
+        """Return what each reader gets: rows of a batch, or pairs of another delta."""
         is_batch = type(delta) is UniformDelta
         items: Sequence[Any] = delta.rows if type(delta) is UniformDelta else delta
-        if len(items) == 1 and not self._classes:  # as below, for one row
+        if len(items) == 1 and not self._classes:  # the code below, for one row
             value = self._field(items[0] if is_batch else items[0][0])
             if _is_found(type(value)):
                 return {place: [items[0]] for place in self._wanted.get(value, ())}
@@ -135,14 +136,14 @@ _EQUALITIES = frozenset(kind.__eq__ for kind in (str, int, bytes, float, object,
 
 
 def _is_found(kind: Any) -> bool:
-    """Whether a dictionary finds a value of this class exactly where `==` says so."""
+    """Return True if a dictionary finds a value of this class exactly where `==` holds."""
     return kind.__eq__ in _EQUALITIES
 
 
 def send(readers: Sequence[Reader], delta: Sequence[Any], enqueue: Enqueue) -> None:
     """Put a delta into the inboxes of all these readers, and enqueue each reader once.
 
-    The queue knows whose inbox is to be emptied if the walk is interrupted.
+    The queue records whose inbox must be emptied if the walk is interrupted.
     """
     for node, port in readers:
         if not node.dirty:
@@ -152,7 +153,7 @@ def send(readers: Sequence[Reader], delta: Sequence[Any], enqueue: Enqueue) -> N
 
 
 def _most_compared(readers: Sequence[Reader]) -> str | None:
-    """The field that most readers compare, if these are enough; best with many values."""
+    """Return the field that most readers compare, if they are enough; ties go to more values."""
     values: dict[str, list[frozenset[Any]]] = {}
     for node, _ in readers:
         for field, wanted in node.constant_tests.items():
@@ -167,16 +168,16 @@ def _most_compared(readers: Sequence[Reader]) -> str | None:
 Subscribers = Sequence["weakref.ref[Any]"]
 Delivery = tuple[Subscribers, Delta[Any]]
 OFTEN = 64
-"""Deltas that wait before their bytes are estimated, again when twice as many do."""
+"""Deltas in the queue before their bytes are estimated; estimated again each time it doubles."""
 SAMPLED = 8
-"""Rows of a delta by which its bytes are estimated."""
+"""Number of rows used to estimate the bytes of a delta."""
 OVERHEAD = 400
 """Bytes of a delta without rows."""
 
 
 @dataclass(slots=True)
 class QueueLimits:
-    """Limits of the deltas that wait: their number, their bytes, and what happens to more.
+    """Limits of the queued deltas, by number and by bytes, and the policy when they are exceeded.
 
     >>> limits = QueueLimits(most=2, when_full="merge")
     >>> [limits.are_exceeded(length, list) for length in (1, 2, 3)]
@@ -189,7 +190,8 @@ class QueueLimits:
     _looked: int = 0
     _least: int = 0
     _heavy: int = 0
-    """Number of deltas that were too many bytes, until half of them have gone."""
+    """Length of the queue when it was found to hold too many bytes, until half of it is delivered.
+    """
 
     def __post_init__(self) -> None:
         for name in ("most", "most_bytes"):
@@ -204,7 +206,7 @@ class QueueLimits:
             )
 
     def are_exceeded(self, length: int, waiting: Callable[[], Iterable[Delta[Any]]]) -> bool:
-        """Return whether more deltas wait than may, or more bytes, which are estimated."""
+        """Return True if more deltas, or more bytes by estimate, are queued than allowed."""
         if length > max(self.most, 2 * self._least) or 0 < self._heavy <= length:
             return True
         if length < self._heavy // 2:
@@ -219,19 +221,19 @@ class QueueLimits:
         return bool(self._heavy)
 
     def of_one(self, maxsize: int | None, when_full: str | None) -> QueueLimits:
-        """Return the limits of one subscription, which may have said its own."""
+        """Return the limits of one subscription, which may set its own."""
         most = self.most if maxsize is None else maxsize
         policy = when_full or ("merge" if self.when_full == "block" else self.when_full)
         return QueueLimits(most, self.most_bytes, policy)
 
     def note_merged(self, length: int) -> None:
-        """Note how many deltas are left: one for each view at least."""
+        """Record the number of deltas left after a merge: at least one per view."""
         self._least = length
         self._looked = self._heavy = 0
 
 
 def bytes_of(delta: Delta[Any]) -> int:
-    """An estimate by the first rows of a delta, and what is in them."""
+    """Estimate the bytes of a delta from its first rows and their values."""
     pairs = delta._pairs
     some = [row for row, _ in pairs[:SAMPLED]]
     inside = [value for row in some if isinstance(row, tuple) for value in row]
@@ -241,24 +243,24 @@ def bytes_of(delta: Delta[Any]) -> int:
 
 @dataclass(slots=True)
 class Counts:
-    """Counts of writers that waited, or did not, and of merged deltas."""
+    """Counts of writers that waited, or stopped waiting, and of merged deltas."""
 
     late: int = 0
-    """Writers that went on before subscribers were told of their commit."""
+    """Writers that continued before their commit was delivered."""
     blocked: int = 0
-    """Writers that waited since too many deltas did."""
+    """Writers that waited because too many deltas were queued."""
     merged: int = 0
-    """Deltas that were merged into others since too many waited."""
+    """Deltas merged into others because too many were queued."""
 
 
 def merged(waiting: Sequence[Delivery]) -> list[Delivery]:
-    """Return deltas of which those for the same subscribers are one."""
+    """Merge the deltas that have the same subscribers; return the shorter list."""
     from reactive.engine.dataflow.merge_deltas import Merged
 
     found: dict[object, tuple[Subscribers, Merged]] = {}
     for place, (subscribers, delta) in enumerate(waiting):
         key = place if _needs_each(subscribers) else (id(subscribers),)
-        kept = found.pop(key, None)  # its place is that of its newest
+        kept = found.pop(key, None)  # placed like the newest merged delta
         if kept is None:
             kept = subscribers, Merged(delta)
         else:
@@ -269,13 +271,13 @@ def merged(waiting: Sequence[Delivery]) -> list[Delivery]:
 
 
 def _needs_each(subscribers: Subscribers) -> bool:
-    """Return whether one of them keeps each delta, as a history does."""
+    """Return True if a subscriber needs each delta, as a history does."""
     found = [reference() for reference in subscribers]
     return any(getattr(each._callback, "needs_each", False) for each in found if each is not None)
 
 
 def checked_delivery(deliver: object, timeout: object) -> None:
-    """Refuse what says nothing about who tells subscribers, or how long that is waited for."""
+    """Raise if `deliver` or `timeout` is invalid."""
     if deliver not in (None, "writer", "background"):
         raise PlanError(f"deliver={deliver!r} is nobody\n  give 'writer' or 'background'")
     if timeout is not None and (
@@ -285,7 +287,7 @@ def checked_delivery(deliver: object, timeout: object) -> None:
 
 
 def knows(node: Node) -> bool:
-    """Whether it is: by the node, a view of it, or below."""
+    """Return True if all rows that the node emitted are held: by the node, its view, or below."""
     seen, waiting = {node}, [node]
     while waiting:
         current = waiting.pop()
@@ -300,7 +302,7 @@ def knows(node: Node) -> bool:
 
 
 def at_hand(node: Node) -> Iterable[Pair] | None:
-    """What a view holds of the output of a node that does not hold it itself."""
+    """Return the rows that a view holds for a node that does not hold its own output, or None."""
     if node.contents is not None and not node.forgets:
         return None
     for reader, _ in node.consumers:
@@ -314,7 +316,7 @@ def at_hand(node: Node) -> Iterable[Pair] | None:
 
 
 def _is_whole(source: Node) -> bool:
-    """Whether a table has all the rows that it has emitted."""
+    """Return True if a table has all rows that it has emitted."""
     if source.contents is None or not source.forgets:
         return True
     try:
@@ -325,5 +327,5 @@ def _is_whole(source: Node) -> bool:
 
 
 def as_delta(found: Iterable[Any]) -> Sequence[Any]:
-    """What a node gives as a delta of its own: a batch is one already."""
+    """Return the output of a node as a delta of its own: a batch is one already."""
     return found if isinstance(found, UniformDelta) else list(found)

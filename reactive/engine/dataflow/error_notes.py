@@ -1,11 +1,11 @@
-"""Tell a user's exception where it was raised: the note added to it.
+"""Add a note to a user's exception that names the query and the row.
 
     TypeError: '>=' not supported between instances of 'NoneType' and 'int'
       in where of view 'adults' (people.py:12), on row P(age=None)
       transaction rolled back: no table or view changed
 
-The operators do not keep track of this while they run. The row is found afterwards, in the local
-variables of the engine's frames in the traceback.
+The operators do not track this while they run. The row is found afterwards, in the local variables
+of the engine's frames in the traceback.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ REMEDY = "  None is neither less nor more: "
 
 
 def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
-    """Add the note to an exception that came out of a node's step."""
+    """Add the note to an exception that a node's step raised."""
     if isinstance(error, ReactiveError):
         return
     notes = getattr(error, "__notes__", [])
     notes[:] = [
         n for n in notes if not n.startswith((WHERE, REMEDY)) and n != ROLLED_BACK
-    ]  # of before
+    ]  # added earlier
     frames = list(_frames(error.__traceback__))
     at = _maker(node, error)
     function = _running(frames, at)
@@ -57,7 +57,7 @@ def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
 
 
 def _of_none(error: Exception, node: Node) -> str | None:
-    """The remedy where an expression over names, `col("price") > 5`, met a None."""
+    """Return the remedy if an expression over names, `col("price") > 5`, met a None."""
     if not isinstance(error, TypeError) or "'NoneType'" not in str(error):
         return None
     for each in origins(*node.functions):
@@ -73,7 +73,7 @@ def _of_none(error: Exception, node: Node) -> str | None:
 
 
 def stepped_in(error: BaseException) -> Node | None:
-    """The node that was being stepped: the innermost `node` among the variables of the engine."""
+    """Return the node that was stepping: the innermost `node` among the variables of the engine."""
     found: Node | None = None
     traceback = error.__traceback__
     while traceback is not None:
@@ -85,14 +85,14 @@ def stepped_in(error: BaseException) -> Node | None:
 
 
 def _maker(node: Node, error: Exception) -> Node:
-    """The node to name: where a row cannot be hashed, it is the one that made the row."""
+    """Return the node to name: if a row cannot be hashed, the node that made the row."""
     while node.leaf is not None or ("unhashable" in str(error) and _passes_on(node)):
         node = node.inputs[0]
     return node
 
 
 def _passes_on(node: Node) -> bool:
-    """Whether the rows of a node are the rows of its input."""
+    """Return True if the rows of a node are the rows of its input."""
     if isinstance(node.plan, plan.Distinct):
         return not node.functions and len(node.inputs) == 1  # it may have a chain below
     return isinstance(node.plan, plan.Where | plan.OrderBy) and len(node.inputs) == 1
@@ -105,7 +105,7 @@ def _owner(node: Node) -> str:
 
 
 def _name(node: Node, function: Opaque | None) -> str:
-    """The method that was given the callable; else, the one that the node is named after."""
+    """Return the method that received the callable, or else the name of the node."""
     if function is not None and function.role != FROM_TEXT:
         method = function.role.rpartition(" ")[2]
         return method if method.islower() else "aggregate"
@@ -113,7 +113,7 @@ def _name(node: Node, function: Opaque | None) -> str:
 
 
 def _running(frames: list[FrameType], node: Node) -> Opaque | None:
-    """The callable that was running: the one whose code is in the traceback, or the only one."""
+    """Return the running callable: the one whose code is in the traceback, or the only one."""
     codes = {frame.f_code for frame in frames}
     places = {Place(code.co_filename, code.co_firstlineno) for code in codes}
     asked = origins(*node.functions)
@@ -123,7 +123,7 @@ def _running(frames: list[FrameType], node: Node) -> Opaque | None:
 
 
 def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:
-    """The value callable of the aggregate that was at work."""
+    """Return the value callable of the aggregate that was running."""
     if not isinstance(node.plan, plan.Aggregate):
         return []
     at = [p for f in frames if type(p := f.f_locals.get("position")) is int and p > 0]
@@ -132,7 +132,7 @@ def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:
 
 
 def _rows(error: Exception, frames: list[FrameType]) -> str:
-    """The rows in the hands of the innermost frame of the engine that has some."""
+    """Describe the rows in the innermost engine frame that has some."""
     for frame in reversed(frames):
         if frame.f_globals.get("__name__", "").startswith(ROWS_ARE_IN):
             variables = dict(frame.f_locals)
@@ -154,9 +154,9 @@ def _held(variables: dict[str, Any]) -> list[Any]:
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
-    """From where the exception was caught to where it was raised.
+    """Yield the frames from the one that caught the exception to the one that raised it.
 
-    An exception object that was raised before has the frames of then behind those of now.
+    An exception object that was raised before has its earlier frames behind the current ones.
     """
     first = None if traceback is None else traceback.tb_frame.f_code
     while traceback is not None:

@@ -1,17 +1,17 @@
-"""The operator graph: one step per commit, in topological order, all or nothing.
+"""The operator graph: one step per commit, in topological order, atomically.
 
     table --> where --> index_by --+
                                    join --> aggregate --> contents of a view
     table ------------> index_by --+
 
-Nodes are found again by their signature (what they do, and to which nodes), so equal subplans of
-all views are one node. A node is made after its inputs, so the order of making is topological.
+Nodes are found by their signature (their operation and inputs), so equal subplans of all views are
+one node. A node is created after its inputs, so the order of creation is topological.
 
 Invariants
 ----------
 1. Between commits every inbox is empty and no operator can be undone.
-2. Every node leads to a leaf that is attached; the others have been dropped with their state.
-3. After a commit that raised, every operator is as it was before it.
+2. Every node leads to an attached leaf; the others have been dropped with their state.
+3. After a commit that raised, every operator has the state from before the commit.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ from reactive.engine.dataflow.watch import OnStale, Watch
 
 MANY_SCHEDULES = 256
 Between: TypeAlias = Callable[[], object] | None
-"""What is called when all has stepped, and nothing is published."""
+"""Called when all nodes have stepped, before anything is published."""
 
 
 class Graph:
     """All nodes of a database.
 
-    `on_stale` is called when a callable is about to run whose captured variable has changed; what
-    leaves emit is put into the delivery queue.
+    The graph calls `on_stale` when a callable is about to run whose captured variable has changed.
+    Deltas of leaves go to the delivery queue.
     """
 
     def __init__(self, on_stale: OnStale, delivery_queue: DeliveryQueue) -> None:
@@ -77,42 +77,43 @@ class Graph:
         self.delivery_queue = delivery_queue
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
-        """The nodes whose work is elsewhere; replaced, never changed."""
+        """The nodes whose operators run elsewhere; replaced, never mutated."""
         self.trees = Trees()
         self.late: dict[Node, None] = {}
-        """The deferred nodes with which changes wait."""
+        """The deferred nodes that have pending changes."""
         self._schedules: dict[tuple[Node, ...], Schedule | Walk] = {}
         self._leaves: dict[int, Node] = {}
         self.version = 0
-        """Of the last commit that stands."""
+        """The version of the last commit that stands."""
         self.made = 0
-        """How many nodes there have been."""
+        """The number of nodes created so far."""
         self._sources: list[Node] = []
         self.stepping = False
-        """Whether callables of the user's run, which may not change anything. After a commit that
-        raised: whether it has left something half done."""
+        """True while user callables run, which may not change anything.
+
+        Stays True after a commit that raised and could not be undone.
+        """
         self.is_changing = False
-        """Whether a node is being connected or taken out; so it stays if that is broken off."""
+        """True while a node is connected or removed; stays True if that is interrupted."""
         self.pinned: set[Node] = set()
-        """Nodes that are kept though nobody reads them yet."""
+        """Nodes kept although they have no reader yet."""
         self.restoration: Any = None
-        """The states that nodes which are being made begin with, in place of computing them."""
+        """The states that restore new nodes, in place of computing them."""
         self.making: Any = None
-        """Whom nodes are being made for, for messages."""
+        """The view whose nodes are being created, for messages."""
         self.moved: Moved | None = None
-        """What updates of tables are in the commit that is made, if somebody is to hear of them."""
+        """The moves of the current commit, if a subscriber reads them."""
         self.past: dict[int, dict[Moment, Sequence[Pair]]] = {}
-        """What a commit has changed of rows that are asked for as they were before it, by the
-        version that it makes: that of the last one, and of one that is under way."""
+        """Deltas for `previous()`, by version: of the last commit, and of the one in progress."""
         self.kept: dict[Moment, EvaluatedVersions] = {}
-        """What checks of such rows have evaluated."""
+        """Rows of `previous()` that checks have evaluated."""
         self.forgets = False
-        """Whether there is a table that does not store its rows."""
+        """True if a table does not store its rows."""
         self.loops: WeakValueDictionary[Hashable, Callable[..., Any]] = WeakValueDictionary()
-        """Generated loops that some operator runs, by what they do."""
+        """The generated loops in use by operators, by content."""
 
     def source(self, contents: Callable[[], Iterable[Pair]], plan: PlanNode) -> Node:
-        """A node without inputs, fed by a table."""
+        """Create a node without inputs, fed by a table."""
         node = Node(self, None, (), rank=self._next_rank(), plan=plan)
         node.contents = contents
         self.forgets |= node.forgets
@@ -120,7 +121,7 @@ class Graph:
         return node
 
     def drop_source(self, node: Node) -> None:
-        """Forget a table that no leaf reads any more."""
+        """Remove a table that no leaf reads."""
         self._sources = [source for source in self._sources if source is not node]
         self._forget_schedules()
 
@@ -137,10 +138,10 @@ class Graph:
         deferred: bool = False,
         at: Any = NOWHERE,
     ) -> Node:
-        """The node of this signature over these inputs; made, and brought up to date, if new.
+        """Return the node of this signature over these inputs; create and fill it if it is new.
 
-        `functions` are the callables that its operator calls, `blamed` those whose results it is
-        the first to look at. `at` says which rows it wants of an index.
+        `functions` are the callables that its operator calls; `blamed` are those whose results it
+        reads first. `at` selects the rows that it reads of an index.
         """
         full = (signature, inputs)
         found = self._nodes.get(full)
@@ -169,9 +170,9 @@ class Graph:
         return node
 
     def attach(self, operator: Any, source: Node, leaf: Any, *, fill: bool = True) -> Node:
-        """A leaf: an operator whose deltas leave the graph. `leaf` is whom it belongs to.
+        """Add a leaf: an operator whose deltas leave the graph. `leaf` is the channel that owns it.
 
-        With `fill` it is given first what the source has emitted so far.
+        With `fill`, the leaf first receives all that the source has emitted so far.
         """
         node = Node(self, operator, (source,), rank=self._next_rank(), plan=source.plan)
         node.leaf = leaf
@@ -183,7 +184,7 @@ class Graph:
         return node
 
     def drop_leaf(self, rank: int) -> None:
-        """Detach the leaf of this rank, if it is still there."""
+        """Detach the leaf of this rank, if it exists."""
         node = self._leaves.get(rank)
         if node is not None:
             self.is_changing = True
@@ -192,7 +193,7 @@ class Graph:
             self.detach(node)
 
     def detach(self, node: Node) -> None:
-        """Drop a node that nothing reads, and then its inputs that nothing else reads."""
+        """Drop a node without readers, and then each of its inputs that has no other reader."""
         self.is_changing = True
         waiting, dropped, is_scheduled = [node], set[Node](), False
         while waiting:
@@ -200,7 +201,7 @@ class Graph:
             is_table = not unread.inputs and unread.signature is None
             if unread.consumers or unread.routes or is_table or unread in self.pinned:
                 continue
-            if unread in dropped:  # it was read in several places
+            if unread in dropped:  # several of the dropped nodes read it
                 continue
             dropped.add(unread)
             is_scheduled |= not unread.is_routed
@@ -208,7 +209,7 @@ class Graph:
                 self.remotes = tuple(node for node in self.remotes if node is not unread)
                 unread.operator.stop()
             self.trees.discard(unread)
-            if self.has(unread):  # or another one does the same since a repair
+            if self.has(unread):  # or a node created by a repair has replaced it
                 del self._nodes[unread.signature]
             self.late.pop(unread, None)
             unread.guards = ()
@@ -220,15 +221,16 @@ class Graph:
         self.is_changing = False
 
     def sweep(self) -> None:
-        """Drop nodes that lead to no leaf, such as those of a view that could not be made."""
+        """Drop nodes that lead to no leaf, as after a view could not be created."""
         for node in list(self._nodes.values()):
             self.detach(node)
 
     def contents(self, node: Node, *, shown: bool = True) -> Sequence[Any]:
-        """All that the node has emitted so far, as one delta.
+        """Return all that the node has emitted so far, as one delta.
 
-        Nodes without state are stepped over the contents of their inputs, each once; unless a view
-        has what one emits, which in the middle of a commit it may not have yet (`shown`).
+        Nodes without state are stepped over the contents of their inputs, each once, unless a view
+        holds their output. In the middle of a commit the view may be behind: pass `shown=False`
+        then.
         """
         known: dict[Node, Sequence[Any]] = {}
         waiting = [node]
@@ -254,7 +256,7 @@ class Graph:
 
     @contextmanager
     def running(self, node: Node | None = None) -> Iterator[None]:
-        """While callables run outside a commit: they may not change anything either."""
+        """Mark that callables run outside a commit; they may not change anything either."""
         outer, self.stepping = self.stepping, True
         try:
             yield
@@ -266,8 +268,10 @@ class Graph:
             self.stepping = outer
 
     def commit(self, changes: Sequence[Fed], version: int, between: Between = None) -> None:
-        """Both phases of a step: by the function that is generated for these sources, if there is
-        one. If what is called between them raises, the step is undone."""
+        """Run both phases of a step, by the generated function of these sources if there is one.
+
+        If `between` raises, the step is undone.
+        """
         changes = with_past(self, changes)
         schedule = self._schedules.get(tuple([source for source, _ in changes]))
         if schedule is None or schedule.compiled_step is None:
@@ -277,9 +281,9 @@ class Graph:
         forget(self)
 
     def prepare(self, changes: Sequence[Fed], version: int) -> CommitStep:
-        """Step everything that the changes reach; publish it, or undo it.
+        """Step all nodes that the changes reach; the caller publishes or undoes the result.
 
-        If anything raises, all that was stepped is undone.
+        If anything raises, all stepped nodes are undone.
         """
         return self._prepared(with_past(self, changes), version)
 
@@ -307,31 +311,31 @@ class Graph:
         return step
 
     def publish(self, step: CommitStep) -> None:
-        """What was prepared stands, as its version."""
+        """Publish a prepared step as its version."""
         self.version = step.version
         step.publish()
         forget(self)
         self.stepping = False
 
     def undo(self, step: CommitStep, error: BaseException) -> None:
-        """Undo what was prepared, because of an error that came afterwards, if that can be done."""
+        """Undo a prepared step, because of a later error, if possible."""
         self._take_back(error, step.stepped)
 
     def _take_back(self, error: BaseException, stepped: Sequence[Stepped]) -> None:
-        """Undo what has been stepped of a commit, if that can be done."""
+        """Undo the stepped nodes of a commit, if possible."""
         if take_back(error, stepped):
             self.stepping = False
 
     def send(self, subscribers: Subscribers, delta: Delta[Any]) -> None:
-        """Put a delta for some subscribers into the delivery queue."""
+        """Queue a delta for some subscribers."""
         self.delivery_queue.append((subscribers, delta))
 
     def announce(self, leaf_deltas: Sequence[LeafDelta], version: int) -> None:
-        """Put what leaves emit of a commit into the delivery queue."""
+        """Queue the deltas that leaves emitted in a commit."""
         self.delivery_queue.extend(deliveries(leaf_deltas, version))
 
     def _compile_step(self, schedule: Schedule | Walk) -> None:
-        """From now on a function commits what comes of its sources together."""
+        """Generate the function that commits the sources of this schedule, for later commits."""
         if isinstance(schedule, Walk):
             schedule.compiled_step = schedule.commit(self, self._take_back)
         else:
@@ -347,14 +351,14 @@ class Graph:
             schedule.sources[0].compiled_step = schedule.compiled_step
 
     def deferred(self) -> list[Node]:
-        """The nodes that step at flushes, after what they read; leaves last."""
+        """The nodes that step at flushes, in topological order; leaves last."""
         inner = sorted(filter(is_deferred, self._nodes.values()), key=rank)
         return [node for node in inner if takes_part(node)] + [
             *filter(is_deferred, self._leaves.values())
         ]
 
     def fill(self) -> None:
-        """Hand over what new parts begin with that are elsewhere, and in use."""
+        """Send initial contents to new remote parts that are in use."""
         for node in self.remotes:
             if node not in self.pinned:
                 node.operator.fill()
@@ -364,11 +368,11 @@ class Graph:
         return list(self._leaves.values())
 
     def nodes(self) -> list[Node]:
-        """All nodes but tables and leaves, in the order they were made."""
+        """Return all nodes except tables and leaves, in the order of creation."""
         return list(self._nodes.values())
 
     def reattach(self, leaf: Node, source: Node, operator: Any) -> None:
-        """Have a leaf read another node that emits the same, by an operator that holds it."""
+        """Connect a leaf to another node that emits the same rows, by an operator over it."""
         self.is_changing = True
         (old,) = leaf.inputs
         old.disconnect(leaf)
@@ -385,7 +389,7 @@ class Graph:
             self.detach(old)
 
     def reset(self) -> None:
-        """Forget all nodes but tables and leaves; these are to be attached again (`reattach`)."""
+        """Drop all nodes except tables and leaves; `reattach` then connects the leaves again."""
         for node in self.remotes:
             node.operator.stop()
         for source in self._sources:
@@ -400,7 +404,7 @@ class Graph:
         self.stepping = self.is_changing = False
 
     def _connect(self, node: Node, *, fill: bool = True) -> None:
-        """Bring the operator up to date with its inputs, and from then on feed it."""
+        """Fill the operator from its inputs, and connect it to them."""
         if node.is_remote:
             snapshot.begin(self, node)
         elif hasattr(node.operator, "undo") and fill and not hasattr(node.operator, "outdated"):
@@ -419,7 +423,7 @@ class Graph:
             source.compiled_step = None
 
     def _schedule(self, sources: tuple[Node, ...]) -> Schedule | Walk:
-        """How to step what these sources reach, in topological order."""
+        """Create the schedule that steps the readers of these sources in topological order."""
         if len(self._schedules) > MANY_SCHEDULES:
             self._forget_schedules()
         networks = {source: DiscriminationNetwork(source.consumers) for source in sources}
@@ -429,11 +433,11 @@ class Graph:
         return found
 
     def find(self, signature: Hashable, inputs: tuple[Node, ...]) -> Node | None:
-        """The node of this signature over these inputs, if there is one."""
+        """Return the node of this signature over these inputs, or None."""
         return self._nodes.get((signature, inputs))
 
     def has(self, node: Node) -> bool:
-        """Whether it is one of its nodes still, and not a table or leaf."""
+        """Return True if `node` is still in the graph, and neither a table nor a leaf."""
         return self._nodes.get(node.signature) is node
 
     def _next_rank(self) -> int:

@@ -1,18 +1,13 @@
-"""Leaves of the graph: those that hold the rows of a view, and those that read them below.
+"""Leaves of the graph: they hold the rows of a view, or read them in the operator below.
 
-The leaves of the graph that hold the rows of a view.
+A leaf steps like every operator. It emits the net delta of its view, which its `channel` delivers
+to the subscribers.
 
-A leaf steps like every operator; what it emits is the net delta of what it stands for, which
-its `channel` hands to whoever subscribed.
+If the operator below holds exactly the rows of the view, as it does for an order, a recursion, a
+distinct, a difference or an aggregate, the leaf holds no second copy. It reads the rows there,
+between commits (`Gate.read`).
 
-Where the operator below holds just these rows, the leaf reads them there (`leaves.py`).
-
-The leaves of the graph that hold no rows: they read the rows of the operator below, or none.
-
-Views of an order, a recursion, a distinct, a difference or an aggregate show just what their
-operator holds, so that there is no second copy. It is read between commits (`Gate.read`).
-
-State:  none.
+State:  the rows of the view; none in leaves that read the operator below.
 """
 
 from __future__ import annotations
@@ -43,7 +38,7 @@ from reactive.engine.operators import order_by
 
 Key = Callable[[Row], Any]
 MANY = 16
-"""Rows of a delta from which on it is worth a try that all are new, or all go."""
+"""Minimum number of rows of a delta to try a bulk insert or delete first."""
 NONE_BEFORE: Mapping[Any, Row | None] = MappingProxyType({})
 
 
@@ -82,7 +77,7 @@ class ViewRows:
                 return self._step_many(delta)
         weights, size, done = self._weights, self.size, 0
         try:
-            for row, weight in delta:  # as `integrate`, whose call would take longer
+            for row, weight in delta:  # as `integrate`, inlined for speed
                 total = weights.get(row, 0) + weight
                 if total:
                     weights[row] = total
@@ -136,9 +131,9 @@ class ViewRows:
 
 
 class SignedBag(ViewRows):
-    """The rows over a table that is not stored: it may delete rows that it never inserted.
+    """The rows of a view over a table that is not stored, which may delete rows it never inserted.
 
-    Such rows have a negative weight, and are absent until it has become positive.
+    Such rows have a negative weight, and are absent until their weight is positive.
 
     >>> bag = SignedBag()
     >>> bag.step([("a", -1), ("b", 2), ("c", 2)])
@@ -157,7 +152,7 @@ class SignedBag(ViewRows):
 
 
 class SingleRow:
-    """The row of an aggregate without groups, if a condition above does not drop it.
+    """The row of an aggregate without groups, unless a condition above drops it.
 
     >>> only = SingleRow()
     >>> only.step([(3, 1)]), only.step([(4, 1), (3, -1)])
@@ -172,7 +167,7 @@ class SingleRow:
     def __init__(self) -> None:
         self._row: Any = NOTHING
         self._before: Any = NOTHING
-        """The row of the last commit, also where an interrupt comes before a step."""
+        """The row after the last commit, even if an interrupt precedes a step."""
         self.touched = 0
 
     def step(self, delta: Pairs) -> Pairs:
@@ -187,7 +182,7 @@ class SingleRow:
             if is_one:
                 return self._step_many(delta)
             if weight > 0:
-                row = one  # the other one goes
+                row = one  # the other row is deleted
         elif count == 1:
             ((row, weight),) = delta
             if weight < 0:
@@ -227,7 +222,7 @@ class SingleRow:
 
 
 class GroupRows:
-    """The rows of a grouped view by their group: one row of weight 1 each."""
+    """The rows of a grouped view by group: one row of weight 1 each."""
 
     __slots__ = ("_before", "_rows", "touched")
     edits: tuple[Edit, ...] = ()
@@ -238,7 +233,7 @@ class GroupRows:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Pairs:
-        """An aggregate emits different rows, of a group the old one before the new one."""
+        """Apply the delta of an aggregate: differing rows, per group the old one before the new."""
         self.touched += len(delta)
         rows = self._rows
         before: dict[Any, Row | None] = {}
@@ -277,7 +272,7 @@ class GroupRows:
         return list(self._rows.values())
 
     def find(self, key: Any) -> Row | None:
-        """The row of a group, or None."""
+        """Return the row of a group, or None."""
         return self._rows.get(key)
 
     def keys(self) -> list[Any]:
@@ -288,7 +283,7 @@ class GroupRows:
 
 
 class Records(ViewRows):
-    """The same of rows of the user's class, which are also found by their key.
+    """The rows of a view with their weights, also found by key.
 
     >>> records = Records(len)
     >>> records.step([("to", 1), ("not", 1)])
@@ -315,7 +310,7 @@ class Records(ViewRows):
         self._arrange(negate(changes))
 
     def find(self, key: Any) -> Row | None:
-        """The row of a group, or None."""
+        """Return the row of a key, or None."""
         return self._by_key.get(key)
 
     def keys(self) -> list[Any]:
@@ -326,7 +321,7 @@ class Records(ViewRows):
         return rows, size + sys.getsizeof(self._by_key)
 
     def _arrange(self, changes: Pairs) -> None:
-        """Per key, the row that is there; those that no longer are before those that are."""
+        """Update the row of each key; a deleted row gives way to an inserted one of its key."""
         by_key, of, weights = self._by_key, self._key, self._weights
         for row, _ in changes:
             if weights.get(row, 0) <= 0 and by_key.get(key := of(row)) == row:
@@ -335,7 +330,9 @@ class Records(ViewRows):
 
 
 class SignedRecords(Records, SignedBag):
-    """The same of rows of which some may have a negative weight: these are not found.
+    """The rows of a view by key, over a table that is not stored.
+
+    Rows of negative weight are not found.
 
     >>> records = SignedRecords(len)
     >>> records.step([("to", -2), ("not", 1)])
@@ -351,7 +348,7 @@ _shown = itemgetter(-1)
 
 
 class Borrowed:
-    """What these leaves share: what the operator below emits is what they stand for."""
+    """Base of the leaves without rows: they emit the output of the operator below."""
 
     __slots__ = ()
     edits: Iterable[Edit] = ()
@@ -365,7 +362,7 @@ class Borrowed:
 
 
 class BorrowedRows(Borrowed):
-    """Rows that are there once each: the keys of a mapping.
+    """Rows of weight 1 each: the keys of a mapping.
 
     >>> members = BorrowedRows({"a": 2, "b": 3})
     >>> len(members), list(members.items())
@@ -391,9 +388,9 @@ class BorrowedRows(Borrowed):
 
 
 class BorrowedGroups(Borrowed):
-    """The rows of an aggregate by their group, each the last part of a list.
+    """The rows of an aggregate by group, each the last item of a list.
 
-    All groups show one, as they do while no row has a negative weight.
+    Every group shows a row, which holds while no row has a negative weight.
     """
 
     __slots__ = ("_groups",)
@@ -417,7 +414,7 @@ class BorrowedGroups(Borrowed):
         return list(map(_shown, self._groups.values()))
 
     def find(self, key: Any) -> Row | None:
-        """The row of a group, or None."""
+        """Return the row of a group, or None."""
         group = self._groups.get(key)
         return None if group is None else group[-1]
 
@@ -426,7 +423,7 @@ class BorrowedGroups(Borrowed):
 
 
 class BorrowedOrder(Borrowed):
-    """The rows of an ordered view, in order. The operator below holds them."""
+    """The rows of an ordered view, in order, held by the operator below."""
 
     __slots__ = ("order",)
 
@@ -443,7 +440,7 @@ class BorrowedOrder(Borrowed):
         return self.order.edits
 
     def forget(self) -> None:
-        """Everybody has been told of the edits."""
+        """Discard the edits, once they are delivered."""
         self.order.edits = []
 
     def __len__(self) -> int:
@@ -462,12 +459,12 @@ class BorrowedOrder(Borrowed):
         return self.order.at(position)
 
     def between(self, start: int, stop: int) -> list[Row]:
-        """The rows from a position up to another."""
+        """Return the rows from one position up to another."""
         return self.order.between(start, stop)
 
 
 class ChangesOnly(Borrowed):
-    """Changes only: the leaf of a subscription to a relation that nobody reads."""
+    """The leaf of a subscription to a relation without a view: no rows, only changes."""
 
     __slots__ = ("order",)
 
@@ -479,7 +476,7 @@ class ChangesOnly(Borrowed):
         return () if self.order is None else self.order.edits
 
     def forget(self) -> None:
-        """Everybody has been told of the edits."""
+        """Discard the edits, once they are delivered."""
         if self.order is not None:
             self.order.edits = []
 
@@ -491,8 +488,10 @@ class ChangesOnly(Borrowed):
 
 
 class _NetDelta(Sequence[Pair]):
-    """A delta, consolidated once somebody looks: a load of which nobody is told hashes no row. It
-    is there also where rows have only moved."""
+    """A delta that is consolidated when read: a load without subscribers hashes no row.
+
+    It is true even if its rows only moved.
+    """
 
     __slots__ = ("_delta", "_pairs")
 

@@ -1,10 +1,10 @@
-"""Several deltas of one subscription as one, for a reader that does not keep up.
+"""Merge several deltas of one subscription, for a reader that lags behind.
 
     from version 3 to 4, from 4 to 5    -->    from 3 to 5
-    weights                                    added, what cancels is dropped
+    weights                                    added; zero weights are dropped
     updates                                    composed: a -> b, b -> c is a -> c
     edits of an ordered relation               from the older sequence to the newer
-    a snapshot                                 absorbs what comes before and after it
+    a snapshot                                 absorbs the deltas before and after it
 
 State:  a weight per row that differs between the two versions; of an ordered relation also an item
         per edit.
@@ -21,7 +21,7 @@ from reactive.engine.dataflow.delta import Chains, Delta
 
 
 class Merged:
-    """A delta that others are added to; `delta` is what they come to.
+    """Accumulator of deltas; `delta` returns their sum.
 
     >>> both = Merged(Delta(1, [("to", 1), ("be", 1)]))
     >>> both.add(Delta(2, [("to", -1), ("or", 1)]))
@@ -46,7 +46,7 @@ class Merged:
         self._follow(delta)
 
     def add(self, delta: Delta[Any]) -> None:
-        """Take in the next delta."""
+        """Add the next delta."""
         if delta.is_snapshot:
             self._begin(delta)
             return
@@ -56,7 +56,7 @@ class Merged:
         self._follow(delta)
 
     def _follow(self, delta: Delta[Any]) -> None:
-        """Compose what was updated; where rows are paired by their key alone, the sum will tell."""
+        """Compose the updates; updates that the key alone pairs are found in the sum later."""
         if self._is_snapshot or not (delta._has_moves or self._chains):
             return
         for row in delta.removed:
@@ -66,16 +66,16 @@ class Merged:
 
     @property
     def version(self) -> int:
-        """Of the last delta that was added."""
+        """The version of the last delta added."""
         return self._version
 
     @property
     def is_nothing(self) -> bool:
-        """Whether all that came has gone again."""
+        """True if the deltas cancel out."""
         return not (self._is_snapshot or self._weights or self._sequence.is_edited)
 
     def delta(self) -> Delta[Any] | None:
-        """One for all; None if they come to nothing."""
+        """Return the sum of all deltas; None if they cancel out."""
         pairs, edits = list(self._weights.items()), self._sequence.edits()
         if not pairs and not edits and not self._is_snapshot:
             return None

@@ -1,14 +1,14 @@
-"""The last commit, for what reads rows as they were before it.
+"""The last commit, for `previous()`, which reads rows as they were before it.
 
     commit v      input changes by d        coming: d, of version v
-    commit v + 1  previous changes by d     coming: how the input changes now, of version v + 1
+    commit v + 1  previous changes by d     coming: the input's delta, of version v + 1
 
-What changed in a commit is fed to the graph along with the next one, as if a table had changed. So
-only what has changed in the last commit costs anything in this one. It is noted by the version
-that the commit is to make, before it stands: it is known of a commit from the moment on at which it
-stands, wherever that is broken off, and of one that does not stand never.
+The changes of a commit are fed to the graph along with the next commit, as if a table had changed,
+so only rows that changed in the last commit cost anything. They are recorded by the version that
+the commit will have, before it stands: the record is valid exactly if the commit stands, even if it
+is interrupted.
 
-State:  one delta, in the graph; of what `verify` was asked of the rows of a version.
+State:  one delta, in the graph; the rows of a version that `verify` evaluated.
 Source: [dbsp] the delay operator, z^-1.
 """
 
@@ -31,7 +31,7 @@ Rows = Counter[Row]
 
 
 class EvaluatedVersions(NamedTuple):
-    """The rows of a version and those of the one before, evaluated from scratch."""
+    """The rows of a version and of the previous version, evaluated from scratch."""
 
     version: int
     now: Rows
@@ -39,10 +39,10 @@ class EvaluatedVersions(NamedTuple):
 
 
 class Moment:
-    """How some rows changed in the last commit; equal relations share it.
+    """The changes of a relation in the last commit; equal relations share one object.
 
-    `nodes` are those of the graph that have the rows as they were: more than one if views of the
-    rows compute them in several ways.
+    `nodes` are the graph nodes that have the previous rows: several, if views compute the rows in
+    different ways.
     """
 
     __slots__ = ("__weakref__", "graph", "nodes")
@@ -53,31 +53,31 @@ class Moment:
 
     @property
     def pending(self) -> Sequence[Pair]:
-        """What changed in the last commit."""
+        """The changes made by the last commit."""
         graph = self.graph
         return graph.past.get(graph.version, {}).get(self, ())
 
     def set(self, delta: Sequence[Pair]) -> None:
-        """The commit that is made changes this, if it stands."""
+        """Record the changes of the commit in progress."""
         graph = self.graph
         graph.past.setdefault(graph.version + 1, {})[self] = delta
 
     def add(self, node: Node) -> None:
-        """A node has the rows as they were, which may be one that is known."""
+        """Add a node that has the previous rows, if it is new."""
         self.nodes = [*(other for other in self.read() if other is not node), node]
 
     def read(self) -> list[Node]:
-        """The nodes that are in the graph still."""
+        """Return the nodes that are still in the graph."""
         if not all(map(self.graph.has, self.nodes)):
             self.nodes = [node for node in self.nodes if self.graph.has(node)]
         return self.nodes
 
     def before(self, now: Rows, without: Rows) -> Rows:
-        """The rows before the last commit, for a check, from those of now, evaluated from scratch,
-        and the same without what changed.
+        """Return the rows before the last commit, for a check.
 
-        They are those that a check after that commit had evaluated, if there was one, and those of
-        now are kept for a check after the next.
+        `now` are the current rows, evaluated from scratch, and `without` the rows without the last
+        changes. If a check after the previous commit evaluated its rows, these are returned. The
+        current rows are stored for a check after the next commit.
         """
         graph = self.graph
         version, kept = graph.version, graph.kept.get(self)
@@ -91,14 +91,14 @@ class Moment:
 
 
 def with_past(graph: Graph, changes: Sequence[Fed]) -> Sequence[Fed]:
-    """The changes of a commit, and what the one before makes of rows as they were, by rank."""
+    """Return the changes of a commit and of `previous()` relations, by rank of the source."""
     if graph.past:
         changes = [*changes, *_fed(graph)]
     return sorted(changes, key=rank_of) if len(changes) > 1 else changes
 
 
 def _fed(graph: Graph) -> Iterator[Fed]:
-    """What the last commit changes in this one."""
+    """Yield the changes of the last commit for the nodes that read previous rows."""
     graph.kept = {
         moment: kept
         for moment, kept in graph.kept.items()
@@ -111,14 +111,14 @@ def _fed(graph: Graph) -> Iterator[Fed]:
 
 
 def forget(graph: Graph) -> None:
-    """Forget what is of no use any more: of commits before the last one, or of one that failed."""
+    """Drop the changes of commits before the last one, or of one that failed."""
     if graph.past:
         deltas = graph.past.get(graph.version, {})
         graph.past = {graph.version: deltas} if deltas or graph.kept else {}
 
 
 def check_prompt(node: Node) -> None:
-    """Raise if the rows of a node come at flushes, so that it has none of each commit."""
+    """Raise if the node changes only at flushes, so that it has no rows of each commit."""
     if node.deferred:
         raise OffloadError(
             "previous() reads what is not in the process, which changes at flushes and not at"

@@ -1,29 +1,28 @@
-"""A node of the operator graph: an operator, what it reads, and what a commit does with it.
+"""A node of the operator graph: an operator, its inputs, its readers and its place in a commit.
 
-Below an operator whose output comes at flushes only, nodes are deferred: a commit leaves its deltas
-with them, and they step when a flush takes these.
+Nodes below an operator whose output changes only at flushes are deferred: a commit appends its
+deltas to the node's pending ones, and the node steps when a flush takes them.
 
     commit   inbox --> step of the operator --> inboxes of its readers
     commit   inbox --> pending                                       (a deferred node)
     flush    pending --> in flight --> step of the operator --> in flight of its readers
 
-The readers of an index by the rows that they want: of a value, of several, or of a range.
+`Routes` finds the readers of an index by the rows they read: of one key, several keys, or a range.
 
     7                   the views of customer 7
     AnyOf((7, 8))       found by either
-    Between(3, None)    found by every key above 3, and by those that it does not compare with
+    Between(3, None)    found by every key above 3, and by keys that it cannot be compared with
 
-A row without a key, or with one that the condition may raise for, is for all readers to look at.
+A row without a key, or whose key may make the condition raise, is sent to all readers.
 
-State:  a reference per reader and value; ranges in order.
-Cost:   O(1) and the readers found; O(log ranges) more where there are any.
+A row without a key, or whose key may make the condition raise, is sent to all readers.
 
-Readers of which many are not reached by a commit: what they captured is looked at in turns.
+`Turns` checks captured variables round-robin, for readers that a commit may not reach.
 
-    looked at now: 1, 2, 3, 4   at the next commit: 5, 6, 7, 8   ...   and 1 again
+    checked in this commit: 1, 2, 3, 4   in the next: 5, 6, 7, 8   ...   and 1 again
 
-A variable that nobody else has any more stays as it is: a reader that captured no others is not
-looked at again.
+A variable that only its callable refers to cannot change: a reader without other variables is not
+checked again.
 
 State:  a reference per reader.
 Cost:   O(1) per turn.
@@ -51,15 +50,15 @@ from reactive.engine.collections.zset import consolidate
 Guard = tuple[Opaque, Capture]
 NOWHERE: Any = object()
 BESIDE = 8
-"""Bytes that a list takes for a change."""
+"""Bytes that a list needs for a change."""
 NO_SIZE = SampledSize()
-"""Of a node with which nothing waits."""
+"""The size of pending changes of a node that is not deferred."""
 LeafDelta = tuple["Node", Sequence[Any]]
-"""A leaf, and the net delta of what it stands for."""
+"""A leaf, and the net delta that it emitted."""
 
 
 class Node:
-    """An operator with its place in the graph. A source has none: a table feeds it."""
+    """An operator with its place in the graph; a source has no operator, but is fed by a table."""
 
     __slots__ = (
         *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
@@ -98,7 +97,7 @@ class Node:
         ),
     )
     run: Callable[..., Any]
-    """The operator's step; `step` is what a commit calls."""
+    """The operator's step; `step` is the function that a commit calls."""
     step: Callable[..., Any]
     finalize: Callable[[], None]
     undo: Callable[[], None]
@@ -123,49 +122,49 @@ class Node:
         self.operator = operator
         self.inputs = inputs
         self.rank = rank
-        """Which it is."""
+        """The number of the node, in the order of creation."""
         self.order: float = rank
-        """When it steps: after its inputs; of several at a time, the one of the lowest rank."""
+        """Its place in a commit, after its inputs; nodes of equal order step by rank."""
         self.signature = signature
         self.plan = plan
         called = [f for f in functions if f is not None]
         self.guards: tuple[Guard, ...] = tuple((o, c) for o in origins(*called) for c in o.captures)
         self.functions = (*called, *(f for f in blamed if f is not None))
         self.is_remote = hasattr(operator, "flush")
-        """Whether its output comes by `flush` only."""
+        """True if its output changes by `flush` only."""
         self.bind()
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
         self.forgets: bool = _is_unstored(self) or (
             self.contents is None and any(source.forgets for source in inputs)
         )
-        """Whether rows that it has emitted may be held nowhere, here or below."""
+        """True if rows that it has emitted may be held nowhere, neither here nor below."""
         self.leaf: Any = None
         self.query: Segment | None = None
-        """What a leaf is of."""
+        """The query of a leaf."""
         self.watched: list[tuple[Segment, tuple[Guard, ...]]] = []
-        """The segments that a leaf watches, with what no operator of theirs calls any more."""
+        """The segments that a leaf watches, with captured variables that no operator reads."""
         self.constant_tests = constant_tests
-        """The values of fields without which a row of its input is of no use to it."""
+        """Values of fields; the node needs no input row whose fields have other values."""
         self.at = at
-        """The rows that it is given of its input, an index (`node.py`); by default all."""
+        """The rows that it reads of its input, an index; all by default."""
         self.routes = Routes()
-        """The readers that are found by the key of a row."""
+        """The readers found by the key of a row."""
         self.is_routed: bool = at is not NOWHERE or (
             bool(inputs) and all(source.is_routed for source in inputs)
         )
-        """Whether it is reached by routes only, so that no schedule knows of it."""
+        """True if only routes reach it, so that no schedule contains it."""
         self.watchers: tuple[Node, ...] = ()
-        """Leaves with captured variables that no operator reads any more (of a source)."""
+        """Leaves with captured variables that no operator reads (of a source)."""
         self.compiled_step: Callable[..., None] | None = None
-        """The function that commits a delta of it, once there is one (of a source)."""
+        """The function that commits a delta of this node alone, once generated (of a source)."""
         self.note: Callable[[Sequence[Any], int], None] | None = None
-        """What notes a commit of only a delta of it, if that is written later (of a source)."""
+        """Records a commit of only this node, if that is written later (of a source)."""
         self.tracers: dict[Any, None] = {}
-        """What follows updates of a table from here to subscribers (of a source)."""
+        """Follow updates of a table from here to subscribers (of a source)."""
         self.physical: Any = None
-        """The node of the physical plan that it was made of."""
+        """The node of the physical plan that this node was built from."""
         self.wiring: tuple[Any, ...] = ()
-        """Which of its inputs is which, where the physical node does not say."""
+        """The roles of its inputs, if the physical node does not tell them."""
         self.consumers: list[tuple[Node, int]] = []
         self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
         self.inbox: list[Sequence[Any]]
@@ -173,13 +172,15 @@ class Node:
         self.clear()
 
     def bind(self) -> None:
-        """Decide what a commit does with it: step the operator or, below what comes later, wait."""
+        """Set the functions that a commit calls: the operator's or, if deferred, functions that
+        wait.
+        """
         self.deferred: bool = self._is_made_deferred or any(map(is_deferred, self.inputs))
         self.pending: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
         self.in_flight: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
         self._arrived: tuple[Sequence[Any], ...] = ()
         self.pending_size = NO_SIZE
-        """About how many bytes of changes wait, those in flight among them."""
+        """Estimated bytes of the pending changes, including those in flight."""
         operator = self.operator
         self.run = getattr(operator, "step", _no_step)
         if self.deferred:
@@ -193,12 +194,12 @@ class Node:
             self.stateful = hasattr(operator, "undo")
 
     def replace(self, operator: Any) -> None:
-        """Have another operator do this one's work, which has the same state."""
+        """Replace the operator by another one that has the same state."""
         self.operator = operator
         self.contents = getattr(operator, "contents", None)
         self.bind()
 
-    # What waits for a flush.
+    # Changes that wait for a flush.
 
     def _arrive(self, *inbox: Sequence[Any]) -> Sequence[Any]:
         self._arrived = inbox
@@ -216,21 +217,20 @@ class Node:
         self._arrived = ()
 
     def set_barrier(self) -> None:
-        """What is held now is what the next flush is of."""
+        """Move the pending deltas to `in_flight`, the deltas that the next flush applies."""
         for in_flight, pending in zip(self.in_flight, self.pending, strict=True):
             in_flight += pending
             pending.clear()
 
     def taken(self) -> list[Sequence[Any]]:
-        """What the flush is of, per input: without rows that were inserted and deleted
-        meanwhile."""
+        """Return the deltas in flight, per input, without rows inserted and deleted meanwhile."""
         return [
             _joined(deltas, keyed=source.gives_keys)
             for deltas, source in zip(self.in_flight, self.inputs, strict=True)
         ]
 
     def done(self) -> None:
-        """The flush has taken it in."""
+        """Drop the deltas in flight, which the flush has applied."""
         self.in_flight = [[] for _ in self.inputs]
         self.pending_size = SampledSize(each=BESIDE)
         for delta in chain.from_iterable(self.pending):
@@ -240,18 +240,18 @@ class Node:
 
     @property
     def gives_keys(self) -> bool:
-        """Whether its output has a key beside each pair."""
+        """True if its output has a key beside each pair."""
         return getattr(self.operator, "gives_keys", False)
 
     def connect(self, reader: Node, port: int) -> None:
-        """Have another node read this one."""
+        """Add a reader."""
         if reader.at is NOWHERE:
             self.consumers.append((reader, port))
         else:
             self.routes.add(reader)
 
     def disconnect(self, reader: Node) -> None:
-        """The reverse."""
+        """Remove a reader."""
         if reader.at is NOWHERE:
             self.consumers = [c for c in self.consumers if c[0] is not reader]
         else:
@@ -275,7 +275,10 @@ class Node:
         self.dirty = False
 
     def upstream(self, until: Container[Node | None] = ()) -> list[Node]:
-        """This node and all that it depends on, each once; without some, and what is below them."""
+        """Return this node and all nodes it depends on, each once.
+
+        `until` and the nodes below it are left out.
+        """
         seen: dict[Node, None] = {self: None}
         waiting = [self]
         while waiting:
@@ -286,7 +289,7 @@ class Node:
         return list(seen)
 
     def downstream(self) -> list[Node]:
-        """This node and all that depend on it, each once."""
+        """Return this node and all nodes that depend on it, each once."""
         seen: dict[Node, None] = {self: None}
         waiting = [self]
         while waiting:
@@ -297,7 +300,7 @@ class Node:
         return list(seen)
 
     def leaves(self) -> list[Any]:
-        """Whom the leaves belong to that depend on this node."""
+        """Return the channels of the leaves that depend on this node."""
         return [node.leaf for node in self.downstream() if node.leaf is not None]
 
 
@@ -306,17 +309,17 @@ def _is_unstored(node: Node) -> bool:
 
 
 def is_deferred(node: Node) -> bool:
-    """Whether its output changes at flushes, and not at commits."""
+    """Return True if its output changes at flushes, and not at commits."""
     return node.deferred or node.is_remote
 
 
 def takes_part(node: Node) -> bool:
-    """Whether a flush is to wait for it: not for one that is only being filled."""
+    """Return True if a flush must wait for it: unless it is still being filled."""
     return not node.is_remote or bool(node.operator.is_filled)
 
 
 def _joined(deltas: Sequence[Sequence[Any]], *, keyed: bool) -> Sequence[Any]:
-    """Deltas of several commits as one."""
+    """Join the deltas of several commits."""
     if len(deltas) == 1:
         return deltas[0]
     pairs = [pair for delta in deltas for pair in delta]
@@ -350,17 +353,17 @@ def fill_node(graph: Any, node: Node) -> None:
 
 Kind = tuple[Form, tuple[bool, bool]]
 FEW = 64
-"""Readers that may be remembered after they have gone."""
+"""Readers without captured variables that `Turns` may still hold."""
 
 
 class Routes:
-    """What each reader of a node wants, and who wants the rows of a key."""
+    """The readers of an index, found by the key of a row."""
 
     __slots__ = ("_exactly", "_ranges", "_readers", "turns")
 
     def __init__(self) -> None:
         self.turns = Turns()
-        """Their turns to be looked at."""
+        """Their captured variables, checked in turns."""
         self._readers: dict[Node, None] = {}
         self._exactly: dict[Any, list[Node]] = {}
         self._ranges: dict[Kind, range_index.RangeIndex] = {}
@@ -369,11 +372,11 @@ class Routes:
         return len(self._readers)
 
     def readers(self) -> Collection[Node]:
-        """All of them."""
+        """Return all readers."""
         return self._readers.keys()
 
     def add(self, reader: Node) -> None:
-        """Have a reader found by what it wants."""
+        """Add a reader, by the keys it reads."""
         self._readers[reader] = None
         self.turns.add(reader)
         wanted = reader.at
@@ -384,7 +387,7 @@ class Routes:
             self._exactly.setdefault(value, []).append(reader)
 
     def remove(self, reader: Node) -> None:
-        """The reverse, if it is there."""
+        """Remove a reader, if it is there."""
         if reader not in self._readers:
             return
         del self._readers[reader]
@@ -401,7 +404,7 @@ class Routes:
                 del self._exactly[value]
 
     def find(self, key: Any) -> Sequence[Node]:
-        """Who wants to see the rows of a key."""
+        """Return the readers of the rows of a key."""
         if key.__class__ is Mark:
             return list(self._readers)
         found = self._exactly.get(key, ())
@@ -411,7 +414,7 @@ class Routes:
         return [*found, *(reader for index in ranges for reader, _ in index.pairs(key))]
 
     def _range(self, wanted: Between) -> range_index.RangeIndex:
-        """Ranges that have the same ends, in their order."""
+        """Return the index of all ranges with the same kind of ends, created if new."""
         low, high = wanted.low is not None, wanted.high is not None
         own: Form = "interval" if low and high else "point"
         other: Form = "point" if low and high else "high" if low else "low"
@@ -422,24 +425,24 @@ class Routes:
 
 
 def _key(wanted: Between) -> Any:
-    """A range as the key of a reader: both of its ends, or the one that it has."""
+    """Return the key of a range: both ends, or the only one."""
     if wanted.low is None or wanted.high is None:
         return wanted.high if wanted.low is None else wanted.low
     return (wanted.low, wanted.high)
 
 
 LOOKED_AT = 4
-"""Readers of a node whose captured variables are looked at in a commit."""
+"""Readers of a node whose captured variables are checked in a commit."""
 
 
 class Turns:
-    """The readers of a node, in the order in which they are looked at."""
+    """The readers of a node, queued to have their captured variables checked."""
 
     __slots__ = ("_waiting",)
 
     def __init__(self, readers: Iterable[Node] = ()) -> None:
         self._waiting: deque[Node] | None = None
-        """None of those that have none, as most nodes do."""
+        """None without readers, as in most nodes."""
         for reader in readers:
             self.add(reader)
 
@@ -447,14 +450,14 @@ class Turns:
         return 0 if self._waiting is None else len(self._waiting)
 
     def add(self, reader: Node) -> None:
-        """A reader has its turn after all others, if it captured anything."""
+        """Append a reader, if it captured any variables."""
         if reader.guards:
             if self._waiting is None:
                 self._waiting = deque()
             self._waiting.append(reader)
 
     def look(self, check: Callable[[Node], None]) -> None:
-        """Look at what those captured whose turn it is. One that was dropped guards nothing."""
+        """Check the variables of the next readers; a dropped reader has none."""
         waiting = self._waiting
         if waiting is None:
             return
@@ -467,5 +470,5 @@ class Turns:
                 waiting.append(reader)
 
     def drop_idle(self) -> None:
-        """Forget readers that guard nothing."""
+        """Remove readers without variables to check."""
         self._waiting = deque(reader for reader in self._waiting or () if reader.guards)

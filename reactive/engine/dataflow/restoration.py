@@ -1,24 +1,23 @@
-"""Make the nodes of a view with the state that their operators had in an earlier process.
+"""Restore the nodes of a view: start operators with their state from an earlier process.
 
-    node is new, its operator is   restorable, and there is a state    restored
-                                   anything else                       computed from its inputs
+    node is new, its operator is   restorable, and a state is stored    restored
+                                   anything else                        computed from its inputs
 
-A node is found again by the class of its operator, and the fingerprint of the part of the query
-that it computes: two that agree on both hold the same. Where tables have changed since, the state
-is that of before: the operator then steps over what has changed of its inputs, if that can be told
-without the rows of before.
+A node is found by the class of its operator and the fingerprint of its part of the query: two nodes
+that agree on both hold the same state. If tables have changed since, the operator steps over the
+changes of its inputs, provided that they can be derived without the old rows.
 
-    table                           what was committed since
-    where, select, join, index      what follows from the changes of the inputs
-    restored node                   what it has emitted in its own step
-    others with state               not told: what is above is computed anew
+    table                           its commits since
+    where, select, join, index      derived from the changes of the inputs
+    restored node                   emitted by its own step
+    others with state               unknown: nodes above are recomputed
 
-State:  the states, until the view is made; how long each operator took.
-Cost:   of restoring O(rows); one fingerprint per node that has a state.
+State:  the states, until the view is built; the time of each operator.
+Cost:   O(rows) to restore; one fingerprint per node that has a state.
 
-The leaf of a view of a nest whose rows are a tree: they are made when they are read.
+`TreeRows` is the leaf of a view of a nest whose rows are a tree: rows are built when read.
 
-State:  none; what was read is kept by the tree, if it is large.
+State:  none; the tree caches the rows that were read, if it is large.
 """
 
 from __future__ import annotations
@@ -42,20 +41,20 @@ Changed = Mapping[Node, Sequence[Pair]]
 
 
 class Unrestored(Exception):
-    """An operator could not begin with a state; its view is to be made without any."""
+    """An operator could not be restored; its view must be built without stored states."""
 
 
 class NotTold(Exception):
-    """Nobody knows what has changed of an input since a state was stored."""
+    """The changes of an input since a state was stored are unknown."""
 
 
 class Restoration:
-    """The states that the operators of a view begin with when it is made.
+    """The stored states that restore the operators of a new view.
 
     Parameters
     ----------
-    find: gives the state of a node by its name, if there is one.
-    changed: what has changed of tables since, by the node of each.
+    find: returns the state of a node by its name, or None.
+    changed: the changes of tables since the states were stored, by node.
     """
 
     def __init__(self, find: Find = lambda name: None, changed: Changed | None = None) -> None:
@@ -66,9 +65,9 @@ class Restoration:
         self._held: set[Node] = set()
         """The nodes that were restored."""
         self.computed: dict[str, float] = {}
-        """Seconds that operators took to compute, of those that could have been restored."""
+        """Seconds to compute each operator that could have been restored."""
         self.read: dict[str, float] = {}
-        """Seconds that operators took to be restored."""
+        """Seconds to restore each operator."""
         self.names: dict[int, str] = {}
         """The names of nodes, by their ranks."""
 
@@ -79,7 +78,7 @@ class Restoration:
 
         Parameters
         ----------
-        inputs: gives all rows of its inputs, as they are now.
+        inputs: returns all current rows of its inputs.
         compute: steps its operator over these.
         """
         operator = node.operator
@@ -106,7 +105,7 @@ class Restoration:
         self._held.add(node)
 
     def holds(self, node: Node) -> bool:
-        """Return True if the rows of a node are those of an operator that was restored."""
+        """Return True if a restored operator holds the rows of a node."""
         return (
             node.inputs[0] if isinstance(node.operator, FixpointRelation) else node
         ) in self._held
@@ -139,7 +138,7 @@ class Restoration:
 
 
 def _stepped(node: Node, deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
-    """Step an operator over changes that its inputs have taken in already."""
+    """Step an operator over changes that are already applied to its inputs."""
     with ExitStack() as seen:
         for source, delta in zip(node.inputs, deltas, strict=True):
             if isinstance(source.operator, IndexBy):
@@ -150,21 +149,21 @@ def _stepped(node: Node, deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
 
 
 def name_of(node: Node) -> str:
-    """The name by which the state of a node is found in another process."""
+    """Return the name under which the state of a node is stored."""
     return f"{type(node.operator).__name__} {fingerprint(node.plan)}"
 
 
 def states_of(
     leaf: Node, names: Mapping[int, str], wanted: Callable[[str], bool] = lambda name: True
 ) -> Iterator[tuple[str, State]]:
-    """The names and states of the operators below a leaf, except those that nobody can tell apart.
+    """Yield the names and states of the operators below a leaf, except nodes of equal names.
 
     They are copies: later commits do not change them.
 
     Parameters
     ----------
-    names: those that are known, by the ranks of nodes.
-    wanted: tells which states are given, by the name.
+    names: the known names, by the ranks of nodes.
+    wanted: tells by the name if a state is needed.
     """
     named: dict[str, list[Node]] = {}
     for node in leaf.upstream():
@@ -177,7 +176,7 @@ def states_of(
 
 
 def _before(inputs: Sequence[Any], deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
-    """The rows of inputs as they were before changes."""
+    """Return the rows of inputs as they were before changes."""
     return [
         consolidate([*rows, *((row, -weight) for row, weight in delta)]) if delta else rows
         for rows, delta in zip(inputs, deltas, strict=True)
@@ -185,7 +184,7 @@ def _before(inputs: Sequence[Any], deltas: Sequence[Sequence[Any]]) -> Sequence[
 
 
 class TreeRows(Borrowed):
-    """The rows of a tree. They are read inside the lock, since reading may keep a bag."""
+    """The rows of a tree. They are read inside the lock, since reading may cache a bag."""
 
     __slots__ = ("count", "find", "keys", "pieces", "tree")
 

@@ -1,8 +1,7 @@
-"""Steps of the graph: which nodes a commit steps, in two phases, and the generated step of frequent
-commits.
+"""Schedules: the nodes that a commit steps, in two phases; generated code for frequent commits.
 
-A commit of one or some tables as one generated function: `Graph.commit` and `Schedule.step`
-unrolled.
+`Schedule` holds the nodes that some sources reach, in topological order. Once it is in frequent
+use, `compiled_step` generates a function that unrolls `Graph.commit` and `Schedule.step`:
 
     out_4 = step_4(in_0)
     if out_4:
@@ -12,35 +11,27 @@ unrolled.
     finalize_4()
     delivery_queue.extend(told)
 
-It is made of the nodes of a schedule that has proved to be in use, and asks none of them for what
-it knows of itself. If anything raises, what has been stepped is undone. Nodes stand in blocks, so
-that many that nothing has come to are passed over together:
+Facts of the nodes are decided when the function is generated. If anything raises, the stepped nodes
+are undone. Nodes stand in blocks, so that many nodes without input are skipped by one test:
 
     if out_3 or out_17:
         if out_3: out_25 = step_25(out_3)
         ...
 
-State:  none.
-Cost:   a tenth of a microsecond per node that is reached, beside its step, and a fiftieth per block
-        of others.
+State:  the inboxes of the nodes while a commit is in progress.
+Cost:   a fraction of a microsecond per node that the changes may reach; generated, a tenth of a
+        microsecond per reached node, beside its step, and a fiftieth per block of others.
 
-One step of the graph in two phases: what is prepared is published, or undone.
+`CommitStep` is one step of the graph in two phases: it is prepared, then published or undone.
 
-    prepare   what the changes reach has stepped; its views are read only inside the lock
-    publish   operators finalize, and the delivery queue has what leaves emit
-    undo      operators are as they were before, the last one first
+    prepare   the nodes that the changes reach step; views are read only inside the lock
+    publish   operators finalize, and the deltas of leaves are queued for delivery
+    undo      operators get back their state from before, the last one first
 
 A commit is such a step (`Graph.prepare`), and so is each part of a flush (`remote/flush.py`). A
-commit with nothing between its phases may be one generated function instead (`schedule.py`).
+commit with nothing between its phases may be one generated function instead.
 
-State:  what has stepped, until it is published or undone.
-
-Which nodes a commit steps, in their order.
-
-Once one has proved to be in use, a generated function takes its place (`schedule.py`).
-
-State:  the inboxes of the nodes while a walk is under way.
-Cost:   O(nodes that the changes may reach), a fraction of a microsecond each.
+State:  the stepped nodes, until the step is published or undone.
 """
 
 from __future__ import annotations
@@ -71,21 +62,22 @@ if TYPE_CHECKING:
 BLOCK = 24
 """Nodes of a block."""
 CompiledStep = Callable[..., None]
-"""Commits a delta of each of its sources, as the version that it gets last; `between` is called
-when all has stepped, and nothing is published."""
+"""Commits a delta of each source; the version is the last argument.
+
+`between` is called when all nodes have stepped, before anything is published.
+"""
 
 
 def compiled_step(
     sources: Sequence[Node], nodes: Sequence[Node], calls: Mapping[str, Any]
 ) -> CompiledStep:
-    """The function for sources that reach these nodes, in this order.
+    """Generate the commit function of sources that reach these nodes, in this order.
 
     Parameters
     ----------
-    calls: what the function calls by name. `graph` and `delivery_queue`; `check` looks at what a
-           node
-        captured, `watch` at what the leaves of a source did; `take_back` gets an exception and the
-        nodes that were stepped.
+    calls: functions that the code calls, by name. `graph` and `delivery_queue`; `check` checks the
+        variables that a node captured, `watch` the variables that leaves of a source captured;
+        `take_back` receives an exception and the nodes that were stepped.
     """
     values = BoundValues()
     values.by_name |= {"Delta": Delta, "new": Delta.__new__, "traced": traced, "nothing": ()}
@@ -98,7 +90,7 @@ def compiled_step(
     tells: list[str] = []
     forgets: list[str] = []  # after all tells: leaves may have the same edits
     fed: list[str] = []
-    asks: dict[str, str] = {}  # of what would have to be found to be asked whether it is empty
+    asks: dict[str, str] = {}  # tests for deltas that are costly to compute
     blocks = _Blocks((steps, settles, tells), begin)
     for number, node in enumerate(nodes, 1):
         blocks.begin(number)
@@ -106,7 +98,7 @@ def compiled_step(
         some = list(dict.fromkeys(name for name in given if name != "()"))
         is_some = " or ".join([asks.get(name, name) for name in some])
         is_given = f"if {is_some}: " if set(some).isdisjoint(begin) else ""
-        if node not in names:  # else it is fed, and emits that
+        if node not in names:  # else the commit feeds it, and its delta is its output
             names[node] = given[0] if _is_bare(node) else f"out_{number}"
         if hasattr(node.operator, "settle"):
             asks[names[node]] = f"{names[node]} is not nothing"
@@ -145,7 +137,7 @@ def compiled_step(
 
 
 class _Blocks:
-    """Lines of code in blocks, each asked for only if something has come to one of its nodes."""
+    """Lines of code in blocks, each run only if one of its nodes has input."""
 
     def __init__(self, lines: Sequence[list[str]], begin: Sequence[str]) -> None:
         self._lines = lines
@@ -158,12 +150,12 @@ class _Blocks:
         self._own: set[str] = set()
 
     def add(self, given: Sequence[str], out: str) -> None:
-        """A node, by what it is given and what comes out of it."""
+        """Add a node, by the names of its inputs and of its output."""
         self._given.update(dict.fromkeys(given))
         self._own.add(out)
 
     def begin(self, number: int) -> None:
-        """End a block before every so many nodes, and begin the next."""
+        """At every `BLOCK`-th node, end the block and begin the next."""
         if (number - 1) % BLOCK:
             return
         given = [name for name in self._given if name not in self._own]
@@ -177,7 +169,7 @@ class _Blocks:
 
 
 def _in_line(node: Node) -> InLine | None:
-    """What the operator of a node does with a single row, as lines of the commit."""
+    """Return the code that inlines the operator's step over a single row, or None."""
     write: Callable[[], InLine | None] | None = getattr(node.operator, "in_line", None)
     return None if write is None or node.deferred else write()
 
@@ -212,21 +204,21 @@ def _finalize(number: int, is_given: str, in_line: InLine | None) -> list[str]:
 
 
 def _is_bare(node: Node) -> bool:
-    """Whether it is a leaf that emits what it is given."""
+    """Return True if the node is a leaf that emits its input unchanged."""
     operator = node.operator
     is_shown = isinstance(operator, Borrowed) and type(operator).step is Borrowed.step
     return is_shown and not node.deferred and not node.guards
 
 
 def _tell(number: int, out: str, operator: Any, *, has_names: bool) -> str:
-    """The lines that put what a leaf emits into the delivery queue."""
+    """Return the lines that queue the output of a leaf for delivery."""
     edits = "()" if _order_of(operator) is None else f"tuple(order_{number}.edits)"
     columns = f"            delta._columns = columns_{number}\n" if has_names else ""
     return _TELL.format(number=number, out=out, edits=edits, columns=columns)
 
 
 def _order_of(leaf: Any) -> OrderBy | None:
-    """The order that a leaf follows."""
+    """Return the order that a leaf follows, or None."""
     order: OrderBy | None = getattr(leaf, "order", None)
     return order
 
@@ -239,7 +231,7 @@ _TELL = """\
             delta._parts = None if graph.moved is None else traced(node_{number})
 {columns}\
             told += ((channel_{number}.subscribers, delta),)"""
-"""As `Delta(...)`, whose call takes half as long again."""
+"""`Delta(...)` inlined, whose call would take half as long again."""
 
 _WATCH = "        if source_{number}.watchers: watch(source_{number})"
 
@@ -271,7 +263,7 @@ log = logging.getLogger("reactive")
 
 
 class Stepped(Protocol):
-    """What has stepped, and holds both states until it is told which one stands."""
+    """A stepped operator, which holds both states until it is finalized or undone."""
 
     @property
     def finalize(self) -> Callable[[], object]: ...
@@ -281,7 +273,7 @@ class Stepped(Protocol):
 
 
 class CommitStep:
-    """What has stepped, and what subscribers are notified of once it is published."""
+    """The stepped nodes of a commit, and the deltas that its publication delivers."""
 
     __slots__ = ("_deliveries", "_queue", "leaf_deltas", "stepped", "version")
 
@@ -290,57 +282,56 @@ class CommitStep:
         self._deliveries: Sequence[Delivery] = ()
         self.version = version
         self.stepped: list[Stepped] = []
-        """Each stateful node, noted before it steps."""
+        """Each stateful node, added before it steps."""
         self.leaf_deltas: list[LeafDelta] = []
-        """What the leaves have emitted."""
+        """The deltas that the leaves have emitted."""
 
     def address(self) -> None:
-        """All has stepped: decide who is to hear of it, while that may still fail."""
+        """Choose the subscribers of each delta, while the commit may still fail."""
         self._deliveries = deliveries(self.leaf_deltas, self.version)
 
     def publish(self) -> None:
-        """It stands."""
+        """Finalize all nodes, and queue the deltas."""
         for done in self.stepped:
             done.finalize()
         self._queue.extend(self._deliveries)
 
     def undo(self) -> bool:
-        """Take all of it back; whether every operator could."""
+        """Undo all nodes; return True if every operator could."""
         return undo(self.stepped)
 
 
 class Trees:
-    """The nodes that hand on changes which are read later, but before the next commit."""
+    """The nodes that emit lazy changes, which are read later, but before the next commit."""
 
     __slots__ = ("_nodes", "inside")
 
     def __init__(self, inside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self._nodes: tuple[Node, ...] = ()
         self.inside = inside
-        """Within which what only commits change is read."""
+        """The context in which lazy changes are read."""
 
     def add(self, node: Node) -> None:
-        """Know a node, if it is one."""
+        """Add the node, if it emits lazy changes."""
         if hasattr(node.operator, "settle") and not node.deferred:
             self._nodes = (*self._nodes, node)
 
     def discard(self, node: Node) -> None:
-        """A node steps no more: what is read later of it is read now."""
+        """Remove a node; read its lazy changes now."""
         if hasattr(node.operator, "settle"):
             node.operator.settle()
             self._nodes = tuple(other for other in self._nodes if other is not node)
 
     def settle(self) -> None:
-        """There will be a commit: what is read later of the last one is read now."""
+        """Read the lazy changes of the last commit now, before the next commit."""
         for node in self._nodes:
             node.operator.settle()
 
 
 def take_back(error: BaseException, stepped: Sequence[Stepped]) -> bool:
-    """Undo what has been stepped of a commit, and say where it failed; whether all is undone.
+    """Undo the stepped nodes of a commit, and note where it failed; return True if all were undone.
 
-    It is not where the commit may have failed anywhere: then nobody knows what has been done of a
-    step.
+    Nothing is undone if the error is asynchronous: then a step may be half done.
     """
     if is_asynchronous(error.__cause__ if isinstance(error, BailOut) else error):
         return False
@@ -352,7 +343,7 @@ def take_back(error: BaseException, stepped: Sequence[Stepped]) -> bool:
 
 
 def undo(stepped: Sequence[Stepped]) -> bool:
-    """Undo what has stepped, the last one first; whether every operator could."""
+    """Undo stepped nodes, the last one first; return True if every operator could."""
     stuck: list[Stepped] = []
     surely(partial(_undo, stepped, stuck))
     return not stuck
@@ -362,13 +353,13 @@ def _undo(stepped: Sequence[Stepped], stuck: list[Stepped]) -> None:
     for done in reversed(stepped):
         try:
             done.undo()
-        except Exception:  # it must not keep the others
+        except Exception:  # the others must still be undone
             log.exception("an operator could not take a commit back; all views are computed again")
             stuck.append(done)
 
 
 def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]:
-    """What leaves emit, and to which subscribers."""
+    """Return the deltas that leaves emitted, with their subscribers."""
     found: list[Delivery] = []
     for node, changes in leaf_deltas:
         channel = node.leaf
@@ -383,7 +374,7 @@ def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]
 
 
 def traced(leaf: Node) -> Moves | None:
-    """What finds the updates in what a leaf tells of this commit."""
+    """Return the function that finds the updates in the delta of a leaf, or None."""
     moved, lineage = leaf.graph.moved, leaf.leaf.lineage
     if moved is None or lineage is None:
         return None
@@ -392,9 +383,9 @@ def traced(leaf: Node) -> Moves | None:
 
 
 OFTEN = 64
-"""Walks after which code takes the place of a schedule."""
+"""Walks after which generated code replaces a schedule."""
 MOST = 1000
-"""Nodes that a schedule has at most; of more, what a commit reaches is found as it steps."""
+"""Maximum number of nodes of a schedule; above it, a `Walk` finds the reached nodes."""
 
 Check = Callable[["Node"], None]
 Fed = tuple["Node", Sequence[Any]]
@@ -410,7 +401,7 @@ class Schedule:
         self.sources = sources
         self.nodes = nodes
         self.compiled_step: CompiledStep | None = None
-        """What takes its place."""
+        """The generated function that replaces `step`."""
         self._walks = 0
 
     def step(
@@ -422,7 +413,8 @@ class Schedule:
     ) -> None:
         """Step what the changes reach.
 
-        `stepped` gets each stateful node beforehand, `leaf_deltas` what leaves emit.
+        The call appends each stateful node to `stepped`, before it steps, and the output of each
+        leaf to `leaf_deltas`.
         """
         self._walks += 1
         for source, delta in changes:
@@ -442,17 +434,17 @@ class Schedule:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it has been walked often enough for generated code to pay."""
+        """True after enough walks for generated code to pay off."""
         return self._walks >= OFTEN
 
     def clear(self) -> None:
-        """Empty the inboxes of a walk that was broken off."""
+        """Empty the inboxes of an interrupted walk."""
         for node in self.nodes:
             node.clear()
 
 
 def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
-    """All nodes that these sources reach, in their order; None if they are many, or have routes."""
+    """Return all nodes that these sources reach, in their order; None if too many, or if routed."""
     found: dict[Node, None] = {}
     waiting = list(sources)
     while waiting:
@@ -471,10 +463,10 @@ def _order(node: Node) -> tuple[float, int]:
 
 
 def rank(node: Node) -> int:
-    """The rank of a node."""
+    """Return the rank of a node."""
     return node.rank
 
 
 def rank_of(change: Fed) -> int:
-    """That of the source of a change."""
+    """Return the rank of the source of a change."""
     return change[0].rank

@@ -1,16 +1,16 @@
-"""All that a node has emitted so far, as it was, to be given out a piece at a time and forgotten.
+"""Snapshot of all that a node has emitted so far, read in pieces that are then freed.
 
     table (rows) --> where --> snapshot: references to the rows that pass
-                                 piece, piece, piece, ...          each is forgotten once it is used
+                                 piece, piece, piece, ...          each is freed once it is used
     table (rows) --> snapshot: references to the rows
-                       piece --> select --> piece, ...             made as it is given out
+                       piece --> select --> piece, ...             computed as it is read
 
-Commits that come later do not change it. Of a chain of nodes without state that makes other rows
-than those of a table, it has the rows of the table: its pieces are to be taken inside the lock, as
-callables are asked then. So nothing but the references is ever there for all rows.
+Later commits do not change a snapshot. If the node computes new rows by a chain without state, the
+snapshot holds the rows of the table, and each piece is computed when it is read. The caller reads
+pieces inside the lock, since that calls user code. So the computed rows never exist all together.
 
 State:  8 bytes per row that is in the process anyway; 16 where weights are not all 1.
-Cost:   O(rows) to make, O(piece) to give a piece out.
+Cost:   O(rows) to create, O(piece) to read a piece.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reactive.engine.dataflow.node import Node
 
 PIECE = 20_000
-"""Rows that are worked on at a time."""
+"""Rows of a piece."""
 
 
 class Snapshot:
@@ -38,7 +38,7 @@ class Snapshot:
 
     Parameters
     ----------
-    through: what is made of each piece as it is given out.
+    through: computes the rows of a piece when it is read.
 
     >>> snapshot = Snapshot([[("a", 1), ("b", 2)], [("c", 1)]])
     >>> snapshot.piece(), len(snapshot)
@@ -64,17 +64,17 @@ class Snapshot:
 
     @property
     def is_made(self) -> bool:
-        """Whether rows are made as they are given out, which may call what may raise."""
+        """True if pieces are computed when read, which calls user code that may raise."""
         return self._through is not None
 
     def piece(self) -> Pairs:
-        """Some of what has not been forgotten."""
+        """Return the next rows; `forget` frees them."""
         weights = repeat(1) if self._weights is None else self._weights[-PIECE:]
         piece = list(zip(self._rows[-PIECE:], weights, strict=False))
         return piece if self._through is None else self._through(piece)
 
     def forget(self) -> None:
-        """Forget what `piece` gave."""
+        """Free the rows that `piece` returned."""
         del self._rows[-PIECE:]
         if self._weights is not None:
             del self._weights[-PIECE:]
@@ -96,7 +96,7 @@ class Snapshot:
 
 
 def begin(graph: Graph, node: Node) -> None:
-    """Give a node whose work is elsewhere what its inputs hold. Inside the lock."""
+    """Give a node that works elsewhere the contents of its inputs. Call it inside the lock."""
     with graph.running(node):
         node.operator.begin([_taken(graph, source) for source in node.inputs])
 
@@ -108,7 +108,7 @@ def _taken(graph: Graph, source: Node) -> Snapshot:
         chain.insert(0, base)
         base = base.inputs[0]
     held = graph.contents(base)
-    is_new = not base.inputs and isinstance(held, UniformDelta)  # a table makes it anew each time
+    is_new = not base.inputs and isinstance(held, UniformDelta)  # a table makes a new list
     starts = range(0, len(held), PIECE)
     pieces = [held] if is_new else (held[start : start + PIECE] for start in starts)
     if not chain:
@@ -120,7 +120,7 @@ def _taken(graph: Graph, source: Node) -> Snapshot:
 
 
 def _makes_rows(node: Node) -> bool:
-    """Whether a node gives other rows than those that it reads."""
+    """Return True if the node emits other rows than it reads."""
     read, made = node.inputs[0].plan, node.plan
     while isinstance(made, plan.Where) and made != read:
         made = made.input

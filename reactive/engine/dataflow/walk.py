@@ -1,23 +1,23 @@
-"""Steps what a commit reaches, found while it goes: for graphs of many nodes, few of them reached.
+"""Walk of the graph: find the nodes that a commit reaches while stepping, for large graphs.
 
-    waiting = heap of (order, rank, node)   a node steps after all that it reads
+    waiting = heap of (order, rank, node)   a node steps after all its inputs
     while waiting:
         ready = pop
         while ready:
             node = pop;  out = node.step(...)
-            its readers are ready that read nothing else; the others wait
+            readers with one input become ready; the others wait
 
-Readers of an index that want the rows of one key are found by it (`Node.routes`), others by a
-field (`discrimination.py`), so that a thousand views of a thousand values cost a commit no more
-than those whose rows change.
+Readers of an index that want the rows of one key are found by it (`Node.routes`), others by a field
+(`discrimination.py`). So a commit costs the same with a thousand views of a thousand values as with
+only the views whose rows change.
 
-What such readers captured is looked at in turns (`node.py`).
+The captured variables of such readers are checked in turns (`node.py`).
 
-A commit of one source is one function (`Walk.commit`), as that of a schedule is: it makes no
-objects for phases that nothing comes between.
+A commit is one function (`Walk.commit`), like that of a schedule: it creates no objects for the two
+phases.
 
-State:  the inboxes of the nodes that wait while a walk is under way.
-Cost:   O(nodes reached), and the logarithm of how many wait for each that reads several others.
+State:  the inboxes of the waiting nodes while a walk is in progress.
+Cost:   O(nodes reached), and O(log waiting nodes) for each node with several inputs.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ Ready = list[tuple["Node", Sequence[Sequence[Any]]]]
 
 
 class Walk:
-    """What some sources reach. It takes the place of a `Schedule`."""
+    """The nodes that some sources reach, found as they step; used in place of a `Schedule`."""
 
     __slots__ = ("_networks", "_turns", "_waiting", "compiled_step", "sources")
     is_in_use = True
-    """Its commits are one function from the first one on: nothing is to be generated."""
+    """True: its commits are one function from the first one on, without generated code."""
 
     def __init__(self, networks: Mapping[Node, DiscriminationNetwork]) -> None:
         self._networks = networks
         self.sources = tuple(networks)
         self.compiled_step: CompiledStep | None = None
-        """What takes its place."""
+        """The function that replaces `step`."""
         self._turns = {
             s: Turns(reader for reader, _ in s.consumers if reader.constant_tests) for s in networks
         }
-        """Of readers of a source, which may get none of its rows."""
+        """Turns of the readers that may get no rows of a source."""
         self._waiting: Waiting = []
 
     def step(
@@ -100,7 +100,7 @@ class Walk:
             leaf_deltas.sort(key=_order_of)
 
     def commit(self, graph: Graph, take_back: TakeBack) -> CompiledStep:
-        """The function that commits a delta of each source, as the version that it gets last."""
+        """Return the function that commits a delta per source; its last argument is the version."""
         sources = self.sources
         watch, queue = graph.watch, graph.delivery_queue
 
@@ -132,17 +132,17 @@ class Walk:
         return commit
 
     def clear(self) -> None:
-        """Empty the inboxes of a walk that was broken off."""
+        """Empty the inboxes of an interrupted walk."""
         for _, _, node in self._waiting:
             node.clear()
         self._waiting = []
 
 
 def _forward(node: Node, out: Sequence[Any], ready: Ready, enqueue: Enqueue) -> None:
-    """Hand a delta to the readers of all of it: who reads nothing else is ready for it."""
+    """Send a delta to the readers without routes; readers with one input are ready."""
     readers = node.consumers
     if len(readers) > 1:
-        readers = readers[::-1]  # the first is the last to be ready
+        readers = readers[::-1]  # the last one appended steps first
     for reader, port in readers:
         if len(reader.inputs) == 1:
             ready.append((reader, (out,)))
@@ -156,7 +156,7 @@ def _route(node: Node, keyed: Sequence[Any], ready: Ready) -> None:
     if len(keyed) == 1:
         found = find(keyed[0][0])
         if len(found) > 1:
-            found = sorted(found, key=_order, reverse=True)  # the first is the last to be ready
+            found = sorted(found, key=_order, reverse=True)  # the last one appended steps first
         for reader in found:
             ready.append((reader, (keyed,)))
         return

@@ -1,10 +1,10 @@
-"""Which captured variables are looked at, and when: what they held may have changed.
+"""Watch captured variables: choose when to compare them with the value that was lifted.
 
-    operators   before they step, for those of the callables that they call
-    leaves      at each commit of their tables, for those that no operator calls any more
+    operators   before they step, the variables of the callables that they call
+    leaves      at each commit of their tables, the variables that no operator reads
 
-A segment of a query is watched by one leaf: the first that was made over it; when that goes, by
-another one.
+One leaf watches a segment of a query: the first leaf created over it; when that leaf is dropped,
+another one takes its place.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from optimizer.rewriting.optimize import Segment
 from reactive.engine.dataflow.node import Guard, Node
 
 OnStale = Callable[[Opaque, Capture, int], None]
-"""Is told of a callable, of what it captured, and for how many more of its kind it is the same."""
+"""Called with a callable, its changed variable, and how many similar callables share the change."""
 
 
 class Watch:
-    """Looks at what was captured; `on_stale` is called, once, with what has changed.
+    """Compares captured variables with their current values, and calls `on_stale` once per change.
 
-    Callables that are made in one place may share a variable, that of a loop: it is called once for
-    all of them. `nodes` are those whose callables are looked through for that.
+    Callables created at one place may share a loop variable: `on_stale` is called once for all of
+    them. They are searched in the callables of `nodes`.
     """
 
     def __init__(self, on_stale: OnStale, nodes: Callable[[], Iterable[Node]]) -> None:
@@ -42,8 +42,7 @@ class Watch:
         sources: Iterable[Node],
         called: Iterable[Function],
     ) -> None:
-        """Have a leaf watch a segment: of the callables those that no operator from `top` to
-        `ends` calls."""
+        """Let a leaf watch the callables that no operator from `top` to `ends` calls."""
         capturing = [origin for origin in origins(*called) if origin.captures]
         reached = top.upstream(ends) if capturing else ()
         seen = {id(o) for node in reached for o in origins(*node.functions)}
@@ -51,7 +50,7 @@ class Watch:
         _give(leaf, segment, guards, sources)
 
     def end(self, leaf: Node, leaves: Collection[Node], sources: Iterable[Node]) -> None:
-        """Have others of the leaves watch what this one did, as far as they are over it."""
+        """Let other leaves over the same segments watch what `leaf` watched."""
         watched, leaf.watched = leaf.watched, []
         reached = [source for source in sources if leaf in source.watchers]
         for source in reached:
@@ -64,7 +63,7 @@ class Watch:
                     break
 
     def reset(self, leaves: Iterable[Node], sources: Iterable[Node]) -> None:
-        """Watch nothing any more."""
+        """Stop watching everything."""
         for source in sources:
             source.watchers = ()
         for leaf in leaves:
@@ -73,12 +72,12 @@ class Watch:
             leaf.watched, leaf.guards = [], ()
 
     def look(self, source: Node) -> None:
-        """Report changes of what leaves watch at commits of a table."""
+        """Report the changed variables that leaves watch at commits of a table."""
         for leaf in source.watchers:
             self.check(leaf)
 
     def check(self, node: Node) -> None:
-        """Report what the node's callables captured and has changed since."""
+        """Report the variables captured by the node's callables that have changed."""
         for _, capture in node.guards:
             if capture.changed():
                 self._report(node)
@@ -87,7 +86,7 @@ class Watch:
     def _report(self, node: Node) -> None:
         changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
         for function, capture in changed.values():
-            if id(capture) not in self._told:  # by another node with a part of the same callable
+            if id(capture) not in self._told:  # another node has a part of the same callable
                 alike = self._alike(function, capture)
                 self._on_stale(function, capture, len(alike))
                 self._told.update(alike)
@@ -95,8 +94,7 @@ class Watch:
         node.guards = tuple(g for g in node.guards if not g[1].changed())
 
     def _alike(self, function: Opaque, capture: Capture) -> dict[int, Capture]:
-        """What other callables that were made in the same place captured of the same variable, and
-        has changed too."""
+        """Return other captures of the changed variable, by callables created at the same place."""
         return {
             id(other): other
             for node in self._nodes()

@@ -1,8 +1,8 @@
-"""One writer at a time, all or nothing.
+"""One writer at a time, atomically.
 
-Lives here:  statements, transactions, the one road of their commits (`commit.py`), and the repair
-             after an exception from outside.
+Lives here:  statements, transactions, the single path of their commits (`commit.py`), and the
+             repair after an asynchronous exception.
 Comes in:    statements on tables.
-Goes out:    commits of the graph; tables as of the last commit for everybody else.
+Goes out:    commits of the graph; for other threads and tasks, tables as of the last commit.
 May import:  `compiler`, `dataflow`, `storage`, `collections`, `runtime`.
 """

@@ -1,40 +1,41 @@
-"""The one road of a commit, in two phases: all of its changes stand, or none does.
+"""Commit in two phases: all changes stand, or none does.
 
     prepare     operators have stepped; the lock is held, so readers of other threads wait
-    between     code of the caller's, such as the COMMIT of another system
-    write       durable tables are in their store (`journal`), which is the truth from then on
-    publish     views show it, and the delivery queue has what subscribers are to hear
-    undo        instead of publishing: operators and tables are as they were before
+    between     the caller's code, such as the COMMIT of another system
+    write       durable tables are in their store (`journal`), which decides from then on
+    publish     views show the commit, and its deltas are queued for delivery
+    undo        instead of publishing: restore operators and tables
 
-Statements and transactions commit by it, and so do changes that are made again with other plans
-(`BailOut`; values that clash: `equality_checks.py`). Where nothing but `write` is to be done
-between the phases, one generated function does both, and calls it (`at_once`): adding a row so
-takes 2.1 us, and 5.9 us by a `Commit` whose phases are apart.
+Statements, transactions, and commits that are repeated with other plans (`BailOut`; values that
+clash: `equality_checks.py`) all go this way. If only `write` happens between the phases, one
+generated function does both phases and calls it (`at_once`): adding a row takes 2.1 us that way,
+and 5.9 us by a `Commit` with separate phases.
 
-An exception that may have come at any moment (`interrupts.py`) is not undone here: what is to be
-undone is noted in the engine, and the next access repairs it (`commit.py`).
+An asynchronous exception (`interrupts.py`) is not undone here: the engine notes what to undo, and
+the next access repairs it (`repair`).
 
-State:  the changes of tables that are to be undone, until that is done or noted.
+State:  the table changes to undo, until they are undone or noted.
 
-How long commits take; and a line of the log for each, at level DEBUG of the logger "reactive".
+`CommitTimes` measures how long commits take; each is logged at level DEBUG of the logger
+"reactive".
 
-Most commits change a row and take a microsecond or two, of which nobody is to spend a tenth on
-looking at a clock. So commits of few rows are timed only while they are logged, and some after
-somebody has asked for times, of which the others are taken as alike.
+Most commits change one row within two microseconds, and reading a clock would cost a tenth of that.
+So commits of few rows are timed only while they are logged, and for a while after the times were
+read; the others are estimated by the mean.
 
 State:  a few numbers.
-Cost:   0.03 us to look whether they are logged; half a microsecond for a commit that is timed.
+Cost:   0.03 us to test if commits are logged; half a microsecond for a timed commit.
 
-Repair a database after an exception that may have left anything half done.
+`repair` restores a database after an exception that may have left anything half done.
 
-    tables   their changes that are to be undone are
-    views    are computed again from the tables; subscribers are told all rows, as a snapshot
+    tables   undo their noted changes
+    views    recompute from the tables; subscribers get all rows, as a snapshot
 
-Such an exception comes from outside (`interrupts.py`): a second Ctrl-C, a time limit. Nobody knows
-which operators had stepped, so none is believed. A view over a table that is not stored cannot be
-computed again: it is closed, and says why.
+Such an exception is asynchronous (`interrupts.py`): a second Ctrl-C, a time limit. It is unknown
+which operators had stepped, so all are rebuilt. A view over an unstored table cannot be recomputed:
+it is closed with a reason.
 
-Cost: that of making all views anew.
+Cost: that of building all views anew.
 """
 
 from __future__ import annotations
@@ -69,24 +70,24 @@ log = logging.getLogger("reactive")
 T = TypeVar("T")
 P = ParamSpec("P")
 Change = tuple[Base, Sequence[Pair]]
-"""A table, and a delta of it."""
+"""A table, and its delta."""
 Between = Sequence[Callable[[], object]]
-"""What is called between the phases, in this order."""
+"""The functions to call between the two phases, in this order."""
 
 MANY = 16
-"""Rows of a commit from which on it is timed, and the garbage collector pauses."""
+"""Minimum number of rows for a commit to be timed, and the garbage collector paused."""
 
 
 class Parked(Exception):
-    """Why a commit is undone of which nothing has failed."""
+    """Reason to undo a commit that has not failed."""
 
 
 class Commit:
-    """Changes that become one version. Done inside the lock.
+    """Changes that become one version. Call its methods inside the lock.
 
-    `back` is what has been changed in the tables, and is reverted if the commit is undone. It
-    is empty afterwards, so that nobody takes it back again. Without changes no version is made,
-    but what is to be called between the phases is.
+    `back` lists the table changes to revert if the commit is undone; it is emptied then, so that
+    they are not reverted twice. Without changes there is no new version, but the functions between
+    the phases are called.
     """
 
     __slots__ = (
@@ -111,13 +112,13 @@ class Commit:
         self._rows = sum([len(delta) for _, delta in changes])
         self._step: CommitStep | None = None
         self._record: Any = None
-        """What is to be written to the store before it is published."""
+        """The record to write to the store before publishing."""
         self._seconds = 0.0
 
     def run(self) -> None:
-        """Prepare it, call what is to be called between, and publish it.
+        """Prepare, call the functions between the phases, and publish.
 
-        If that raises, the caller has it undone (`failed`).
+        If that raises, the caller calls `failed`.
         """
         engine = self._engine
         if not self._between:
@@ -128,13 +129,13 @@ class Commit:
             return
         self.prepare()
         if self._between:
-            with engine.graph.running():  # nothing may be changed, also if nothing has been
+            with engine.graph.running():  # no changes are allowed, even if the commit has none
                 for act in self._between:
                     act()
         self.publish()
 
     def prepare(self) -> None:
-        """Have the operators step."""
+        """Step the operators."""
         if self.changes:
             self._drain()
             if self._engine.journal is not None:
@@ -142,7 +143,7 @@ class Commit:
             self._step = self._stepped(self._engine.graph.prepare)
 
     def publish(self) -> None:
-        """It stands; after it has been written to the store, if it is to be."""
+        """Write the record to the store, if any, and publish."""
         if self._record is not None:
             self._engine.journal.write(self._record)
             self._record = None
@@ -151,11 +152,11 @@ class Commit:
             self._count()
 
     def undo(self, error: BaseException | None) -> None:
-        """Undo it because of an error, or for another reason: operators first, then the tables.
+        """Undo the commit, because of an error or on request: operators first, then tables.
 
-        What may have come at any moment may have come when the commit stood, or has left operators
-        half changed: then it is noted, and the next access does what is to be done. So it is if
-        undoing is broken off itself.
+        An asynchronous exception may have hit after the commit stood, or left operators half
+        changed. Then the commit is noted, and the next access repairs it; so also if `undo` is
+        interrupted.
         """
         engine, step = self._engine, self._step
         break_off(engine, self.back, self.version)
@@ -176,9 +177,9 @@ class Commit:
             engine.broken, engine.db_lock.at_rest = None, engine.db_lock.idle
 
     def park(self) -> None:
-        """Undo what the operators have done, until it is prepared once more; the tables stay.
+        """Undo the operators, until the commit is prepared once more; tables keep their changes.
 
-        If that is broken off, the next access computes all views again.
+        If that is interrupted, the next access recomputes all views.
         """
         engine = self._engine
         engine.broken, engine.db_lock.at_rest = Broken([]), BROKEN
@@ -189,9 +190,9 @@ class Commit:
             engine.broken, engine.db_lock.at_rest = None, engine.db_lock.idle
 
     def stand(self) -> None:
-        """It stands, whatever has become of the operators: all views are computed again.
+        """Let the commit stand, whatever the operators did; all views are recomputed.
 
-        If the store does not have it, and does not take it, it takes nothing any more.
+        If the store neither has the commit nor accepts it, it accepts no later commits.
         """
         engine = self._engine
         record, self._record = self._record, None
@@ -203,8 +204,10 @@ class Commit:
             engine.committed([table for table, _ in self.changes], self._rows)
 
     def failed(self, error: BaseException, act: Callable[[], None] | None = None) -> bool:
-        """It has raised: undo it. Whether it stands nevertheless, made again with other plans, or
-        what was to be done of it (`act`) is done."""
+        """Undo the commit after an error. Return True if it was then repeated with other plans.
+
+        The repeated part is `act`, or the whole commit.
+        """
         remedy = self._remedy(error)
         stays = self._stays() if remedy is not None else []
         try:
@@ -222,11 +225,11 @@ class Commit:
             self._again(self.run if act is None else act)
             return True
         finally:
-            if act is None and self._engine.pending is None:  # nor was it but one of its statements
+            if act is None and self._engine.pending is None:  # a whole commit, no statement
                 self._engine.updates.forget()
 
     def _remedy(self, error: BaseException) -> Callable[[], None] | None:
-        """What has views computed by other plans, by which the commit may stand."""
+        """Return a function that replaces plans of views so that the commit can stand, or None."""
         queries = self._engine.queries
         if isinstance(error, BailOut):
             return partial(queries.without, error)
@@ -234,8 +237,7 @@ class Commit:
         return partial(equality_checks.add_checks, queries, found, error) if found else None
 
     def _stays(self) -> list[Change]:
-        """What is taken out of what is undone, as it stands in the commit that is made again: what
-        was assigned to objects."""
+        """Move assignments to objects out of `back`: a repeated commit keeps them."""
         objects = self._engine.objects
         if objects is None:
             return []
@@ -244,7 +246,7 @@ class Commit:
         return [*found, *objects.assigned_with(self.back)]
 
     def _again(self, act: Callable[[], None]) -> None:
-        """Change the tables again as they had been, and commit that."""
+        """Change the tables again, and run the commit again."""
         self._step, self._seconds = None, 0.0
         try:
             for table, delta in self.changes:
@@ -256,12 +258,12 @@ class Commit:
                 raise
 
     def _write(self) -> Callable[[], object] | None:
-        """What writes it to the store, if it is to be written before it is published."""
+        """Return the function that writes the commit to the store, or None."""
         journal = self._engine.journal
         return None if journal is None else journal.begin(self.changes, self.version)
 
     def _stepped(self, act: Callable[..., T], **named: Any) -> T:
-        """Have the operators step, and subscribers be told of rows that were replaced."""
+        """Run a step with the moves of the commit set, so that subscribers get updates."""
         graph = self._engine.graph
         graph.moved = self._engine.updates.of(self.changes, self.version)
         try:
@@ -274,19 +276,19 @@ class Commit:
             self._engine.drain()
 
     def _count(self) -> None:
-        """It has been published."""
+        """Count the published commit, and its time if measured."""
         engine, rows = self._engine, self._rows
         engine.committed([table for table, _ in self.changes], rows)
         if self._seconds:
             engine.times.note(self._seconds, engine.version, self._deltas, few=rows < MANY)
 
     def _timed(self, act: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """A phase; of many rows with its time taken, and without collections."""
+        """Run a phase; if the commit has many rows, measure it and pause the garbage collector."""
         if self._rows < MANY and not (self._engine.times.wanted or is_logged(DEBUG)):
             return act(*arguments, **named)
         began = perf_counter()
         collects = gc.isenabled()
-        try:  # as `paused`, whose end an interrupt could keep from coming
+        try:  # like `paused`, but safe against an interrupt at its end
             gc.disable()
             return act(*arguments, **named)
         finally:
@@ -296,11 +298,11 @@ class Commit:
 
 
 def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) -> bool:
-    """Commit by a generated function, of a few rows of one table; whether there is one."""
+    """Commit a few rows of one table by its generated function; return False if it has none."""
     compiled_step = table._node.compiled_step
     if compiled_step is None or len(changes) >= MANY or engine.times.wanted:
         return False
-    if engine.graph.past:  # which changes too
+    if engine.graph.past:  # `previous()` relations change too
         return False
     if may_be_logged(DEBUG, True):
         return False
@@ -326,7 +328,7 @@ def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) 
 
 
 def together_at_once(engine: Engine, changes: Sequence[Change], version: int) -> bool:
-    """As `at_once`, of several tables of which nobody hears what replaced what."""
+    """Commit a few rows of several untraced tables directly; return False if impossible."""
     rows = sum([len(delta) for _, delta in changes])
     if rows >= MANY or engine.times.wanted or may_be_logged(DEBUG, True):
         return False
@@ -339,10 +341,10 @@ def together_at_once(engine: Engine, changes: Sequence[Change], version: int) ->
 
 
 def break_off(engine: Engine, back: list[Change], version: int) -> None:
-    """Note what is to be undone before anything else is done, unless that is noted.
+    """Note the changes to undo before anything else happens, unless some are noted.
 
-    It is not if the version stands, or is in the store: what is there is the truth. `back` is empty
-    afterwards: whoever calls this again, because it was broken off itself, does no harm.
+    Nothing is noted if the version stands, or is in the store, which decides. `back` is empty
+    afterwards, so a repeated call does no harm.
     """
     if back and engine.broken is None:
         journal, graph = engine.journal, engine.graph
@@ -353,41 +355,45 @@ def break_off(engine: Engine, back: list[Change], version: int) -> None:
             rows = sum([len(changes) for _, changes in back])
             engine.committed([table for table, _ in back], rows)
         undone = [] if stands else [change for change in back if change[1]]
-        if beneath := getattr(back, "beneath", None):  # of others, which it has not been put over
+        if beneath := getattr(back, "beneath", None):  # commits not rebased on
             undone[:0] = [(table, negate(delta)) for table, delta in reversed(beneath)]
         engine.broken, engine.db_lock.at_rest = Broken(undone), BROKEN
     back.clear()
 
 
 is_logged = log.isEnabledFor
-"""Whether commits are logged, asked with the level `DEBUG`."""
+"""True if commits are logged; call it with the level `DEBUG`."""
 may_be_logged: Callable[[int, bool], bool] = vars(log)["_cache"].get
-"""As that, without a call of Python code: what the logger remembers of its answers, by level. It
-forgets them when a level changes, so whoever finds none there asks."""
+"""Read the logger's cached answer by level, without a call of Python code.
+
+The logger clears this cache when a level changes; the default is for that case.
+"""
 SAMPLES = 64
-"""Commits of few rows that are timed after somebody has asked, thrice as many at first: of these
-some prove that a table is in use, and the last run as all others will."""
+"""Commits of few rows that are timed after the times were read; three times as many at first.
+
+During the first ones, code is generated.
+"""
 LAST = 8
-"""Commits of few rows that the mean is of, roughly: the first ones generate code."""
+"""Approximate number of commits in the mean; the first ones, which generate code, drop out."""
 
 
 class CommitTimes:
-    """The seconds that the commits of a database have taken; those not timed are taken as alike."""
+    """The total time of the commits of a database; untimed commits are estimated."""
 
     __slots__ = ("_estimated", "_mean", "_seconds", "_timed", "_untimed", "_window", "wanted")
 
     def __init__(self) -> None:
         self._timed = 0
         self._seconds = 0.0
-        self._untimed = 0  # the commits that have been estimated
+        self._untimed = 0  # the commits already estimated
         self._estimated = 0.0
-        self._mean = 0.0  # of a commit of few rows
-        self._window = 0  # how many that is the mean of
+        self._mean = 0.0  # of a commit with few rows
+        self._window = 0  # number of commits in the mean
         self.wanted = 3 * SAMPLES
-        """Commits of few rows that are still to be timed."""
+        """Remaining number of commits of few rows to time."""
 
     def note(self, seconds: float, version: int, deltas: Sequence[Fed], *, few: bool) -> None:
-        """A commit, of few rows or of many, has been made, and took so long."""
+        """Record the time of a commit, and log it."""
         self._timed += 1
         self._seconds += seconds
         if few:
@@ -399,11 +405,11 @@ class CommitTimes:
             log.debug("commit %d (%s) in %.3f ms", version, changed, 1000 * seconds)
 
     def pass_over(self, commits: int) -> None:
-        """These were made in another process."""
+        """Exclude commits that another process made."""
         self._untimed += commits
 
     def total(self, version: int) -> float:
-        """The seconds up to a version, and from now on some commits of few rows are timed."""
+        """Return the seconds of all commits up to a version; time some of the next commits."""
         untimed = version - self._timed - self._untimed
         mean = self._mean or self._seconds / max(self._timed, 1)
         self._untimed += untimed
@@ -421,14 +427,14 @@ WHY = "an exception from outside broke a commit off, and table {} keeps no rows 
 
 @dataclass(slots=True)
 class Broken:
-    """What a commit that was broken off had changed in tables, and is still to be undone."""
+    """The table changes of an interrupted commit that are still to be undone."""
 
     back: list[tuple[Base, Sequence[Pair]]]
     views: bool = True
-    """Whether operators may be half changed too."""
+    """True if operators may be half changed too."""
 
     def put_back(self) -> None:
-        """Take it back; who is broken off may begin anew."""
+        """Undo the changes; an interrupted call can be repeated."""
         while self.back:
             table, changes = self.back[-1]
             table._store.revert(changes)
@@ -436,10 +442,10 @@ class Broken:
 
 
 def repair(engine: Engine) -> None:
-    """Undo what was broken off, and compute all views again. Done inside the lock.
+    """Undo the interrupted commit, and recompute all views. Call it inside the lock.
 
-    A commit that is prepared is not broken: its operators step back, until its end. If this is
-    broken off itself, the next one resumes it.
+    A prepared commit is not broken: its operators are undone, until its end. If the repair is
+    interrupted, the next one resumes it.
     """
     db_lock = engine.db_lock
     if engine.prepared is not None:
@@ -462,7 +468,7 @@ def repair(engine: Engine) -> None:
 
 
 def _all_again(engine: Engine) -> int:
-    """Compute all views again; how many could be."""
+    """Recompute all views; return how many could be."""
     engine.graph.reset()
     engine.offloading.reset()
     with paused():
@@ -470,7 +476,7 @@ def _all_again(engine: Engine) -> int:
 
 
 def _again(engine: Engine, leaf: Node) -> bool:
-    """Compute what a leaf stands for again; False if it cannot be, and is closed."""
+    """Recompute a leaf; return False if it cannot be, and is closed."""
     try:
         engine.queries.over(leaf.leaf.base, partial(rebuild, engine.graph, leaf))
     except TableError:

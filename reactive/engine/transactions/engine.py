@@ -1,14 +1,14 @@
-"""The engine of a database: its tables, its graph, and the commits that move both together.
+"""The engine of a database: its tables, its graph, and the commits that change both together.
 
-    statement --> delta of its table --> a transaction is open: kept until its end
+    statement --> delta of its table --> a transaction is open: collected until its end
                                      --> else: graph --> delivery queue --> subscribers
-                                               (all or nothing)     (outside the lock)
+                                               (atomic)     (outside the lock)
 
-An exception that may have come at any moment (`interrupts.py`) is not undone step by step: what
-it left behind is repaired at the next access (`commit.py`).
+An asynchronous exception (`interrupts.py`) is not undone step by step: the next access repairs the
+database (`commit.py`).
 
-State:  what of a transaction, what of leaves that nobody holds any more.
-Cost:   of a statement half a microsecond, beside the table and the nodes that it reaches.
+State:  the open transactions; the leaves that were dropped, until they are removed.
+Cost:   half a microsecond per statement, beside the table and the nodes that it reaches.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ NO_CHANGES: Sequence[Pair] = ()
 
 
 class Engine:
-    """What the tables, relations, views and transactions of a database share.
+    """State shared by the tables, relations, views and transactions of a database.
 
     Parameters
     ----------
@@ -75,67 +75,69 @@ class Engine:
         self.delivery_queue.alone = self._alone
         self.broken: Broken | None = None
         self.moments: weakref.WeakValueDictionary[Any, Moment] = weakref.WeakValueDictionary()
-        """What has changed of rows that are asked for as they were, by their plan."""
+        """The changes that `previous()` reads, by the plan of the rows."""
         self.timer = Timer()
         self.graph = Graph(partial(report_stale, strict), self.delivery_queue)
         self.graph.trees.inside = self.db_lock.inside
         self.queries = Queries(self.graph, self._node_of, rules, rewrite=rewrite)
         self.tables = NamedTables()
-        """By their number in plans."""
+        """The tables, by their number in plans."""
         self.numbers = count()
         self.views: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-        """Those that somebody holds, by the rank of their leaf."""
+        """The referenced views, by the rank of their leaf."""
         self.ledgers: dict[str, Any] = {}
-        """What is noted of sources, by their names; kept when they have stopped."""
+        """The records of ingested sources, by name; kept after a source has stopped."""
         self.ingestions: dict[str, Any] = {}
-        """The sources that run, by their names."""
+        """The running sources, by name."""
         self.sinks: list[Any] = []
-        """What views are written to, until it is stopped."""
+        """The running sinks."""
         self.mirrors: list[Any] = []
-        """Those that follow SQL databases, an engine of them each, until they are closed."""
+        """The mirrors of SQL databases, one per SQL engine, until closed."""
         self.version = 0
-        """How many commits there were that changed something."""
+        """The number of commits with changes."""
         self.times = CommitTimes()
         self.pending: Pending | None = None
         self.prepared: Commit | None = None
-        """The commit whose operators have stepped, and which is neither published nor undone."""
+        """The commit whose operators have stepped, neither published nor undone yet."""
         self.updates = Updates()
         self.aside: tuple[Pending, ...] = ()
-        """The changes of transactions that are open, and set aside (`pending.py`)."""
+        """Open transactions that are set aside (`pending.py`)."""
         self.dropped: deque[int] = deque()
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.latest: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
         """Feeds that readers of the latest changes share, by the view or plan that they read."""
         self.materialize: Callable[..., Any]
-        """Makes a view of a relation."""
+        """Creates a view of a relation."""
         self.nest: Callable[..., Any]
-        """Gives the rows of a relation others inside."""
+        """Nests the rows of other relations inside the rows of a relation."""
         self.rows_of_groups: Callable[..., Any]
-        """Gives the keys of a relation the rows that have them."""
+        """Maps the keys of a relation to their rows."""
         self.catalog: Any = None
-        """What names stand for in SQL; made when there is some."""
+        """Resolves names in SQL; created on first use."""
         self.objects: Any = None
-        """Which objects have changed, if there are tables of objects that change."""
+        """Tracks changed objects, if there are tables of tracked objects."""
         self.dialect = "duckdb"
         self.timezone = "UTC"
-        """Of SQL."""
+        """The time zone of SQL."""
         self.offloading: placement.Placement
         self.overflow: placement.Overflow | None = None
         self.journal: Any = None
-        """What writes commits to a store, if tables are durable (`durable/journal.py`)."""
+        """Writes commits to a store, if tables are durable (`durable/journal.py`)."""
         self.joined: dict[int, Any] = {}
-        """What takes part in a transaction, and was not told to commit or to roll back yet, by the
-        identity of what was given (`two_commits/joint.py`)."""
+        """Participants of joint transactions still to be committed or rolled back, by `id`.
+
+        The `id` is that of the object given to the transaction (`two_commits/joint.py`).
+        """
         self.rereading: Any = None
-        """Which tables are read from SQL databases, if any (`two_commits/rereading.py`)."""
+        """Finds tables that are read from SQL databases, if any (`two_commits/rereading.py`)."""
 
     def place(self, offloading: placement.Placement) -> None:
-        """Be told where parts of queries are; before anything else is done."""
+        """Set the placement of queries, before anything else is done."""
         self.offloading = self.queries.placement = offloading
         self.overflow = offloading.overflow
 
     def begin_at(self, version: int) -> None:
-        """Begin with the commits of earlier processes; before anything else is done."""
+        """Start after the commits of earlier processes, before anything else is done."""
         self.version = self.graph.version = version
         self.times.pass_over(version)
 
@@ -146,11 +148,11 @@ class Engine:
     # Tables and views.
 
     def table_of(self, plan: Any) -> Any:
-        """The table that a plan reads.
+        """Return the table that a plan reads.
 
         Raises
         ------
-        PlanError: it was dropped.
+        PlanError: the table was dropped.
         """
         found = self.tables.get(plan.number)
         if found is None:
@@ -161,11 +163,11 @@ class Engine:
         return found
 
     def moment_of(self, rows: Any) -> Moment:
-        """The one of a plan, the same for equal ones.
+        """Return the moment of a plan; equal plans share one.
 
         Raises
         ------
-        PlanError: its rows are recursive.
+        PlanError: the rows are recursive.
         """
         if free(rows):
             raise placement.without_past("rows that are recursive")
@@ -175,13 +177,12 @@ class Engine:
             return found
 
     def live_views(self) -> list[Any]:
-        """The views that somebody holds, in the order they were made."""
+        """Return the open views that are still referenced, in the order of creation."""
         self.sweep()
         return [view for _, view in sorted(self.views.items()) if not view.closed]
 
     def end(self, leaf: Node, why: str) -> None:
-        """Close the view that a leaf belongs to, and its subscriptions; who reads it is told
-        why."""
+        """Close the view of a leaf and its subscriptions; later reads raise an error with `why`."""
         leaf.leaf.reason = why
         view = self.views.get(leaf.rank)
         if view is not None:
@@ -196,7 +197,7 @@ class Engine:
     # Statements and commits.
 
     def write(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
-        """A statement on a table. It enters the lock by itself: calls would take longer."""
+        """Run a statement on a table. Entering the lock is inlined, because calls take longer."""
         db_lock, pending = self.db_lock, self.pending
         is_mine, is_inside = pending is not None, False
         if db_lock.is_special and db_lock.owner != me():
@@ -230,7 +231,7 @@ class Engine:
     def _write_inside(
         self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any
     ) -> None:
-        """A statement of a transaction, or one that has to wait, or of who may not make one."""
+        """Run a statement that is inside a transaction, must wait, or must be refused."""
         db_lock = self.db_lock
         db_lock.enter_to_write(self.set_aside)
         try:
@@ -254,7 +255,7 @@ class Engine:
                 SIGINT.release(db_lock)
 
     def _change(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
-        """Change a table; keep that for the end of the transaction, or commit it."""
+        """Change a table; then commit, or add the change to the open transaction."""
         changes, version, pending = NO_CHANGES, self.version + 1, self.pending
         try:
             changes = statement(of)
@@ -292,13 +293,13 @@ class Engine:
 
     @property
     def mine(self) -> Pending | None:
-        """The changes of the transaction that the running thread, or task, has open; or None."""
+        """The open transaction of the running thread or task, or None."""
         if self.pending is not None and self.db_lock.is_mine:
             return self.pending
         return next((each for each in self.aside if each.owner == me()), None)
 
     def set_aside(self) -> None:
-        """Take the transaction of another task out of the tables, for what this one does."""
+        """Set the transaction of another task aside, so that this task can write."""
         set_aside.set_aside(self)
 
     def _repair(self) -> None:
@@ -308,7 +309,7 @@ class Engine:
 
     @contextmanager
     def inside(self, *, to_write: bool = False) -> Iterator[None]:
-        """Be inside to look at views or the graph with care, or to change them or tables."""
+        """Hold the lock, to read views or the graph, or to change them or tables."""
         try:
             with self.db_lock.inside(to_write=to_write):
                 self.check_entered()
@@ -318,10 +319,10 @@ class Engine:
 
     @contextmanager
     def shaping(self, *, to_write: bool = False) -> Iterator[None]:
-        """Be inside to make or drop views; or tables, which no transaction may have changed.
+        """Hold the lock to create or drop views, or tables that no transaction has changed.
 
-        Ctrl-C may come while callables of the user's run over rows that are there; what is left
-        half done then is repaired at the next access.
+        Ctrl-C is possible while user callables run over existing rows; the next access repairs what
+        that leaves half done.
         """
         if self.objects is not None:
             self.objects.show_all()
@@ -338,7 +339,7 @@ class Engine:
             self.objects.show_all()
 
     def making(self, *, durable: bool) -> AbstractContextManager[None]:
-        """What a table is made within."""
+        """Return the context manager for the creation of a table."""
         return self.journal.making() if durable and self.journal is not None else nullcontext()
 
     def check_open(self) -> None:
@@ -346,7 +347,7 @@ class Engine:
             raise ClosedError(_CLOSED)
 
     def check_entered(self) -> None:
-        """Raise what keeps this database from being changed."""
+        """Raise if the database cannot be changed now."""
         self.check_open()
         if self.graph.stepping:
             raise TransactionError(
@@ -355,7 +356,7 @@ class Engine:
             )
 
     def check_filling(self) -> None:
-        """Raise if the transaction takes no more statements."""
+        """Raise if the transaction is closed for statements."""
         if self.pending is not None and self.pending.is_prepared:
             raise TransactionError(
                 "a transaction takes no more changes while it is committed\n"
@@ -363,9 +364,10 @@ class Engine:
             )
 
     def after(self) -> None:
-        """What is done when nobody is inside: the subscribers hear what happened.
+        """Deliver deltas and finish pending work, after the lock is released.
 
-        Not while the caller has a transaction open, of which what they write would be part.
+        Do nothing inside an open transaction of the caller: changes by subscribers would become
+        part of it.
         """
         db_lock = self.db_lock
         if db_lock.held:
@@ -378,18 +380,18 @@ class Engine:
             SIGINT.release(db_lock)
 
     def _tell(self) -> None:
-        """Tell subscribers what a repair has left."""
+        """Deliver the deltas of a repair."""
         self.delivery_queue.deliver(self.version)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep commits out, and Ctrl-C until it is over."""
+        """Exclude commits, and defer Ctrl-C until the end."""
         with self.db_lock.inside():
             self.db_lock.critical = True
             yield
 
     def look_after(self) -> None:
-        """What is due when nobody is inside."""
+        """Do the pending work that needs the lock to be free."""
         if self.dropped:
             self.sweep()
         if self.overflow is not None and self.overflow.is_due:
@@ -397,15 +399,15 @@ class Engine:
         if self.db_lock.noted is not None:
             SIGINT.release(self.db_lock)
 
-    # Leaves that nobody holds.
+    # Dropped leaves.
 
     def drop(self, leaf: int) -> None:
-        """A leaf that nobody holds any more; called by the garbage collector, at any time."""
+        """Drop an unreferenced leaf; the garbage collector calls this, at any time."""
         self.dropped.append(leaf)
         self.sweep()
 
     def sweep(self) -> None:
-        """Take dropped leaves out of the graph, unless somebody is at work in it."""
+        """Remove dropped leaves from the graph, unless the lock is taken."""
         db_lock = self.db_lock
         if self.dropped and db_lock.try_enter():
             try:
@@ -428,7 +430,7 @@ _COPIED: dict[type, str] = {list: "tuple", set: "frozenset", dict: "dict", bytea
 
 
 def report_stale(strict: bool, function: Opaque, capture: Capture, others: int) -> None:
-    """Warn where the callable stands; of a strict database, raise."""
+    """Warn at the place of the callable; raise if the database is strict."""
     message = stale(function, capture, others)
     if strict:
         raise StaleCaptureError(message)
@@ -437,7 +439,7 @@ def report_stale(strict: bool, function: Opaque, capture: Capture, others: int) 
 
 
 def stale(function: Opaque, capture: Capture, others: int = 0) -> str:
-    """The message; so many other callables were made there, of which it is true as well."""
+    """Return the message; `others` is the number of other callables with the same change."""
     text = _of_one(function, capture)
     if not others:
         return text
@@ -467,15 +469,15 @@ def _of_one(function: Opaque, capture: Capture) -> str:
     )
 
 
-# End of what works for a database beside its commits, before the database is closed.
+# Stop the background work of a database before it is closed.
 
 
 def stop_work(engine: Engine) -> None:
-    """Stop sinks, moves to elsewhere and the thread that stores views, which does so once more."""
+    """Stop sinks, moves to elsewhere, and the storage of views after storing them once more."""
     for sink in list(engine.sinks):
         sink.stop()
     if engine.pending is not None or engine.aside:
-        return  # it is not closed then
+        return  # then the database stays open
     if engine.overflow is not None:
         engine.overflow.stop()
     if engine.journal is not None and engine.journal.kept_views is not None:

@@ -1,4 +1,4 @@
-"""A row added or removed, as one generated function of a table whose rows are found by a field.
+"""Generate functions that add or remove one row of a table whose rows are found by a field.
 
     def add_one(row):
         if row.__class__ is not Kind or row.id.__class__ is not int: return otherwise(row)
@@ -7,13 +7,14 @@
         held[row.id] = row
         return [(row, 1)]
 
-It is made of what the rows of the first load have in common (`plain_rows.py`): a row that is like
-them, and there once or not at all, is looked at and taken without a call. Until then it is made of
-what the annotations of the class say (`row_check.py`), and a row is found by its hash, or its key.
-With any other row, the statement is the general one, before anything has changed.
+They are generated from the common shape of the rows of the first load (`plain_rows.py`): a row of
+that shape, present once or not at all, is checked and stored without a further call. Before the
+first load, they are generated from the annotations of the class (`row_check.py`), and a row is
+found by its hash or its key. Any other row is passed to the general statement, before anything has
+changed.
 
 State:  none.
-Cost:   a fifth of a microsecond, 0.6 less than the general way.
+Cost:   a fifth of a microsecond, 0.6 less than the general statement.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ def one_row(
     store: BagStore | KeyedStore,
     field: plain_rows.RowField,
 ) -> tuple[Statement, Statement]:
-    """The functions that add and remove a row, while it is this store that is found by this field.
+    """Return the functions that add and remove a row, valid for this store and this field.
 
-    `statements` has the general way.
+    `statements` holds the general statements.
     """
     known = {"statements": statements, "engine": engine, "store": store, "field": field}
     known |= {"NONE": NONE, **field.text.by_name}
@@ -69,8 +70,10 @@ def one_row(
 def add_by_class(
     statements: Statements, engine: Engine, store: RowStore, text: plain_rows.RowText
 ) -> Statement | None:
-    """The function that adds a row of a class, of which no load has shown more; None where a store
-    is of another kind, or its key no field."""
+    """Return the function that adds a row of a class before the first load.
+
+    Return None for other kinds of stores, or if the key is not a field.
+    """
     values = BoundValues()
     values.by_name |= {"statements": statements, "engine": engine, "store": store}
     values.by_name |= {"SURE": SURE, "otherwise": statements.add, **text.by_name}
@@ -87,7 +90,7 @@ def add_by_class(
 
 
 def _looked_at(field: plain_rows.RowField) -> list[str]:
-    """The lines that leave what is not as usual to the general way."""
+    """Return the lines that pass unusual rows to the general statement."""
     text = field.text
     first = "row.__class__ is not Kind or statements.store is not store or store.field is not field"
     lines = [f"if {first}:", "    return otherwise(row)"]
@@ -97,8 +100,10 @@ def _looked_at(field: plain_rows.RowField) -> list[str]:
 
 
 def _unfit(field: plain_rows.RowField, admitted: plain_rows.Admitted, values: BoundValues) -> str:
-    """The lines that leave rows to the general way in which a field has a class that is not
-    admitted, though it was in rows of the first load, or may be in rows that are plain."""
+    """Return the lines that pass rows with values of unadmitted classes to the general statement.
+
+    Such classes occurred in the first load, or are possible in plain rows.
+    """
     parts = field.text.parts
     some = zip(parts, admitted(len(parts), field.kind), strict=False)
     lines = [

@@ -1,16 +1,18 @@
-"""Deep changes of rows: what is added to bags inside of them, and what is removed.
+"""Patch rows deeply: add values to bags inside rows, and remove values.
 
     customers.patch(1, ("orders", o7, "lines"), added=[tea], removed=[rum])
 
-    customer 1         its `orders`, in which o7 goes and another comes in its place:
+    customer 1         its `orders`: another row replaces o7
       o7               its `lines`, with tea and without rum
 
-Patches of one row are gathered first, by fields and by rows inside, so that each bag is changed
-once, and each row is made once.
+Patches of one row are collected first, by fields and by inner rows, so that each bag is changed
+once, and each row is built once.
 
 State:  none.
-Cost:   O(changes log values) per bag on the path (`Bag.plus`), and the making of a row per level.
+Cost:   O(changes log values) per bag on the path (`Bag.plus`), and building one row per level.
 Source: [slender] deep updates.
+
+`Guarded` refuses statements on a table whose rows are read from elsewhere.
 """
 
 from __future__ import annotations
@@ -39,9 +41,9 @@ class Patch(NamedTuple):
     ----------
     key: of the row in a table with a key, else the row itself.
     path: the field that is a `Bag`; or a tuple, from outside to inside: a field, a row in its bag,
-        a field of that row, and so on. The row is given as itself, or as a callable of a row that
-        is true of one of them.
-    added, removed: values, or how often each is added, or removed.
+        a field of that row, and so on. The row is given as itself, or as a callable that is true of
+        exactly one row.
+    added, removed: values, or a mapping of values to counts.
 
     >>> Patch(1, "orders", added=["tea"])
     Patch(key=1, path='orders', added=['tea'], removed=())
@@ -54,7 +56,7 @@ class Patch(NamedTuple):
 
 
 class Patches:
-    """Gathers the patches of one row. `name` is what errors call the row's table."""
+    """Collects the patches of one row. `name` is the name of the table in errors."""
 
     __slots__ = ("_fields", "_name", "before")
 
@@ -64,7 +66,7 @@ class Patches:
         self._fields: dict[Any, _BagPatch] = {}
 
     def add(self, patch: Patch) -> None:
-        """One more; its path is that of the row as it was before any of them."""
+        """Add a patch; its path refers to the unpatched row."""
         path = _path(self._name, patch.path)
         at = self._bag(path[0], path[:1])
         for place in range(1, len(path), 2):
@@ -73,7 +75,7 @@ class Patches:
         at.change(patch.removed, -1)
 
     def row(self) -> Row:
-        """The row with all of them; the same where nothing changes."""
+        """Return the patched row; the same object if nothing changes."""
         made = self.before
         for field, each in self._fields.items():
             bag = each.bag()
@@ -82,7 +84,7 @@ class Patches:
         return made
 
     def _bag(self, field: Any, path: tuple[Any, ...]) -> _BagPatch:
-        """What is done to the bag in a field."""
+        """Return the collected patch of the bag in a field."""
         found = self._fields.get(field)
         if found is None:
             bag = _read(self._name, self.before, field, path)
@@ -91,7 +93,7 @@ class Patches:
 
 
 class _BagPatch:
-    """Gathers the changes of one bag, and the patches of rows in it."""
+    """Collects the changes of one bag, and the patches of rows in it."""
 
     __slots__ = ("_changes", "_name", "_path", "_rows", "before")
 
@@ -103,12 +105,12 @@ class _BagPatch:
         self._rows: dict[Row, Patches] = {}
 
     def inner(self, wanted: Any, path: tuple[Any, ...]) -> Patches:
-        """The patches of a row in the bag."""
+        """Return the collected patches of a row in the bag."""
         row = self._found(wanted, path)
         return self._rows.setdefault(row, Patches(self._name, row))
 
     def change(self, values: Iterable[Any], sign: int) -> None:
-        """Values are added, or removed."""
+        """Add values, or remove them."""
         if hasattr(values, "_fields") or not hasattr(values, "__iter__"):
             self._refuse(f"{values!r:.100} is one value", "give a list of values: added=[value]")
         for value, count in _counted(values):
@@ -117,7 +119,7 @@ class _BagPatch:
             self._add(value, sign * count)
 
     def bag(self) -> Bag[Any]:
-        """The bag with all changes; the same where there are none."""
+        """Return the patched bag; the same object if nothing changes."""
         for old, patches in self._rows.items():
             new = patches.row()
             if new is not old:
@@ -149,7 +151,7 @@ class _BagPatch:
             )
 
     def _found(self, wanted: Any, path: tuple[Any, ...]) -> Row:
-        """The row that a path names: itself, or what a callable is true of."""
+        """Return the row that a path names: by itself, or by a callable."""
         if _is_in(wanted, self.before):
             return held(self.before, wanted)
         if not callable(wanted):
@@ -175,7 +177,7 @@ class _BagPatch:
 
 
 def with_field(row: Row, name: Any, value: Any) -> Row:
-    """A row with another value in a field, made as its class makes rows.
+    """Return a copy of the row with another value in a field, built by its class.
 
     >>> with_field((1, "a"), 1, "b")
     (1, 'b')
@@ -186,7 +188,7 @@ def with_field(row: Row, name: Any, value: Any) -> Row:
 
 
 def with_fields(row: Row, fields: Mapping[str, Any]) -> Row:
-    """A row with other values in fields, made as its class makes rows."""
+    """Return a copy of the row with other values in fields, built by its class."""
     kind: Any = type(row)
     if isinstance(row, tuple):
         return row._replace(**fields)  # type: ignore[attr-defined]
@@ -213,7 +215,7 @@ def _with_item(row: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
 
 
 def _path(name: str, path: Any) -> tuple[Any, ...]:
-    """A path as a tuple: fields at even places, rows between them."""
+    """Return the path as a tuple: fields at even positions, rows between them."""
     found = path if isinstance(path, tuple) and not hasattr(path, "_fields") else (path,)
     if len(found) % 2 and all(isinstance(field, str | int) for field in found[::2]):
         return found
@@ -224,7 +226,7 @@ def _path(name: str, path: Any) -> tuple[Any, ...]:
 
 
 def _read(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any]:
-    """The bag in a field of a row."""
+    """Return the bag in a field of a row."""
     fields = members(type(row))
     is_place = isinstance(field, int) and isinstance(row, tuple) and -len(row) <= field < len(row)
     if not is_place and field not in fields:
@@ -248,7 +250,7 @@ def _read(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any]:
 def _is_in(value: Any, bag: Bag[Any]) -> bool:
     try:
         return value in bag
-    except TypeError:  # it has no hash
+    except TypeError:  # it is not hashable
         return False
 
 
@@ -259,12 +261,12 @@ def _counted(values: Any) -> Iterable[tuple[Any, int]]:
 
 
 def _shown(path: tuple[Any, ...]) -> str:
-    """The fields of a path."""
+    """Return the fields of a path, joined by dots."""
     return ".".join(str(field) for field in path[::2])
 
 
 def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]:
-    """The statement that patches rows of a table; `made` gets the rows that are there now."""
+    """Run the statement that patches rows of a table; `made` receives the patched rows."""
     rows: dict[Any, Patches] = {}
     for each in given:
         found = rows.get(each.key)
@@ -279,7 +281,7 @@ def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]
 
 
 def change(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
-    """The statement that gives fields of the row with a key other values."""
+    """Run the statement that assigns fields of the row with a key."""
     old = do._table[key]
     check_fields(do._table.name, old, fields)
     new = with_fields(old, fields)
@@ -291,7 +293,7 @@ def change(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
 
 
 def check_fields(table: str, row: Row, fields: Iterable[str]) -> None:
-    """Refuse names of what are no fields of a row."""
+    """Raise if a name is not a field of the row."""
     known = members(type(row))
     unknown = next((name for name in fields if name not in known), None)
     if unknown is not None:
@@ -303,7 +305,7 @@ def check_fields(table: str, row: Row, fields: Iterable[str]) -> None:
 
 
 def _named(do: Statements, key: Any) -> Row:
-    """The row of a key; of a table without keys, the row itself, if it is there."""
+    """Return the row of a key; in a table without keys, the row itself, if it is present."""
     table = do._table
     if table._keyed is not None:
         return table[key]
@@ -316,22 +318,22 @@ def _named(do: Statements, key: Any) -> Row:
     )
 
 
-# Statements of a table that has its rows from elsewhere: everybody else is refused them.
+# Statements of a table whose rows are read from elsewhere: they are refused.
 
 
 class Guarded:
-    """Stands before the statements of a table.
+    """Replaces the statements of a table, and refuses each.
 
     Parameters
     ----------
-    table: whose statements are guarded from now on.
-    why: what is said of it.
-    remedy: how rows are changed instead.
+    table: the table whose statements are refused from now on.
+    why: the reason, for the message.
+    remedy: how to change rows instead.
     """
 
     def __init__(self, table: Any, why: str, remedy: str) -> None:
         self.unguarded: Statements = table._do
-        """What changes the table when the rows elsewhere change."""
+        """The statements that follow changes elsewhere."""
         self._told = f"table {table.name!r} {why}\n  {remedy}"
         table._do = self
 

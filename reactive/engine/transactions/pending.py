@@ -1,33 +1,33 @@
-"""Changes of a transaction so far, and a transaction that is set aside while another task writes.
+"""Collect the changes of a transaction, and set it aside while another task writes.
 
-The changes of a transaction so far: the changes of each statement, in their order.
+`Pending` lists the changes of each statement, in their order.
 
-What follows from them is found when it is asked for: the net changes of a table, which others
-subtract from what they read (`row_gate.py`), and by which rows that were removed come again as the
-objects that they were.
+Facts that follow are computed on demand: the net changes of a table, which readers outside the
+transaction subtract (`row_gate.py`), and the removed rows, whose objects are used again if equal
+rows are added.
 
-State:  the changes; per table that was asked for, their sum.
-Cost:   of a statement that of appending to a list; of what follows from it O(its rows).
+State:  the changes; per table read so far, their sum.
+Cost:   a list append per statement; O(its rows) for facts that follow.
 
 An open transaction of one task is set aside while another task of its event loop writes.
 
     in the tables       the rows at its first statement  +  its own changes
     set aside           the rows of the last commit; a statement of others is a commit, as always
-    brought back        when its own task comes to a table again, or ends it
-    at its end          its changes are put over the rows of the last commit, and committed
+    brought back        when its own task accesses a table again, or ends it
+    at its end          its changes are applied to the rows of the last commit, and committed
 
-So a statement never waits for a task that cannot go on meanwhile, and each transaction reads its
-own changes over the rows as of its first statement. If a commit has touched a row or a key that the
-transaction touches too, the later one of the two is refused: the transaction at its end, or the
-statement, if the transaction is at its end already and waits for the COMMIT of a SQL database. That
-two add equal rows to a table without a key is no conflict: there are two copies then.
+So a statement never waits for a task that cannot run meanwhile, and each transaction reads its own
+changes over the rows as of its first statement. If a commit touches a row or key that the
+transaction touches too, the later of the two is refused: the transaction at its end, or the
+statement, if the transaction is at its end and waits for the COMMIT of a SQL database. Adding equal
+rows to a table without a key is no conflict: then there are two copies.
 
-A transaction that has changed tracked objects cannot be set aside, as what others hold are the
-objects themselves; nor for a task that it has started, which would not be part of it.
+A transaction that has changed tracked objects cannot be set aside, as other tasks hold the same
+objects; nor for a task that it has started, whose changes would not be part of it.
 
-State:  in each transaction what others have committed beneath it.
-Cost:   of a statement beside an open transaction O(changes of that one), once for each time that
-        the tasks alternate.
+State:  in each transaction, the commits of others since it was set aside.
+Cost:   of a statement beside an open transaction O(its changes), once each time that the tasks
+        alternate.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 class Pending(list["Change"]):
-    """What has been changed, and is committed or undone at the end: a change per statement.
+    """The changes that are committed or undone at the end: one per statement.
 
     Made by `nothing_pending`, which takes half of the time of an `__init__`.
     """
@@ -69,27 +69,27 @@ class Pending(list["Change"]):
     beneath: list[Change]
     """The commits of others since this was first set aside, which it does not see."""
     between: Between
-    """What is called between the phases of the commit."""
+    """The functions to call between the phases of the commit."""
     depth: int
-    """How many transactions are open within the outermost one."""
+    """The number of transactions open within the outermost one."""
     failed: bool
     is_prepared: bool
-    """Whether it takes no more statements: its operators step, or have stepped."""
+    """True if statements are refused: its operators step, or have stepped."""
     owner: Any
-    """Who has it open, while it is set aside."""
+    """The task or thread that has it open, while it is set aside."""
     updates: Any
-    """The rows that it has replaced by others, while it is set aside."""
+    """The updates that it has recorded, while it is set aside."""
     other: Any
-    """What is committed with it (`two_commits/others.py`), or None."""
+    """The participant committed with it (`two_commits/others.py`), or None."""
     _sums: dict[Base, _NetChanges] | None
     _lost: dict[Base, _Lost] | None
 
     def has(self, changes: Sequence[Pair]) -> bool:
-        """Whether these are the changes of the last statement."""
+        """Return True if these are the changes of the last statement."""
         return bool(self) and self[-1][1] is changes
 
     def interned(self, table: Base, rows: Sequence[Row]) -> list[Row]:
-        """Each row as the object that an equal row was which has been removed, or as itself."""
+        """Replace each row by the equal object that was removed, if any."""
         if self._lost is None:
             self._lost = {}
         lost = self._lost.get(table)
@@ -99,11 +99,11 @@ class Pending(list["Change"]):
         return list(map(known.get, rows, rows))
 
     def forget(self) -> None:
-        """The statements have been replaced by others: what was known of them is not."""
+        """Drop the sums, because the statements were replaced."""
         self._sums = self._lost = None
 
     def of(self, table: Base) -> list[Pair]:
-        """The net changes of a table; less what others have committed, which is not in it."""
+        """Return the net changes of a table, less the commits of others."""
         net = [pair for pair in self._net_of(table).values() if pair[1]]
         if not self.beneath:
             return net
@@ -111,16 +111,16 @@ class Pending(list["Change"]):
         return consolidate([*net, *negate(others)])
 
     def changes(self) -> list[Change]:
-        """The changes of all tables that have any, each as one delta."""
+        """Return the changes of all changed tables, each as one delta."""
         found: dict[Base, list[Sequence[Pair]]] = {}
         for table, changes in self:
-            if table._node is not None:  # no assignment to an object
+            if table._node is not None:  # not an assignment to an object
                 found.setdefault(table, []).append(changes)
         each = [(table, self._delta(table, parts)) for table, parts in found.items()]
         return [change for change in each if change[1]]
 
     def _delta(self, table: Base, parts: Sequence[Sequence[Pair]]) -> Sequence[Pair]:
-        """The statements' changes as one; net, if rows are inserted and deleted."""
+        """Return the statements' changes as one delta; net, if rows are inserted and deleted."""
         if len(parts) == 1:
             return parts[0]
         pairs = [pair for changes in parts for pair in changes]
@@ -146,7 +146,7 @@ class Pending(list["Change"]):
 class _Lost:
     """The rows that statements have removed from a table.
 
-    Should an equal row come again, it must become the object that the indexes know.
+    If an equal row is added again, the table must store the removed object, which the indexes hold.
     """
 
     __slots__ = ("_rows", "_seen", "_table")
@@ -157,7 +157,7 @@ class _Lost:
         self._table = table
 
     def after(self, statements: Sequence[Change]) -> dict[Row, Row]:
-        """Those of all statements, each of which is looked at when it is first seen."""
+        """Return the removed rows; statements not seen before are scanned."""
         while self._seen < len(statements):
             table, changes = statements[self._seen]
             if table is self._table:
@@ -168,7 +168,7 @@ class _Lost:
 
 
 class _NetChanges:
-    """The changes of a table's statements, added up per row."""
+    """The changes of a table's statements, summed per row."""
 
     __slots__ = ("_pairs", "_seen", "_table")
 
@@ -178,7 +178,7 @@ class _NetChanges:
         self._seen = 0
 
     def after(self, statements: Sequence[Change]) -> dict[Row, Pair]:
-        """The sum of all statements, each of which is added when it is first seen."""
+        """Return the sum; statements not seen before are added."""
         try:
             while self._seen < len(statements):
                 table, changes = statements[self._seen]
@@ -187,18 +187,18 @@ class _NetChanges:
                         known, old = self._pairs.get(row, (row, 0))
                         self._pairs[row] = (known, old + weight)
                 self._seen += 1
-        except BaseException:  # half added: begin again the next time
+        except BaseException:  # half added: start again the next time
             self._pairs, self._seen = {}, 0
             raise
         return self._pairs
 
 
 NOTHING: list[Any] = []
-"""The `beneath` of a transaction that was never set aside. Not to be changed."""
+"""The `beneath` of a transaction that was never set aside. Never mutated."""
 
 
 def nothing_pending(between: Between) -> Pending:
-    """Of a transaction that begins, which has this to be called at its end."""
+    """Create the empty `Pending` of a new transaction; `between` is called between its phases."""
     pending = Pending()
     pending.between, pending.depth = between, 0
     pending.failed = pending.is_prepared = False
@@ -208,14 +208,14 @@ def nothing_pending(between: Between) -> Pending:
 
 
 def _rows(changes: Sequence[Pair], *, come: bool) -> Sequence[Row]:
-    """The rows that are inserted, or those that are deleted."""
+    """Return the inserted rows, or the deleted rows."""
     if type(changes) is UniformDelta:
         return changes.rows if (changes.weight > 0) is come else ()
     return [row for row, weight in changes if (weight > 0) is come]
 
 
 def set_aside(engine: Engine) -> None:
-    """Take the open transaction out of the tables, until it is brought back.
+    """Undo the open transaction in the tables, until it is brought back.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def set_aside(engine: Engine) -> None:
         engine.prepared.park()
     owner, updates, broken = db_lock.owner, Updates(), Broken(_away(pending), views=False)
     assert owner is not None
-    # no call stands between the following, at which an interrupt could come
+    # no call in between, so no interrupt can occur here
     pending.owner, pending.updates, engine.updates = owner, engine.updates, updates
     engine.broken, engine.aside = broken, (*engine.aside, pending)
     db_lock.aside, db_lock.idle, db_lock.at_rest = owner[0], BROKEN, BROKEN
@@ -239,7 +239,7 @@ def set_aside(engine: Engine) -> None:
 
 
 def bring_back(engine: Engine, pending: Pending) -> None:
-    """Open a transaction again, with its changes in the tables."""
+    """Reopen a transaction, and apply its changes to the tables."""
     if all(each is not pending for each in engine.aside):
         return
     if engine.pending is not None:
@@ -253,7 +253,7 @@ def bring_back(engine: Engine, pending: Pending) -> None:
         table._do.keep_lost()
     pending.updates.move_to(engine.version + 1)
     left = tuple([each for each in engine.aside if each is not pending])
-    # no call stands between the following either
+    # no call in between here either
     engine.updates, engine.aside = pending.updates, left
     engine.pending, db_lock.owner, db_lock.is_special = pending, pending.owner, True
     if not left:
@@ -270,11 +270,11 @@ def bring_mine_back(engine: Engine) -> None:
 
 
 def rebase(engine: Engine, pending: Pending) -> None:
-    """Put a transaction that ends over what others have committed meanwhile.
+    """Apply the changes of an ending transaction to the commits of others since it was set aside.
 
     Raises
     ------
-    ConflictError: both have touched a row, or a key. Then its changes are taken back.
+    ConflictError: both have touched a row, or a key. Then its changes are undone.
     """
     statements, beneath = [*pending], pending.beneath
     engine.broken, engine.db_lock.at_rest = Broken(_away(pending), views=False), BROKEN
@@ -294,7 +294,7 @@ def rebase(engine: Engine, pending: Pending) -> None:
 
 
 def check_beside(engine: Engine, changes: Sequence[Change]) -> None:
-    """Refuse a commit beside transactions that are set aside, if none of these could be.
+    """Raise if a commit beside transactions that are set aside is not allowed.
 
     Raises
     ------
@@ -318,7 +318,7 @@ def commit_beside(engine: Engine, table: Base, changes: Sequence[Pair], version:
 
 
 def note_beneath(engine: Engine, changes: Sequence[Change]) -> None:
-    """Note a commit of others, which transactions that are set aside do not see."""
+    """Record a commit of others, which transactions that are set aside do not see."""
     for pending in engine.aside:
         if pending and not pending.is_prepared:
             if pending.beneath is NOTHING:
@@ -338,7 +338,7 @@ def refuse_both(one: Sequence[Change], other: Sequence[Change], why: str) -> Non
 
 
 def _touched(changes: Sequence[Change], tables: set[Base]) -> dict[Base, dict[Any, bool]]:
-    """The rows or keys of each table, with whether one was removed."""
+    """Return per table which rows or keys were touched; True if one was removed."""
     found: dict[Base, dict[Any, bool]] = {}
     for table, delta in changes:
         if table in tables and table.plan.stored:
@@ -357,7 +357,7 @@ def _parts(table: Base, delta: Sequence[Pair]) -> Iterable[Pair]:
 
 
 def _away(pending: Pending) -> list[tuple[Base, Sequence[Pair]]]:
-    """Return the changes between the last commit and the tables; the last one is undone first."""
+    """Return the changes between the last commit and the tables, in the order they were made."""
     return [*((table, negate(delta)) for table, delta in reversed(pending.beneath)), *pending]
 
 
@@ -367,7 +367,7 @@ def _change(back: list[tuple[Base, Sequence[Pair]]], table: Base, delta: Sequenc
 
 
 started_in: ContextVar[Any] = ContextVar("transaction", default=None)
-"""The transaction that this task is in, or was started in."""
+"""The transaction that contains this task, or that started it."""
 _OBJECTS = f"{ANOTHER_TASK}, or change no tracked objects in that one"
 _STARTED = (
     "this task was started in the transaction that is open, and its changes would be no part of it"

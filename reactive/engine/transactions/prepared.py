@@ -1,48 +1,47 @@
-"""A handle on a commit whose phases are apart, for those who commit elsewhere in between.
+"""A commit in two separate phases, for callers that commit in another system in between.
 
     begin      a transaction is open: others see the last commit, writers wait
-    prepare    operators have stepped, so all that a callable raises has been raised; tables and
-               views show others the last commit still, and take no more statements
-    publish    it stands, and subscribers hear of it
-    undo       instead of publishing, at any time: tables and operators are as they were
+    prepare    operators have stepped, so callables can no longer raise; tables and views still show
+               others the last commit, and refuse further statements
+    publish    the commit stands, and subscribers are notified
+    undo       instead of publishing, at any time: restore tables and operators
 
     prepared = Prepared(db._engine)
     prepared.begin()
     orders.add(order)
-    prepared.prepare()      raises what a view raises: then it is undone already
+    prepared.prepare()      raises what a view raises: then it is already undone
     connection.commit()     of the other system
-    prepared.publish()      or prepared.undo(), if that was refused
+    prepared.publish()      or prepared.undo(), if the other commit was refused
 
-Between `prepare` and its end no lock is held, only the transaction is open. A task that writes
-meanwhile has it set aside (`pending.py`), and is refused only what this one has changed too.
-Whoever reads a view meanwhile, in this thread, another one or another task, finds that operators
-have stepped, and has them step back first (`Commit.park`): readers see the last commit and do not
-wait for the other system. If that was so, `publish` has the operators step once more.
+Between `prepare` and its end no lock is held; only the transaction is open. A task that writes
+meanwhile sets it aside (`pending.py`), and is refused only changes that conflict with it. A reader
+of a view meanwhile, in any thread or task, first undoes the operators (`Commit.park`): readers see
+the last commit and do not wait for the other system. In that case `publish` steps the operators
+once more.
 
-`publish` does not fail: should operators raise that had not raised before, because a callable is no
-function of its row, or an exception come from outside, then the tables keep their changes and all
-views are computed again at the next access. Of these only the one from outside is raised, after the
-commit stands.
+`publish` does not fail: if an operator raises that had not raised before, because a callable is no
+function of its row, or if an asynchronous exception occurs, the tables keep their changes, and all
+views are recomputed at the next access. Only the asynchronous exception is raised, after the commit
+stands.
 
-A handle that is neither published nor undone is undone by the garbage collector, in whatever
-thread; so is that of a thread that has ended. Any thread may publish or undo. Ctrl-C waits from
-`prepare` to the end, if the main thread prepares; a second one comes immediately. A plan that bails
-out is made anew within `prepare`.
+The garbage collector undoes a handle that is neither published nor undone, in any thread; so also
+after its thread has ended. Any thread may publish or undo. Ctrl-C is deferred from `prepare` to the
+end, if the main thread prepares; a second one is immediate. A plan that bails out is replaced
+within `prepare`.
 
-It cannot begin within a transaction that the caller has open: that one may still fail when the
-other system has committed. Of several databases each has a handle; begin them in the same order
-everywhere, prepare all, then publish all or undo all.
+The handle cannot begin within an open transaction of the caller, which might still fail after the
+other system has committed. Each of several databases has its own handle; begin them in the same
+order everywhere, prepare all, then publish all or undo all.
 
-State:  the changes of the transaction, and what operators need to step back.
-Cost:   of an unread one that of a commit, and some 25 us; of one that is read between its phases
-        twice that of its operators.
+State:  the changes of the transaction, and what operators need to undo their step.
+Cost:   a commit and some 25 us; if read between its phases, twice the time of its operators.
 
-Functions that run in a transaction, and again if that meets another commit.
+`Retried` runs a function in a transaction, and again after a conflict with another commit.
 
     @db.transaction(retry=3)
     async def move(key, amount): ...
 
-Cost: of a call that of a transaction; of another try the same again.
+Cost: a transaction per try.
 """
 
 from __future__ import annotations
@@ -77,13 +76,14 @@ log = logging.getLogger("reactive")
 
 
 class Prepared(NotCopied):
-    """A transaction whose commit is made in two phases. See the module for its contract.
+    """A transaction that commits in two phases. See the module for its contract.
 
     Parameters
     ----------
     engine: of the database, `db._engine`.
 
-    As a context manager it begins, and undoes what is not published at the end of the block.
+    As a context manager, it begins at the start of the block, and undoes at the end if it was not
+    published.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -111,7 +111,7 @@ class Prepared(NotCopied):
         self._commit: Commit | None = None
         self._stands = False
         self._holds_back = False
-        """Whether Ctrl-C waits for its end."""
+        """True if Ctrl-C is deferred until its end."""
 
     _copy_instead = "each transaction is committed once"
     _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
@@ -121,7 +121,7 @@ class Prepared(NotCopied):
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun, and is neither published nor undone."""
+        """True if it has begun, and is neither published nor undone."""
         pending, engine = self._pending, self._engine
         if pending is None or engine.pending is pending:
             return pending is not None
@@ -129,7 +129,7 @@ class Prepared(NotCopied):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it is open, and takes no more statements."""
+        """True if it is open, and refuses further statements."""
         return self.is_open and self._commit is not None
 
     def changed(self) -> Sequence[Base]:
@@ -139,13 +139,13 @@ class Prepared(NotCopied):
         return [table for table in found if table._node is not None]
 
     def flush(self) -> None:
-        """Make statements of what was assigned to objects, which `prepare` does else."""
+        """Convert assignments to objects to statements, which otherwise `prepare` does."""
         objects, pending = self._engine.objects, self._pending
         if objects is not None and pending is not None and self._commit is None:
             self._inside(lambda: objects.flush(pending))
 
     def begin(self) -> Prepared:
-        """Open a transaction, when others have ended theirs.
+        """Open a transaction, after others have ended theirs.
 
         Raises
         ------
@@ -159,14 +159,14 @@ class Prepared(NotCopied):
         return self
 
     async def begin_async(self) -> Prepared:
-        """As `begin`; it waits for others without stopping the event loop."""
+        """Do as `begin`, without blocking the event loop while it waits."""
         transaction = self._fresh()
         await transaction.__aenter__()
         self._take(transaction)
         return self
 
     def take(self, transaction: Transaction) -> None:
-        """In place of `begin`: end a transaction in two phases that was entered, and once only."""
+        """Use a transaction that was entered exactly once, in place of `begin`."""
         self._take(transaction)
 
     def _take(self, transaction: Transaction) -> None:
@@ -180,13 +180,14 @@ class Prepared(NotCopied):
         return Transaction(engine)
 
     def prepare(self) -> None:
-        """Have the operators step; subscribers hear nothing, and readers see the last commit.
+        """Step the operators; subscribers are not notified, and readers see the last commit.
 
         Raises
         ------
-        Exception: what a callable of a query raises: then all is undone, and the transaction over.
+        Exception: a callable of a query raised; then all has been undone, and the transaction is
+            over.
         TransactionError: it is not open, or prepared already; or a nested transaction had failed:
-            then all is undone too.
+            then all has been undone, too.
         """
         if self._commit is not None or not self.is_open:
             raise TransactionError(_NOT_OPEN)
@@ -194,7 +195,7 @@ class Prepared(NotCopied):
         self._inside(self._prepare)
 
     def publish(self) -> None:
-        """It stands from now on.
+        """Let the commit stand, and notify subscribers.
 
         Raises
         ------
@@ -206,7 +207,7 @@ class Prepared(NotCopied):
         self._inside(self._publish)
 
     def undo(self) -> None:
-        """All is as before. Nothing is done if it is over; what `publish` has begun is ended."""
+        """Undo all; do nothing if it is over; finish an interrupted `publish`."""
         if self.is_open:
             self._inside(self._publish if self._stands else self._undo)
 
@@ -228,7 +229,7 @@ class Prepared(NotCopied):
     # Inside the lock.
 
     def _inside(self, act: Callable[[], None], *, is_finalizer: bool = False) -> None:
-        """Be inside, without what is prepared being undone for that."""
+        """Run `act` inside the lock, without undoing the prepared operators."""
         engine = self._engine
         db_lock = engine.db_lock
         try:
@@ -255,12 +256,12 @@ class Prepared(NotCopied):
                 self._look_after(is_out, is_finalizer)
 
     def _look_after(self, is_out: bool, is_finalizer: bool) -> None:
-        """It is over: subscribers hear, and a Ctrl-C comes that has waited."""
+        """Notify subscribers after the end, and raise a deferred Ctrl-C."""
         engine = self._engine
         db_lock = engine.db_lock
         if self._holds_back:
             db_lock.is_held_back = False
-        if is_out and not db_lock.is_held_back:  # or else who holds it back does the rest
+        if is_out and not db_lock.is_held_back:  # or the function that holds it back does it
             if is_finalizer and db_lock.noted is not None:
                 SIGINT.release_later(db_lock)
             engine.after()
@@ -303,7 +304,7 @@ class Prepared(NotCopied):
                 raise
 
     def _undo_after(self, error: BaseException, version: int) -> None:
-        """Something has raised before it was prepared; a commit that raised is undone already."""
+        """Undo after an error before it was prepared; a commit that raised is already undone."""
         engine, pending = self._engine, self._pending
         assert pending is not None
         self._end()
@@ -314,7 +315,7 @@ class Prepared(NotCopied):
         engine.updates.forget()
 
     def _leave_to_repair(self, version: int) -> None:
-        """Have the changes of tables undone at the next access."""
+        """Note the table changes, for the next access to undo."""
         engine, pending = self._engine, self._pending
         assert pending is not None
         if engine.broken is not None:
@@ -330,11 +331,11 @@ class Prepared(NotCopied):
             if is_stepped:
                 engine.prepared, engine.db_lock.at_rest = None, engine.db_lock.idle
             engine.pending = None
-            if engine.broken is not None:  # nobody knows what to step from
+            if engine.broken is not None:  # the state of the operators is unknown
                 commit.stand()
             else:
                 if not is_stepped:
-                    commit.version = engine.version + 1  # others may have committed beneath
+                    commit.version = engine.version + 1  # others may have committed meanwhile
                     commit.prepare()
                 commit.publish()
         except BaseException as error:
@@ -372,7 +373,7 @@ class Prepared(NotCopied):
             engine.updates.forget()
 
     def _end(self) -> None:
-        """The transaction is open no more."""
+        """Close the transaction."""
         engine, db_lock = self._engine, self._engine.db_lock
         assert self._transaction is not None
         self._transaction._has_ended()
@@ -408,11 +409,11 @@ def opened(
     deliver: str | None,
     timeout: float | None,
 ) -> Transaction:
-    """Return a transaction that has not begun. The parameters are those of `Database.transaction`.
+    """Return a transaction that has not begun. For the parameters see `Database.transaction`.
 
     Raises
     ------
-    PlanError: `retry` is no number of tries, or `commit_with` nothing that can be committed.
+    PlanError: `retry` is no number of tries, or `commit_with` cannot be committed.
     """
 
     def begun() -> Transaction:
@@ -434,7 +435,7 @@ def opened(
 
 @boundary
 class Retried(Transaction):
-    """Decorator of `Database.transaction(retry=...)`."""
+    """The decorator that `Database.transaction(retry=...)` returns."""
 
     __slots__ = ("_begun", "_retry")
 
@@ -475,8 +476,11 @@ class Retried(Transaction):
         return synchronous  # type: ignore[return-value]
 
     def _is_last(self, left: int) -> bool:
-        """Tell if there is no other try; nor is there one within a transaction of the caller's,
-        whose statements would not be made again."""
+        """Return True if there is no further try.
+
+        Within an open transaction of the caller there is none, since the caller's statements would
+        not be repeated.
+        """
         return not left or self._engine.mine is not None
 
     def __enter__(self) -> NoReturn:

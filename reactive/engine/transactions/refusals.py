@@ -25,9 +25,9 @@ def report_clash(
 ) -> None:
     """Raise a `TableError` from the `error` of a statement, if a hash or a `==` of rows raised.
 
-    A statement with `changes` did not raise; a view did. `given` is what the statement was given;
-    the rows of the table, and those that the transaction has removed, are compared with the rows
-    in it.
+    Do nothing if the statement has `changes`: then a view raised. `given` is the argument of the
+    statement: the rows in it are compared with the rows of the table and with the rows that the
+    transaction has removed.
 
     Cost: O(rows of the table), of a statement that raised.
     """
@@ -36,7 +36,7 @@ def report_clash(
         or not isinstance(error, Exception)
         or isinstance(error, TableError)
         or is_asynchronous(error)
-        or not hasattr(table._store, "pairs")  # tracked objects are found by their identity
+        or not hasattr(table._store, "pairs")  # tracked objects are found by identity
     ):
         return
     rows = [*_rows_in(given, table, 3)]
@@ -65,7 +65,7 @@ def report_clash(
 
 
 def _rows_in(given: Any, table: Base, depth: int) -> Iterator[Any]:
-    """Yield the rows of a table among what a statement was given."""
+    """Yield the rows of a table in the argument of a statement."""
     of = table.row_type
     has_class = isinstance(of, type) and of is not tuple
     if isinstance(given, of) if has_class else _is_tuple(given):
@@ -76,5 +76,5 @@ def _rows_in(given: Any, table: Base, depth: int) -> Iterator[Any]:
 
 
 def _is_tuple(given: Any) -> bool:
-    """Return True for a tuple that may be a row: not for arguments, of which one is a list."""
+    """Return True for a tuple that may be a row; an argument tuple that contains a list is not."""
     return isinstance(given, tuple) and not any(isinstance(each, list) for each in given)

@@ -1,35 +1,35 @@
 """Tables as commits see them: the gate of rows, their updates, and the rows of the last commit.
 
-The gate of a table: what a row has to be to get in.
+`RowGate` checks each row that is added to a table.
 
     its class        that of the table, whose instances do not change in place
-    its fields       None only where it is declared; strict: the declared classes (`row_check.py`)
+    its fields       None only if declared; strict: the declared classes (`row_check.py`)
     NaN, instants    in one form, so that equal rows are found
 
-Most rows pass one generated test, and are not looked at otherwise. It is made of the annotations of
-the class, or where these do not say enough, of the first rows (`plain_rows.py`).
+Most rows pass one generated test, and need no further check. The test is generated from the
+annotations of the class or, if these do not say enough, from the first rows (`plain_rows.py`).
 
 State:  the tests.
-Cost:   of a row that passes, one call; of many, one loop.
+Cost:   one call per row that passes; one loop for many rows.
 
-Which rows of tables were replaced in a commit, for those who are told of updates.
+`Updates` records which rows a commit replaced, for subscribers that read updates.
 
     update(a, b), update(b, c)              a -> c
-    keyed table                             also what else has come with the key of what went
+    keyed table                             also a deleted and an inserted row of equal key
 
-It is noted only of tables from which updates lead to a subscriber (`Node.tracers`), and looked at
-only when the commit reaches one, or one asks.
+Updates are recorded only for tables whose updates reach a subscriber (`Node.tracers`), and composed
+only on demand.
 
-State:  the updates of the commit that is under way.
-Cost:   of an update that of appending to a list.
+State:  the updates of the commit in progress.
+Cost:   a list append per update.
 
-The rows of a table as of the last commit: as a store that others read while a transaction is
-open, and as one batch.
+`Committed` is the store of a table as of the last commit: readers outside an open transaction use
+it. `rows_at_rest` returns all rows as one batch.
 
-    rows of now  -  net changes of the transaction
+    current rows  -  net changes of the transaction
 
 State:  the net changes of the transaction so far.
-Cost:   of a look-up as of the table; of all rows O(rows).
+Cost:   a look-up costs as in the table; all rows O(rows).
 """
 
 from __future__ import annotations
@@ -78,17 +78,17 @@ log = logging.getLogger("reactive")
 FROM_TUPLES = "_from_tuples_"
 """The attribute of a class of named tuples whose tables take plain tuples as well."""
 MANY = 64
-"""From so many rows on they are looked at by a test that is made for them."""
+"""Minimum number of rows that are checked by one generated loop."""
 
 
 class RowGate:
-    """Looks at the rows that are to get into a table, or are sought in it.
+    """Checks the rows that are added to a table, or looked up in it.
 
     Parameters
     ----------
     table: the table.
-    store: gives the store of its rows.
-    strict: whether values of other classes than declared are refused.
+    store: returns the store of its rows.
+    strict: True if values of other classes than declared are refused.
     """
 
     __slots__ = (
@@ -118,35 +118,38 @@ class RowGate:
         self._checks: dict[type, RowCheck] = {}
         """Checks of declared fields, by the class of the rows."""
         self._accepted: dict[type, Callable[[Row], bool] | None] = {}
-        """Classes whose rows do not change in place, with the test for values that are not as
-        declared."""
+        """Classes whose rows do not change in place, with the test for undeclared values."""
         nan = nan_texts(self._class) if self._may_hold_nan else []
         is_sure = isinstance(self._class, type) and self._accepts(self._class)
         self._plain = self._class if nan is not None and is_sure else None
         """The class whose rows need at most the test that follows."""
         self.is_odd: Callable[[Row], object] = type
-        """True of a row that must be examined whole; the default, `type`, is true of every row."""
+        """True of a row that must be checked completely; by default `type`, true of every row."""
         self.are_odd: Callable[[Sequence[Row]], object] = type
-        """Function that is true of several rows if `is_odd` is true of one of them."""
+        """True of several rows if `is_odd` is true of one of them."""
         self._has_nan = bool(nan)
         self.text: plain_rows.RowText | None = None
-        """The test that `is_odd` makes, if the annotations of the class say enough for one."""
+        """The source text of `is_odd`, if the annotations of the class say enough for one."""
         if self._plain is not None:
             text = self.text = row_text(self._plain, nan or (), self._check_of(self._plain))
             self.is_odd = one_test(text)
             self.are_odd = many_tests(self._plain, text)
         self._until_learned = MANY if self._plain is None else 0
-        """After so many rows, each looked at, the class and the test are taken from rows: no type
-        says what they hold. 0: they are known."""
+        """Number of rows to check until class and test are learned from rows; 0 if they are known.
+
+        Used if no type declares what the rows are.
+        """
         self._test: plain_rows.PlainTest | None = None
 
     def is_row(self, row: object) -> bool:
-        """Return True if the class of the row is one that the table takes."""
+        """Return True if the table accepts the class of the row."""
         return fits(row, self._class, self._width)
 
     def named(self, row: Any) -> Any:
-        """Return a row for a tuple that is as wide as the rows of a table made by SQL, whose class
-        nobody has by name; anything else as it is."""
+        """Convert a tuple to a row of a table created by SQL, whose class has no public name.
+
+        Return other values, and tuples of another width, unchanged.
+        """
         kind: Any = self._class
         if type(row) is tuple and getattr(kind, FROM_TUPLES, False):
             return kind(*row) if len(row) == len(kind._fields) else row
@@ -157,8 +160,10 @@ class RowGate:
         return self._check_of(kind).admitted(width, kind)
 
     def verify(self, pairs: Iterable[Pair]) -> None:
-        """Raise `VerificationError` if a row is not as the table declares its rows: None in a field
-        that is not optional, or a value of another class."""
+        """Raise `VerificationError` if a row is not as the table declares its rows.
+
+        That is, if it has None in a field that is not optional, or a value of another class.
+        """
         for row, _ in pairs:
             check = row_check(type(row), self._table.row_type, strict=True)
             is_unfit = check.is_unfit
@@ -168,7 +173,7 @@ class RowGate:
                 raise VerificationError(f"table {name!r} has the row {row!r:.200}: {why}")
 
     def check_restored(self, rows: Iterable[Row], where: str) -> None:
-        """Log the first row that a file has and the table would refuse to add today."""
+        """Log the first row of a file that the table would refuse to add today."""
         for row in rows:
             is_unfit = self._accepted.get(type(row))
             if is_unfit is not None and is_unfit(row):
@@ -188,9 +193,9 @@ class RowGate:
         known: plain_rows.PlainTest | None = None,
         is_new: bool = True,
     ) -> tuple[list[Row], plain_rows.PlainTest | None]:
-        """The rows as the table takes them, and the test that has found them plain.
+        """Return the rows as the table stores them, and the test that proved them plain, if any.
 
-        If nobody wants to know that, it is only asked where the rows would be looked at each.
+        Without `wants_plain`, that test is only run if the rows would be checked one by one.
         """
         given = list(rows)
         if getattr(self._class, FROM_TUPLES, False) and tuple in map(type, given):
@@ -216,8 +221,10 @@ class RowGate:
         *,
         is_new: bool = True,
     ) -> plain_rows.PlainTest | None:
-        """The test that finds rows of one class plain: one that is known to, the one that was right
-        last, or another."""
+        """Return a test that finds rows of one class plain, or None.
+
+        The test is the known one, the last one, or a new one.
+        """
         self.checked(rows[0], is_new=is_new)
         last = self._test
         if known is None and last is not None and last.are_plain(rows):
@@ -230,12 +237,12 @@ class RowGate:
         return test
 
     def _learn(self, test: plain_rows.PlainTest) -> None:
-        """Ask rows by this test first from now on; one that it finds odd is looked at whole."""
+        """Use this test first for further rows; rows that it finds odd are checked completely."""
         self._plain, self.is_odd, self._until_learned = test.kind, test.is_odd, 0
         self.are_odd, self._has_nan = lambda rows: not test.are_plain(rows), True
 
     def _learn_from(self, row: Row) -> None:
-        """Count a row that was looked at; the last one makes a test, with some that are held."""
+        """Count a checked row; the last one creates a test, from it and some stored rows."""
         self._until_learned -= 1
         if self._until_learned == 0:
             store = self._store()
@@ -246,10 +253,10 @@ class RowGate:
                 self._learn(test)
 
     def checked(self, row: Row, *, is_new: bool = True) -> Row:
-        """The row as the table takes it, or an error that says what is wrong with it.
+        """Return the row as the table stores it; raise if it is refused.
 
-        is_new: whether it is to be added. One that is not may be in the table though its fields
-                are not as declared: a file had it from before.
+        is_new: True if the row is to be added. A row that is not new may be in the table although
+                its fields are not as declared: it was read from an old file.
         """
         if not fits(row, self._class, self._width):
             if (named := self.named(row)) is not row:
@@ -280,11 +287,11 @@ class RowGate:
             ) from None
 
     def sought(self, row: Row) -> Row:
-        """The row as the table would have it."""
+        """Return the row as the table would store it."""
         return self.checked(row, is_new=False)
 
     def _check_fields(self, row: Row) -> None:
-        """Refuse None in a field that is not optional; if strict, values of other classes too."""
+        """Raise if a required field is None; if strict, also on values of undeclared classes."""
         why = self._check_of(type(row)).refusal(row)
         if why is not None:
             raise TableError(f"cannot add {row!r:.200} to table {self._table.name!r}: {why}")
@@ -296,9 +303,9 @@ class RowGate:
         return found
 
     def _accepts(self, kind: type) -> bool:
-        """Return True if rows of a class do not change in place, or the table was told so."""
+        """Return True if rows of a class do not change in place, or the table is declared so."""
         if kind.__hash__ is None:
-            return True  # it is refused for that
+            return True  # refused for that elsewhere
         if not self._table.identity and why_changeable(kind) is not None:
             return False
         self._accepted[kind] = self._check_of(kind).is_unfit
@@ -314,32 +321,35 @@ NONE: Sequence[Move] = ()
 
 
 class Updates:
-    """Notes updates until they have been committed."""
+    """The updates of the commit in progress."""
 
     __slots__ = ("_noted", "_version")
 
     def __init__(self) -> None:
-        self._noted: dict[Node, list[Move]] = {}  # by the source that a table feeds
+        self._noted: dict[Node, list[Move]] = {}  # by the source node of a table
         self._version = 0
 
     def note(self, table: Base, changes: Sequence[Pair], version: int) -> None:
-        """A row was replaced in the commit that is to be this version."""
+        """Record that the commit of this version replaced a row."""
         if version != self._version:
             self._noted, self._version = {}, version
         (old, _), (new, _) = changes
         self._noted.setdefault(table._node, []).append((old, new))
 
     def move_to(self, version: int) -> None:
-        """Count what was noted to the commit that is to be another version."""
+        """Move the recorded updates to another version."""
         if self._noted:
             self._version = version
 
     def forget(self) -> None:
-        """They have been taken back."""
+        """Discard the updates, because they were undone."""
         self._noted = {}
 
     def of(self, changes: Sequence[Change], version: int) -> Moved | None:
-        """What finds the moves of each table, if there may be any that somebody is told of."""
+        """Map the source node of each table to the function that finds its moves.
+
+        Tables without moves or traced subscribers are left out; None if none is left.
+        """
         found: dict[Node, Moves] = {}
         is_noted = version == self._version
         for table, delta in changes:
@@ -377,11 +387,11 @@ class _Moves:
 
 
 BATCHED_FROM = 256
-"""From this number of rows on, a view that is made begins with one batch of them."""
+"""Minimum number of rows for a new view to start with one batch."""
 
 
 class Committed:
-    """What can be read of a store, without changes that are not committed.
+    """Reader of a store without the uncommitted changes.
 
     >>> from reactive.engine.storage.store import BagStore
     >>> store = BagStore()
@@ -404,15 +414,15 @@ class Committed:
         return len(self._store) - sum(weight for _, weight in self._changes)
 
     def count(self, row: Row) -> int:
-        """How often a row was there."""
+        """Return how many copies of a row there were."""
         return self._store.count(row) - sum(n for changed, n in self._changes if changed == row)
 
     def pairs(self) -> list[Pair]:
-        """Each row with how often it was there."""
+        """Return each row with the number of its copies."""
         return consolidate([*self._store.pairs(), *negate(self._changes)])
 
     def get(self, key: Any) -> Row | None:
-        """The row that a key had, of a keyed table; or None."""
+        """Return the row that a key had, in a keyed table; or None."""
         assert self._key is not None
         changed = [(row, weight) for row, weight in self._changes if self._key(row) == key]
         if changed:
@@ -422,7 +432,7 @@ class Committed:
 
 
 def rows_at_rest(store: RowStore) -> Sequence[Pair]:
-    """The rows of a store with their weights, for views that are made now. Cost: O(rows).
+    """Return the rows of a store with their weights, for new views. Cost: O(rows).
 
     >>> rows_at_rest(BagStore())
     []
@@ -437,11 +447,11 @@ def rows_at_rest(store: RowStore) -> Sequence[Pair]:
     return batch
 
 
-# What commits need of a table.
+# The interface of a table for commits.
 
 
 class Base(Protocol):
-    """A base collection of rows, as statements and commits know it."""
+    """A table of rows, as statements and commits use it."""
 
     name: str
     identity: bool

@@ -1,7 +1,7 @@
-"""What each statement on a table does to its store, as the delta that it was.
+"""Statements on tables: each changes the store of its table, and returns the delta.
 
-A statement is all or nothing: refused, it leaves the store as it was. In its delta a row is always
-the object that the store holds, or held before the statement or transaction removed it.
+A statement is atomic: refused, it leaves the store unchanged. A row in its delta is always the
+object that the store holds, or held before the statement or transaction removed it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Predicate = Callable[[Row], object]
 
 
 class Statements:
-    """The statements of one table. They raise `TableError` for what the table refuses."""
+    """The statements of one table. They raise `TableError` if the table refuses a row."""
 
     __slots__ = (
         "_engine",
@@ -58,26 +58,27 @@ class Statements:
         self._table = table
         self._engine = engine
         self.store: RowStore
-        """Of the table; it may be replaced between two commits."""
+        """The store of the table; it may be replaced between two commits."""
         self.gate = RowGate(table, lambda: self.store, strict=engine.strict)
         """The gate that rows must pass."""
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
         self._lost_at = -1
-        """The version that was there when rows were last removed: if it still is, a transaction may
-        have removed them, and they may be added again."""
+        """The version of the last removal of rows.
+
+        If it is still current, a transaction may have removed them, and may add them again.
+        """
         self.add_one: one_row.Statement = self.add if self.gate.text is None else self._add_first
-        """Adds one copy as `add` does; a generated function, once the class or a load has shown
-        what rows are like."""
+        """Adds one copy as `add` does; generated once a class or load shows the shape of rows."""
         self.remove_one: one_row.Statement = self.remove
 
     def move_to(self, store: RowStore) -> None:
-        """Change to another store. Generated functions are dropped: they hold the one before."""
+        """Change to another store. Generated functions are dropped: they refer to the old store."""
         self.store = store
         self.add_one = self.add if self.gate.text is None else self._add_first
         self.remove_one = self.remove
 
     def keep_lost(self) -> None:
-        """Go on over another commit in a transaction, which may have removed rows before it."""
+        """Continue after another commit, in a transaction that may have removed rows before it."""
         self._lost_at = self._engine.version
 
     def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
@@ -101,8 +102,8 @@ class Statements:
     ) -> Sequence[Pair]:
         """Add rows in one loop, each as `add` does.
 
-        known: a test that all are known to pass.
-        is_new: False of rows that a file has, whose fields may not be as declared.
+        known: a test that all rows are known to pass.
+        is_new: False for rows of a file, whose fields may not be as declared.
         """
         wants_plain = getattr(self.store, "wants_plain", False)
         checked, plain = self.gate.all_checked(
@@ -114,7 +115,7 @@ class Statements:
                 checked = self._interned(checked)
             if add is not None and not len(self.store):
                 self.add_one, self.remove_one = self._add_first, self._remove_first
-            batch = UniformDelta((), 1)  # made before: no call comes after the change
+            batch = UniformDelta((), 1)  # built before: no call follows the change
             batch.rows = self.store.add_rows(checked) if add is None else add(checked)
             if plain is not None and batch.rows is checked:
                 batch.fields = plain.fields
@@ -123,7 +124,7 @@ class Statements:
             raise self._refused(checked, self.store.add, error) from None
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
-        """As `remove` each of them, in one loop."""
+        """Remove rows in one loop, each as `remove` does."""
         checked, _ = self.gate.all_checked(rows, wants_plain=False, is_new=False)
         self._lost_at = self._engine.version
         try:
@@ -143,8 +144,11 @@ class Statements:
         return self.remove_one(row)
 
     def _make_ones(self) -> None:
-        """Generate the statements of one row, if the load has shown a field to find rows by, or the
-        class says what to ask of them."""
+        """Generate the statements of one row.
+
+        They need a field to find rows by, which a load shows, or annotations of the class to check
+        rows by.
+        """
         store, text = self.store, self.gate.text
         ones: tuple[one_row.Statement, one_row.Statement] = self.add, self.remove
         if isinstance(store, BagStore | KeyedStore) and store.field is not None:
@@ -156,7 +160,7 @@ class Statements:
     def _refused(
         self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException
     ) -> BaseException:
-        """What to raise for the first of the rows that the store does not take, or give."""
+        """Return the error for the first row that the store refuses to add or to remove."""
         changes: list[Pair] = []
         try:
             for row in rows:
@@ -215,7 +219,7 @@ class Statements:
         return self._replace(list(self.store.pairs()), wanted)
 
     def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
-        """As `replace_all`, of the rows for which a predicate is true."""
+        """Replace the rows that satisfy a predicate."""
         wanted = [self.gate.checked(row) for row in rows]
         with self._engine.graph.running():
             outside = [row for row in wanted if not self._asked(predicate, row)]
@@ -229,7 +233,7 @@ class Statements:
         return self._replace(held, wanted)
 
     def _asked(self, predicate: Predicate, row: Row) -> object:
-        """What a predicate says of a row; what it raises is told which one."""
+        """Call a predicate on a row; an exception gets a note that names the row."""
         try:
             return predicate(row)
         except Exception as error:
@@ -238,13 +242,13 @@ class Statements:
             raise
 
     def replace_some(self, gone: Iterable[Row], come: Iterable[Row]) -> list[Pair]:
-        """Remove rows and add others, in one loop each; what is in both stays as it is."""
+        """Remove rows and add others, in one loop each; rows in both stay unchanged."""
         wanted = [self.gate.checked(row) for row in come]
         return self._replace([(self.gate.sought(row), 1) for row in gone], wanted)
 
     def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
         difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
-        difference.sort(key=_weight)  # removals first, which may free a key
+        difference.sort(key=_weight)  # removals first, to free keys
         if len(difference) >= row_gate.MANY:
             gone = [*repeat((row, -weight) for row, weight in difference if weight < 0)]
             come = [*repeat(pair for pair in difference if pair[1] > 0)]
@@ -270,9 +274,10 @@ class Statements:
     def together(
         self, *statements: Callable[[], Sequence[Pair]], is_noted: bool = False
     ) -> list[Pair]:
-        """Several statements as one: if one is refused, those before it are taken back.
+        """Run several statements as one: if one is refused, undo those before it.
 
-        So they are if noting what replaced what is broken off: the engine knows of none yet.
+        They are undone, too, if recording an update is interrupted: the engine has none of them
+        yet.
         """
         changes: list[Pair] = []
         outer = self._known
@@ -291,33 +296,32 @@ class Statements:
             self._known = outer
 
     def _revert(self, changes: Sequence[Pair]) -> None:
-        """Take changes back one by one: their rows may not compare."""
+        """Undo changes one by one, since their rows may not be comparable."""
         for change in reversed(changes):
             self.store.revert([change])
 
     def _may_return(self) -> bool:
-        """Whether this statement or transaction has removed rows that may be added again."""
+        """Return True if this statement or transaction has removed rows that may be added again."""
         if self._known is not None:
             return True
         is_lost = self._lost_at == self._engine.version and self._table.plan.stored
         return is_lost and self._engine.pending is not None
 
     def _interned(self, rows: Sequence[Row]) -> list[Row]:
-        """Each row as the object that an equal row was which this statement or transaction has
-        removed."""
+        """Replace each row by the equal object that the statement or transaction removed."""
         known, pending = self._known, self._engine.pending
         found = list(rows) if known is None else list(map(known.get, rows, rows))
         return found if pending is None else pending.interned(self._table, found)
 
     def check(self, row: Row) -> None:
-        """Raise what is wrong with a row, whatever else is in the table."""
+        """Raise if the table would refuse the row, whatever other rows it has."""
         try:
             hash(self.gate.checked(row))
         except TypeError as error:
             raise self._refusal(row, error) from None
 
     def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
-        """What to raise for a row that the store would not take, or give."""
+        """Return the error for a row that the store refuses to add or to remove."""
         match error:
             case Duplicate() if count != 1:
                 return TableError(

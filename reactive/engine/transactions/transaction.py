@@ -68,13 +68,13 @@ class Transaction(NotCopied):
 
     def __init__(self, engine: Engine, between: Callable[[], object] | None = None) -> None:
         self._entered = NEVER
-        """The pending changes of each time it was entered and not yet left."""
+        """The pending changes of each `with` block that was entered and not yet left."""
         self._engine = engine
         self._between: Between = () if between is None else (between,)
-        """What is called between the phases of the commit (`commit.py`)."""
+        """The functions to call between the phases of the commit (`commit.py`)."""
         self._outer: Token[Any] | None = None
         self._deliver: str | None = None
-        """Who tells subscribers, if not who does for the database."""
+        """The delivery mode, if not the database's."""
         self._timeout: float | None = None
 
     _copy_instead = "each call of db.transaction() makes another one"
@@ -87,7 +87,7 @@ class Transaction(NotCopied):
         return f"Transaction of {self._engine!r}"
 
     def __call__(self, function: F) -> F:
-        """Decorate a function, which `db.transaction(retry=...)` does; this one refuses."""
+        """Refuse to decorate a function; `db.transaction(retry=...)` does that."""
         raise TransactionError(
             "cannot decorate a function: a transaction is for one block\n"
             "  say how often it may run again: @db.transaction(retry=0)"
@@ -133,8 +133,8 @@ class Transaction(NotCopied):
             raise
 
     def __del__(self) -> None:
-        """An interrupt came before its end."""
-        if getattr(self, "_entered", NEVER):  # it has none before it is made
+        """Roll back a transaction whose block an interrupt prevented from ending."""
+        if getattr(self, "_entered", NEVER):  # missing if `__init__` did not run
             self._end_all()
 
     def _end_all(self) -> None:
@@ -160,7 +160,7 @@ class Transaction(NotCopied):
             await queue.until_told(self._engine.version, self._patience())
 
     def _told_by(self, deliver: str | None, timeout: float | None) -> Self:
-        """Return it, with who tells subscribers, and how long that is waited for."""
+        """Set the delivery mode, and how long the writer waits for it; return the transaction."""
         if (deliver, timeout) != (None, None):
             checked_delivery(deliver, timeout)
             if deliver == "background" and timeout is not None:
@@ -177,11 +177,11 @@ class Transaction(NotCopied):
         return self._deliver == "background"
 
     def _patience(self) -> float | None:
-        """The seconds to wait for subscribers, if not as long as it takes."""
+        """Return the seconds to wait for subscribers; None for no limit."""
         return self._engine.delivery_queue.timeout if self._timeout is None else self._timeout
 
     def _tell(self) -> None:
-        """Tell subscribers as this transaction is to."""
+        """Deliver the deltas in the mode of this transaction."""
         queue = self._engine.delivery_queue
         if self._is_told_in_background():
             queue.deliver_in_background(self._engine.version)
@@ -189,7 +189,7 @@ class Transaction(NotCopied):
             queue.deliver_here(self._engine.version, self._patience())
 
     def _has_ended(self) -> None:
-        """It has been ended by others, who have committed its changes or undone them."""
+        """Reset, after `Prepared` has committed or undone the changes."""
         self._entered = NEVER
         if self._outer is not None:
             with suppress(ValueError):  # in another context, which has no such variable
@@ -197,9 +197,9 @@ class Transaction(NotCopied):
             self._outer = self._engine.db_lock.transaction = None
 
     def _begins_at_once(self) -> bool:
-        """As `_begin`, if nobody is inside and nobody has a transaction open; whether that is so.
+        """Begin, if the lock is free and no transaction is open; otherwise return False.
 
-        As nothing is called while it has the lock, nothing can come between.
+        Nothing is called while the lock is held, so no interrupt can occur there.
         """
         engine = self._engine
         db_lock = engine.db_lock
@@ -219,7 +219,7 @@ class Transaction(NotCopied):
         return is_free
 
     def _begin_in_turn(self) -> None:
-        """Begin within the one that is open, or when others have ended theirs."""
+        """Begin within the open transaction, or after others have ended theirs."""
         db_lock = self._engine.db_lock
         try:
             db_lock.enter_to_write(self._engine.set_aside)
@@ -239,7 +239,7 @@ class Transaction(NotCopied):
             raise
 
     async def _begin_in_turn_of_tasks(self) -> None:
-        """As `_begin_in_turn`, without stopping the event loop."""
+        """Do as `_begin_in_turn`, without blocking the event loop."""
         db_lock = self._engine.db_lock
         try:
             try:
@@ -270,9 +270,9 @@ class Transaction(NotCopied):
         engine.db_lock.begin()
 
     def _leave(self, failed: bool) -> None:
-        """End it as often as it was entered; the outermost time, commit or take all back.
+        """Leave one block; the outermost one commits, or undoes everything.
 
-        Any thread may: one that nobody ended is left to the garbage collector.
+        Any thread may do it: the garbage collector ends a transaction that was never left.
         """
         engine, entered = self._engine, self._entered
         db_lock, pending = engine.db_lock, entered[0]
@@ -330,7 +330,7 @@ class Transaction(NotCopied):
                     engine.look_after()
 
     def _end(self, pending: Pending, version: int) -> None:
-        """Commit what is pending, or undo it."""
+        """Commit the pending changes, or undo them."""
         engine, between = self._engine, pending.between
         if pending.beneath:
             rebase(engine, pending)
@@ -363,7 +363,7 @@ class Transaction(NotCopied):
 
 
 def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:
-    """What is to be committed at the end of a transaction: a change of each table."""
+    """Return the changes to commit at the end of a transaction: one per table."""
     if engine.objects is not None:
         engine.objects.flush(pending)
         return pending.changes()
@@ -371,7 +371,7 @@ def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:
 
 
 def _keep(_: Sequence[Change]) -> None:
-    """What is found of statements takes nothing back by itself."""
+    """Do nothing: changes derived from statements need no undo."""
 
 
 _NESTED = (
@@ -381,9 +381,9 @@ _NESTED = (
 
 
 def within(transaction: Transaction, do: Callable[[], T]) -> T:
-    """What a callable gives inside a transaction, for whoever keeps what it raises.
+    """Return the result of a callable inside a transaction; safe if the caller keeps exceptions.
 
-    An interrupt may come between the beginning of a transaction and its block. The exception then
+    An interrupt may occur between the start of a transaction and its block. The exception then
     holds the frame, and that the transaction, which would stay open.
     """
     try:
