@@ -1,17 +1,16 @@
-"""How each aggregate is kept up to date: what is held per group, and how a value changes it.
+"""Accumulators: the state of an aggregate per group, and how a value changes it.
 
-An accumulator has a `zero()` state, `add(state, value, weight)` which gives the next state, and
-`result(state)`. An invertible accumulator forgets a value by adding it with a negative weight.
+An accumulator has a `zero()` state, `add(state, value, weight)` which returns the next state, and
+`result(state)`. Adding a value with a negative weight removes it, if the accumulator is invertible.
 
-A group whose rows have weights of both signs may weigh nothing in all, and yet not be empty. So a
-accumulator says which of its states are zero: those to which all that was added has been taken
-away.
+A group whose rows have weights of both signs may have the total weight zero without being empty. So
+`is_zero` tells if a state is zero: everything that was added has been removed.
 
 An accumulator that works in place returns the same object from `add`; its `add` must be able to
-take back what it did without failing. The others return a new state and leave the old one alone.
+undo what it did without failing. The others return a new state and leave the old one unchanged.
 
-With `skip_none` a value that is None is not there, as in SQL. Who writes an accumulator into a loop
-(`generated/grouped.py`) leaves it out before.
+With `skip_none`, None is ignored, as in SQL. Code that writes an accumulator into a loop
+(`loops/grouped.py`) must skip it before.
 
     Count, Sum, Avg                       O(1) per change        one number, or `exact.py`
     Min, Max, CountDistinct, Collect      O(log group)           each distinct value
@@ -44,7 +43,7 @@ from reactive.engine.collections.zset import canonical
 
 
 class ValueState(Protocol):
-    """The values of a group, changed in place."""
+    """Values of a group, changed in place."""
 
     negative: dict[Any, int] | None
 
@@ -53,29 +52,28 @@ class ValueState(Protocol):
 
 
 class Accumulator(Protocol):
-    """What the aggregate operator needs of an aggregate."""
+    """An aggregate, as the aggregate operators see it."""
 
     @property
     def in_place(self) -> bool: ...
     @property
     def cost(self) -> Cost:
-        """That of a changed row; `Cost.ONE` of those that are linear in the rows."""
+        """Cost of a changed row; `Cost.ONE` if it is linear in the rows."""
         ...
 
     @property
     def over_values(self) -> bool:
-        """Whether the state is a `Values`, which other such accumulators of the same value can
-        share."""
+        """True if the state is an `OrderedValues`, which accumulators of equal values share."""
         ...
 
     @property
     def skip_none(self) -> bool:
-        """Whether None is left out."""
+        """True if None is ignored."""
         ...
 
     @property
     def check(self) -> Callable[[Any], object] | None:
-        """What raises for a value that it cannot take; None if it takes any."""
+        """A function that raises for values that cannot be added; None if all can."""
         ...
 
     def zero(self) -> Any: ...
@@ -86,7 +84,7 @@ class Accumulator(Protocol):
 
 @record
 class CountAccumulator:
-    """The number of rows."""
+    """Count rows."""
 
     cost = Cost.ONE
     in_place = False
@@ -166,7 +164,7 @@ class AvgAccumulator:
 
 @record
 class ValuesAccumulator:
-    """What the accumulators over distinct values share: `add` of what they hold, in place."""
+    """Base of accumulators over distinct values, which they add in place."""
 
     skip_none: bool = False
     cost = Cost.LOG
@@ -199,7 +197,7 @@ class ValuesAccumulator:
 
 @record
 class MinAccumulator(ValuesAccumulator):
-    """The least value; None of no rows."""
+    """The least value; None if there are no rows."""
 
     def zero(self) -> multisets.OrderedValues:
         return multisets.OrderedValues(in_order=True)
@@ -210,7 +208,7 @@ class MinAccumulator(ValuesAccumulator):
 
 @record
 class MaxAccumulator(ValuesAccumulator):
-    """The greatest value; None of no rows."""
+    """The greatest value; None if there are no rows."""
 
     def zero(self) -> multisets.OrderedValues:
         return multisets.OrderedValues(in_order=True)
@@ -220,7 +218,7 @@ class MaxAccumulator(ValuesAccumulator):
 
 
 def _asked(state: multisets.OrderedValues, read: Callable[[multisets.OrderedValues], Any]) -> Any:
-    """What is read of values, which may be compared for the first time."""
+    """Read from values, which may compare them for the first time."""
     try:
         return read(state)
     except TypeError as error:
@@ -229,7 +227,7 @@ def _asked(state: multisets.OrderedValues, read: Callable[[multisets.OrderedValu
 
 
 def _advise(error: TypeError, state: ValueState, value: Any = 0) -> None:
-    """Say what to do about a None that does not compare with other values."""
+    """Add a note to the error if a None does not compare with other values."""
     if value is None or (isinstance(state, multisets.OrderedValues) and state.has_none()):
         error.add_note(SKIP)
 
@@ -250,7 +248,7 @@ class CountDistinctAccumulator(ValuesAccumulator):
 
 @record
 class CollectAccumulator(ValuesAccumulator):
-    """All values, as a `Bag`; the changes of a commit are added to it at once."""
+    """All values, as a `Bag`, which is updated once per commit."""
 
     over_values = False
 
@@ -263,9 +261,9 @@ class CollectAccumulator(ValuesAccumulator):
 
 @record
 class UserAccumulator:
-    """The user's own invertible aggregate; a state is a value and is never changed in place.
+    """A user's own invertible aggregate; a state is a value, and is never changed in place.
 
-    Folds are equal if their zeros mean the same (0 and 0.0 do not) and their callables do.
+    Two are equal if their initial values mean the same (0 and 0.0 do not), and their callables do.
     """
 
     initial: Any = field(compare=False)
@@ -280,7 +278,7 @@ class UserAccumulator:
     skip_none = False
 
     def check(self, value: Any) -> None:
-        """Raise for a value that does not add to the zero."""
+        """Raise for a value that cannot be added to the zero."""
         self.plus.function(self.initial, value)
 
     def zero(self) -> Any:
@@ -302,7 +300,7 @@ class UserAccumulator:
 
 @record
 class MonoidAccumulator:
-    """The user's own combination of values."""
+    """A user's own combination of values."""
 
     initial: Any = field(compare=False)
     meaning: object
@@ -314,7 +312,7 @@ class MonoidAccumulator:
     skip_none = False
 
     def check(self, value: Any) -> None:
-        """Raise for a value that has no hash, or does not combine with the zero."""
+        """Raise for a value that cannot be hashed or combined with the zero."""
         hash(value)
         self.combine.function(self.initial, value)
 

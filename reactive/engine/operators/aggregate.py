@@ -1,44 +1,44 @@
-"""Aggregate: one row per group, its key and what each accumulator shows; a group lives while it has
-rows.
+"""Aggregate: one row per group, with its key and the result of each accumulator.
 
-    d(row of g)  =  - (g, results before)  +  (g, results after)      for each group touched
+    d(row of g)  =  - (g, results before)  +  (g, results after)      for each touched group
 
-Without a key there is one group that is always there, so that "of no rows" is a row as well. Its
-row, if it has one aggregate only, is the bare value.
+A group exists while it has rows. Without a key there is one group that always exists, so that the
+aggregate of no rows is a row as well. If it has one aggregate only, its row is the bare value.
 
-Where weights may be negative (`keeps_negative`), a group of rows that weigh nothing in all is
-dropped only if its accumulators are zero too; it is shown while its rows weigh more than nothing.
+If weights may be negative (`keeps_negative`), a group of total weight zero is dropped only if its
+accumulators are zero too; it is shown while its total weight is positive.
 
-A group in state is a list: how many rows it has, the state of each accumulator, the row it shows.
-All callables are evaluated before any group changes. Folds may still raise (values that cannot be
-compared, a user's `remove`), so each group is remembered as it was until the commit stands.
+The state of a group is a list: its total weight, the state of each accumulator, the shown row.
+All callables are evaluated before any group changes. Accumulators may still raise (values that
+cannot be compared, a user's `remove`), so the previous state of each group is kept until the commit
+ends.
 
-State:  one list per group; what the accumulators hold (`accumulators.py`).
+State:  one list per group; the states of the accumulators (`accumulators.py`).
 Cost:   O(|dL|) for Count, Sum, Avg; times log group for Min, Max and Monoid.
 Source: [dbsp] section 4.2, aggregation; [i3ql] aggregation operators.
 
-Groups that keep rows of their own; and reduce by a function that keeps its groups so.
+Group states: groups that store their own rows, and reduce by a function that keeps such a state.
 
-Each group is told of its rows that come and go, and says what has changed.
+    d(g)  =  f(changes of g)      for each touched group
 
-    d(g)  =  what f says of the changes of g      for each group touched
+Each group receives its changed rows and returns its changed result. The law is that of `Reduce` in
+`rowwise.py`, but each group computes its change in its own way.
 
-The law is that of `rowwise.py`; how a group finds what has changed is its own affair.
-
-State:  what the function keeps of each group.
-Cost:   what the function takes for the changes of the touched groups.
+State:  the state of the function for each group.
+Cost:   that of the function for the changes of the touched groups.
 Source: `reduce` of differential dataflow, with a function that is itself incremental.
 
-State of an operator that a later process can begin with, in place of computing it.
+Stored state of an operator, from which a later process can start without computing it.
 
     state()                  lists and plain values, which no later step changes
-    restore(state, inputs)   into a new operator, which then is as if it had stepped over `inputs`
+    restore(state, inputs)   load it into a new operator, as if that had stepped over `inputs`
 
-A list is a column of values, rows among them (`durable/rows/packed.py`); another value is a number,
-a string, or a dictionary or tuple of such. An operator that can be computed from its inputs as fast
-as it is read has no `state`. One whose rows could not be told from others returns None.
+A list is a column of values, rows among them (`durable/rows/packed.py`); any other value is a
+number, a string, or a dictionary or tuple of such values. An operator that can be computed from its
+inputs as fast as its state can be read has no `state`. It returns None if its state cannot be
+stored.
 
-Cost: O(rows); some 20 ns for each, during which nobody commits.
+Cost: O(rows); some 20 ns for each, during which no commit can run.
 """
 
 from __future__ import annotations
@@ -76,13 +76,14 @@ WEIGHT = 0
 STATES = slice(1, -1)
 SHOWN = -1
 PLAIN = (CountAccumulator, SumAccumulator, AvgAccumulator)
-"""Accumulators whose state is a number, or a tuple of numbers, but in rare sums."""
+"""Accumulators whose state is a number or a tuple of numbers, except for rare sums."""
 _NOTHING: Evaluated = ((), (), ())
 
 
 class GroupAggregates:
-    """Keeps groups; `accumulators` are pairs of an accumulator and the value that it reads (None:
-    it reads none). `row` is the class of rows that have names.
+    """Maintain groups; `accumulators` are pairs of an accumulator and the value that it reads.
+
+    The value is None if it reads none. `row` is the class of rows with field names.
 
     >>> from reactive.engine.operators.accumulators import CountAccumulator, SumAccumulator
     >>> totals = GroupAggregates(len, [(CountAccumulator(), None), (SumAccumulator(), len)])
@@ -121,9 +122,9 @@ class GroupAggregates:
         self.accumulators = [accumulator for accumulator, _ in accumulators]
         self._values = [value for _, value in accumulators]
         self.groups: dict[Any, Group] = {}
-        self._before: dict[Any, Group | None] = {}  # touched groups, as they were
+        self._before: dict[Any, Group | None] = {}  # touched groups, before the step
         self._last: Evaluated = _NOTHING
-        self._progress = (0, 0)  # the accumulator that is being fed, and how many rows it has
+        self._progress = (0, 0)  # the current accumulator, and how many rows it has added
         self._homes = shared_accumulators_of(accumulators)
         own = {home: self.accumulators[home - 1] for home in self._homes}
         self._adders = [(position, accumulator.add) for position, accumulator in own.items()]
@@ -186,7 +187,7 @@ class GroupAggregates:
             self.commit()
 
     def _take_back(self) -> None:
-        """Undo what was added to states that are changed in place, the last first."""
+        """Undo additions to states that are changed in place, the last first."""
         keys, columns, delta = self._last
         complete, done = self._progress
         for position, add in self._adders:
@@ -208,7 +209,7 @@ class GroupAggregates:
         return self._out([(row, 1) for row in shown if row is not None])
 
     def state(self) -> State | None:
-        """The groups, in columns; None if an accumulator holds what only it can tell."""
+        """Return the groups, in columns; None if the state of an accumulator cannot be stored."""
         if not all(isinstance(accumulator, PLAIN) for accumulator in self.accumulators):
             return None
         groups, width = list(self.groups.values()), len(self.accumulators) + 2
@@ -222,7 +223,7 @@ class GroupAggregates:
         return {"keys": list(self.groups), "parts": width, **parts}
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold the groups that another one has told as its state."""
+        """Load a stored state."""
         columns = [state[str(place)] for place in range(state["parts"])]
         groups = map(list, zip(*columns, strict=True))
         self.groups.update(zip(state["keys"], groups, strict=True))
@@ -238,7 +239,7 @@ class GroupAggregates:
         return [(row[0], weight) for row, weight in pairs] if self._bare else pairs
 
     def _evaluate(self, delta: Pairs) -> tuple[list[Any], list[Sequence[Any]]]:
-        """The key of each row, and for each accumulator its value of each row."""
+        """Return the key of each row, and for each accumulator its value of each row."""
         columns: list[Sequence[Any]] = []
         for position, value in enumerate(self._values, 1):
             is_own = self._homes[position - 1] == position and value is not None
@@ -261,7 +262,7 @@ class GroupAggregates:
         return [0, *states, None]
 
     def _touch(self, keys: list[Any], delta: Pairs) -> list[Group]:
-        """The group of each row, remembered as it was, with the row counted in."""
+        """Return the group of each row, with the weight added; save the previous groups."""
         groups, before = self.groups, self._before
         touched = []
         for done, (row, weight) in enumerate(delta):  # noqa: B007
@@ -277,14 +278,14 @@ class GroupAggregates:
         return touched
 
     def differences(self, touched: Mapping[Any, Group | None]) -> list[Pair]:
-        """What touched groups showed before and show now; those without rows are dropped."""
+        """Return the changes of the shown rows of touched groups; drop empty groups."""
         out: list[Pair] = []
         for key, before in touched.items():
             group = self.groups[key]
             old = None if before is None else before[SHOWN]
             new = self._show(key, group)
             if old == new:
-                new = old  # equal, but perhaps of another type: what was given out stays
+                new = old  # equal, but perhaps of another type: the emitted row stays
             group[SHOWN] = new
             if old is not new:
                 if old is not None:
@@ -296,13 +297,13 @@ class GroupAggregates:
         return self._out(out) if self._bare else out
 
     def is_empty(self, group: Group) -> bool:
-        """Whether a group whose rows weigh nothing in all has none, of negative weight neither."""
+        """True if a group of total weight zero has no rows, of negative weight neither."""
         if not self.keeps_negative:
             return True
         return all(self.accumulators[p - 1].is_zero(group[p]) for p, _ in self._adders)
 
     def _show(self, key: Any, group: Group) -> Row | None:
-        """The row of a group as a tuple, or None while it has no rows."""
+        """Return the row of a group, or None while its weight is not positive."""
         if group[WEIGHT] <= 0 and self._key is not None:
             return None
         results = [result(group[position]) for position, result in self._results]
@@ -317,7 +318,7 @@ def _insertions_first(
     column: Sequence[Any],
     delta: Pairs,
 ) -> None:
-    """Feed an accumulator of the user's, whose `remove` may need what the same commit adds."""
+    """Feed a user's accumulator; its `remove` may need values that this commit inserts."""
     for comes in (True, False):
         for group, value, (row, weight) in zip(groups, column, delta, strict=True):  # noqa: B007
             if (weight > 0) is comes:
@@ -325,8 +326,8 @@ def _insertions_first(
 
 
 def shared_accumulators_of(accumulators: Sequence[tuple[Accumulator, Any]]) -> list[int]:
-    """Where each accumulator has its state: those over the distinct values of one callable share
-    it."""
+    """Return the state place of each accumulator; those over distinct values of one callable share
+    a place."""
     found: dict[Any, int] = {}
     return [
         found.setdefault((value, accumulator.skip_none), position)
@@ -337,7 +338,7 @@ def shared_accumulators_of(accumulators: Sequence[tuple[Accumulator, Any]]) -> l
 
 
 def _removals_first(delta: Pairs) -> Pairs:
-    """The net delta; a value that comes may not compare with one that goes."""
+    """Return the net delta, deletions first: old and new values may not be comparable."""
     return sorted(consolidate(delta), key=_weight)
 
 
@@ -353,7 +354,7 @@ def _column(value: Value, delta: Pairs) -> list[Any]:
 
 
 class KeptGroup(Protocol):
-    """The rows of a group, kept by the function. After `undo` it is as before the last `step`."""
+    """State of a group, kept by the function. `undo` reverts the last `step`."""
 
     @property
     def is_empty(self) -> bool: ...
@@ -368,7 +369,7 @@ G = TypeVar("G", bound=KeptGroup)
 
 
 class GroupStates(Generic[G]):
-    """Groups by their keys: those that a step makes or changes are undone or committed with it."""
+    """Groups by key. Undo and commit apply to the groups that the last step made or changed."""
 
     __slots__ = ("_groups", "_key", "_made", "_new", "_stepped", "touched")
 
@@ -377,7 +378,7 @@ class GroupStates(Generic[G]):
         self._new = new
         self._groups: dict[Any, G] = {}
         self._stepped: dict[Any, G] = {}
-        self._made: list[Any] = []  # the keys of groups that were not there before
+        self._made: list[Any] = []  # keys of groups that the step has made
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
@@ -392,7 +393,7 @@ class GroupStates(Generic[G]):
         return out
 
     def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
-        """How what is shown of a group changes."""
+        """Apply the changes of a group, and return those of its shown rows."""
         return self._group(key).step(changes)
 
     def undo(self) -> None:
@@ -430,7 +431,7 @@ class GroupStates(Generic[G]):
 
 
 class KeptGroups(GroupStates[KeptGroup]):
-    """Groups of which a function keeps what it needs; rows are shown behind the key of theirs."""
+    """Groups whose state a function keeps; shown rows are pairs of the key and the row."""
 
     __slots__ = ()
 
@@ -449,9 +450,9 @@ class KeptGroups(GroupStates[KeptGroup]):
 
 State: TypeAlias = Mapping[str, Any]
 Inputs: TypeAlias = Callable[[], Sequence[Any]]
-"""All rows of the inputs of an operator, one after the other."""
+"""Returns all rows of the inputs of an operator, input by input."""
 SUMS = frozenset({int, tuple})
-"""The classes of sums that can be stored; rare ones are kept in a form of their own."""
+"""Classes of sums that can be stored; rare sums have classes of their own."""
 
 
 class Restorable(Protocol):
@@ -462,12 +463,12 @@ class Restorable(Protocol):
 
 
 def is_restorable(operator: object) -> TypeGuard[Restorable]:
-    """Return True if the class of an operator itself, and not its base, tells its state."""
+    """True if the class of an operator itself, not its base, defines `restore`."""
     return "restore" in vars(type(operator))
 
 
 def shortened(values: list[Any]) -> Any:
-    """One value in the place of a list that has no other, which is not read as fast.
+    """Return the single value of a list whose items are all equal, since it is read faster.
 
     >>> shortened([1, 1]), shortened([1, 2]), shortened([])
     (1, [1, 2], [])
@@ -476,7 +477,7 @@ def shortened(values: list[Any]) -> Any:
 
 
 def repeated(value: Any, length: int) -> list[Any]:
-    """The reverse of `shortened`."""
+    """Undo `shortened`."""
     return value if isinstance(value, list) else [value] * length
 
 
@@ -491,7 +492,7 @@ def columns_of(weights: Mapping[Any, int], prefix: str = "") -> State:
 
 
 def weighted_rows(state: State, prefix: str = "") -> Iterable[tuple[Any, int]]:
-    """The reverse of `columns_of`.
+    """Undo `columns_of`.
 
     >>> list(weighted_rows({"rows": ["a", "b"], "weights": 1}))
     [('a', 1), ('b', 1)]

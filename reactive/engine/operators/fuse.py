@@ -1,4 +1,4 @@
-"""Make the generated operators: the loops, and beside each the plain operators it stands for."""
+"""Make operators that run generated loops, with the plain operators that the loops replace."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ S = TypeVar("S", bound="factored_sums.GroupingOfSums")
 
 
 def looped(node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall = anew) -> Make:
-    """The operator of a chain, or of what it feeds. `loops` are those of chains that are held."""
+    """Return the maker of the operator of a chain or its reader. `loops` caches loops in use."""
     match node:
         case plan.Aggregate():
             return grouped(node, below, loops, recall)
@@ -95,7 +95,7 @@ def looped(node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall 
 
 
 def linear(below: PipelineSource, loops: Loops, recall: Recall = anew) -> linear_loop.Linear:
-    """The operator of a chain. Chains that do the same to rows of one shape have one loop."""
+    """Return the operator of a chain. Equal chains over rows of one shape share a loop."""
     called = read_functions(*below.chain)
 
     def made(kind: type[ListSink | CountSink]) -> Callable[..., Any]:
@@ -118,14 +118,14 @@ def linear(below: PipelineSource, loops: Loops, recall: Recall = anew) -> linear
 
 
 def _doing(below: PipelineSource) -> tuple[Hashable, ...]:
-    """What a loop does to rows of one shape."""
+    """Return the cache key of a loop: the chain, and the shape of its rows."""
     return below.does, bindings(below.base), shapes(below.base)
 
 
 def _shared(
     loops: Loops, key: Hashable, make: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """The loop that does the same, if some operator runs it; or a new one."""
+    """Return the loop with this key, if an operator runs it, or make one."""
     found = loops.get(key)
     if found is None:
         found = loops[key] = make()
@@ -141,10 +141,10 @@ def keys_of(
     deferred: bool = False,
     recall: Recall = anew,
 ) -> tuple[Make, Rows]:
-    """How to make what keys the rows of a chain, and these rows of those of the base.
+    """Return the maker of the operator that adds keys to the rows of a chain, and the plain chain.
 
-    What is late gets the changes of several commits at once, in which a row may have gone and an
-    equal one come: it goes by equality.
+    A deferred operator gets the changes of several commits in one step, in which a row may be
+    deleted and an equal one inserted: it compares rows by equality, not identity.
     """
     key = side_key(side, arguments)
     identity = is_interned(below.top) and not deferred
@@ -154,7 +154,7 @@ def keys_of(
 
 
 def keys_of_rows(node: plan.Node, side: Side, arguments: int) -> Callable[[list[Any]], Any]:
-    """What gives the keys of the rows of a node, and the rows, for a side that was read."""
+    """Return the loop that lists the keys of rows and the rows, for a side that is lifted."""
     below = PipelineSource((), node)
     called = list(filter(_is_read, side_functions(side)))
     pipeline = below.pipeline()
@@ -195,7 +195,7 @@ def _keyed(
 
 
 def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
-    """The parts of the key of a side, and whether it is as the user wrote it."""
+    """Return the parts of the key of a side, and True if the user wrote the key."""
     written, steps = side
     assert written is None or isinstance(written, Lifted)
     return loop_expressions.key_parts(pipeline, written, steps), written is not None
@@ -204,8 +204,11 @@ def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
 def grouped(
     node: plan.Aggregate, below: PipelineSource, loops: Loops, recall: Recall = anew
 ) -> Make:
-    """The operator of an aggregate over a chain. Those that do the same to rows of one shape have
-    the same loops, but where these ask their own operator whether a group is empty."""
+    """Return the maker of the operator of an aggregate over a chain.
+
+    Equal ones over rows of one shape share loops, unless `keeps_negative`: then the loop calls its
+    own operator to test if a group is empty.
+    """
 
     called = read_functions(*below.chain, node)
 
@@ -253,8 +256,10 @@ def joined(
     table: Callable[[], Iterable[Any]] | None = None,
     recall: Recall = anew,
 ) -> Make:
-    """The operator of a join, with the chain above it and what the chain feeds. `table` gives what
-    the left index is of, where a table has it."""
+    """Return the maker of the operator of a join, its chain and the reader of the chain.
+
+    `table` returns the rows of the left index, if a table stores them.
+    """
 
     def make() -> Any:
         rest, of = _residual(join), shapes(join)
@@ -291,7 +296,7 @@ def matched(
     right: index_by.IndexBy,
     recall: Recall = anew,
 ) -> Make:
-    """Return the maker of the operator of an outer join, its chain and what the chain feeds."""
+    """Return the maker of the operator of an outer join, its chain and the reader of the chain."""
 
     def loops(sink_of: SinkOf) -> tuple[Callable[..., Any], str]:
         count, of = bindings(join.left), shapes(join)
@@ -332,7 +337,7 @@ def sums_of_rows(
     owner: plan.Node,
     recall: Recall = anew,
 ) -> Make:
-    """What keeps the rows of a chain as sums by a key."""
+    """Return the maker of the operator that maintains the rows of a chain as sums by key."""
 
     called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
 
@@ -389,7 +394,7 @@ def sums_of_pairs(
     owner: plan.Node,
     recall: Recall = anew,
 ) -> Make:
-    """What keeps the pairs of a join, after a chain, as sums by a key."""
+    """Return the maker of the operator that maintains the pairs of a join as sums by key."""
 
     def make() -> sums_by.SumsBy:
         below = sums.below
@@ -428,7 +433,7 @@ def factored(
     sides: tuple[Any, Any],
     recall: Recall = anew,
 ) -> Make:
-    """The operator of an aggregate over a join of which sums are kept."""
+    """Return the maker of the operator of an aggregate over a join of sums."""
 
     def make() -> factored_sums.Factored:
         def sink_of(pipeline: RowPipeline, kind: type[S] = factored_sums.GroupingOfSums) -> S:  # type: ignore[assignment]
@@ -469,7 +474,7 @@ def multiway(
     indexes: dict[Any, index_by.IndexBy],
     recall: Recall = anew,
 ) -> Make:
-    """The operator of joins as one, with the chain above and what the chain feeds."""
+    """Return the maker of the operator of a multiway join, its chain and the chain's reader."""
 
     def make() -> Any:
         paths = [order_of_probes.probe_order(place, of) for place in range(len(of.tests))]
@@ -529,7 +534,7 @@ def _is_read(function: Function | None) -> TypeGuard[Lifted]:
 
 
 def chained(chain: tuple[plan.Node, ...]) -> Rows:
-    """What the plain operators of a chain make of a delta."""
+    """Return the function that applies the plain operators of a chain to a delta."""
     return PlainChain(chain).run
 
 
@@ -539,7 +544,7 @@ def grouping_sink(
     plain: GroupAggregates,
     kind: type[G] = Grouping,  # type: ignore[assignment]
 ) -> G:
-    """What takes the rows of a pipeline into the groups of an aggregate."""
+    """Return the sink that adds the rows of a pipeline to the groups of an aggregate."""
     accumulators: list[tuple[Any, Expr | None]] = []
     for folded in node.aggregates:
         if isinstance(folded.accumulator, CountAccumulator):

@@ -1,48 +1,48 @@
-"""Joins that ask for partners: semi, anti and outer joins; and rows that are written in a query.
+"""Joins that test for partners: semi, anti and outer joins; and literal rows of a query.
 
-Which rows of one input have a partner in the other: what semi, anti and outer joins share.
+Matching: which rows of one input have a partner in the other, for semi, anti and outer joins.
 
     partnered(L, R)(row)  =  L(row)  if some row of R matches, else 0
     alone(L, R)(row)      =  L(row)  -  partnered(L, R)(row)
 
-`KeyMatching` matches by key alone: a key either has rows in `R` or not, so the total weight per
-key tells all, and rows of `R` are not kept. With P for "R has the key":
+`KeyMatching` matches by key alone: it needs only the total weight of `R` per key, not the rows of
+`R`. With P for "R has the key":
 
     d partnered  =  dL * P  +  (L + dL) * dP
 
 `PredicateMatching` has a predicate too, and counts the matches of each row of `L`.
 
 State:  the weight of R per key; or weight and matches of each row of L.
-Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the pairs it is asked.
+Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the tested pairs.
 Source: [i3ql] exists and not exists; [dbsp] section 4, antijoin.
 
-Outer joins: a join that keeps the rows without a partner, with None for what is missing.
+Outer joins: a join that includes rows without a partner, with None for the missing side.
 
     L left_join R   =  L join R  +  alone(L, R) x {None}
     L right_join R  =  L join R  +  {None} x alone(R, L)
     L full_join R   =  L join R  +  alone(L, R) x {None}  +  {None} x alone(R, L)
 
-State:  one index per input, and what `matching.py` counts for each side that is kept whole.
+State:  one index per input, and the state of a matching for each side that is kept whole.
 Cost:   as join, plus rows whose presence flips.
 Source: [i3ql] has none; the law is SQL's.
 
-Anti-join: the left rows that have no partner on the right (NOT EXISTS), with their own weights.
+Anti-join: the left rows without a partner on the right (NOT EXISTS), with their own weights.
 
     L anti_join R  =  L - (L semi_join R)  =  alone(L, R)
 
-State:  the index of the left, and what `matching.py` counts.
-Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the pairs it is asked.
+State:  the index of the left, and the state of the matching.
+Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the tested pairs.
 Source: [i3ql] not exists; [dbsp] section 4.
 
-Semi-join: the left rows that have a partner on the right (EXISTS), with their own weights.
+Semi-join: the left rows with a partner on the right (EXISTS), with their own weights.
 
     L semi_join R  =  partnered(L, R)
 
-State:  the index of the left, and what `matching.py` counts.
-Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the pairs it is asked.
+State:  the index of the left, and the state of the matching.
+Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the tested pairs.
 Source: [i3ql] exists; [dbsp] section 4.
 
-Values: the rows that are written in a query; they are there from the start, and stay.
+Literal rows: rows that are written in a query; they never change.
 
 State:  the rows.
 Cost:   none.
@@ -60,12 +60,12 @@ from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.join import Join, KeyCandidates
 
 Change = tuple[Row, int, int]
-"""A row, the change of its weight among the partnered, and among those alone."""
+"""A row, the change of its weight among the partnered rows, and among the rows alone."""
 Fits = Callable[[Row, Row], object]
 
 
 class KeyMatching:
-    """By key alone.
+    """Match rows by key alone.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> names = IndexBy(len)
@@ -110,7 +110,7 @@ class KeyMatching:
         return out
 
     def _step_one(self, key: Key, pair: Pair) -> Sequence[Change]:
-        """A single row of the right comes or goes."""
+        """Apply one inserted or deleted row of the right."""
         self.touched += 1
         if key is NO_MATCH:
             self._last = {}
@@ -160,7 +160,7 @@ class KeyMatching:
 
 
 class PredicateMatching:
-    """By key and predicate: `fits(row, other)`; `whole(row, other)` while there are error rows.
+    """Match by key and predicate: `fits(row, other)`; `whole(row, other)` if there are error rows.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> names, others = IndexBy(None), IndexBy(None)
@@ -179,7 +179,7 @@ class PredicateMatching:
         self._fits = fits
         self._whole = fits if whole is None else whole
         self._held: dict[Row, tuple[int, int]] = {}  # row -> weight, matches
-        self._last: dict[Row, tuple[int, int]] = {}  # the same, of before
+        self._last: dict[Row, tuple[int, int]] = {}  # row -> previous weight, matches
         self._asked: tuple[Fits, Any, Any] = (fits, left.index, right.index)
         self.touched = 0
 
@@ -215,12 +215,12 @@ class PredicateMatching:
         return len(self._held), sys.getsizeof(self._held) + size * len(self._held)
 
     def _count_right(self, right: Sequence[KeyedPair]) -> None:
-        """Rows that stay on the left gain or lose matches."""
+        """Change the matches of left rows that stay."""
         (fits, rows, _), held = self._asked, self._held
         for key, (other, times) in right:
-            counted: set[Row] = set()  # a row may be there in several pieces
+            counted: set[Row] = set()  # a left row may be listed several times
             for row, _ in rows.pairs(key):
-                if row in held:  # one that comes now counts its matches below
+                if row in held:  # `_count_left` counts the matches of new rows
                     self.touched += 1
                     if fits(row, other) and row not in counted:
                         counted.add(row)
@@ -228,7 +228,7 @@ class PredicateMatching:
                         self._set(row, (weight, matches + times))
 
     def _count_left(self, left: Sequence[KeyedPair]) -> None:
-        """Rows change their weight; one that is new counts its matches on the right of now."""
+        """Change weights of left rows; count the matches of a new row on the current right side."""
         for key, (row, change) in left:
             weight, matches = self._touch(row)
             if not weight:
@@ -265,31 +265,31 @@ class PredicateMatching:
 
 
 class Matching(Protocol):
-    """A matching tells the left rows with a partner from those alone."""
+    """Divides the left rows into rows with a partner and rows alone."""
 
     @property
     def touched(self) -> int:
-        """The rows that were looked at so far."""
+        """The number of touched rows so far."""
         ...
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
-        """Take deltas in; return which left rows came to have a partner, or to have none."""
+        """Apply deltas; return the left rows that got a first partner, or lost the last."""
         ...
 
     def undo(self) -> None:
-        """Be as before the last step."""
+        """Undo the last step."""
         ...
 
     def commit(self) -> None:
-        """Keep the last step."""
+        """Finish the last step: it is not undone later."""
         ...
 
     def contents(self) -> Iterable[Change]:
-        """Return all left rows, as if they came now."""
+        """Return all left rows, as if they were just inserted."""
         ...
 
     def footprint(self) -> tuple[int, int]:
-        """Return how much is held, in entries and bytes."""
+        """Return the size of the state, in entries and bytes."""
         ...
 
 
@@ -297,7 +297,7 @@ Part = Callable[..., list[Pair]]
 
 
 class MatchingJoin:
-    """The rows of the left that one part of a matching has: `partnered`, or `alone`."""
+    """Emit the left rows of one part of a matching: `partnered`, or `alone`."""
 
     __slots__ = ("_matching", "_part")
 
@@ -314,7 +314,7 @@ class MatchingJoin:
         return self._part(self._matching.step(left, right), both_changed=both_changed)
 
     def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[list[Pair]]:
-        """Its delta, as the only one (`OuterJoin.match`)."""
+        """Return the delta, as a list of one (as `OuterJoin.match`, which returns two)."""
         return [self.step(left, right)]
 
     def rows(
@@ -323,7 +323,7 @@ class MatchingJoin:
         right: Sequence[KeyedPair],
         matched: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair]:
-        """The delta, of what `match` found."""
+        """Return the delta that `match` has computed."""
         return matched[0]
 
     def undo(self) -> None:
@@ -340,23 +340,23 @@ class MatchingJoin:
 
 
 def partnered(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
-    """The delta of the rows that have a partner."""
+    """Return the delta of the rows with a partner."""
     pairs = [(row, weight) for row, weight, _ in changes if weight]
     return consolidate(pairs) if both_changed else pairs
 
 
 def alone(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
-    """The delta of the rows that have none."""
+    """Return the delta of the rows without a partner."""
     pairs = [(row, weight) for row, _, weight in changes if weight]
     return consolidate(pairs) if both_changed else pairs
 
 
 Kept = tuple[Matching, Callable[[Row], Row]]
-"""How a side that is kept whole is matched, and what a row of it without a partner becomes."""
+"""The matching of a side that is kept whole, and the function that pads a row with None."""
 
 
 class OuterJoin:
-    """A join, and the rows alone of the sides that are kept.
+    """Join two inputs, and add the rows alone of the sides that are kept whole.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> from reactive.engine.operators.matching import KeyMatching
@@ -387,7 +387,7 @@ class OuterJoin:
             raise
 
     def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Sequence[Pair]]:
-        """The deltas of the rows alone on the left, and on the right, if they are kept."""
+        """Return the deltas of the rows alone on the left and on the right, if those are kept."""
         found: list[Sequence[Pair]] = [(), ()]
         done: list[Matching] = []
         try:
@@ -408,7 +408,7 @@ class OuterJoin:
         right: Sequence[KeyedPair],
         missing: Sequence[Sequence[Pair]],
     ) -> list[Pair]:
-        """The delta, of what `match` found."""
+        """Return the delta; `missing` are the rows that `match` has returned."""
         out = self._join.step(left, right)
         for side, (_, pad) in self._kept:
             out += [(pad(row), weight) for row, weight in missing[side]]
@@ -434,7 +434,7 @@ class OuterJoin:
 
 
 def anti_join(matching: Matching) -> MatchingJoin:
-    """The operator: it hands on the rows that have no partner on the right.
+    """Return the operator that emits the left rows without a partner on the right.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> from reactive.engine.operators.matching import KeyMatching
@@ -448,7 +448,7 @@ def anti_join(matching: Matching) -> MatchingJoin:
 
 
 def semi_join(matching: Matching) -> MatchingJoin:
-    """The operator: it hands on the rows that have a partner on the right.
+    """Return the operator that emits the left rows with a partner on the right.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> from reactive.engine.operators.matching import KeyMatching
@@ -462,7 +462,7 @@ def semi_join(matching: Matching) -> MatchingJoin:
 
 
 class LiteralRows:
-    """What a literal relation is made of; one of no rows for an empty relation.
+    """Rows of a literal relation; no rows for an empty relation.
 
     >>> values = LiteralRows(["a", "a"])
     >>> values.contents(), values.step()

@@ -2,23 +2,23 @@
 
     order_by(k).limit(n, offset)  =  rows offset .. offset + n of the sorted rows
 
-A row that comes or goes shifts the window by one place at most, so each changes at most one row
-at either edge:
+An inserted or deleted row shifts the window by one place at most, so it changes at most one row at
+either edge:
 
-    comes before the window   the first row of the rest enters in front, the last one leaves
-    comes inside              it enters, the last one leaves
-    comes behind              nothing
+    inserted before the window   the row before the window enters it, its last row leaves
+    inserted inside              the row enters, the last row leaves
+    inserted behind              nothing
 
-    going is the mirror image
+    deleting is the mirror image
 
-The window's edits (position and row) are kept for those who follow the order: no more than needed,
-so that a row which passes through the window within a commit is in none.
+The window's edits (position and row) are stored for readers that follow the order: as few as
+possible, so that a row which only passes through the window within a commit is in none.
 
-A row that is taken out more often than it came has a negative weight: it is not in the order until
-it has come as often.
+A row deleted more often than inserted has a negative weight: it is not in the order until as many
+copies are inserted.
 
-What rows stand by may be a part of them that is not shown. Then a row may move though none comes or
-goes: it is in the edits, and in what is emitted it goes and comes.
+The sort key may read parts of a row that are not shown. A change of such a part can move the row:
+the edits contain the move, and the delta deletes and inserts the same shown row.
 
 State:  every row, sorted; once per copy; rows with a negative weight.
 Cost:   O(|dL| * log |L|), whatever the size of the window.
@@ -55,21 +55,21 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
 PLAIN = frozenset([int, str])
-"""Classes of keys that are what they are sorted by."""
+"""Classes of keys that are their own sort keys."""
 PARTS = PLAIN | {float, bytes, bool, type(None)}
-"""Those of parts of such keys, but for NaN."""
+"""Classes of parts of such keys, if none is NaN."""
 MANY = 16
-"""From so many rows on they are inserted together, if there are none."""
+"""Least number of rows that are loaded together into an empty order."""
 NEGATIVE = -1
 LOADED = -2
 Step = tuple[Row, Any, int, int]
-"""A row that came or went as it is shown, its key, how many with its key stood before it when it
-went, and 1 or -1. `NEGATIVE`: its weight is negative, and it is whole. `LOADED`: all that there are
-came at once."""
+"""An inserted or deleted row as shown, its key, how many rows of its key stood before it when it
+was deleted, and 1 or -1. `NEGATIVE`: the weight is negative, and the row is not the shown part.
+`LOADED`: all rows were loaded together."""
 
 
 class OrderBy:
-    """Keeps rows sorted and tells how the window moves.
+    """Maintain sorted rows and the edits of a window.
 
     >>> top = OrderBy(lambda row: row, limit=2)
     >>> top.step([(5, 1), (3, 1), (8, 1)])
@@ -109,11 +109,11 @@ class OrderBy:
 
     @property
     def shows_parts(self) -> bool:
-        """Whether rows are shown without what they stand by."""
+        """True if rows are shown without parts of their sort key."""
         return self._show is not None
 
     def __len__(self) -> int:
-        """How many rows the window has."""
+        """Return the number of rows in the window."""
         rows, first, last = self._ranked.size, self.first, self.last
         end = rows if rows < last else last
         return end - first if end > first else 0
@@ -123,7 +123,7 @@ class OrderBy:
         if len(delta) != 1:
             return self._step_many(delta)
         ((row, weight),) = delta
-        self._hash(row)  # or else it is refused
+        self._hash(row)  # an unhashable row is refused
         key_of = self._key
         order = key_of(row)
         if order.__class__ not in PLAIN:
@@ -163,7 +163,7 @@ class OrderBy:
                 self._refuse_unhashable(rows)
                 return self._load(self._keys(rows), rows)
         pairs = consolidate(delta)
-        if len(pairs) == 2:  # more of them it has hashed
+        if len(pairs) == 2:  # `consolidate` has hashed more than two
             self._refuse_unhashable([row for row, _ in pairs])
         keyed = self._keyed(pairs)
         edits: list[Edit] = []
@@ -187,29 +187,31 @@ class OrderBy:
         return self._net()
 
     def _shorten(self) -> None:
-        """Drop the edits of rows that only pass through the window, or stay where they are; without
-        bounds the first does not happen, and the other only to rows that are shown in part."""
+        """Drop edits that cancel: rows that pass through the window, or are shown as before.
+
+        The former need bounds, the latter rows that are shown in part.
+        """
         if len(self.edits) > 1 and (self.first or self.last < sys.maxsize or self._show):
             self.edits = without_copies(fewest(self.edits), self.at, len(self))
 
     def _net(self) -> Sequence[Pair]:
-        """What the edits come to; of rows that are shown in part, all that moved."""
+        """Return the net delta of the edits; of rows shown in part, all moves."""
         pairs = [edit[1:] for edit in self.edits]
         return pairs if self._show is not None else consolidate(pairs) if pairs else []
 
     def _keys(self, rows: list[Row]) -> list[Any]:
-        """What rows are sorted by."""
+        """Return the sort keys of rows."""
         try:
             keys = list(map(self._key, rows))
         except Exception as error:
             reraise_asynchronous(error)
             return [
                 order for _, order, _ in self._keyed(UniformDelta(rows, 1))
-            ]  # says which row it is
+            ]  # evaluates row by row, for the note
         return keys if _are_plain(keys) else list(map(sort_key, keys))
 
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
-        """Each row with what it is sorted by."""
+        """Return each row with its sort key."""
         key, keyed = self._key, []
         for row, weight in delta:
             order = key(row)
@@ -247,7 +249,7 @@ class OrderBy:
         return UniformDelta(self.sequence(), 1)
 
     def follow(self, other: OrderBy) -> None:
-        """Have rows that no order tells apart stand as they do in another, which has the same."""
+        """Arrange rows of equal keys as in `other`, which has the same rows."""
         keys: defaultdict[Row, list[Any]] = defaultdict(list)
         known = list(self._ranked.items())
         for key, row in known if self._descending else reversed(known):
@@ -259,20 +261,20 @@ class OrderBy:
         self._ranked = ranked
 
     def all_rows(self) -> Iterator[Row]:
-        """All rows in order, those of the window and the others."""
+        """Return all rows in order, inside and outside of the window."""
         return reversed(list(self._ranked)) if self._descending else iter(self._ranked)
 
     def sequence(self) -> list[Row]:
-        """The rows of the window, in order."""
+        """Return the rows of the window, in order."""
         ranked, last = self._ranked, self.last
         return ranked.between(self.first, last if last < ranked.size else ranked.size)
 
     def between(self, start: int, stop: int) -> list[Row]:
-        """The rows of the window from a position up to another, both within it."""
+        """Return the rows of the window from a position up to another, both within it."""
         return self._ranked.between(self.first + start, self.first + stop)
 
     def at(self, position: int) -> Row:
-        """The row at a position of the window; from the end for a negative one."""
+        """Return the row at a position of the window; from the end for a negative one."""
         size = len(self)
         if not -size <= position < size:
             raise IndexError(f"position {position} of an ordered view of {size} rows")
@@ -280,7 +282,7 @@ class OrderBy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is held, in the window or outside."""
+        """True if there is no row, inside or outside of the window."""
         return not (self._ranked.size or self._owed)
 
     def footprint(self) -> tuple[int, int]:
@@ -291,7 +293,7 @@ class OrderBy:
         return RankedIndex(descending=self._descending, one_key=self._show is None)
 
     def _owe(self, row: Row, times: int) -> None:
-        """Owe a row once more, or once less."""
+        """Add `times` to the negative weight of a row."""
         left = self._owed.get(row, 0) + times
         if left:
             self._owed[row] = left
@@ -321,7 +323,7 @@ class OrderBy:
             edits.append(_edit(Edit, (last - first, ranked.at(last), -1)))
 
     def _load(self, keys: list[Any], rows: list[Row]) -> Sequence[Pair]:
-        """As `_insert` each of them, where there are none; what comes into the window."""
+        """Insert rows into an empty order, as `_insert` of each; return the rows of the window."""
         self.edits, self._log = [], [(None, None, LOADED, 1)]
         if self._show is not None:
             rows = list(map(self._show, rows))
@@ -344,7 +346,7 @@ class OrderBy:
         if at is None and show is None:
             order = ranked.search(row)
             at = None if order is ABSENT else ranked.place_of(order, row)
-        if at is None:  # a table that is not stored may take back what it never gave
+        if at is None:  # a table that is not stored may delete absent rows
             self._owe(whole, 1)
             self._log.append((whole, order, NEGATIVE, -1))
             return
@@ -365,7 +367,7 @@ class OrderBy:
 
 
 def _are_plain(keys: list[Any]) -> bool:
-    """Whether keys are what rows are sorted by: also numbers and tuples, without a NaN."""
+    """True if keys are their own sort keys: also numbers, and tuples without NaN."""
     kinds = set(map(type, keys))
     if kinds == {tuple}:
         kinds = set(map(type, chain.from_iterable(keys)))
@@ -379,7 +381,7 @@ def _nothing(row: Row) -> int:
 
 
 def _copies(delta: Pairs) -> list[Row] | None:
-    """The rows that come, as often as each does; None if some go."""
+    """Return the inserted rows, repeated by weight; None if rows are deleted."""
     if type(delta) is UniformDelta and delta.weight == 1:
         return list(delta.rows)
     if any(weight < 0 for _, weight in delta):

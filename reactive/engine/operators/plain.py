@@ -1,14 +1,14 @@
 """The plain operator of a plan node: it calls one callable after the other.
 
-These are the operators of `reactive/engine/operators`, one per node of the plan. The compiler puts
-generated loops in their place where it can, and keeps them for what the loops cannot do.
+These are the operators of `reactive/engine/operators`, one per plan node. The compiler replaces
+them by generated loops where it can, and keeps them for cases that the loops do not cover.
 
-Previous: the rows of its input as they were before the last commit.
+Previous: the rows of the input as of the previous commit.
 
     previous(t)  =  L(t - 1)        d previous(t)  =  dL(t - 1)
 
-What it is given it notes for the next commit, along with which the graph feeds it to its readers
-(`dataflow/moment.py`). What it begins with is what there is: nobody knows what was before.
+The operator stores its delta for the next commit, in which the graph feeds it to the readers
+(`dataflow/moment.py`). It starts with the current rows, since earlier ones are not known.
 
 State:  the delta of the last commit.
 Cost:   O(|dL|) in this commit, and in the next.
@@ -82,11 +82,12 @@ from reactive.engine.operators.aggregate import GroupAggregates, shared_accumula
 
 Make = Callable[[], Any]
 LINEAR = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
-"""Nodes that look at one row after the other."""
+"""Nodes that map one row at a time."""
 
 
 def chain_over(node: plan.Node) -> tuple[tuple[plan.Node, ...], plan.Node]:
-    """A chain of linear nodes, the first to see a row first, and what it is over."""
+    """Return the chain of linear nodes that ends in `node`, in order of evaluation, and its
+    input."""
     chain: list[plan.Node] = []
     while isinstance(node, LINEAR):
         chain.append(node)
@@ -95,7 +96,7 @@ def chain_over(node: plan.Node) -> tuple[tuple[plan.Node, ...], plan.Node]:
 
 
 def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
-    """How to make the operator of a node that is no join, and the callables in it."""
+    """Return the maker of the operator of a node that is not a join, and its callables."""
     match node:
         case plan.Where(source, f):
             return lambda: rowwise.Where(spread(f, bindings(source))), (f,)
@@ -168,7 +169,7 @@ def _reducing(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
 
 
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
-    """What the rows of an order are sorted by."""
+    """Return the sort key of the rows of an order."""
     count = bindings(node.input)
     return sorting.sorted_by(node.keys, [spread(key.function, count) for key in node.keys])
 
@@ -190,7 +191,7 @@ def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:
 
 
 def group_of_row(node: plan.Aggregate) -> Callable[[Row, Pairs], list[Row]]:
-    """What makes the row of a group of a left row and its partners, where the groups are these."""
+    """Return the function that makes the group row of a left row and its partners."""
     join = node.input
     assert isinstance(join, plan.Join | plan.Product | plan.OuterJoin)
     pair = pair_with(bindings(join.left))
@@ -206,19 +207,19 @@ def group_of_row(node: plan.Aggregate) -> Callable[[Row, Pairs], list[Row]]:
 
 
 def shared_accumulators(node: plan.Aggregate) -> list[int]:
-    """Where each accumulator of an aggregate has its state, as in its operator."""
+    """Return the state place of each accumulator of an aggregate, as in its operator."""
     return shared_accumulators_of([(a.accumulator, a.value or itself) for a in node.aggregates])
 
 
 def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:
-    """What an accumulator reads of a row: the user's callable, the row itself, or nothing."""
+    """Return the value that an accumulator reads of a row: by callable, the row itself, or none."""
     if isinstance(folded.accumulator, CountAccumulator):
         return None
     return itself if folded.value is None else spread(folded.value, count)
 
 
 def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
-    """The operator of a join; `left` and `right` are the operators of its inputs."""
+    """Return the operator of a join; `left` and `right` are the operators of its inputs."""
     count = bindings(node.inputs()[0])
     pair = pair_with(count)
     whole, on = maybe(match_of(node).on, count + 1), maybe(residual(node), count + 1)
@@ -279,7 +280,7 @@ def _bound_side(side: multiway.BoundSide, count: int) -> bound_matching.BoundSid
 
 
 def fitting(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]:
-    """What to ask of a row and another of the same key, and of two rows of any keys."""
+    """Return the tests of two rows of equal key, and of two rows of any keys."""
     count = bindings(node.left)
     whole, on = maybe(node.match.on, count + 1), maybe(residual(node), count + 1)
     return _of_two(on, pair_with(count)), _of_two(whole, pair_with(count))
@@ -294,7 +295,7 @@ def _always(row: Row, other: Row) -> bool:
 
 
 def pair_with(count: int) -> Callable[[Row, Any], Row]:
-    """Append a binding to a row that has `count`."""
+    """Return the function that appends a binding to a row with `count` bindings."""
     if count == 1:
         return lambda row, other: (row, other)
     return lambda row, other: (*row, other)
@@ -303,7 +304,7 @@ def pair_with(count: int) -> Callable[[Row, Any], Row]:
 def spread(
     function: Function, count: int, made: Callable[[Function], Callable[..., Any]] = callable_of
 ) -> Callable[[Row], Any]:
-    """A callable of one row, for one that takes an argument per binding."""
+    """Return a callable of one row for a function that takes an argument per binding."""
     call = made(function)
     return call if count == 1 else lambda row: call(*row)
 
@@ -313,18 +314,18 @@ def maybe(function: Function | None, count: int) -> Callable[[Row], Any] | None:
 
 
 Side = tuple[Function | None, tuple[SideTerm, ...]]
-"""The key of a side as written, and the tests and keys that were found in the predicate."""
+"""The written key of a side, and the tests and keys extracted from the predicate."""
 
 
 def keys_of(side: Side) -> list[Function]:
-    """All that rows of a side are looked up by, as written and as found."""
+    """Return all key parts of a side, written and extracted."""
     key, steps = side
     written = [] if key is None else [key]
     return [*written, *(step.function for step in steps if step.is_key)]
 
 
 def sides(node: AnyJoin) -> tuple[Side, Side]:
-    """The keys of both sides of a join."""
+    """Return the keys of both sides of a join."""
     conditions, match = side_conditions_of(node), match_of(node)
     found = ((), ()) if conditions is None else (conditions.left, conditions.right)
     return (match.left_key, found[0]), (match.right_key, found[1])
@@ -343,7 +344,7 @@ def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
 
 
 def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
-    """Whether a key tells all, and none can fail to be computed."""
+    """True if equal keys are the whole condition, and no key can raise."""
     conditions = side_conditions_of(node)
     if conditions is None:
         return node.match.on is None
@@ -357,7 +358,7 @@ def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
 
 
 def signature(node: plan.Node) -> Hashable:
-    """What a node does, without what it does it to."""
+    """Return the node without its inputs, as a value that can be compared."""
     return once(node, "signature", _signature)
 
 
@@ -372,19 +373,19 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind) if each.init)
 
 
-# What is part of one loop: a chain of linear nodes over a base, with what it feeds.
+# Parts of one loop: a chain of linear nodes over a base, and the node that reads it.
 
 INNER = (plan.Product, plan.Join)
 Inner = plan.Product | plan.Join
 MOST_NESTED = 15
-"""Loops within loops of generated code; Python allows 20, and who takes the rows needs some."""
+"""Nested loops of generated code; Python allows 20, and the sink needs some."""
 
 
 @record
 class PipelineSource:
-    """What a node reads: a chain of linear nodes, the first to see a row first, over a base.
+    """Input of a node: a chain of linear nodes, in order of evaluation, over a base.
 
-    Two are equal that do the same, over whatever base.
+    Two are equal if their chains do the same, over whatever base.
     """
 
     chain: tuple[plan.Node, ...]
@@ -402,23 +403,23 @@ class PipelineSource:
 
     @property
     def top(self) -> plan.Node:
-        """The node whose rows come out."""
+        """The last node of the chain."""
         return self.chain[-1] if self.chain else self.base
 
     def pipeline(self) -> RowPipeline:
-        """What a loop over the rows of the base has to do."""
+        """Return the pipeline of a loop over the rows of the base."""
         return RowPipeline(self.chain, bindings(self.base), shapes(self.base))
 
 
 class PlainChain:
-    """The plain operators of a chain, made when they are first needed."""
+    """Plain operators of a chain, made at their first use."""
 
     def __init__(self, chain: tuple[plan.Node, ...]) -> None:
         self._chain = chain
         self._operators: list[Any] | None = None
 
     def run(self, delta: Sequence[Pair]) -> Sequence[Pair]:
-        """What they make of a delta, one after the other."""
+        """Apply the operators to a delta, one after the other."""
         if self._operators is None:
             self._operators = [plain_operator(node)[0]() for node in self._chain]
         for operator in self._operators:
@@ -427,17 +428,17 @@ class PlainChain:
 
 
 def nested(chain: Sequence[plan.Node]) -> int:
-    """The loops that are nested in that of a chain: one for each node that makes several rows."""
+    """Return the number of loops that a chain nests: one for each node that makes several rows."""
     return sum(isinstance(node, plan.SelectMany | plan.Unnest) for node in chain)
 
 
 def can_nest(loops: int) -> bool:
-    """Whether so many loops can be within each other."""
+    """True if Python can compile `loops` nested loops."""
     return loops <= MOST_NESTED
 
 
 def constant_tests_of(below: PipelineSource) -> ConstantTests:
-    """What the conditions at the beginning of a chain over a table ask of its rows."""
+    """Return the constant tests in the conditions at the beginning of a chain over a table."""
     if not isinstance(below.base, plan.Table):
         return NO_CONSTANT_TESTS
     conditions = takewhile(lambda node: isinstance(node, plan.Where), below.chain)
@@ -450,22 +451,22 @@ def constant_tests_of(below: PipelineSource) -> ConstantTests:
 
 
 def called(parts: Sequence[plan.Node]) -> list[Function]:
-    """The callables of some nodes."""
+    """Return the callables of nodes."""
     return [function for part in parts for function in functions(part)]
 
 
 def is_read(node: plan.Node) -> bool:
-    """Whether all callables of a node have been read."""
+    """True if all callables of a node are lifted."""
     return all_read(functions(node))
 
 
 def all_read(functions: Sequence[Function | None]) -> bool:
-    """Whether all that there are have been read."""
+    """True if all functions that are not None are lifted."""
     return all(function is None or isinstance(function, Lifted) for function in functions)
 
 
 def within(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
-    """The joins that are one with this one, and the selects between them, from above."""
+    """Return the joins that a multiway join merges and the selects between them, top first."""
     found: list[plan.Node] = []
     node: plan.Node = join
     left = len(multiway.tests) - 1
@@ -480,15 +481,15 @@ def within(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
 
 
 def inputs_of_multiway(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
-    """The inputs of joins that are one, in their order."""
+    """Return the inputs of a multiway join, in their order."""
     parts = within(join, multiway)
     rights = [part.right for part in parts if isinstance(part, plan.Join)]
     return [parts[-1].inputs()[0], *rights[::-1]]
 
 
 class Previous:
-    """Notes each delta for the next commit. There is nothing to undo: what a commit that does not
-    stand has noted nobody reads."""
+    """Store each delta for the next commit. Undo does nothing: the delta of an undone commit is not
+    read."""
 
     __slots__ = ("_moment", "touched")
 
@@ -504,7 +505,7 @@ class Previous:
         return ()
 
     def contents(self) -> Iterable[Pair]:
-        """The rows of now, without what changed in the last commit."""
+        """Return the current rows, without the changes of the last commit."""
         moment = self._moment
         (source,) = moment.nodes[-1].inputs
         return consolidate([*moment.graph.contents(source), *negate(moment.pending)])
@@ -515,7 +516,7 @@ class Previous:
 
 
 class Negate:
-    """Turns the signs.
+    """Negate the weights.
 
     >>> Negate().step([("a", 1), ("b", -2)])
     [('a', -1), ('b', 2)]

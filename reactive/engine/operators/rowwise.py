@@ -1,43 +1,42 @@
-"""Operators on single rows and single groups: where, select, select_many, unnest, tolerate, top and
-reduce.
+"""Operators on single rows and single groups.
 
-Tolerate: pass a row on when its value differs enough from the last one that was.
+Tolerate: replace a shown row only when its value has changed enough.
 
     shown(key)  =  row           if |value(row) - value(shown(key))| >= least, or the key is new
                    shown(key)    otherwise
 
-So what it shows differs from its input by less than `least` in each value, and which of the rows
-within that distance it shows depends on the history. Of each key there is one row.
+So each shown value differs from the input by less than `least`; which of the rows within that
+distance is shown depends on the history. Each key has one row.
 
-State:  two rows for each key: the one that is there, and the one that was passed on.
+State:  two rows for each key: the input row, and the shown row.
 Cost:   O(|dL|).
 Source: differential dataflow's advice for numerical loops, to quantize; here without a grid, at
         whose lines values would flicker.
 
-Reduce: the rows that a callable makes of each group, made anew where the group has changed.
+Reduce: the rows that a callable returns for each group, recomputed when the group changes.
 
-    d(g)  =  f(g, rows after)  -  f(g, rows before)      for each group touched
+    d(g)  =  f(g, rows after)  -  f(g, rows before)      for each touched group
 
-It needs to know nothing of the callable but that equal groups give equal rows. So it is what every
-operator of groups can be held against, and what one writes that there is no operator for.
+The callable must return equal rows for equal groups; nothing else is known of it. So it is the
+reference for every operator of groups, and the choice if there is no other operator.
 
-A row is in its group while its weight is positive, and a group is shown while it has a row. A group
-in state is never changed: a step makes others, and the old ones are put back if it is undone.
+A row is in its group while its weight is positive, and a group is shown while it has a row. The
+state of a group is immutable: a step makes new groups, and an undo restores the old ones.
 
 State:  every row with its weight, by group; the rows that each group shows.
 Cost:   O(rows of the touched groups), and one call for each of these.
 Source: `reduce` of differential dataflow.
 
-Top: of each group the first rows in the order of a key.
+Top: the first rows of each group in the order of a key.
 
     top(n, by) of rows grouped by k  =  order_by(by).limit(n), of each group
 
-    a  5 3 | 1        a row of the group comes or goes: one row at most enters the window,
+    a  5 3 | 1        an inserted or deleted row of a group: one row at most enters the window,
     b  4 | 4 2        and one leaves it
        n = 2 | rest
 
-Groups have nothing to do with each other, so the law of each is that of an order alone, and the
-window moves in it as it does there (`order_by.py`).
+Groups are independent, so each follows the law of a single order, and its window moves as in
+`order_by.py`.
 
 State:  every row, sorted, in an order for each group.
 Cost:   O(|dL| * log group), whatever the size of the window.
@@ -47,7 +46,7 @@ Unnest: pair each row with every element of a collection computed from it.
 
     d(unnest(f, L))  =  { row + (element,): weight  |  (row, weight) in dL, element in f(row) }
 
-Linear. An element that the collection has twice makes two rows.
+Linear. An element that occurs twice in the collection makes two rows.
 
 State:  none.
 Cost:   O(|dL| + elements).
@@ -67,7 +66,7 @@ Selection: the rows for which a predicate is true.
 
     d(where(p, L))  =  where(p, dL)
 
-Linear: a row is kept or dropped for itself, whatever its weight and whatever else is there.
+Linear: each row is tested alone, whatever its weight and whatever the other rows.
 
 State:  none.
 Cost:   O(|dL|).
@@ -77,8 +76,8 @@ Projection with bag semantics: a function of each row.
 
     d(select(f, L))  =  select(f, dL)
 
-Linear. Different rows may become the same one; their weights then add up, which is left to
-whoever consolidates.
+Linear. Different rows may be mapped to equal ones, whose weights then add up when a reader
+consolidates.
 
 State:  none.
 Cost:   O(|dL|).
@@ -100,12 +99,12 @@ from reactive.engine.operators.order_by import OrderBy
 from reactive.errors import FixpointError
 
 Held = tuple[Row, Row]
-"""The row of a key, and the one that was passed on for it."""
+"""The row of a key, and the row that is shown for it."""
 Changes = dict[Any, dict[Row, int]]
 
 
 class Tolerate:
-    """Passes on rows whose value has moved by `least` since a row of their key was passed on.
+    """Emit a row if its value has changed by `least` since the shown row of its key.
 
     >>> tolerate = Tolerate(lambda row: row[0], lambda row: row[1], 0.5)
     >>> tolerate.step([(("a", 1.0), 1)])
@@ -142,7 +141,7 @@ class Tolerate:
         return out
 
     def reset(self, rows: Iterable[Row]) -> None:
-        """Begin anew with these rows, each of which is passed on."""
+        """Restart with these rows; each of them is shown."""
         held = {self.key(row): (row, row) for row in rows}
         if self._former is None:
             self._undo_keys()
@@ -150,7 +149,7 @@ class Tolerate:
         self.held = held
 
     def undo(self) -> None:
-        """Take all steps since the last commit back."""
+        """Undo all steps since the last commit."""
         if self._former is not None:
             self.held, self._former = self._former, None
         self._undo_keys()
@@ -174,11 +173,11 @@ class Tolerate:
         return [(shown, 1) for _, shown in self.held.values()]
 
     def there(self) -> Iterable[Pair]:
-        """The rows that came, each of which is near the one that was passed on."""
+        """Return the input rows, each of which is near its shown row."""
         return [(row, 1) for row, _ in self.held.values()]
 
     def state(self) -> dict[str, Any]:
-        """The rows that are there, and those that are shown for them if they differ."""
+        """Return the input rows, and the shown rows if they differ."""
         there, shown = (
             [row for row, _ in self.held.values()],
             [row for _, row in self.held.values()],
@@ -186,7 +185,7 @@ class Tolerate:
         return {"there": there, "shown": None if there == shown else shown}
 
     def restore(self, there: Sequence[Row], shown: Sequence[Row] | None) -> None:
-        """Hold what another one has told as its state."""
+        """Load a stored state."""
         pairs = zip(there, there if shown is None else shown, strict=True)
         self.held.update((self.key(row), (row, other)) for row, other in pairs)
 
@@ -194,7 +193,7 @@ class Tolerate:
         return len(self.held), sys.getsizeof(self.held) + 56 * len(self.held)
 
     def _changes(self, delta: Pairs) -> Changes:
-        """The rows of each key that change, with how often."""
+        """Return the changed rows of each key, with their weights."""
         by = self._by
         found: Changes = {}
         for row, weight in delta:
@@ -203,7 +202,7 @@ class Tolerate:
         return found
 
     def _now(self, key: Any, changes: dict[Row, int]) -> Held | None:
-        """The row that a key has now, and the one that is passed on for it."""
+        """Return the new row of a key, and the row to show for it."""
         was = self.held.get(key)
         if was is not None:
             changes[was[0]] = changes.get(was[0], 0) + 1
@@ -242,7 +241,7 @@ Weights = dict[Row, int]
 
 
 class Group:
-    """The rows of a group with their weights, and what is shown of it with theirs."""
+    """Rows of a group with their weights, and its shown rows with theirs."""
 
     __slots__ = ("key", "shown", "weights")
 
@@ -253,7 +252,7 @@ class Group:
 
 
 class Reduce:
-    """Calls `function(key, rows)` for each group that changes, and tells how its rows differ.
+    """Call `function(key, rows)` for each changed group, and emit the changes of its rows.
 
     >>> longest = Reduce(lambda word: word[0], lambda key, words: [max(map(len, words))])
     >>> longest.step([("to", 1), ("that", 1), ("be", 1)])
@@ -270,7 +269,7 @@ class Reduce:
         self._key = key
         self._function = function
         self._groups: dict[Any, Group] = {}
-        self._before: dict[Any, Group | None] = {}  # touched groups, as they were
+        self._before: dict[Any, Group | None] = {}  # touched groups, before the step
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
@@ -308,9 +307,9 @@ class Reduce:
         return rows, size
 
     def _renew(self, group: Group, old: Weights) -> list[Pair]:
-        """Make the rows that a group shows; how they differ from the old ones.
+        """Compute the rows that a group shows, and return the changes.
 
-        A row that is equal to an old one, and perhaps of another type, stays the old one.
+        A row that equals an old one, perhaps of another type, is replaced by the old one.
         """
         new = self._counted(group.key, self._rows_of(group.key, group.weights))
         group.shown = shown = dict.fromkeys([row for row in old if row in new], 0)
@@ -347,7 +346,7 @@ class Reduce:
 
 
 def _changed(group: Group, changes: Sequence[Pair]) -> Group:
-    """A copy of a group in which rows have other weights; nothing is shown of it yet."""
+    """Return a copy of a group with changed weights, without shown rows."""
     weights = dict(group.weights)
     for row, change in changes:
         weight = weights.get(row, 0) + change
@@ -359,7 +358,7 @@ def _changed(group: Group, changes: Sequence[Pair]) -> Group:
 
 
 class Top(GroupStates[OrderBy]):
-    """Keeps the rows of each group sorted, and tells which enter and leave its window.
+    """Maintain each group sorted, and emit the rows that enter and leave its window.
 
     >>> longest = Top(lambda word: word[0], len, limit=1, descending=True)
     >>> longest.step([("to", 1), ("that", 1), ("be", 1)])
@@ -390,11 +389,11 @@ class Top(GroupStates[OrderBy]):
         stepped = self._stepped.values()
         super().commit()
         for group in stepped:
-            group.edits = []  # which nobody follows
+            group.edits = []  # no reader follows these orders
 
 
 class Unnest:
-    """One pair out per element; `extend(row, element)` makes the row.
+    """Emit one pair per element; `extend(row, element)` makes the row.
 
     >>> Unnest(str.split, lambda row, word: (row, word)).step([("to be", 1)])
     [(('to be', 'to'), 1), (('to be', 'be'), 1)]
@@ -420,7 +419,7 @@ class Unnest:
 
 
 class SelectMany:
-    """One pair out per element.
+    """Emit one pair per element.
 
     >>> SelectMany(str.split).step([("to be", 1), ("or", -1)])
     [('to', 1), ('be', 1), ('or', -1)]
@@ -443,7 +442,7 @@ class SelectMany:
 
 
 class Where:
-    """Keeps the pairs whose row passes.
+    """Emit the pairs whose rows pass.
 
     >>> Where(lambda row: row > 1).step([(1, 1), (2, 1), (3, -1)])
     [(2, 1), (3, -1)]
@@ -466,7 +465,7 @@ class Where:
 
 
 class Select:
-    """Maps the row of each pair.
+    """Map the row of each pair.
 
     >>> Select(lambda row: row % 2).step([(1, 1), (2, 1), (3, -1)])
     [(1, 1), (0, 1), (1, -1)]

@@ -1,26 +1,25 @@
-"""Set and bag operators: the weight of a row in the output depends on its weights in the inputs
-only.
+"""Set and bag operators: the weight of an output row depends only on its weights in the inputs.
 
-What difference and intersection share: a row's weight depends on its two input weights only.
+Pointwise: the common part of difference and intersection.
 
     out(row)   =  law(L(row), R(row))
-    d(row)     =  law(L + dL, R + dR)  -  law(L, R)          at each row that changed
+    d(row)     =  law(L + dL, R + dR)  -  law(L, R)          for each changed row
 
-The law maps (0, 0) to 0, so that rows on neither side stay out.
+The law maps (0, 0) to 0, so that a row on neither side is not in the result.
 
-Most rows of the result have weights that their value tells, such as (1, 0) in a difference. They
-are held once, as rows of the result, which a view reads there; the weights of all others are held
-beside these.
+Most result rows have input weights that follow from their output weight, such as (1, 0) in a
+difference. They are stored once, as result rows, which a view reads there; other rows are
+stored with both weights.
 
-State:  the weight of every row of the result; both weights of the others.
+State:  the weight of every result row; both input weights of the other rows.
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 4; [i3ql] set operators.
 
-Distinct: each row once, however often it occurs.
+Distinct: each row once, whatever its weight.
 
     distinct(L)(row)  =  1 if L(row) > 0 else 0
 
-Not linear, but a row's own weights before and after tell all:
+Not linear, but the old and the new weight of a row decide:
 
     d(row)  =  [L(row) + dL(row) > 0]  -  [L(row) > 0]
 
@@ -44,7 +43,7 @@ State:  the weights of every row of either side (`Pointwise`).
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 3; [i3ql] difference.
 
-Bag difference: left weights less right weights (SQL's EXCEPT ALL).
+Bag difference: left weights minus right weights (SQL's EXCEPT ALL).
 
     difference_all(L, R)(row)  =  max(0, L(row) - R(row)), with negative weights read as 0
 
@@ -101,10 +100,10 @@ _SHARED = {(a, b): (a, b) for a in range(FEW) for b in range(FEW)}
 
 
 class Pointwise:
-    """Keeps both weights of each row, and gives out how the law's value moves.
+    """Store both weights of each row, and emit the changes of the law's value.
 
-    `usual` says which weights most rows of a value v have: (v, v * usual). Of a set no value is
-    more than 1.
+    `usual` defines the usual weights of rows of a value v: (v, v * usual). In a set no value
+    exceeds 1.
 
     >>> smaller = Pointwise(min, usual=1)
     >>> smaller.step([("a", 2)], [("a", 1)]), smaller.step([], [("a", 1)])
@@ -119,7 +118,7 @@ class Pointwise:
         self._is_set = is_set
         self._held: dict[Row, int] = {}
         self._others: dict[Row, Weights] = {}
-        self._last = NOTHING  # what was done, and how much of it
+        self._last = NOTHING  # the last deltas, and the number of applied rows
         self.touched = 0
 
     def step(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
@@ -132,7 +131,7 @@ class Pointwise:
         try:
             for row, dl, dr in _both(left, right):
                 moved = move(row, dl, dr)
-                done += 1  # at once: an interrupt comes after a call
+                done += 1  # before `out.append`: an interrupt can arrive after that call
                 if moved:
                     out.append((row, moved))
         finally:
@@ -147,7 +146,7 @@ class Pointwise:
 
     def undo(self) -> None:
         left, right, done = self._last
-        if done:  # else rows may have failed before the first of them was reached
+        if done:  # otherwise rows may have failed before the first was reached
             for row, dl, dr in islice(_both(left, right), done):
                 self._move(row, -dl, -dr)
         self._last = NOTHING
@@ -157,20 +156,20 @@ class Pointwise:
 
     @property
     def shown(self) -> Mapping[Row, object] | None:
-        """The rows of the result, if each is there once."""
+        """The result rows, if each has the weight 1."""
         return self._held if self._is_set else None
 
     def contents(self) -> Iterable[Pair]:
         return list(self._held.items())
 
     def state(self) -> State:
-        """The rows of the result with their weights, and others with those of both inputs."""
+        """Return the result rows with their weights, and other rows with both input weights."""
         others = self._others
         own = columns_of(self._held)
         return {**own, "others": list(others), "both": list(others.values())}
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold what another one has told as its state."""
+        """Load a stored state."""
         self._held.update(weighted_rows(state))
         both = [_SHARED.get(weights, weights) for weights in state["both"]]
         self._others.update(zip(state["others"], both, strict=True))
@@ -182,7 +181,8 @@ class Pointwise:
         return rows, size + unusual * sys.getsizeof((0, 0))
 
     def _move(self, row: Row, dl: int, dr: int) -> int:
-        """Add to the weights of a row, or leave all as it is; how the law's value moves."""
+        """Add to the weights of a row, or change nothing if it raises; return the change of the
+        value."""
         held, others = self._held, self._others
         found = others.get(row)
         if found is None:
@@ -205,7 +205,7 @@ class Pointwise:
                 held[row] = value
             else:
                 del held[row]
-        except BaseException:  # a row that does not let itself be hashed or compared
+        except BaseException:  # the row raised when hashed or compared
             if found is None:
                 others.pop(row, None)
             else:
@@ -215,7 +215,8 @@ class Pointwise:
 
 
 def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
-    """The change of the left and of the right weight, of each row; of a batch in several pieces."""
+    """Yield the changes of both weights of each row; a row of a `UniformDelta` may come
+    repeatedly."""
     if not right and type(left) is UniformDelta:
         return zip(left.rows, repeat(left.weight), repeat(0))
     if not left and type(right) is UniformDelta:
@@ -234,9 +235,9 @@ NOTHING: tuple[Pairs, Pairs, int] = ((), (), 0)
 
 
 class Distinct:
-    """Tells when a row comes to be, and when its last copy goes.
+    """Emit a row when its first copy is inserted, and delete it when its last copy is deleted.
 
-    `below` makes the rows, if they are not given as they are (`generated/linear.py`).
+    `below` computes the rows of the delta by a generated loop (`loops/joined.py`), if given.
 
     >>> distinct = Distinct()
     >>> distinct.step([("a", 2), ("b", 1)]), distinct.step([("a", -1), ("b", -1)])
@@ -248,10 +249,10 @@ class Distinct:
     def __init__(self, below: Linear | None = None) -> None:
         self._below = below
         self.source = None if below is None else below.source
-        """The generated code of what is below."""
+        """The code of the generated loop."""
         self.shown: dict[Row, int] = {}
-        """The rows of the result, with how often they occur."""
-        self._owed: dict[Row, int] = {}  # those that an unstored table took back too often
+        """The result rows, with their input weights."""
+        self._owed: dict[Row, int] = {}  # rows of negative weight, of a table that is not stored
         self._last: Iterable[Pair] = ()
         self.touched = 0
 
@@ -268,7 +269,7 @@ class Distinct:
         return self._add_net(delta if len(delta) == 1 else consolidate(delta))
 
     def _add_net(self, changes: Collection[Pair]) -> Sequence[Pair]:
-        """A delta in which each row is once."""
+        """Apply a net delta."""
         shown, out = self.shown, []
         done = 0
         try:
@@ -279,7 +280,7 @@ class Distinct:
                     is_told = not before
                 else:
                     is_told = self._add(row, change)
-                done += 1  # at once: an interrupt comes after a call
+                done += 1  # before `out.append`: an interrupt can arrive after that call
                 if is_told:
                     out.append((row, -1 if before else 1))
         except BaseException:
@@ -290,7 +291,7 @@ class Distinct:
         return out
 
     def _add_counts(self, counts: dict[Row, int]) -> UniformDelta:
-        """The same, of rows that come where there are none."""
+        """Apply counts of inserted rows to an empty state."""
         try:
             self.shown.update(counts)
         except BaseException:
@@ -300,7 +301,7 @@ class Distinct:
         return UniformDelta(list(counts), 1)
 
     def _add_all(self, batch: UniformDelta) -> UniformDelta:
-        """Rows that come, each as often; those that were not there."""
+        """Apply insertions of equal weight; return the new rows."""
         shown, weight, new = self.shown, batch.weight, list[Row]()
         get, done = shown.get, 0
         try:
@@ -331,13 +332,13 @@ class Distinct:
         return UniformDelta(list(self.shown), 1)
 
     def state(self) -> State | None:
-        """The rows with their weights; None while some weight less than nothing."""
+        """Return the rows with their weights; None while a weight is negative."""
         if self._owed:
             return None
         return columns_of(self.shown)
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold what another one has told as its state."""
+        """Load a stored state."""
         self.shown.update(weighted_rows(state))
 
     def footprint(self) -> tuple[int, int]:
@@ -345,7 +346,7 @@ class Distinct:
         return len(self.shown) + len(self._owed), size
 
     def _add(self, row: Row, change: int) -> bool:
-        """Add to the weight of a row; whether it came to be there, or went."""
+        """Add to the weight of a row; return True if it appeared or disappeared."""
         before = self.shown.get(row) or self._owed.get(row, 0)
         weight = before + change
         if weight > 0:
@@ -360,7 +361,7 @@ class Distinct:
 
 
 class Union:
-    """A distinct that is fed from two sides.
+    """Distinct rows of two inputs.
 
     >>> union = Union()
     >>> union.step([("a", 1)], [("a", 1), ("b", 1)]), union.step([("a", -1)], [])
@@ -378,7 +379,7 @@ class Union:
 
     @property
     def shown(self) -> dict[Row, int]:
-        """The rows of the result, with how often they occur."""
+        """The result rows, with their input weights."""
         return self._distinct.shown
 
     def step(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
@@ -398,7 +399,7 @@ class Union:
         return self._distinct.state()
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Restore it as `Distinct.restore` does."""
+        """Load a state of `Distinct.state`."""
         self._distinct.restore(state, inputs)
 
     def footprint(self) -> tuple[int, int]:
@@ -406,7 +407,7 @@ class Union:
 
 
 def difference() -> Pointwise:
-    """The operator.
+    """Return the operator of a set difference.
 
     >>> difference().step([("a", 2), ("b", 1)], [("b", 1)])
     [('a', 1)]
@@ -419,7 +420,7 @@ def _difference(left: int, right: int) -> int:
 
 
 def difference_all() -> Pointwise:
-    """The operator.
+    """Return the operator of a bag difference.
 
     >>> difference_all().step([("a", 2), ("b", 1)], [("a", 1), ("b", 1)])
     [('a', 1)]
@@ -432,7 +433,7 @@ def _bag_difference(left: int, right: int) -> int:
 
 
 def intersection_all() -> Pointwise:
-    """The operator.
+    """Return the operator of a bag intersection.
 
     >>> intersection_all().step([("a", 2), ("b", 1)], [("a", 3)])
     [('a', 2)]
@@ -445,7 +446,7 @@ def _bag_intersection(left: int, right: int) -> int:
 
 
 def intersection() -> Pointwise:
-    """The operator.
+    """Return the operator of a set intersection.
 
     >>> intersection().step([("a", 2), ("b", 1)], [("a", 1)])
     [('a', 1)]
@@ -458,7 +459,7 @@ def _intersection(left: int, right: int) -> int:
 
 
 class UnionAll:
-    """Joins the two lists.
+    """Concatenate the two deltas.
 
     >>> UnionAll().step([("a", 1)], [("a", 1), ("b", -1)])
     [('a', 1), ('a', 1), ('b', -1)]

@@ -1,20 +1,20 @@
-"""Closure: which nodes lead to which, of arcs that are the rows of an input.
+"""Closure: the pairs of nodes connected by a path, where the rows of an input are the arcs.
 
-    rows  --ends-->  arcs between numbered nodes  -->  reachability  -->  rows of what has changed
+    rows  --ends-->  arcs between numbered nodes  -->  reachability  -->  changed rows
 
-It does what the rules of a recursion would derive (`fixpoint.py`), with a bit in the place of a row
-and two numbers. Rows are made when somebody asks for them.
+It derives the same rows as the rules of the recursion (`fixpoint.py`), but stores a bit instead of
+a row and two numbers. Rows are built when they are read.
 
-What may not be as the plan takes it to be is `BailOut`, and the database goes back to the rules: a
-row of another class, an end that is NaN or equals another of another class, and all that raises.
+A `BailOut` makes the database return to the rules, if the input is not as the plan assumes: a row
+of another class, an end that is NaN or equals an end of another class, or any exception.
 
-State:  a number per node, a bit per pair of them (`collections/reachability.py`).
-Cost:   O(rows that come and go, of the input and of the closure), and that of the reachability.
+State:  a number per node, a bit per pair of nodes (`collections/reachability.py`).
+Cost:   O(changed rows of the input and of the closure), and the cost of the reachability.
 Source: see `collections/reachability.py`.
 
-The rows of a closure: made of the values of two nodes when somebody asks for them.
+Rows of a closure: built from the values of two nodes when they are read.
 
-State:  none; it reads the numbers of nodes and what these reach.
+State:  none; reads the numbers of nodes and the reachability.
 Cost:   O(1) per row.
 """
 
@@ -36,17 +36,17 @@ from reactive.engine.operators.operator import BailOut
 
 Ends = Callable[[Row], tuple[Any, Any]]
 MANY = 1000
-"""Rows that come at first, of which the nodes are numbered in order."""
+"""Size of a first load from which its nodes are numbered in order."""
 
 
 class Closure:
-    """Rows of two ends, and those that follow.
+    """Maintain the closure of rows that have two ends.
 
     Parameters
     ----------
     kind: the class of the rows of the closure.
-    of: the class of which all rows of the input have to be, if they are rows of the closure.
-    owner: the recursion that it stands for.
+    of: the class that all input rows must have, if they are rows of the closure themselves.
+    owner: the recursion that this operator replaces.
 
     >>> closure = Closure(lambda row: row, tuple, None, plan.Table(0, "pairs", None, True))
     >>> sorted(closure.step([((1, 2), 1), ((2, 3), 1)]))
@@ -67,9 +67,9 @@ class Closure:
         self._numbering = Numbering()
         self._graph = Reachability()
         self.shown = ClosureRows(self._numbering, self._graph, kind)
-        """The rows that are there now: not a copy."""
-        self._more: dict[Arc, int] = {}  # how many rows there are of an arc, but for the first
-        self._before: dict[Arc, int] = {}  # how many there were, of those that changed
+        """The current rows, not a copy."""
+        self._more: dict[Arc, int] = {}  # number of rows of an arc, except the first
+        self._before: dict[Arc, int] = {}  # previous numbers of rows of changed arcs
         self._gone: list[Arc] = []
         self._size = 0
         self._read = 0
@@ -82,7 +82,7 @@ class Closure:
         self._read += len(delta)
         collects = gc.isenabled()
         try:
-            gc.disable()  # as `collector.paused`, which takes longer than many a step
+            gc.disable()  # like `collector.paused`, which takes longer than many a step
             came, self._gone = self._arcs(delta)
             self._graph.change(came, self._gone)
             return self._changed()
@@ -94,7 +94,7 @@ class Closure:
                 gc.enable()
 
     def _arcs(self, delta: Pairs) -> tuple[list[Arc], list[Arc]]:
-        """The arcs that come and go."""
+        """Return the inserted and the deleted arcs."""
         came, gone = list[Arc](), list[Arc]()
         for arc, weight in self._net(delta).items():
             before = self._weight(arc)
@@ -109,7 +109,7 @@ class Closure:
         return came, gone
 
     def _net(self, delta: Pairs) -> dict[Arc, int]:
-        """By how many rows the arcs change."""
+        """Return the net weight of each changed arc."""
         net: dict[Arc, int] = {}
         number, ends, of = self._numbering.number, self._ends, self._of
         if len(delta) > MANY and not self._numbering.numbers:
@@ -123,7 +123,7 @@ class Closure:
         return {arc: weight for arc, weight in net.items() if weight}
 
     def _number_in_order(self, arcs: Sequence[tuple[Any, Any]]) -> None:
-        """Give nodes that one leads to numbers near each other, as bits next to bits are small."""
+        """Number connected nodes consecutively, since neighbouring bits take less memory."""
         after: dict[Any, list[Any]] = {}
         for source, target in arcs:
             after.setdefault(source, []).append(target)
@@ -146,7 +146,7 @@ class Closure:
             self._more.pop(arc, None)
 
     def _changed(self) -> Pairs:
-        """The rows that come and go."""
+        """Return the inserted and deleted rows of the closure."""
         came, went = list[Row](), list[Row]()
         graph, rows = self._graph, self.shown.of
         for node, old in graph.was.items():
@@ -172,7 +172,7 @@ class Closure:
         self._finish()
 
     def _finish(self) -> None:
-        """Forget how it was before, and the nodes that no row is of any more."""
+        """Drop the undo state, and release the nodes without arcs."""
         numbering, gone = self._numbering, self._gone
         if numbering.fresh or gone:
             nodes = dict.fromkeys([*numbering.fresh, *(node for arc in gone for node in arc)])
@@ -184,21 +184,21 @@ class Closure:
         return UniformDelta(list(self.shown), 1)
 
     def state(self) -> State:
-        """The values by their numbers, the arcs, and what each node reaches."""
+        """Return the values by their numbers, the arcs, and the reachable nodes of each node."""
         numbering = self._numbering
         more = [(*arc, times) for arc, times in self._more.items()]
         own = {"values": list(numbering.values), "free": list(numbering.free), "more": more}
         return {**own, "size": self._size, **self._graph.state()}
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold what a closure has told as its state."""
+        """Load a stored state."""
         self._numbering.restore(state["values"], state["free"])
         self._graph.restore(state)
         self._more.update({(source, target): times for source, target, times in state["more"]})
         self.shown.size = self._size = state["size"]
 
     def footprint(self) -> tuple[int, int]:
-        """Rows, and bytes of what is kept of them."""
+        """Return the number of rows, and the bytes of the state."""
         numbering, graph = self._numbering, self._graph
         held = [numbering.numbers, numbering.values, graph.reach, graph.after, graph.before]
         sizes = map(sys.getsizeof, [*held, *graph.after.values(), *graph.before.values()])
@@ -210,7 +210,7 @@ Make = Callable[[Any, list[Any]], list[Row]]
 
 
 class ClosureRows(Mapping[Row, None]):
-    """All of them, as the keys of a mapping.
+    """All rows of a closure, as the keys of a mapping.
 
     >>> numbering, graph = Numbering(), Reachability()
     >>> graph.change([(numbering.number("a"), numbering.number("b"))], [])
@@ -230,7 +230,7 @@ class ClosureRows(Mapping[Row, None]):
         self.size = 0
 
     def of(self, node: int, bits: Bits) -> list[Row]:
-        """The rows from a node to others."""
+        """Return the rows from a node to the nodes in `bits`."""
         values = self._numbering.values
         return self._make(values[node], picked(bits, values))
 
@@ -261,12 +261,12 @@ class ClosureRows(Mapping[Row, None]):
 
 
 def _names(kind: Any) -> tuple[str, ...]:
-    """The fields of rows that are no tuples."""
+    """Return the field names of rows that are not tuples."""
     return () if issubclass(kind, tuple) else constructor(kind) or ()
 
 
 def _maker(kind: type) -> Make:
-    """What makes rows of one value and each of others."""
+    """Return a function that pairs one value with each of others, as rows of class `kind`."""
     if kind is tuple:
         return lambda one, others: list(zip(repeat(one), others, strict=False))
     if issubclass(kind, tuple):

@@ -2,16 +2,15 @@
 
     BaseRule       from inputs alone
     UnaryRule      from one recursive row
-    BinaryRule     from a pair of rows, one of them recursive, or both
+    BinaryRule     from a pair of rows, of which one or both are recursive
     NegatedRule    from a recursive row that no row of an input matches
-    GroupedRule    from a recursive row, and an aggregate of the rows of an input that match it
+    GroupedRule    from a recursive row, and an aggregate of the input rows that match it
 
-What comes out are derivations: pairs of a row and, as weight, the latest round of the recursive
-rows that it is made of, negative for a derivation that vanishes. Rows that enter a relation come as
-a `Batch` whose weight is the round of now, and so do the derivations that follow from them.
+A rule emits derivations: pairs of a row and, as weight, the latest round of the recursive rows that
+it was derived from, negative for a removed derivation. Rows that enter a relation arrive as a
+`UniformDelta` whose weight is the current round, and so do the derivations from them.
 
-Where loops were generated (`generated/derived.py`) they run; if they raise, what is written here
-does the same again, row by row.
+Generated loops (`loops.py`) run first; if they raise, the code here repeats their work row by row.
 """
 
 from __future__ import annotations
@@ -34,14 +33,15 @@ from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelat
 from reactive.engine.operators.index_by import IndexBy
 
 Chain = Callable[[Sequence[Pair]], Sequence[Pair]]
-"""What a chain of linear operators makes of pairs; weights go through as they are."""
+"""Applies a chain of linear operators to pairs; weights stay as they are."""
 Keyed = Sequence[KeyedPair]
 Side = RecursiveIndex | IndexBy
-"""A recursive relation, or an input."""
+"""A recursive or an input side of a join."""
 
 
 def appearing(index: Index, keyed: Keyed) -> Keyed:
-    """Of a delta that an index has taken in, the rows that are there now and were not, or reverse.
+    """Return the rows of a delta, already applied to `index`, that appeared (1) or disappeared
+    (-1).
 
     >>> index = Index()
     >>> for row, weight in (("a", 2), ("b", 1)):
@@ -66,7 +66,7 @@ def appearing(index: Index, keyed: Keyed) -> Keyed:
 
 
 class BaseRule:
-    """Rows of an input, each with its weight as number of derivations.
+    """Derive each input row, with its weight as number of derivations.
 
     >>> BaseRule(0).given([("a", 2), ("b", -1)])
     [('a', 1), ('a', 1), ('b', -1)]
@@ -86,7 +86,7 @@ class BaseRule:
 
 
 class UnaryRule:
-    """Rows of a relation, through a chain."""
+    """Derive rows from one relation, through a chain."""
 
     __slots__ = ("_chain", "_loops", "head", "touched")
 
@@ -97,7 +97,7 @@ class UnaryRule:
         self.touched = 0
 
     def sources(self) -> list[str]:
-        """The generated loops."""
+        """Return the code of the generated loops."""
         return [] if self._loops is None else self._loops.sources()
 
     def from_left(self, delta: Pairs) -> Pairs:
@@ -107,9 +107,9 @@ class UnaryRule:
 
 
 class BinaryRule:
-    """Pairs of a join, through a chain; at least one side is a recursive index.
+    """Derive rows from the pairs of a join, through a chain; one side at least is recursive.
 
-    Of an input, it counts that a row is there, not how often; `is_set` if that is once anyway.
+    An input row counts once, whatever its weight; `is_set` if all weights are 1 anyway.
     """
 
     __slots__ = (
@@ -143,11 +143,11 @@ class BinaryRule:
         return touched
 
     def sources(self) -> list[str]:
-        """The generated loops."""
+        """Return the code of the generated loops."""
         return [text for loops in self._loops if loops is not None for text in loops.sources()]
 
     def given(self, keyed: Keyed) -> Pairs:
-        """What comes of changes of the side that is an input."""
+        """Return the derivations from changes of the side that is an input."""
         is_left = isinstance(self.right, RecursiveIndex)
         mine, others = (self.right, self.left) if is_left else (self.left, self.right)
         assert isinstance(mine, RecursiveIndex) and isinstance(others, IndexBy)
@@ -163,11 +163,13 @@ class BinaryRule:
         return out
 
     def from_left(self, delta: Pairs) -> Pairs:
-        """What comes of rows of the left that enter or leave, with the right as it is."""
+        """Return the derivations from left rows that enter or leave, with the current right
+        side."""
         return self._from(0, self.left, delta)
 
     def from_right(self, delta: Pairs) -> Pairs:
-        """The same for the right."""
+        """Return the derivations from right rows that enter or leave, with the current left
+        side."""
         return self._from(1, self.right, delta)
 
     def _from(self, side: int, recursive_index: Side, delta: Pairs) -> Pairs:
@@ -189,7 +191,7 @@ class BinaryRule:
         )
 
     def _since(self, row: Row) -> int:
-        """The round of the later one of a pair."""
+        """Return the later round of the two rows of a pair."""
         left = right = 0
         if isinstance(self.left, RecursiveIndex):
             left = self.left.relation.since(row[0] if self._bindings == 1 else row[:-1])
@@ -199,7 +201,7 @@ class BinaryRule:
 
 
 class _RuleOfPartners:
-    """Rows of a relation by the rows of an input that match them, through a chain."""
+    """Derive rows from a relation and the input rows that match them, through a chain."""
 
     __slots__ = ("_chain", "_partners", "head", "left", "right")
 
@@ -214,19 +216,20 @@ class _RuleOfPartners:
         return self._partners.touched
 
     def sources(self) -> list[str]:
-        """None: it has no generated loops."""
+        """Return an empty list: there are no generated loops."""
         return []
 
     def before(self, keyed: Keyed) -> AbstractContextManager[None]:
-        """As it would be if the input had not taken a delta yet."""
+        """Hide the delta `keyed`, already applied to the input, inside the context."""
         return self._partners.before(keyed)
 
 
 class NegatedRule(_RuleOfPartners):
-    """Rows of a relation that no row of an input matches, through a chain.
+    """Derive the rows of a relation that no input row matches, through a chain.
 
-    Cost: O(changed rows of the relation + matches that are asked); for changed rows of the input,
-    that for every row of the relation that they match.
+    Cost: O(changed rows of the relation + their candidates); for changed input rows, the candidates
+          of
+    every relation row that they match.
     """
 
     __slots__ = ()
@@ -242,7 +245,7 @@ class NegatedRule(_RuleOfPartners):
         return self._chain(out)
 
     def given(self, keyed: Keyed) -> Pairs:
-        """Rows that lose their last partner, or find a first one."""
+        """Return the rows that lose their last partner, or get a first one."""
         before, now = self._partners.of(keyed), self._partners.of(())
         out: list[Pair] = []
         for row, key in self._partners.asked(keyed):
@@ -254,14 +257,14 @@ class NegatedRule(_RuleOfPartners):
 
 
 class GroupedRule(_RuleOfPartners):
-    """Rows of a relation, each with an aggregate of the rows of an input that match it.
+    """Derive rows of a relation, each with an aggregate of the input rows that match it.
 
-    `group` makes the row of a group of a row and its partners, or none. The group is folded again
-    whenever one of its partners changes.
+    `group` returns the aggregate row of a relation row and its partners, or no row. The aggregate
+    is recomputed whenever a partner changes.
 
     State: none.
-    Cost: O(partners of changed rows of the relation); for changed rows of the input, the partners
-    of every row of the relation that they match.
+    Cost: O(partners of changed rows of the relation); for changed input rows, the partners of every
+    relation row that they match.
     """
 
     __slots__ = ("_group",)
@@ -286,7 +289,7 @@ class GroupedRule(_RuleOfPartners):
         return self._chain(out)
 
     def given(self, keyed: Keyed) -> Pairs:
-        """Rows whose aggregates change."""
+        """Return the rows whose aggregates change."""
         before, now = self._partners.of(keyed), self._partners.of(())
         out: list[Pair] = []
         for row, key in self._partners.asked(keyed):
@@ -299,20 +302,20 @@ class GroupedRule(_RuleOfPartners):
 
 
 Negating = NegatedRule | GroupedRule
-"""Rules by which rows may go where rows of an input come."""
+"""Rules by which inserted input rows may remove derivations."""
 
 
-# What a fixpoint is made of: its relations, and the delta rules from rows to rows.
+# Parts of a fixpoint: relations, and the delta rules between them.
 
 AllRows = Callable[[], Sequence[Pair]]
-"""All rows of an input."""
+"""Returns all rows of an input."""
 Fed = tuple[BaseRule | BinaryRule | Negating, int]
 """A delta rule that reads an input, and its port."""
 
 
 @dataclass(slots=True)
 class Circuit:
-    """Relations, delta rules, and what these read."""
+    """Relations, the delta rules between them, and their inputs."""
 
     relations: list[RecursiveRelation]
     names: tuple[str, ...]
@@ -320,18 +323,18 @@ class Circuit:
     recursive_indexes: list[RecursiveIndex] = field(default_factory=list)
     fed: list[Fed] = field(default_factory=list)
     left: list[tuple[UnaryRule | BinaryRule | Negating, int]] = field(default_factory=list)
-    """Ways that a relation leads into, on the left if they have two sides, and its number."""
+    """Rules that read a relation alone or as left side, with the number of the relation."""
     indexes: dict[int, IndexBy] = field(default_factory=dict)
     """The inputs that are indexes, by port."""
     right: list[tuple[BinaryRule, int]] = field(default_factory=list)
-    """Ways that a relation leads into on the right."""
+    """Rules that read a relation as right side, with the number of the relation."""
     all_rows: dict[int, AllRows] = field(default_factory=dict)
-    """What finds all rows of the inputs that base rules read, by port."""
+    """Functions that return all rows of the inputs of base rules, by port."""
 
     begins_anew: bool = False
-    """Whether all rows of its inputs are at hand."""
+    """True if all input rows are available, so that the fixpoint can be recomputed."""
 
     def wiring(self) -> Hashable:
-        """Which delta rule leads from which relation to which."""
+        """Return the heads and sources of all delta rules."""
         delta_rules = (self.fed, self.left, self.right)
         return tuple(tuple((rule.head, source) for rule, source in some) for some in delta_rules)

@@ -1,18 +1,18 @@
-"""How often each row of a recursive relation is derived, and since which round it is there.
+"""Derivations of a recursive relation: the number of each row's, and the round it is present since.
 
-    support       row -> how many derivations it has from rows and inputs that are present
+    support       row -> its number of derivations from rows and inputs that are present
     rounds        row -> the round in which it was inserted; a row without one is not present
-    well_founded  row -> how many derivations are from rows of earlier rounds; 1 if not listed
+    well_founded  row -> its number of derivations from rows of earlier rounds; 1 if not listed
 
-A derivation comes as a pair: the row, and as its weight the latest round of the recursive rows
-that it is made of (the first round if there are none), negative if it vanishes. It is well-founded
-for a row that is there since a later round than that.
+A derivation arrives as a pair: the row, and as its weight the latest round of the recursive rows
+that it was derived from (the first round if there are none), negative if it is removed. It is
+well-founded for a row that is present since a later round than that.
 
-Rows may raise when they are hashed or compared: then a derivation is counted, or it is not, and
-what was counted is noted in a log, from which `RecursiveRelation.undo` takes it back.
+Rows may raise when they are hashed or compared: a derivation is then counted or not, never half.
+Counted derivations are logged, and `RecursiveRelation.undo` reverts the log.
 
-State:  two numbers per row; a third where a row has not exactly one well-founded derivation.
-Cost:   O(1) per derivation that comes or goes.
+State:  two numbers per row; a third if a row has not exactly one well-founded derivation.
+Cost:   O(1) per added or removed derivation.
 Source: derivation counts of [counting], dated as in [elastic] to tell circular support apart.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 
 GIVEN = 1
-"""The round of what is derived from inputs alone."""
+"""The round of rows derived from inputs alone."""
 
 Undo = tuple[Callable[[Any], None], Any]
 
@@ -64,34 +64,35 @@ class Derivations:
         self.well_founded: dict[Row, int] = {}
         self.touched = 0
         self.derivations = 0
-        """How many there are."""
+        """Number of derivations."""
         self.may_be_negative = False
-        """Whether rows may be taken away that never were there (of tables that are not stored)."""
+        """True if more copies of a row may be deleted than were inserted (tables that are not
+        stored)."""
         self._begin()
 
     def _begin(self) -> None:
         self.lost: list[Row] = []
-        """Rows that are there and may have no well-founded derivation any more."""
+        """Present rows that may have lost their last well-founded derivation."""
         self.depth = 0
-        """How many steps those that entered last are away from what changed."""
-        self._found: dict[Row, None] = {}  # supported, and not there
-        self._fresh: list[Row] = []  # the same, just derived for the first time
-        self._gone: dict[Row, int] = {}  # rows that are out, whose followers still have to go
-        self._leaving: dict[Row, int] = {}  # the same, those whose followers are going
+        """Derivation steps between the changed inputs and the rows that entered last."""
+        self._found: dict[Row, None] = {}  # supported, but not present
+        self._fresh: list[Row] = []  # the same, after their first derivation
+        self._gone: dict[Row, int] = {}  # removed rows, whose dependents must still be derived
+        self._leaving: dict[Row, int] = {}  # removed rows, whose dependents are being derived
         self._log: list[Undo] = []
         self._entered: list[list[Row]] = []
         self._left: list[Iterable[Row]] = []
-        self._is_single = False  # whether all that was derived since rows entered last is fresh
-        self._known = -1  # how many rows had support then; -1 if others than fresh ones came since
+        self._is_single = False  # True if all derivations since rows last entered are fresh
+        self._known = -1  # number of supported rows then; -1 if other derivations came since
         self._was_empty = not self.support
         self.vanished = 0
-        """How many derivations this commit has taken away."""
+        """Number of derivations that this commit has removed."""
 
     def take(self, derivations: Pairs) -> None:
-        """Take in derivations that changed inputs bring, or take away."""
+        """Apply derivations that changed inputs add or remove."""
         self.touched += len(derivations)
         self._is_single, self._known = False, -1
-        if self._fresh:  # or a row that is derived again here would enter twice
+        if self._fresh:  # otherwise a row derived again here would enter twice
             self._found.update(dict.fromkeys(self._fresh))
             self._fresh = []
         at = None
@@ -108,7 +109,7 @@ class Derivations:
             self._note(self._take_back, derivations)
 
     def follow(self, derivations: Pairs) -> None:
-        """Take in what follows from rows that entered or left, or derivations that all vanish."""
+        """Apply derivations from rows that entered or left, or derivations that are all removed."""
         if self.may_be_negative:
             self.take(derivations)
             return
@@ -134,8 +135,7 @@ class Derivations:
             self._support_less(row, supported - 1, -weight < since)
 
     def _support_absent(self, row: Row, supported: int) -> None:
-        """A row that is not there has this number of derivations now: none, some, or a negative
-        number."""
+        """Set the number of derivations of a row that is not present; it may be negative."""
         if supported > 0:
             self._found[row] = None
         else:
@@ -149,7 +149,7 @@ class Derivations:
         well_founded = self.well_founded.get(row, 1) + is_well_founded
         if supported:
             self.support[row] = supported
-        else:  # of a number that was negative in the same commit
+        else:  # the number was negative in this commit
             del self.support[row]
         if is_well_founded:
             self._or_else(row, supported - 1, well_founded)
@@ -166,8 +166,7 @@ class Derivations:
                 self.lost.append(row)
 
     def _or_else(self, row: Row, supported: int, well_founded: int) -> None:
-        """Note well-founded derivations; if the row does not let itself be hashed, both numbers
-        stay."""
+        """Set the well-founded number; if hashing the row raises, restore both numbers."""
         try:
             self._set_well_founded(row, well_founded)
         except BaseException:
@@ -175,7 +174,7 @@ class Derivations:
             raise
 
     def _count(self, derivations: UniformDelta) -> None:
-        """Derivations from rows of this round, the latest there is: none is well-founded yet."""
+        """Add derivations from rows of the current round; none of them is well-founded yet."""
         rows, support = derivations.rows, self.support
         before = len(support)
         counting = iter(rows)
@@ -195,7 +194,7 @@ class Derivations:
             self._fresh += list(islice(reversed(support), new))[::-1]
 
     def _drop(self, derivations: Pairs) -> None:
-        """Derivations that vanish. A row that loses its only one leaves at once."""
+        """Remove derivations. A row that loses its only one leaves in this call."""
         support, rounds, well_founded = self.support, self.rounds, self.well_founded
         take, leave = support.pop, rounds.pop
         leaving: dict[Row, int] = {}
@@ -222,7 +221,7 @@ class Derivations:
                     if not number:
                         self.lost.append(row)
         except BaseException:
-            if taken is at is not None:  # a row that does not let itself be hashed or compared
+            if taken is at is not None:  # the row raised when hashed or compared
                 support[row] = supported
             if left is at is not None and since is not None:
                 rounds[row] = since
@@ -237,7 +236,7 @@ class Derivations:
             self._gone.update(leaving)
 
     def _drop_only_ones(self, derivations: UniformDelta) -> None:
-        """Derivations that vanish, each the only one of its row: `has_only_ones` said so."""
+        """Remove derivations, each the only one of its row, as `has_only_ones` says."""
         rows, sinces = derivations.rows, list[int]()
         supports: list[int] = []
         self._is_single, self._known = False, -1
@@ -245,7 +244,7 @@ class Derivations:
             supports.extend(map(self.support.pop, rows))
             sinces.extend(map(self.rounds.pop, rows, repeat(0)))
             leaving = dict(zip(rows, sinces, strict=True))
-        except BaseException:  # a row that does not let itself be hashed or compared
+        except BaseException:  # a row raised when hashed or compared
             self.support.update(zip(rows, supports, strict=False))
             self.rounds.update((r, since) for r, since in zip(rows, sinces, strict=False) if since)
             raise
@@ -266,16 +265,16 @@ class Derivations:
             self.well_founded[row] = number
 
     def _forget(self, row: Row) -> None:
-        """A row that is not there has no derivation any more."""
+        """Forget a row that is not present and lost its last derivation."""
         self._found.pop(row, None)
 
     @property
     def has_only_ones(self) -> bool:
-        """Whether each row has one derivation."""
+        """True if each row has exactly one derivation."""
         return self.derivations == len(self.support) and not self.may_be_negative
 
     def _put_out(self, leaving: dict[Row, int]) -> None:
-        """Note that rows leave."""
+        """Record that rows leave."""
         if leaving:
             owed = self._negative(leaving) if self.may_be_negative else {}
             self._note(self._put_back, (leaving, owed))
@@ -294,12 +293,12 @@ class Derivations:
             self.derivations += 1 if weight < 0 else -1
 
     def _negative(self, rows: Iterable[Row]) -> dict[Row, int]:
-        """Of which rows more well-founded derivations have been taken away than there were."""
+        """Return the rows that lost more well-founded derivations than they had."""
         return {row: n for row in rows if (n := self.well_founded.get(row, 0)) < 0}
 
     def _put_back(self, left: tuple[dict[Row, int], dict[Row, int]]) -> None:
-        """Restore rows that left without a well-founded derivation, or with a negative number of
-        them."""
+        """Restore rows that left, with the number of their well-founded derivations: zero or
+        negative."""
         rows, owed = left
         self.rounds.update(rows)
         self.well_founded.update(dict.fromkeys(rows, 0))

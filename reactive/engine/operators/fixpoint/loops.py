@@ -1,24 +1,22 @@
 """Loops of delta rules: generated code, and the rows of a recursive relation or an input by key.
 
-The generated loops of the delta rules; None where they cannot run.
+Generated loops return None if they cannot run, or if a callable raises: the plain operators then
+repeat the work, and raise the exception or find that the query does not evaluate it.
 
-What raises in a loop is done again by the plain operators, which raise it, or see that it does not
-count.
+Partners: the input rows that match a row of a recursive relation, now or before a change.
 
-The rows of an input that match a row of a recursive relation, now and before a change.
+    relation  --key-->  input rows of that key for which a predicate is true
 
-    relation  --key-->  rows of the input with the key, of which a predicate is true
+If a key could not be computed, all rows are candidates.
 
-Where a key could not be computed, it says nothing: then all rows are asked.
+State:  none; it reads the indexes of both sides.
+Cost:   O(rows with the key) per relation row.
 
-State:  none but the indexes of both sides, which the recursion and the graph keep.
-Cost:   O(rows with the key) of each row that is asked about.
+Recursive index: a recursive relation by key, as one side of a join.
 
-A recursive relation as one side of a join: its rows by key.
-
-It is an index that takes several deltas in one commit, and can take all of them back. Where the
-other side is an input, it is read when that input changes and at no other time: then it is brought
-up to date once, at the end of a commit. Otherwise it follows each round.
+It applies several deltas per commit, and can undo all of them. If the other side is an input, the
+index is read only when that input changes, so it is updated once, at the end of a commit. Otherwise
+it follows each round.
 
 State:  the rows, by key (`row_index.py`).
 Cost:   O(rows that enter or leave).
@@ -53,7 +51,7 @@ Loop = Callable[..., Any]
 
 
 class UnaryLoops:
-    """A chain over rows that enter or leave."""
+    """Generated loops of a chain, over rows that enter or leave."""
 
     __slots__ = ("_enter", "_leave")
 
@@ -61,7 +59,7 @@ class UnaryLoops:
         self._enter, self._leave = (_copying(below, batch=batch) for batch in (True, False))
 
     def run(self, delta: Pairs) -> Pairs | None:
-        """What comes of them."""
+        """Return the derivations from rows that enter or leave."""
         try:
             if type(delta) is UniformDelta:
                 return UniformDelta(self._enter(delta.rows), delta.weight)
@@ -72,7 +70,7 @@ class UnaryLoops:
             return None
 
     def sources(self) -> list[str]:
-        """The text of the loops."""
+        """Return the code of the loops."""
         return [source_of(loop) for loop in (self._enter, self._leave)]
 
 
@@ -83,7 +81,7 @@ def _copying(below: PipelineSource, *, batch: bool) -> Loop:
 
 
 class BinaryLoops:
-    """Rows of one side that enter or leave, joined with the other side."""
+    """Generated loops that join rows of one side that enter or leave with the other side."""
 
     __slots__ = ("_loops", "_mine", "_other")
 
@@ -98,7 +96,7 @@ class BinaryLoops:
         self._loops: dict[str, Loop] = {kind: make(rule)[0] for kind, make in makers.items()}
 
     def run(self, delta: Pairs) -> Pairs | None:
-        """What comes of rows that enter or leave."""
+        """Return the derivations from rows that enter or leave."""
         other = self._other
         index = other.index_by if isinstance(other, RecursiveIndex) else other
         if index.poisoned or self._mine.index_by.poisoned:
@@ -115,7 +113,7 @@ class BinaryLoops:
             return None
 
     def given(self, keyed: Sequence[KeyedPair]) -> Pairs | None:
-        """What comes of rows of the other side, an input, that come or go."""
+        """Return the derivations from changed rows of the other side, an input."""
         mine, other = self._mine, self._other
         assert isinstance(other, IndexBy)
         if other.poisoned or mine.index_by.poisoned:
@@ -129,22 +127,22 @@ class BinaryLoops:
             return None
 
     def sources(self) -> list[str]:
-        """The text of the loops."""
+        """Return the code of the loops."""
         return list(map(source_of, self._loops.values()))
 
 
 Keyed = Sequence[KeyedPair]
 Of = Callable[[Any, Row], list[Pair]]
-"""The partners of a row with a key."""
+"""Returns the partners of a row with a key."""
 
 
 class Partners:
-    """The partners that rows of a relation have in an input.
+    """Input rows that match the rows of a relation.
 
     Parameters
     ----------
-    fits: whether a row and another of the same key match.
-    whole: whether two rows of any keys do.
+    fits: True for two rows of equal key that match.
+    whole: True for two rows of any keys that match.
     """
 
     __slots__ = ("_fits", "_unseen", "_whole", "left", "right", "touched")
@@ -163,7 +161,7 @@ class Partners:
 
     @contextmanager
     def before(self, keyed: Keyed) -> Iterator[None]:
-        """As it would be if the input had not taken a delta yet."""
+        """Hide the delta `keyed`, already applied to the input, inside the context."""
         self._unseen = keyed
         try:
             yield
@@ -171,7 +169,7 @@ class Partners:
             self._unseen = ()
 
     def asked(self, keyed: Keyed) -> Sequence[tuple[Row, Any]]:
-        """The rows of the relation that changed rows of the input may match, with their keys."""
+        """Return the relation rows that changed input rows may match, with their keys."""
         found: dict[Row, Any] = {}
         index = self.left.index_by
         rows = KeyCandidates(index) if self._is_poisoned() else index.index
@@ -182,12 +180,12 @@ class Partners:
         return [*found.items()]
 
     def of(self, since: Keyed) -> Of:
-        """What finds the partners that a row has; or had, before a delta of the input."""
+        """Return the function that finds the partners of a row, as they were before `since`."""
         others: Any = self.right.index
         fits = self._fits
         if self._unseen:
             since = [*self._unseen, *since]
-        if self._is_poisoned():  # keys say nothing then
+        if self._is_poisoned():  # keys are not reliable then
             others, fits = _Everything(self.right, since), self._whole
         elif since:
             others = IndexBefore(others, since)
@@ -204,7 +202,7 @@ class Partners:
 
 
 class _Everything:
-    """All rows of an input, whatever the key; or as it was before a delta."""
+    """All rows of an input, whatever the key, as they were before a delta."""
 
     def __init__(self, rows: IndexBy, since: Keyed) -> None:
         self._rows = list(rows.all_rows(since))
@@ -214,11 +212,11 @@ class _Everything:
 
 
 Held = tuple[dict[Any, Any], int, bool, list[Sequence[KeyedPair]]]
-"""What is in an index, and what this commit has taken in."""
+"""The contents of an index, and the deltas of this commit."""
 
 
 class RecursiveIndex:
-    """The rows of a relation, by key.
+    """Rows of a relation, by key.
 
     >>> recursive_index = RecursiveIndex(RecursiveRelation(), IndexBy(len), follows=False)
     >>> recursive_index.change([("anna", 3)])
@@ -232,25 +230,25 @@ class RecursiveIndex:
         self.relation = relation
         self.index_by = index_by
         self.follows = follows
-        """Whether it follows each round."""
+        """True if it is updated in each round."""
         self._taken: list[Sequence[KeyedPair]] = []
 
     def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
-        """Rows that enter or leave, with their keys; they are not taken in."""
+        """Return rows that enter or leave with their keys, without storing them."""
         return self.index_by.keyed(_weighted(delta))
 
     def change(self, delta: Pairs) -> None:
-        """Take in rows that enter or leave; the weights in the index are 1."""
+        """Apply rows that enter or leave; the weights in the index are 1."""
         self._taken.append(self.index_by.step(_weighted(delta)))
 
     def undo(self) -> None:
-        """Be as before the commit."""
+        """Undo the commit."""
         for keyed in reversed(self._taken):
             self.index_by.take_back(keyed)
         self.commit()
 
     def set_aside(self) -> Held:
-        """Begin from nothing; what there was is returned."""
+        """Empty the index; return its previous contents."""
         index = self.index_by.index
         held = (index.buckets, index.rows, self.index_by.poisoned, self._taken)
         index.buckets, index.rows, self._taken = {}, 0, []
@@ -258,19 +256,19 @@ class RecursiveIndex:
         return held
 
     def bring_back(self, held: Held) -> None:
-        """Be as before the commit, in which all was set aside."""
+        """Restore the contents that `set_aside` returned, as before the commit."""
         index = self.index_by.index
         index.buckets, index.rows, self.index_by.poisoned, self._taken = held
         self.undo()
 
     def commit(self) -> None:
-        """Forget how it was before."""
+        """Drop the undo state."""
         self._taken = []
         self.index_by.commit()
 
 
 class FilteredKeys:
-    """The keys of rows that pass some wheres.
+    """Emit keys of the rows that pass some conditions.
 
     >>> from reactive.engine.operators.index_by import KeyedStream
     >>> FilteredKeys(lambda pairs: [p for p in pairs if p[0] != "otto"], KeyedStream(len)).step(
@@ -290,7 +288,7 @@ class FilteredKeys:
 
     @property
     def emits_filtered(self) -> bool:
-        """Whether rows that the key rejects are told of."""
+        """True if filtered rows are emitted too."""
         return self._keys.emits_filtered
 
     @emits_filtered.setter
