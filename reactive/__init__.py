@@ -20,7 +20,7 @@ from reactive.engine.runtime.lazy_modules import LAZY_MODULES
 import_by_earlier_names()
 lazily(*LAZY_MODULES)
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 from reactive.api.aggregates import (
     Aggregate,
