@@ -1,31 +1,29 @@
-"""Commits that are written later, many in one transaction of the store; and a database that begins
-with a store.
+"""Group commit: commits written later, several in one transaction; and the opening of a database.
 
-Commits that are written some time after they were made, many in one transaction of the store.
+`GroupJournal` notes commits and writes them later:
 
-    note        before the operators step: the rows as they are stored
-    gather      what was noted and has been committed, as what it comes to (`group.py`)
-    write       of a thread, at most `DELAY` after the first (`"group"`), or of `flush` and `close`
+    note        before the operators step: the rows in stored form
+    merge       the notes of finished commits, netted into one record (`together`)
+    write       by a thread, at most `DELAY` after the first note (`"group"`), or by `flush` and
+                `close`
 
-What was noted of a commit that did not come to stand is passed over: its version is not reached, or
-is noted again. If the store does not take what is written, memory is ahead of it: from then on the
-database refuses changes of durable tables, and `flush` and `close` raise what it was. A file that
-is not at its path is looked for at each `flush`; when it is back, what waits is written.
+The notes of a commit that was undone are skipped: no commit reaches its version, or a later one
+replaces the notes. If the store refuses a write, memory is ahead of it: from then on the database
+refuses changes of durable tables, and `flush` and `close` raise the error. If the file is not at
+its path, each `flush` looks for it; when it is back, the waiting notes are written.
 
-State:  what is not written yet; a thread.
-Cost:   of noting a commit of one row half a microsecond.
+The notes of commits:
 
-What is noted of commits until it is written, and what it comes to when that is done together.
+    (7, comes, row)             an inserted row of a table with a key, as values
+    (8, both, (rows, rows))     deleted and inserted rows
+    (9, None, record)           changes of tables without a key, as they are written
 
-    (7, comes, row)             a row that comes, of a table with a key: as values
-    (8, both, (rows, rows))     some that go, and some that come
-    (9, None, record)           of tables without a key, as it is written
+A row that was inserted and deleted in between is not written; of a key whose row was replaced
+several times, only the last row is. So many commits become one record with one change per table.
 
-Of a row that came and went in between nothing is written; of a key whose row was replaced often,
-the last one. So many commits become one record, with one change for each of their tables.
-
-State:  none.
-Cost:   of a commit that adds a row a tenth of a microsecond; of any other row half of one.
+State:  notes that are not written yet; a thread.
+Cost:   a noted commit of one row takes half a microsecond; merging takes a tenth of a microsecond
+        per inserted row, half of one per other row.
 """
 
 from __future__ import annotations
@@ -58,19 +56,19 @@ BACK = (
     "what waits; or save what the tables hold, close the database, and open it anew"
 )
 DELAY = 0.01
-"""Seconds after which a commit is written at the latest."""
+"""The most seconds until a commit is written."""
 MOST = 10_000
-"""Of what is noted that is written together, and what belongs to the same commit."""
+"""The most notes written together, unless one commit has more."""
 
 
 class GroupJournal(Journal):
-    """Notes commits, and writes them later.
+    """A journal that notes commits, and writes them later.
 
     Parameters
     ----------
-    version: what gives the version of the last commit that stands.
-    by_itself: whether a thread writes them; else only `flush` and `close` do.
-    is_each: whether the store keeps a history, of each commit.
+    version: a function that returns the version of the last finished commit.
+    by_itself: True if a thread writes them; else only `flush` and `close` do.
+    is_each: True if the store keeps a history, which needs each commit.
     """
 
     is_immediate = False
@@ -80,17 +78,20 @@ class GroupJournal(Journal):
     ) -> None:
         super().__init__(store)
         self._noted: list[Noted] = []
-        """Never another list. Their versions rise."""
+        """The notes, by rising version.
+
+        The list object never changes: generated code refers to it.
+        """
         self._notes: dict[Any, Note] = {}
-        """Note deltas of tables with a key, as long as they may be written."""
+        """The function that notes a delta, for each table with a key, while writes are allowed."""
         self._version = version
         self._is_each = is_each
         self._writes = threading.Lock()
-        """Held by who writes to the store, or reads it."""
+        """Held while the store is read or written."""
         self._has_work = threading.Event()
         self._is_due = threading.Event()
         self.is_asleep = by_itself
-        """Whether a thread is to be woken when something is noted."""
+        """True if the next note must wake the thread."""
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -100,7 +101,7 @@ class GroupJournal(Journal):
         atexit.register(self._ends)
 
     def begin(self, changes: Changes, version: int) -> None:
-        """Note a commit, which is written later."""
+        """Note a commit. Return None: the commit itself writes nothing."""
         self.record(changes, version)
 
     def record(self, changes: Changes, version: int) -> None:
@@ -120,20 +121,20 @@ class GroupJournal(Journal):
             self.wake()
 
     def has(self, version: int) -> bool:
-        """It is not written before it stands; what was noted of it is forgotten."""
+        """Delete notes of `version` or later, whose commit was undone; return False."""
         noted = self._noted
         while noted and noted[-1][0] >= version:
             noted.pop()
         return False
 
     def refuse(self, why: str, error: BaseException | None, remedy: str = ANEW) -> None:
-        """Write nothing any more."""
+        """Refuse all later writes with this reason."""
         super().refuse(why, error, remedy)
         for table in [*self._notes]:
             self._note_no_more(table)
 
     def keep(self, table: Any, kept: KeptTable) -> None:
-        """A table is durable from now on."""
+        """Make a table durable from now on."""
         super().keep(table, kept)
         if kept.codec.schema.key is None or self._is_each:
             return
@@ -149,12 +150,12 @@ class GroupJournal(Journal):
         table._node.note = noting_one(kept, sides, self._noted, self, otherwise)
 
     def forget(self, table: Any) -> None:
-        """A table was dropped, or replaced."""
+        """Forget a table that was dropped or replaced."""
         super().forget(table)
         self._note_no_more(table)
 
     def release(self, table: Any) -> None:
-        """A table was not made after all."""
+        """Forget a table whose creation failed."""
         super().release(table)
         self._note_no_more(table)
 
@@ -163,7 +164,7 @@ class GroupJournal(Journal):
             table._node.note = None
 
     def wake(self) -> None:
-        """Have the thread write what was noted, in a while."""
+        """Start the thread, or wake it; it writes the notes after `DELAY`."""
         self.is_asleep = False
         if self._thread is None:
             self._thread = threading.Thread(
@@ -181,17 +182,19 @@ class GroupJournal(Journal):
                 with self._writes:
                     self._write_noted()
             except DurabilityError:
-                if self._is_gone:  # another thread goes on when it has come back
+                if self._is_gone:  # another thread starts when the file is back
                     self._thread, self.is_asleep = None, True
                 return
             self._has_work.clear()
             self.is_asleep = True
-            if self._noted or self._is_closed:  # since, or of a commit that is about to stand
+            if self._noted or self._is_closed:  # noted since, or by an unfinished commit
                 self.wake()
 
     def _write_noted(self) -> None:
-        """Write what has come to stand until now, not what others go on to commit. By who has
-        `_writes`."""
+        """Write the notes of commits that are finished now, but not of later ones.
+
+        The caller holds `_writes`.
+        """
         noted, now = self._noted, self._version()
         while self._error is None and noted and noted[0][0] <= now and (many := self._standing()):
             last = noted[many - 1][0]
@@ -205,7 +208,7 @@ class GroupJournal(Journal):
             del noted[:many]
 
     def _fail(self, error: BaseException, why: str) -> None:
-        """Refuse commits: for ever, or until a file that is gone has come back."""
+        """Refuse commits: for ever, or until a missing file is back."""
         if isinstance(error, Gone):
             self._is_gone = True
             self.refuse(why, error, BACK)
@@ -214,7 +217,7 @@ class GroupJournal(Journal):
             self.refuse(why, error)
 
     def _go_on(self) -> None:
-        """Take commits again: the file has come back, and has all that was noted."""
+        """Accept commits again: the file is back, and has all notes."""
         self._is_gone, self._refusal = False, None
         for table, kept in [*self.kept.items()]:
             self.keep(table, kept)
@@ -226,7 +229,7 @@ class GroupJournal(Journal):
             return False
 
     def _standing(self) -> int:
-        """How many of what is noted belong to the first commits that stand."""
+        """Return the number of notes of finished commits, at most about `MOST`."""
         last = self._version()
         for version, _, _ in self._noted[MOST - 1 : MOST]:
             last = min(last, version)
@@ -236,11 +239,11 @@ class GroupJournal(Journal):
         self.flush()
 
     def flush(self) -> None:
-        """Write what has been committed.
+        """Write all commits.
 
         Raises
         ------
-        DurabilityError: it cannot be written, now or before.
+        DurabilityError: they cannot be written, now or earlier.
         """
         with self._writes:
             if self._error is None:
@@ -250,24 +253,24 @@ class GroupJournal(Journal):
         super().settle()
 
     def write_beside(self, changes: Sequence[Change], *, is_safe: bool) -> None:
-        """Write what was committed, and then what is no commit."""
+        """Write all commits, and then changes that are not a commit."""
         with self._writes:
             if self._error is None:
                 self._write_noted()
             super().write_beside(changes, is_safe=is_safe)
 
     def is_settled(self) -> bool:
-        """Whether no commit waits to be written."""
+        """True if no commit waits to be written."""
         return not self._noted and super().is_settled()
 
     def after_fork(self) -> None:
-        """In a child of the process: nothing may be written."""
+        """Refuse all writes, in a forked child of the process."""
         super().after_fork()
         self._noted.clear()
         self._is_closed = True
 
     def close(self) -> None:
-        """Write what there is, and let the store go."""
+        """Write all commits, and release the store."""
         try:
             if not self._is_closed:
                 self.flush()
@@ -284,17 +287,17 @@ _VERSION = itemgetter(0)
 
 
 def _at_exit(reference: weakref.ref[GroupJournal]) -> None:
-    """The program ends, and nobody has closed it."""
+    """Close a journal that is still open when the program ends."""
     journal = reference()
     if journal is not None and not journal._is_closed:
         journal.close()
 
 
 class KeyedNotes(NamedTuple):
-    """What is noted of a table with a key.
+    """The kind of a note about a table with a key.
 
-    key_place: where the key is among the values of a row.
-    ways: whether a row comes (1), a row goes (-1), or some do both (0).
+    key_place: the position of the key among the values of a row.
+    ways: 1 for one inserted row, -1 for one deleted row, 0 for both kinds.
     """
 
     table: str
@@ -303,15 +306,15 @@ class KeyedNotes(NamedTuple):
 
 
 Noted: TypeAlias = tuple[int, KeyedNotes | None, Any]
-"""The version of a commit, and what is noted of it."""
+"""The version of a commit, the kind of note, and its rows."""
 Step: TypeAlias = tuple[Sequence[Values], Sequence[Values]]
-"""Rows that go, and then rows that come."""
+"""Deleted rows, and then inserted rows."""
 Note: TypeAlias = Callable[[Sequence[Pair], int], None]
-"""Notes a delta of a table as part of a version. Raises what the table refuses a row with."""
+"""A function that notes a delta of a table as part of a version; raises if a row is refused."""
 
 
 def sides_of(kept: KeptTable) -> tuple[KeyedNotes, KeyedNotes, KeyedNotes]:
-    """What may be noted of a table with a key: a row that comes, one that goes, and both."""
+    """Return the kinds of notes of a table: an inserted row, a deleted row, both."""
     place = kept.codec.schema.key_place
     return (
         KeyedNotes(kept.name, place, 1),
@@ -321,7 +324,7 @@ def sides_of(kept: KeptTable) -> tuple[KeyedNotes, KeyedNotes, KeyedNotes]:
 
 
 def noting(kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted]) -> Note:
-    """What notes deltas of a table with a key: each all at once, or not at all."""
+    """Return the function that notes a delta of a table with a key as a whole, or raises."""
     write, both = kept.codec.write, sides[2]
 
     def note(delta: Sequence[Pair], version: int) -> None:
@@ -341,12 +344,12 @@ def noting(kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted]) -> 
 def noting_one(
     kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted], journal: Any, otherwise: Note
 ) -> Note:
-    """What notes commits of one table with a key: a generated function for one row as usual.
+    """Return the function that notes commits of one table with a key: generated code for one row.
 
     Parameters
     ----------
-    journal: `has` forgets a version that was noted, and `wake` is called if it `is_asleep`.
-    otherwise: what notes the other commits.
+    journal: its `has` deletes the notes of an undone version; `wake` is called if it `is_asleep`.
+    otherwise: the function that notes all other commits.
     """
     usual, values = kept.codec.usual, CodeValues()
     if usual is None:
@@ -373,7 +376,7 @@ def note(delta, version):
 
 
 def together(noted: Sequence[Noted]) -> list[Record]:
-    """What commits come to, of which the last one is whole.
+    """Merge the notes of commits, of which the last one is complete.
 
     >>> comes, both = KeyedNotes("words", 0, 1), KeyedNotes("words", 0, 0)
     >>> old, new = ("tea", 1), ("tea", 2)
@@ -397,7 +400,7 @@ def together(noted: Sequence[Noted]) -> list[Record]:
 
 
 def _net(side: KeyedNotes, steps: Sequence[Step]) -> Change:
-    """What the rows of a table come to."""
+    """Return the net change of a table."""
     if not any(gone for gone, _ in steps):
         return Change(side.table, (), [*chain.from_iterable(come for _, come in steps)])
     place = side.key_place
@@ -416,19 +419,19 @@ def _net(side: KeyedNotes, steps: Sequence[Step]) -> Change:
 _SIDE, _WHAT = itemgetter(1), itemgetter(2)
 
 
-# A database that begins with a store: `Database(path)`, `Database(store=...)`.
+# The opening of a database with a store: `Database(path)`, `Database(store=...)`.
 
 
 def begin(engine: Any, chosen: Chosen, reading: Callable[[Any, Any], Journal]) -> None:
-    """Open a store, and have the engine write to it.
+    """Open a store, and attach its journal to the engine.
 
     Parameters
     ----------
-    reading: what makes the journal of a store that is read alone.
+    reading: the function that makes the journal of a store that is only read.
 
     Raises
     ------
-    PlanError: what is asked for there is not.
+    PlanError: the options do not fit together.
     DurabilityError: the store cannot be opened.
     """
     chosen.check()
@@ -456,7 +459,7 @@ def begin(engine: Any, chosen: Chosen, reading: Callable[[Any, Any], Journal]) -
 
 
 def journal_of(engine: Any, store: Store, durability: str, *, is_each: bool) -> Journal:
-    """What writes by a level of durability."""
+    """Return the journal for a level of durability."""
     if durability == "commit":
         return Journal(store)
     by_itself = durability == "group"
@@ -464,19 +467,19 @@ def journal_of(engine: Any, store: Store, durability: str, *, is_each: bool) -> 
 
 
 class _Child:
-    """A child of the process, which has the file open too, must not write to it."""
+    """The watch for forked children of the process, which share the file but must not write."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = weakref.ref(journal)
         self._kept: Any = None
 
     def watch(self) -> None:
-        """From now on look whether there is one."""
+        """Call the journal in each child forked from now on."""
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begins)
 
     def _begins(self) -> None:
         journal = self._journal()
         if journal is not None:
-            self._kept = journal.store  # what it holds is never let go in there
+            self._kept = journal.store  # closing it would affect the parent: keep it alive
             journal.after_fork()

@@ -1,27 +1,26 @@
 """Views whose state outlives the process: `materialize("top", kept=True)` on a durable database.
 
-    the view is made     states of an earlier process --> operators      (`kept_views.py`)
-    from then on         a thread: states --> bytes --> store           (`durable/sqlite_tables.py`)
-    the database ends    the same, once more
+    the view is made     states of an earlier process --> operators
+    later                a thread: states --> bytes --> store           (`durable/sqlite_tables.py`)
+    the database closes  states --> bytes --> store, once more
 
-Storing pays for an operator if it is read faster than it is computed. Both are measured: the time
-of computing where it is done, that of reading by how long its bytes took to write, and then where
-it is read. An operator for which it does not pay is not stored, and nobody looks for it.
+An operator is stored if reading its state is faster than computing it. Both are measured: computing
+when it happens; reading first by the time that packing its bytes took, later when it happens. An
+operator that does not pay is not stored.
 
-State:  a thread, while there is such a view; what is known of each.
-Cost:   a commit waits at most while states are copied, some 20 ns a row, and while their bytes are
-        written, 128 kB at a time. A view is stored when `EVERY` seconds have passed, and `SHARE`
-        times as long as it took the last time.
-
-The stored states of a view that is made, if they fit, and the commits since.
+The stored states of a view are used if they fit:
 
     another query, library or Python        no
     tables with other fields or counts      no
     a later version                         no
-    an earlier one                          with the commits since, if the store keeps them all
-    damaged                                 no, or not the part that is
+    an earlier version                      with the commits since, if the store keeps them all
+    damaged bytes                           the undamaged parts
 
-Cost: one read of what is stored of the view, and of the history if there were commits since.
+State:  a thread, while there is such a view; the facts about each view.
+Cost:   a commit waits at most while states are copied, some 20 ns a row, and while their bytes are
+        written, 128 kB at a time. A view is stored when `EVERY` seconds have passed, and `SHARE`
+        times as long as storing it took the last time. Using a stored state takes one read of it,
+        and of the history if there were commits since.
 """
 
 from __future__ import annotations
@@ -64,11 +63,11 @@ if TYPE_CHECKING:
 
 
 EVERY = 1.0
-"""Seconds between two looks whether a view is to be stored."""
+"""The seconds between two checks whether a view is to be stored."""
 SHARE = 20
-"""A view rests so many times as long as storing it took."""
+"""The factor by which a view rests longer than storing it took."""
 GROWN = 2
-"""Times are measured again from so many times as many rows, or seconds, on."""
+"""The growth of the rows, or of the seconds, from which times are measured again."""
 log = logging.getLogger("reactive")
 
 
@@ -76,11 +75,11 @@ log = logging.getLogger("reactive")
 class KeptState:
     """The origin of the state of a view when it was made.
 
-    state: "read" if operators began with what was stored, "computed" if none did.
-    why: the reason, if something was computed that might have been read.
-    version: of the commit that the stored state is of; None if there is none that fits.
-    bytes: how large that is.
-    seconds: how long operators took that can be stored, to be read or to be computed.
+    state: "read" if operators began with a stored state, "computed" if none did.
+    why: the reason, if a state was computed although it might have been read.
+    version: the version of the stored state; None if there is none that fits.
+    bytes: the size of the stored state.
+    seconds: the time that the operators which can be stored took to be read or computed.
 
     >>> KeptState("computed", "nothing is stored of it yet", None, 0, 0.25).state
     'computed'
@@ -98,15 +97,15 @@ class KeptView:
     """A view that is stored.
 
     query: the fingerprint of the query.
-    rank: of its leaf.
-    made: what is told of it.
-    costs: of each operator, by its name.
-    names: of operators, by the ranks of their nodes.
-    read: the ranks of the nodes that began with what was stored.
-    version: of what is stored; None if nothing is that fits.
-    generation: of what is stored, 0 or 1.
-    rows: how many its tables had when it was computed.
-    due: when it may be stored again.
+    rank: the rank of its leaf.
+    made: the origin of its state, for `kept_state`.
+    costs: the cost of each operator, by its name.
+    names: the names of operators, by the ranks of their nodes.
+    read: the ranks of the nodes that began with a stored state.
+    version: the version of the stored state; None if there is none that fits.
+    generation: the generation of the stored state, 0 or 1.
+    rows: the number of rows of its tables when it was computed.
+    due: the time from which it may be stored again.
     """
 
     name: str
@@ -123,7 +122,7 @@ class KeptView:
     due: float = 0.0
 
     def forget_computing(self) -> None:
-        """Forget how long it takes to compute, since its tables are much larger now."""
+        """Forget the measured times of computing, since the tables are much larger now."""
         for name, cost in self.costs.items():
             if cost.reading != inf:
                 self.costs[name] = Cost()
@@ -132,7 +131,7 @@ class KeptView:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """States of operators as of one version, by their names."""
+    """The states of operators as of one version, by their names."""
 
     version: int
     tables: Mapping[str, Sequence[Any]]
@@ -148,11 +147,11 @@ class KeptViews:
         self._thread: Background[KeptViews] = Background(self, KeptViews.look_after, EVERY)
 
     def make(self, name: str | None, node: plan.Node, make: Callable[[], Any]) -> Any:
-        """Make a view of a query with what is stored of it. The caller holds the lock.
+        """Make a view of a query, from its stored state if there is one. The caller holds the lock.
 
         Raises
         ------
-        PlanError: it cannot be kept.
+        PlanError: the view cannot be kept.
         """
         named = self._checked(name, node)
         found, why, query = None, "", fingerprint_of(node)
@@ -192,13 +191,13 @@ class KeptViews:
         return frozenset(rank for kept in self._views.values() for rank in kept.read)
 
     def look_after(self) -> None:
-        """Store the views that have changed since, if they are due."""
+        """Store the views that have changed, if they are due."""
         for kept in list(self._views.values()):
             if monotonic() >= kept.due and self._journal.is_settled():
                 self._store(kept)
 
     def close(self) -> None:
-        """Store the views that have changed since, and end the thread."""
+        """Store the views that have changed, and stop the thread."""
         self._thread.stop()
         for kept in list(self._views.values()):
             self._store(kept)
@@ -212,7 +211,7 @@ class KeptViews:
     # Making.
 
     def _checked(self, name: str | None, node: plan.Node) -> str:
-        """Return the name of a view that is to be kept."""
+        """Return the name of a view, or raise if it cannot be kept."""
         if name is None:
             raise PlanError('a view that is kept has a name\n  write materialize("top", kept=True)')
         held = self._views.get(name)
@@ -242,7 +241,7 @@ class KeptViews:
     # Storing.
 
     def _store(self, kept: KeptView) -> None:
-        """Store a view, if it has changed; what keeps it from that is logged."""
+        """Store a view, if it has changed; log what prevents it."""
         start = monotonic()
         try:
             copied = self._copied(kept)
@@ -255,7 +254,7 @@ class KeptViews:
             kept.due = now + SHARE * (now - start)
 
     def _copied(self, kept: KeptView) -> Copied | None:
-        """Copy the states as they are now; None if they are stored already, or cannot be now."""
+        """Copy the current states; None if they are stored already, or cannot be copied now."""
         engine, journal = self._engine, self._journal
         with paused(), self._inside() as is_open:
             leaf = next((leaf for leaf in engine.graph.leaves() if leaf.rank == kept.rank), None)
@@ -288,7 +287,7 @@ class KeptViews:
 
     @contextmanager
     def _settled(self) -> Iterator[None]:
-        """Keep others from committing, with all that was committed in the store."""
+        """Block other commits, after writing all earlier ones to the store."""
         with self._inside() as is_open:
             if not is_open:
                 raise DurabilityError("the database was closed")
@@ -297,13 +296,13 @@ class KeptViews:
 
     @contextmanager
     def _inside(self) -> Iterator[bool]:
-        """Keep others from committing; gives False if the database is closed."""
+        """Block other commits; yields False if the database is closed."""
         with self._engine.db_lock.inside():
             yield not self._engine.db_lock.is_closed
 
 
 def _packed(kept: KeptView, copied: Copied) -> dict[str, bytes]:
-    """Pack the states for which it pays, and note how long each took."""
+    """Pack the states that are worth storing, and record how long each took."""
     found = {}
     for name in list(copied.states):
         cost = kept.costs.get(name, Cost())
@@ -329,7 +328,7 @@ def _pays(kept: KeptView, name: str) -> bool:
 
 
 def _costs(found: StoredView | None, restoration: Restoration) -> dict[str, Cost]:
-    """Return the costs of operators that were measured, now or before."""
+    """Return the measured costs of operators, new or from before."""
     before = {} if found is None else found.states.header.costs
     costs = {}
     for name, seconds in restoration.computed.items():
@@ -342,7 +341,7 @@ def _costs(found: StoredView | None, restoration: Restoration) -> dict[str, Cost
 
 
 def _told(found: StoredView | None, why: str, restoration: Restoration) -> KeptState:
-    """Return what `kept_state` tells of a view that was made."""
+    """Return the origin of the state of a new view, for `kept_state`."""
     seconds = sum([*restoration.read.values(), *restoration.computed.values()])
     if found is None:
         return KeptState("computed", why, None, 0, seconds)
@@ -364,10 +363,10 @@ class UnusableState(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """The stored states of a view, which fit.
+    """The stored states of a view, checked to fit.
 
     changed: the changes of tables since, by their nodes; None if there are none.
-    damage: what was wrong with states that were asked for.
+    damage: the problems with requested states.
     """
 
     states: StoredStates
@@ -375,7 +374,7 @@ class StoredView:
     damage: list[str] = field(default_factory=list)
 
     def find(self, name: str) -> State | None:
-        """Return the state of an operator, if there is one that can be read."""
+        """Return the stored state of an operator; None if there is none that can be read."""
         try:
             return self.states.state(name)
         except (Unreadable, Unstorable) as error:
@@ -384,19 +383,19 @@ class StoredView:
 
 
 def fingerprint_of(node: plan.Node) -> str:
-    """Return the fingerprint of a query, and of all else that states depend on."""
+    """Return a fingerprint of a query, and of everything else that states depend on."""
     version = getattr(sys.modules["reactive"], "__version__", "")
     return fingerprint(version, sys.version_info[:2], node)
 
 
 def stored_view(engine: Engine, name: str, node: plan.Node, query: str) -> StoredView:
-    """Return the stored states of a view of a query, which has a fingerprint.
+    """Return the stored states of a view; `query` is the fingerprint of its query.
 
     The caller holds the lock.
 
     Raises
     ------
-    Misfit: it has nothing that can be used.
+    UnusableState: nothing that is stored can be used.
     """
     journal: Journal = engine.journal
     if engine.pending is not None:
@@ -414,7 +413,7 @@ def stored_view(engine: Engine, name: str, node: plan.Node, query: str) -> Store
 
 
 def generation_of(journal: Journal, name: str) -> int:
-    """Return which table of two has the bytes of a view; 0 if that is not known."""
+    """Return the number of the table that has the bytes of a view; 0 if unknown."""
     if not journal.writes:
         return 0
     return int(table_of(name, 1) in journal.store.tables())
@@ -429,13 +428,13 @@ def describe_tables(journal: Journal, read: Sequence[Any]) -> dict[str, list[Any
 
 
 def tables_read(engine: Engine, node: plan.Node) -> list[Any]:
-    """The tables that a query reads."""
+    """Return the tables that a query reads."""
     return [engine.table_of(table) for table in tables(node)]
 
 
 @contextmanager
 def _open_store(journal: Journal) -> Iterator[Store]:
-    """Give the store; to a reader, whose own does not change, the file as it is now."""
+    """Yield the store; for a read-only database, a newer snapshot of its file."""
     if journal.writes:
         yield journal.store
         return
@@ -471,7 +470,7 @@ def _found(engine: Engine, store: Store, name: str, node: plan.Node, query: str)
 
 
 def _version(journal: Journal) -> int:
-    """The version that the tables are of."""
+    """Return the version of the tables."""
     return journal.store.version() if journal.writes else journal.store.at  # type: ignore[attr-defined]
 
 
@@ -494,7 +493,7 @@ def _check_tables(
     changed: Mapping[Node, Sequence[Pair]] | None,
     read: Sequence[Any],
 ) -> None:
-    """Raise if a table has other fields, or not as many rows as it is to have."""
+    """Raise if a table has other fields, or another number of rows than expected."""
     for table in read:
         schema, count = stored.get(table.name, (None, 0))
         if changed is not None:

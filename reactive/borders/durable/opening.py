@@ -1,21 +1,19 @@
-"""Opening of a store, and adoption of the rows that it has of a table.
+"""The store of a path or an address, and the adoption of stored rows by a new table.
 
-Which store a path or an address stands for.
+    "shop.db", Path("shop.db")      a SQLite file
+    "postgresql://host/shop"        Postgres
 
-"shop.db", Path("shop.db")      a file of SQLite
-"postgresql://host/shop"        Postgres
+A new table adopts the rows that the store has under its name:
 
-A table that is made, and the rows that the store has of it.
-
-    the store has none of the name      it is made there, empty
-    it has one of the same class        its rows are read into the table
-    it has one of another class         the rows are made again as rows of the class of today
-                                        (`rows/declared.py`), written, and read
+    no table of that name           an empty one is created in the store
+    one of the same class           its rows are read
+    one of another class            its rows are converted to the current class
+                                    (`rows/declared.py`), written, and read
 
 Reading makes no commit, and writes nothing.
 
 State:  none.
-Cost:   of a million rows of a `msgspec.Struct` one or two seconds, half of it SQLite's.
+Cost:   a million rows of a `msgspec.Struct` take one or two seconds, half of it SQLite's.
 """
 
 from __future__ import annotations
@@ -48,18 +46,18 @@ from reactive.engine.runtime.collector import make_old, paused
 from reactive.errors import DurabilityError, TableError
 
 Durability: TypeAlias = Literal["commit", "group", "exit"]
-"""When a commit is in the store: before it is heard of, soon after it, or at the end."""
+"""When a commit is written to the store: before subscribers see it, soon after, or at the end."""
 Synchronous: TypeAlias = Literal["normal", "full"]
-"""Whether a commit waits for the disk."""
+""""full" if a commit waits for the disk."""
 SCHEMES = {
     "postgres": ("reactive.borders.durable.postgres_store", "PostgresStore"),
     "postgresql": ("reactive.borders.durable.postgres_store", "PostgresStore"),
 }
-"""The module and the class of each kind of address: called with it, and `synchronous=`."""
+"""The module and the class of each scheme, called with the address and `synchronous=`."""
 
 
 def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
-    """The store of a path or an address, which is not open.
+    """Return the store of a path or an address; it is not open yet.
 
     >>> import os.path
     >>> os.path.basename(store_of("shop.db", "normal").name)
@@ -95,7 +93,7 @@ def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
 
 
 def snapshot_of(path: Any) -> Any:
-    """The store of a path that is read alone, which is not open."""
+    """Return the read-only store of a path; it is not open yet."""
     from reactive.borders.durable.sqlite_file import SqliteSnapshot
     from reactive.borders.durable.sqlite_store import SqliteStore
 
@@ -109,7 +107,7 @@ def snapshot_of(path: Any) -> Any:
 
 
 def _remedy(path: object) -> str:
-    """What to write in the place of what is no path."""
+    """Return the remedy for a value that is not a path."""
     if type(path).__module__.partition(".")[0] in ("sqlalchemy", "sqlite3"):
         return (
             "write Database('shop.db'); tables of SQLAlchemy become live ones by "
@@ -120,7 +118,7 @@ def _remedy(path: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What `Database` is given of where its tables are, and how they get there."""
+    """The options of `Database` that choose the store and the durability."""
 
     path: str | os.PathLike[str] | None = None
     store: Store | None = None
@@ -130,11 +128,11 @@ class Chosen:
     readonly: bool = False
 
     def check(self) -> None:
-        """Refuse what does not exist, and what means nothing beside the rest.
+        """Refuse unknown values, and options that do not fit together.
 
         Raises
         ------
-        PlanError: it is so.
+        PlanError: an option has an unknown value, or does not fit another one.
         """
         if self.durability not in ("commit", "group", "exit"):
             raise PlanError(
@@ -165,14 +163,14 @@ class Chosen:
             )
 
     def _others(self) -> str:
-        """What was given beside a path."""
+        """List the options given beside the path."""
         pairs = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
         pairs = (pair for pair in pairs if pair[0] != "path")
         return ", ".join(f"{name}={given!r}" for name, given, usual in pairs if given != usual)
 
 
 BATCH = 2000
-"""Rows that are written together when they are made again."""
+"""The converted rows that are written together."""
 
 
 def adopt(
@@ -182,12 +180,12 @@ def adopt(
     codec: Any,
     migrate: Migrate | None,
 ) -> None:
-    """Have a table that is made be durable, if it is to be, with the rows that are stored.
+    """Make a new table durable, if it is to be, and fill it with the stored rows.
 
     Raises
     ------
-    PlanError: it cannot be durable as it is; or the rows that are stored are not of its class.
-    DurabilityError: the store cannot be read, or written.
+    PlanError: the table cannot be durable, or the stored rows do not fit its class.
+    DurabilityError: the store cannot be read or written.
     """
     journal: Journal | None = engine.journal
     try:
@@ -251,7 +249,7 @@ def _codec(table: Any, codec: Any) -> tuple[DeclaredRows | None, RowCodec]:
 
 
 def _key(table: Any, codec: Any) -> tuple[Callable[[Any], Any] | None, str | None]:
-    """What gives the key of a row, if it is no field; or the field that it is."""
+    """Return the function of the key, or the name of the field that is the key."""
     if table.plan.key is None:
         return None, None
     key = table.plan.key.function
@@ -282,13 +280,13 @@ def _pair(table: Any, codec: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """How the rows that a store has of a table become its rows.
+    """The conversion of stored rows to the rows of a table.
 
-    table: which has none yet.
-    where: what the store is called.
-    known: what its rows are; None if a codec of the user's writes them.
-    codec: how they are written today.
-    migrate: what makes rows of today of others.
+    table: the table, still empty.
+    where: the name of the store.
+    known: the declared class of its rows; None if a codec of the user's writes them.
+    codec: the current encoder and decoder of rows.
+    migrate: the user's function that converts rows of an earlier class.
     """
 
     table: Any
@@ -298,26 +296,26 @@ class Adoption:
     migrate: Migrate | None
 
     def kept(self) -> KeptTable:
-        """What the journal has of it."""
+        """Return the entry of the journal for the table."""
         name = self.table.name
         return KeptTable(name, self.codec, refusal_of(name), self._again)
 
     def write_again(self, store: Store) -> None:
-        """Write the rows as they are written today, if they are not.
+        """Rewrite the stored rows in the current form, if their schema differs.
 
         Raises
         ------
-        PlanError: they do not fit the class of today.
+        PlanError: they do not fit the current class.
         """
         if store.tables()[self.table.name] != self.codec.schema:
             store.create(self.codec.schema, self.rows(store))
 
     def rows(self, store: Store) -> Rows:
-        """The rows that are stored, as they are written today.
+        """Return the stored rows in their current form.
 
         Raises
         ------
-        PlanError: they do not fit the class of today.
+        PlanError: they do not fit the current class.
         """
         name = self.table.name
         old, new = store.tables()[name], self.codec.schema
@@ -334,7 +332,7 @@ class Adoption:
         return self._by_weight(self._written_today(store, old))
 
     def fill(self, store: Store) -> None:
-        """Put the rows that are stored into the table, which has none."""
+        """Fill the empty table with the stored rows."""
         kinds = StoredKinds(self.codec.schema)
         once, often = self.read(store, kinds)
         do, name = self.table._do, self.table.name
@@ -355,9 +353,9 @@ class Adoption:
     def read(
         self, store: Store, kinds: StoredKinds | None = None
     ) -> tuple[list[Any], list[tuple[Any, int]]]:
-        """The rows that are there once, and those that are there more often.
+        """Return the rows that are stored once, and those stored several times with their counts.
 
-        kinds: is told of what classes their values are.
+        kinds: records the classes of their values.
         """
         once: list[Any] = []
         often: list[tuple[Any, int]] = []
@@ -386,12 +384,12 @@ class Adoption:
         return once, often
 
     def _again(self, old: Schema, rows: Sequence[Values]) -> list[Any]:
-        """Rows that were stored by another schema elsewhere, as they are today."""
+        """Convert rows stored elsewhere under another schema to rows of the current class."""
         self._check_fits(old)
         return [row for row, _ in self._migrated(old, rows)]
 
     def _check_about(self, old: Schema) -> None:
-        """Raise if what was noted of the schema cannot be read."""
+        """Raise if the description of the stored schema cannot be read."""
         try:
             _is_of_codec(old)
         except DAMAGED as error:
@@ -399,7 +397,7 @@ class Adoption:
             raise DurabilityError(damaged(self.where, "reactive_tables", entry)) from error
 
     def _check_fits(self, old: Schema) -> None:
-        """Raise `PlanError` if rows of a schema do not fit, and nobody sees to it."""
+        """Raise `PlanError` if rows of a schema do not fit, and there is no `migrate`."""
         try:
             found = differences(old, self.codec.schema, self.known)
         except DAMAGED as error:
@@ -409,7 +407,7 @@ class Adoption:
             raise PlanError(refusal(self.table.name, self.where, self.table.row_type, found))
 
     def _migrated(self, old: Schema, rows: Sequence[Values]) -> Any:
-        """Rows of today; those that only lack what has a default are not for `migrate`."""
+        """Convert stored rows; `migrate` is not called if only fields with defaults are missing."""
         differs = differences(old, self.codec.schema, self.known)
         migrate = self.migrate if differs else None
         return _told(self.table, self.where, migrated(old, self.known, migrate, rows))
@@ -418,7 +416,7 @@ class Adoption:
         yield from ((row, n) for n, row in enumerate(self.codec.read(rows)))
 
     def _written_today(self, store: Store, old: Schema) -> dict[Values, int]:
-        """The rows as they are written today. Two of before may be one of today."""
+        """Return the rows in their current form, with counts: two old rows may become equal."""
         refused = refusal_of(self.table.name)
         found: dict[Values, int] = {}
         for batch, weight in list(store.rows(self.table.name)):
@@ -478,7 +476,7 @@ def _has_hash(row: Any) -> bool:
 
 
 def _told(table: Any, where: str, made: Any) -> Any:
-    """Tell a value that cannot be read as an error of its table."""
+    """Report a value that cannot be read as an error of its table."""
     try:
         yield from made
     except Damaged as misfit:

@@ -18,7 +18,7 @@ written is lost when it is closed; only this comparison reveals that.
 
 State:  a connection, the lock, the list of tables; which file was at each path when it was opened.
 Cost:   a commit of one row 20 us, nine tenths of it SQLite's; a check of one file 2 us, so files
-are checked every `EVERY` seconds.
+        are checked every `EVERY` seconds.
 Source: sqlite.org/wal.html.
 """
 

@@ -1,21 +1,19 @@
-"""Values as Arrow arrays: records are structs of their fields, collections are lists.
+"""Values as Arrow arrays, and rows with weights as tables: records are structs, collections lists.
 
     Order(id: int, lines: Bag[Line])        struct<id: int64, lines: list<struct<what: string>>>
     tuple[int, str]                         struct<0: int64, 1: string>
     Level("orders", ...)                    list<struct<..., lines: list<...>>>, as nest makes them
     Colour.RED                              dictionary<string>: its name
 
-The type is what annotations say, also of no values; where they say nothing, that of the values.
-Every column may hold nulls. Of values of several classes a struct has the fields of all.
+Annotations decide the type, even of empty columns; without annotations, the values do. Every column
+may hold nulls. A struct of values of several classes has the fields of all.
 
-Sound:  `array(values).to_pylist()` equals the values as `plain` has them, tuples as structs aside.
-        What Arrow would round, cut or reinterpret is refused: 1.5 among integers, a time zone
-        among times without one.
+`table_of` adds the column `weight`, or `weight_` if the rows have a column of that name.
+
+Sound:  `array(values).to_pylist()` equals the values as `plain` has them, except that tuples become
+        structs. What Arrow would round, cut or reinterpret is refused: 1.5 among integers, a time
+        zone among times without one.
 Cost:   O(values), some 0.1 to 1 us for each.
-
-Rows with weights as a `pyarrow.Table`: the columns of the rows, as they say them, and `weight`.
-
-Where a row has a column of that name, the last one is `weight_`.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ from reactive.engine.collections.long_tuple import LongTuple
 from reactive.engine.collections.zset import Pair
 
 PLACES = 18
-"""Digits of a Decimal behind the point; 20 may stand before it."""
+"""The digits of a Decimal after the point; 20 may precede it."""
 _COLLECTIONS = (Bag, LongTuple, frozenset, tuple)
 _REFUSALS = (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError)
 _TYPES: dict[Any, pa.DataType] = {
@@ -72,11 +70,11 @@ _TYPES: dict[Any, pa.DataType] = {
     UUID: pa.uuid(),
 }
 _CHOSEN = frozenset({bool, int, str, bytes})
-"""Classes of the values of a `Literal`."""
+"""The classes of the values of a `Literal` that have a column type."""
 
 
 class UnfitColumnValue(Exception):
-    """A value that no column of its type holds: which of the values, in which field, and why."""
+    """A value that does not fit its column: its position, its field, and the reason."""
 
     def __init__(self, place: int, path: tuple[str, ...], reason: str) -> None:
         super().__init__(reason)
@@ -87,11 +85,11 @@ Columns = dict[str, pa.Array]
 
 
 def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
-    """Values of an annotation as an array.
+    """Convert values of an annotation to an array.
 
     Raises
     ------
-    Misfit: one of them is not what the annotation says, or nothing that Arrow has.
+    UnfitColumnValue: a value does not fit the annotation, or Arrow cannot hold it.
 
     >>> array([Bag("a"), None], Bag[str]).to_pylist(), array([], tuple[int, float | None]).type
     ([['a'], None], StructType(struct<0: int64, 1: double>))
@@ -120,7 +118,7 @@ def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
 
 
 def table(of: Columns) -> pa.Table:
-    """A table of columns."""
+    """Make a table from columns."""
     return pa.table(of)
 
 
@@ -140,7 +138,10 @@ def typed(of: Columns, hints: Mapping[str, Any]) -> Columns:
 
 
 def columns(rows: Sequence[Any], of: RowsOf) -> Columns:
-    """One column for each name; but of one binding with others inside, those of its fields."""
+    """Return one column for each name.
+
+    A single binding with inner levels has its fields instead.
+    """
     width = len(of.types)
     parts = [_read(rows, place) for place in range(len(of.names))]
     if width == 1 and of.levels:
@@ -152,7 +153,7 @@ def columns(rows: Sequence[Any], of: RowsOf) -> Columns:
 
 
 def of_binding(values: Sequence[Any], annotation: Any, name: str) -> Columns:
-    """The columns of one binding: its fields if it is a record, or else one of this name."""
+    """Return the columns of one binding: its fields if it is a record, else one of this name."""
     kind = kind_of(annotation) if not isinstance(annotation, Level | RowsOf) else ANYTHING
     declared = without_none(kind)
     of = _classes(values, declared if isinstance(declared, Struct) else None)
@@ -162,7 +163,7 @@ def of_binding(values: Sequence[Any], annotation: Any, name: str) -> Columns:
 
 
 def of_tuples(rows: Sequence[Any], annotation: Any) -> Columns | None:
-    """The columns of rows that are plain tuples: one for each place. None of other rows."""
+    """Return the columns of rows that are plain tuples, one for each place; None for other rows."""
     if isinstance(annotation, Level | RowsOf):
         return None
     kind = without_none(kind_of(annotation))
@@ -175,7 +176,7 @@ def of_tuples(rows: Sequence[Any], annotation: Any) -> Columns | None:
 
 
 def _at(name: str, values: Sequence[Any], annotation: Any) -> pa.Array:
-    """The array of a field, which an error is told of."""
+    """Convert the values of a field; an error names it."""
     try:
         return array(values, annotation)
     except UnfitColumnValue as misfit:
@@ -187,13 +188,13 @@ def _read(rows: Sequence[Any], place: int) -> list[Any]:
 
 
 def _classes(values: Iterable[Any], declared: Struct | None) -> dict[Any, None]:
-    """The classes of values, the declared one first."""
+    """Return the classes of values, the declared one first."""
     kinds = {} if declared is None else {declared.python: None}
     return kinds | {kind: None for kind in dict.fromkeys(map(type, values)) if kind is not NoneType}
 
 
 def _of_class(values: Sequence[Any], declared: Struct | None) -> pa.Array:
-    """Values of which their class says what they are, or nothing does."""
+    """Convert values whose class decides their type, if anything does."""
     kinds = _classes(values, declared)
     is_empty = all(value is None for value in values)
     if not kinds or (is_empty and declared is not None and _holds_itself(declared)):
@@ -213,7 +214,7 @@ def _of_class(values: Sequence[Any], declared: Struct | None) -> pa.Array:
 
 
 def _enum(values: Sequence[Any], kind: type) -> pa.Array:
-    """Members that are numbers or texts as these, others as their names, each written once."""
+    """Convert members: numbers and texts as such, others as a dictionary of their names."""
     for place, value in enumerate(values):
         if not (value is None or isinstance(value, kind)):
             raise UnfitColumnValue(place, (), f"{_short(value)} is no member of {kind.__name__}")
@@ -227,7 +228,7 @@ def _enum(values: Sequence[Any], kind: type) -> pa.Array:
 
 
 def _holds_itself(of: Struct) -> bool:
-    """Whether a record may have others of its class inside: of no values there is no type then."""
+    """True if a record may contain records of its class: empty columns then have no finite type."""
     waiting: list[Kind] = [*of.fields.values()]
     found: list[Kind] = []
     while waiting:
@@ -241,7 +242,7 @@ def _holds_itself(of: Struct) -> bool:
 
 
 def _is_mixed(values: Iterable[Any]) -> bool:
-    """Whether tuples are records without names: of one length, of more than one class of item."""
+    """True if tuples are records without names: of equal length, with items of several classes."""
     kinds = {type(item) for value in values if value is not None for item in value}
     return _widths(values) == 1 and len(kinds - {NoneType}) > 1
 
@@ -251,7 +252,10 @@ def _widths(values: Iterable[Any]) -> int:
 
 
 def _fields(values: Sequence[Any], classes: Iterable[Any], declared: Any) -> Columns:
-    """The fields of records of some classes; a nested row is what it begins with, and the rest."""
+    """Return the fields of records of several classes.
+
+    A nested row has the columns of its bindings, and of its inner levels.
+    """
     kinds: dict[str, Kind] = {}
     for each in classes:
         if is_nested_class(each):
@@ -268,7 +272,7 @@ def _fields(values: Sequence[Any], classes: Iterable[Any], declared: Any) -> Col
 
 
 def _places(values: Sequence[Any], kinds: Sequence[Kind]) -> Columns:
-    """The items of plain tuples, all of the same length."""
+    """Return the items of plain tuples of equal length, one column for each place."""
     widths = (len(value) for value in values if value is not None)
     width = len(kinds) or next(widths, 0)
     for place, value in enumerate(values):
@@ -315,7 +319,7 @@ def _plain(values: Sequence[Any], kind: type) -> pa.Array:
 
 
 def _zoned(values: Sequence[Any], zone: tzinfo) -> pa.Array:
-    """Instants, in the zone that their field is declared to have."""
+    """Convert instants, in the time zone that their field declares."""
     if set(map(type, values)) - {datetime, NoneType}:
         values = [_as(datetime, value, place) for place, value in enumerate(values)]
     for place, value in enumerate(values):
@@ -327,7 +331,7 @@ def _zoned(values: Sequence[Any], zone: tzinfo) -> pa.Array:
 
 
 def _integers(values: Sequence[Any]) -> pa.Array:
-    """Integers of 64 bits; with one that has no room beside a sign, and none below 0, without."""
+    """Convert integers to 64 bits: signed if possible, else unsigned."""
     for of in (pa.int64(), pa.uint64()):
         try:
             return pa.array(values, of)
@@ -337,12 +341,12 @@ def _integers(values: Sequence[Any]) -> pa.Array:
 
 
 def _as(kind: Any, value: Any, place: int) -> Any:
-    """A value of a class, of one that is not just of that class."""
+    """Convert a value of a compatible class to the class."""
     if value is None or type(value) is kind:
         return value
     if kind is float and isinstance(value, int):
         return int(value)
-    if kind is Decimal and type(value) is int:  # the sum of none
+    if kind is Decimal and type(value) is int:  # the sum of no rows
         return Decimal(value)
     is_kind = isinstance(value, kind) and not (kind is date and isinstance(value, datetime))
     if not is_kind:
@@ -352,11 +356,11 @@ def _as(kind: Any, value: Any, place: int) -> Any:
 
 
 _BARE: dict[Any, Callable[[Any], Any]] = {int: int, float: float, str: str.__str__, bytes: bytes}
-"""What makes a value of a plain class of one of a subclass, as of an `IntEnum`."""
+"""The functions that convert a value of a subclass, such as an `IntEnum`, to its plain class."""
 
 
 def _has_zones(values: Sequence[Any]) -> bool:
-    """Whether times have time zones: all of them, or none."""
+    """True if times have time zones; raises if only some have."""
     zoned = [v.tzinfo is not None for v in values if v is not None]
     if len(set(zoned)) < 2:
         return any(zoned)
@@ -374,7 +378,7 @@ def _made(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
 
 
 def _misfit(values: Sequence[Any], of: pa.DataType | None, error: Exception) -> UnfitColumnValue:
-    """The first value that Arrow refuses, by itself or after those before it."""
+    """Return the error for the first value that Arrow refuses, alone or beside the others."""
     for place, value in enumerate(values):
         try:
             pa.array([value], of)
@@ -390,11 +394,11 @@ def _short(value: Any) -> str:
 ONE = "value"
 """The column of rows that are neither records nor tuples."""
 WEIGHT = "weight"
-"""The column that tells how often a row comes, or goes if it is negative."""
+"""The column with the weights of rows: copies inserted, or deleted if negative."""
 
 
 def table_of(pairs: Sequence[Pair]) -> Any:
-    """Rows with weights, whose columns are what their classes and values tell.
+    """Return rows with weights as a table; the classes and values of the rows decide the columns.
 
     >>> table_of([("to", 1), ("be", -2)]).to_pylist()
     [{'value': 'to', 'weight': 1}, {'value': 'be', 'weight': -2}]
@@ -411,7 +415,7 @@ def table_of(pairs: Sequence[Pair]) -> Any:
 
 
 def with_weights(table: Any, pairs: Sequence[Pair]) -> Any:
-    """The columns of rows, and beside them the weights."""
+    """Append the weights as a column."""
     name = WEIGHT
     while name in table.column_names:
         name += "_"

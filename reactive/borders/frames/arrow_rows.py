@@ -2,7 +2,7 @@
 
     order: int64, lines: list<struct<what: string>>     Order(7, Bag([Line("tea")]))
 
-Where an annotation says nothing, a list becomes a tuple, and a struct the tuple of its fields.
+Without an annotation, a list becomes a tuple, and a struct the tuple of its fields.
 
 Cost:   O(values), 1 to 2 us for each.
 """
@@ -31,15 +31,15 @@ from optimizer.kinds.texts import columns_of, member_of
 from reactive.engine.collections.bag import Bag
 
 Made = Callable[[Any], Any]
-"""Makes the value of a row of what `to_pylist` gives."""
+"""Make the value of a row from a value of `to_pylist`."""
 
 
 def rows_of(data: Any, row_type: Any) -> list[Any]:
-    """The rows of a table, a record batch, or what else has `__arrow_c_stream__`.
+    """Return the rows of a table, a record batch, or another object with `__arrow_c_stream__`.
 
     Raises
     ------
-    PlanError: it lacks a column for a field that has no default.
+    PlanError: a field without a default has no column.
 
     >>> rows_of(pa.table({"0": [1, 2], "1": [["a"], []]}), tuple[int, Bag[str]])
     [(1, Bag({'a': 1})), (2, Bag({}))]
@@ -60,7 +60,7 @@ def rows_of(data: Any, row_type: Any) -> list[Any]:
 
 
 def maker(annotation: Any) -> Made:
-    """What makes a value of an annotation of what `to_pylist` gives of it."""
+    """Return the function that makes a value of an annotation from a value of `to_pylist`."""
     match without_none(kind_of(annotation)):
         case Members(python):
             return partial(_member, python)
@@ -77,25 +77,24 @@ def maker(annotation: Any) -> Made:
 
 
 def is_as_it_is(annotation: Any) -> bool:
-    """Return True if a value that is neither list nor struct is made of itself."""
+    """Return True if a value that is neither list nor struct needs no conversion."""
     return maker(annotation) is _plain
 
 
 def _uuid(value: Any) -> Any:
-    """A UUID; of its 16 bytes or its text, where a file or library keeps no more."""
+    """Return a UUID, also from its 16 bytes or its text."""
     if value is None or isinstance(value, UUID):
         return value
     return UUID(bytes=value) if isinstance(value, bytes) else UUID(value)
 
 
 def _member(kind: Any, value: Any) -> Any:
-    """A member of its name; of one that is a number or a text, of its value."""
+    """Return a member of an enumeration, by its name or, for numbers and texts, its value."""
     return None if value is None else member_of(kind, value, by_name=True)
 
 
 class _Record:
-    """Makes records of a class; its fields are looked at when there is one, as it may hold others
-    of its own class."""
+    """Make records of a class. Fields are inspected at the first record: they may be recursive."""
 
     def __init__(self, of: Struct) -> None:
         self._of, self._kind = of, of.python
@@ -122,7 +121,7 @@ class _Record:
             ) from None
 
     def _of_others(self, value: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a struct that lacks some, or whose fields are called otherwise."""
+        """Return the fields of a struct that lacks some, or has other spellings of their names."""
         assert self._makers is not None
         names = list(value)
         places = columns_of(self._makers, names)

@@ -1,11 +1,11 @@
-"""What differs between two Arrow tables of the same columns, without a Python object for each row.
+"""Differences between two Arrow tables of equal columns, without a Python object for each row.
 
-    same(left, right)          which rows are the same at the same place, nulls and NaN too
-    by_key(old, new, key)      keys that have gone, rows that came, rows that are other ones
+    same(left, right)          the positions where two columns agree, nulls and NaN included
+    by_key(old, new, key)      rows with deleted keys, with inserted keys, with changed values
     by_rows(old, new)          the difference of multisets
 
-What is said to differ may be equal in Python, as -0.0 and 0.0: whoever makes rows of it compares
-them. What is said to be the same is equal.
+Rows reported as different may be equal in Python, as -0.0 and 0.0: callers compare the rows that
+they make. Rows reported as the same are equal.
 
 Cost: O(values), 5 to 50 ns for each.
 """
@@ -19,18 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 SIDE = "side of a difference"
-"""The column that says of which of two tables a row is."""
+"""The column that tells from which of two tables a row is."""
 
 
 class Difference(NamedTuple):
-    """Of two tables: rows of the first that went, of the second that came, or took a place."""
+    """Two tables: the rows to delete from the first one, and the rows to insert from the second."""
 
     gone: Any
     come: Any
 
 
 def same(left: Any, right: Any) -> Any:
-    """Of each place, whether two columns of the same length have the same value there.
+    """Return, for each position, whether two columns of the same length have the same value there.
 
     >>> column = pa.chunked_array([[1.5, None, float("nan"), 2.0]])
     >>> same(column, pa.chunked_array([[1.5, None, float("nan"), None]])).tolist()
@@ -47,10 +47,10 @@ def same(left: Any, right: Any) -> Any:
 
 
 def by_key(old: Any, new: Any, key: str) -> Difference | None:
-    """The difference of tables, of which a column has no value twice; None if it has in `new`, or
-    is of another type there.
+    """Return the difference of two tables by a key column that is unique in `old`.
 
-    Rows with a key of both that are not the same are in `gone` and in `come`.
+    Changed rows are in `gone` and in `come`. Return None if the key is not unique in `new`, or has
+    another type there.
 
     >>> old = pa.table({"id": [1, 2, 3], "n": [1, 1, 1]})
     >>> new = pa.table({"id": [3, 2], "n": [1, 2]})
@@ -77,7 +77,7 @@ def by_key(old: Any, new: Any, key: str) -> Difference | None:
 
 
 def by_rows(old: Any, new: Any) -> Difference:
-    """The difference of tables as multisets of rows; what is in both of it comes to nothing.
+    """Return the difference of two tables as multisets; rows in both parts cancel out.
 
     >>> old, new = pa.table({"n": [1, 2, 2]}), pa.table({"n": [2, 3, 1]})
     >>> [part.to_pylist() for part in by_rows(old, new)]
@@ -94,7 +94,7 @@ def by_rows(old: Any, new: Any) -> Difference:
 
 
 def _net(gone: Any, come: Any) -> Difference:
-    """What rows that go and rows that come add up to."""
+    """Cancel rows that are deleted as well as inserted."""
     sides = [pa.array(np.full(len(part), side)) for part, side in ((gone, -1), (come, 1))]
     parts = [part.append_column(SIDE, n) for part, n in zip((gone, come), sides, strict=True)]
     names = gone.column_names
@@ -106,7 +106,7 @@ def _net(gone: Any, come: Any) -> Difference:
 
 
 def _without(table: Any, is_same: Any) -> Any:
-    """The rows of a table but those that are the same at the beginning."""
+    """Return the rows of a table except those marked by `is_same`, a mask of its first rows."""
     left = np.ones(len(table), bool)
     left[: len(is_same)] = ~is_same
     return table.filter(left)
@@ -124,8 +124,8 @@ def _whole(column: Any) -> Any:
 
 
 def _same(left: Any, right: Any) -> Any:
-    """As `same`, of arrays."""
-    if isinstance(left, pa.ChunkedArray):  # more than one array has room for
+    """Compare two arrays; see `same`."""
+    if isinstance(left, pa.ChunkedArray):  # the column exceeds the size of one array
         pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return np.array([one == other for one, other in pairs], bool)
     of = left.type
@@ -146,7 +146,7 @@ def _same(left: Any, right: Any) -> Any:
 
 
 def _stored(column: Any) -> Any:
-    """A column as Arrow computes with it: of UUIDs, their bytes."""
+    """Return a column in its storage type: UUIDs as their bytes."""
     if not isinstance(column.type, pa.BaseExtensionType):
         return column
     storage = column.type.storage_type
@@ -165,7 +165,7 @@ def _same_values(left: Any, right: Any) -> Any:
 
 
 def _same_lists(left: Any, right: Any, are_there: Any) -> Any:
-    """Of lists, which have the same items."""
+    """Compare arrays of lists, item by item."""
     lengths = [pc.fill_null(pc.list_value_length(side), 0).to_numpy() for side in (left, right)]
     found = are_there & (lengths[0] == lengths[1])
     left, right = left.filter(pa.array(found)), right.filter(pa.array(found))

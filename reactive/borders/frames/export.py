@@ -1,29 +1,28 @@
-"""Export of tables and views to frames: all rows, or the changes since a version.
+"""Export of tables and views to frames: all rows, or the net changes since a version.
 
-Tables and views as frames: a `pyarrow.Table` of named columns, and what others make of one.
+`arrow_of` makes a `pyarrow.Table` of named columns, and other functions convert it further:
 
     rows of one class               a column for each field
-    rows with others inside         beside these a list column for each name: list<struct<...>>
-    pairs of a join, groups         a column for each binding, by its name or its place
+    rows with inner levels          also a list column for each level: list<struct<...>>
+    pairs of a join, groups         a column for each binding, called by its name or place
     plain tuples                    a column for each place
     others                          the column "value"
 
-Needs:  pyarrow, which nothing imports but this room, `arrow_columns` and `arrow_rows`.
-Cost:   O(values), some 0.1 to 1 us for each.
+`changes_since` adds up the deltas of the last commits of a view:
 
-What a view has changed since a version: the deltas of its last commits, which add up.
+    version 41 --delta--> 42 --delta--> 43, the current one        changes_since(41) = their sum
 
-    version 41 --delta--> 42 --delta--> 43 = now        changes_since(41) = their sum
+Deltas are kept from the call of `keep_changes` or the first `changes_since` on; other views keep
+none. A subscription delivers them after their commit; deltas in delivery are read from the delivery
+queue.
 
-Begun by `keep_changes` or the first `changes_since`; a view that nobody asks keeps nothing. Deltas
-come by a subscription, after their commit; those on their way are taken from the delivery queue.
+For older versions, as after a restart, the commits that a durable database keeps are used: the view
+is evaluated over the earlier rows of its tables, and compared with the current one.
 
-What is older, as after a restart, comes of the commits that a durable database keeps: the view is
-evaluated over the rows that its tables had then, and compared with that of now.
-
+Needs:  pyarrow, which only this room, `arrow_columns` and `arrow_rows` import.
 State:  the deltas of at most `commits` commits.
-Cost:   O(1) of a commit that changes the view; O(changes since) of what is asked; of what comes of
-        the file that of evaluating the view once.
+Cost:   export some 0.1 to 1 us per value; O(1) per commit that changes the view; a request takes
+        O(changes since), or for older versions one evaluation of the view.
 """
 
 from __future__ import annotations
@@ -52,18 +51,18 @@ ONE = "value"
 
 
 def arrow_of(shown: Any) -> Any:
-    """What `to_arrow` gives of a table or view.
+    """Return the rows of a table or view as a `pyarrow.Table`; see `to_arrow`.
 
     Raises
     ------
-    PlanError: pyarrow is not installed; or a value is nothing that Arrow has.
+    PlanError: pyarrow is not installed, or Arrow cannot hold a value.
     """
     needs.check(f"{shown._called()}: to_arrow")
     return columns_of(shown, shown.snapshot() if hasattr(shown, "snapshot") else list(shown))
 
 
 def columns_of(shown: Any, rows: Sequence[Any]) -> Any:
-    """Rows that a table or view has, or had, as a `pyarrow.Table`."""
+    """Return rows of a table or view, current or earlier, as a `pyarrow.Table`."""
     from reactive.borders.frames import arrow_columns
 
     try:
@@ -84,25 +83,25 @@ def columns_of(shown: Any, rows: Sequence[Any]) -> Any:
 
 
 def weighted(shown: Any, pairs: Sequence[tuple[Any, int]]) -> Any:
-    """Changes of a table or view as a `pyarrow.Table`, with the weights as its last column."""
+    """Return changes of a table or view as a `pyarrow.Table`, with weights as its last column."""
     from reactive.borders.frames import arrow_columns as arrow_delta
 
     return arrow_delta.with_weights(columns_of(shown, [row for row, _ in pairs]), pairs)
 
 
 def stream(shown: Any, schema: Any = None) -> Any:
-    """The capsule of `__arrow_c_stream__`."""
+    """Return the capsule of `__arrow_c_stream__`."""
     return arrow_of(shown).__arrow_c_stream__(schema)
 
 
 def pandas_of(shown: Any) -> Any:
-    """What `to_pandas` gives."""
+    """Return the rows as a `pandas.DataFrame`; see `to_pandas`."""
     needs.check(f"{shown._called()}: to_pandas", "pandas")
     return arrow_of(shown).to_pandas()
 
 
 def polars_of(shown: Any) -> Any:
-    """What `to_polars` gives."""
+    """Return the rows as a `polars.DataFrame`; see `to_polars`."""
     needs.check(f"{shown._called()}: to_polars", "polars")
     import polars as pl
 
@@ -110,24 +109,28 @@ def polars_of(shown: Any) -> Any:
 
 
 def narwhals_frame(shown: Any) -> Any:
-    """What narwhals asks an object for that it does not know; marimo and altair ask by it."""
+    """Return the frame that narwhals requests from unknown objects.
+
+    Marimo and altair use narwhals.
+    """
     import narwhals as nw
 
     return nw.from_native(arrow_of(shown), eager_only=True)._compliant_frame
 
 
 def interchange(shown: Any, *, nan_as_null: bool, allow_copy: bool) -> Any:
-    """What the dataframe interchange protocol asks for."""
+    """Return the object of the dataframe interchange protocol."""
     return arrow_of(shown).__dataframe__(nan_as_null=nan_as_null, allow_copy=allow_copy)
 
 
 def numpy_rows(shown: Any) -> Any:
-    """The `__array__` of a table or view whose rows do not say by themselves how their columns are
-    called: an array of records that do. `pandas.DataFrame` asks for it.
+    """Return the `__array__` method of a table or view: an array of records with named fields.
+
+    `pandas.DataFrame` calls it, for rows whose class does not name its columns.
 
     Raises
     ------
-    AttributeError: they do, or are plain values: libraries iterate over them.
+    AttributeError: the rows name their columns, or are plain values; libraries iterate over them.
     """
     if _says_names(shown):
         raise AttributeError("__array__")
@@ -147,7 +150,7 @@ def _records(shown: Any) -> Any:
 
 
 def _says_names(shown: Any) -> bool:
-    """Whether the class of the rows tells pandas how columns are called, or there is one value."""
+    """True if the class of the rows names the columns for pandas, or rows are single values."""
     if getattr(shown, "nesting", None) is not None:
         return False
     types = binding_types(getattr(shown, "relation", shown).plan)
@@ -161,7 +164,7 @@ def _says_names(shown: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _record(names: tuple[str, ...]) -> Any:
-    """A dataclass with fields of any names, which `dataclasses.asdict` knows by them."""
+    """Return a dataclass with fields of arbitrary names, as `dataclasses.asdict` shows them."""
     places = [f"field_{place}" for place in range(len(names))]
     made: Any = make_dataclass("Record", places, frozen=True)
     return made if not names else _renamed(made, dict(zip(places, names, strict=True)))
@@ -199,13 +202,13 @@ def _columns(arrow: Any, rows: Sequence[Any], shown: Any) -> Any:
 
 
 COMMITS = 1000
-"""Commits whose deltas are kept, if it is not said."""
+"""The default number of commits whose deltas are kept."""
 
 
 class NetChanges:
-    """What the rows of a view came to change from one version to another: each row once.
+    """The net changes of a view from one version to another: each changed row once.
 
-    It iterates over (row, weight): how often a row came, or went if it is negative.
+    It iterates over (row, weight): the copies of a row inserted, or deleted if negative.
 
     >>> from reactive import Database
     >>> words = Database().table(str, name="words")
@@ -220,29 +223,32 @@ class NetChanges:
         self._view = view
         self._pairs = pairs
         self.since = since
-        """The version that these are the changes of."""
+        """The version at which the changes begin."""
         self.version = version
-        """The version that they lead to: give it to `changes_since` the next time."""
+        """The version at which the changes end: pass it to `changes_since` the next time."""
 
     def items(self) -> tuple[tuple[Any, int], ...]:
-        """Each row that changed with its signed weight."""
+        """Return each changed row with its signed weight."""
         return tuple(self._pairs)
 
     def to_arrow(self) -> Any:
-        """The changes as a `pyarrow.Table`: as of `View.to_arrow`, with the column `weight` at the
-        end; `weight_` where a row has one."""
+        """Return the changes as a `pyarrow.Table`, with the weights in the last column.
+
+        The columns are those of `View.to_arrow`, then `weight`, or `weight_` if a row has a
+        `weight`.
+        """
         needs.check("changes_since(...).to_arrow")
         return weighted(self._view, self._pairs)
 
     def to_polars(self) -> Any:
-        """The same as a `polars.DataFrame`."""
+        """Return the changes as a `polars.DataFrame`, with the weights in the last column."""
         needs.check("changes_since(...).to_polars", "polars")
         import polars as pl
 
         return pl.DataFrame(self.to_arrow())
 
     def to_pandas(self) -> Any:
-        """The same as a `pandas.DataFrame`."""
+        """Return the changes as a `pandas.DataFrame`, with the weights in the last column."""
         needs.check("changes_since(...).to_pandas", "pandas")
         return self.to_arrow().to_pandas()
 
@@ -262,24 +268,26 @@ class NetChanges:
 
 
 class History:
-    """The deltas of the last commits of a view. Made and asked inside the lock."""
+    """The deltas of the last commits of a view. Created and read inside the lock."""
 
     def __init__(self, engine: Any, leaf: Any, commits: int) -> None:
         self.commits = commits
         self.since = engine.version
-        """From this version on changes are known."""
+        """The version from which on changes are known."""
         self._engine = engine
         self._deltas: deque[Delta[Any]] = deque()
         self._subscription, self._reference = listen(engine, leaf, self._add, None)
 
     def keep(self, commits: int) -> None:
-        """Keep the deltas of so many commits from now on."""
+        """Keep the deltas of the last `commits` commits from now on."""
         self.commits = commits
         self._forget()
 
     def deltas(self) -> list[Delta[Any]]:
-        """Those that are kept, and those on their way, which another thread may be delivering: what
-        is not in the queue any more is kept."""
+        """Return the kept deltas, and those in the delivery queue.
+
+        Another thread may be delivering: a delta that has left the queue is among the kept ones.
+        """
         queue = list(self._engine.delivery_queue)
         kept = list(self._deltas)
         known = set(map(id, kept))
@@ -287,7 +295,7 @@ class History:
         return kept + waiting
 
     def _add(self, delta: Delta[Any]) -> None:
-        if not self._deltas or delta is not self._deltas[-1]:  # it comes again after an interrupt
+        if not self._deltas or delta is not self._deltas[-1]:  # repeated after an interrupt
             self._deltas.append(delta)
         self._forget()
 
@@ -301,11 +309,11 @@ class History:
 
 
 def keep(view: Any, commits: int) -> None:
-    """What `View.keep_changes` does.
+    """Keep the changes of a view from now on; see `View.keep_changes`.
 
     Raises
     ------
-    PlanError: it is no number of commits.
+    PlanError: `commits` is not a positive integer.
     """
     if type(commits) is not int or commits < 1:
         raise PlanError(f"keep_changes takes a number of commits from 1 on, not {commits!r}")
@@ -314,7 +322,7 @@ def keep(view: Any, commits: int) -> None:
 
 
 def changes_since(view: Any, version: int) -> NetChanges:
-    """What `View.changes_since` does.
+    """Return the net changes of a view; see `View.changes_since`.
 
     Raises
     ------
@@ -327,7 +335,7 @@ def changes_since(view: Any, version: int) -> NetChanges:
         )
     with view._reading():
         engine, history = view._engine, _of(view, COMMITS)
-        deltas = history.deltas()  # before it is asked from when on they are known
+        deltas = history.deltas()  # read first: a delivery may advance `history.since`
         if 0 <= version < history.since:
             return NetChanges(view, version, engine.version, _from_file(view, history, version))
         if not history.since <= version <= engine.version:
@@ -337,9 +345,9 @@ def changes_since(view: Any, version: int) -> NetChanges:
 
 
 def _from_file(view: Any, history: History, version: int) -> list[Pair]:
-    """Return the changes since a version of before, by the commits that a durable database keeps.
+    """Return the changes since an older version, by the commits that a durable database keeps.
 
-    Cost: that of evaluating the view over the rows of then.
+    Cost: one evaluation of the view over the earlier rows.
     """
     engine, node = view._engine, view.relation.plan
     read = tables(node)

@@ -1,26 +1,24 @@
-"""Loads of tables from rows and frames: whole, or as the difference from a frame.
+"""Loads of tables from rows, frames and files; and `sync`, which applies the difference to a frame.
 
-Long loads of a table: of rows, frames and files, in one commit or several, with a bar.
+`load` adds rows in one commit or several, with a progress bar:
 
-    rows that come    --> pieces --> kept until all are there     --> one commit
-    a frame, a file   --> pieces --> a commit each, of `batch` rows
+    an iterable of rows  --> pieces --> collected          --> one commit
+    with `batch`         --> pieces --> a commit per piece of `batch` rows
 
-Needs:  pyarrow, for frames and files alone.
-Cost:   of `add_all`, and of a frame what making its rows takes (`rows.py`).
+`sync` makes the rows of a table those of a frame, in one commit:
 
-Make the rows of a table those of a frame: the difference, found by columns, as one commit.
-
-    frame        --> columns  --+
-                                +-- difference --> rows that went, rows that came --> one commit
+    new frame    --> columns  --+
+                                +-- difference --> deleted rows, inserted rows --> one commit
     last frame   --> columns  --+   of columns
 
-Rows that are in both become no Python objects. For that the columns of the frame are kept, with the
-objects that the table held then: if it holds the same ones, they are the columns of its rows still.
-Otherwise, and the first time, they are made of the rows.
+Unchanged rows become no Python objects. For that, the columns of the last frame are kept, with the
+row objects that the table held then: while it holds the same objects, the columns still describe
+its rows. Otherwise, and the first time, the columns are made from the rows.
 
-State:  the columns of the last frame, and 8 bytes for each row of the table.
-Cost:   O(values) of 5 to 50 ns each, and what the difference takes; O(values) of some 0.3 us where
-        columns have to be made of the rows.
+Needs:  pyarrow, for frames and files only.
+State:  the columns of the last synced frame, and 8 bytes for each row of the table.
+Cost:   `load` that of `add_all`, and of making rows of a frame (`rows.py`); `sync` 5 to 50 ns per
+        value, and the changes; some 0.3 us per value where columns are made from the rows.
 """
 
 from __future__ import annotations
@@ -50,16 +48,16 @@ from reactive.engine.storage.store import BagStore
 from reactive.errors import TableError
 
 OnProgress = Callable[[int, int | None], object]
-"""Called with how many rows are loaded, and of how many, if that is known."""
+"""Called with the number of loaded rows, and the total number if known."""
 PIECE = 10_000
-"""Rows after which it is told how far a load has come, if `batch` does not say."""
+"""The rows between two reports of progress, if `batch` does not say."""
 
 Piece = tuple[Sequence[Any], plain_rows.PlainTest | None]
 """Rows, and the test that they are known to pass."""
 
 
 def add_frame(table: Any, data: Any) -> None:
-    """What `Table.add_arrow` does."""
+    """Add the rows of a frame; see `Table.add_arrow`."""
     with paused():
         _add(table, _made(reading.table_of(data, "add_arrow", table.row_type), table.row_type))
 
@@ -67,7 +65,7 @@ def add_frame(table: Any, data: Any) -> None:
 def table_from(
     db: Any, data: Any, key: str | Sequence[str] | None, name: str | None, *, replace: bool
 ) -> Any:
-    """What `Database.table_from` does; `db` makes the table."""
+    """Make a table from a frame; see `Database.table_from`. `db` makes the table."""
     given = reading.table_of(data, "table_from")
     found = rows.with_names(given)
     keys = () if key is None else _keys_of(key, given.column_names, found)
@@ -90,11 +88,11 @@ def table_from(
 
 
 def _leave_out(_: object) -> None:
-    """What becomes of a row that is stored, and of another class: the frame has the rows."""
+    """Discard a stored row of an earlier class, as a `migrate=` function."""
 
 
 def _check_keys(made: Sequence[Any], key: Callable[[Any], Any]) -> None:
-    """Refuse rows with one key before a table is made, or one is replaced."""
+    """Refuse rows with equal keys before a table is made or replaced."""
     keys = list(map(key, made))
     if len({*keys}) == len(keys):
         return
@@ -108,7 +106,7 @@ def _check_keys(made: Sequence[Any], key: Callable[[Any], Any]) -> None:
 
 
 def _fill(db: Any, table: Any, made: Piece, *, replace: bool) -> None:
-    """Add the rows; if they are refused there is no table."""
+    """Add the rows to a new table; drop it if they are refused."""
     try:
         _add(table, made)
     except BaseException:
@@ -118,7 +116,7 @@ def _fill(db: Any, table: Any, made: Piece, *, replace: bool) -> None:
 
 
 def _already_stored(db: Any, table: Any) -> PlanError:
-    """What to raise of a durable table that has rows in the file; it is as if it was not made."""
+    """Return the error for a new durable table that has stored rows, after undoing its creation."""
     engine = table._engine
     engine.journal.release(table)
     db.drop(table)
@@ -129,7 +127,7 @@ def _already_stored(db: Any, table: Any) -> PlanError:
 
 
 def _keys_of(key: Any, names: list[str], found: Any) -> tuple[str, ...]:
-    """The fields that are the key, by their names or by those of the columns."""
+    """Return the fields of the key, which may be given by column names."""
     several = isinstance(key, list | tuple)
     keys = tuple(key) if several else (key,)
     if not keys or not all(isinstance(each, str) for each in keys):
@@ -156,11 +154,11 @@ def _key_of(key: str, names: list[str], found: Any) -> str:
 
 
 def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None) -> int:
-    """What `Table.load` does: how many rows were loaded.
+    """Load rows; see `Table.load`. Return the number of loaded rows.
 
     Raises
     ------
-    PlanError: what is given is neither rows nor a frame, or `batch` no number of rows.
+    PlanError: `given` is neither rows nor a frame, or `batch` is not a positive number.
     """
     if batch is not None and (type(batch) is not int or batch < 1):
         raise PlanError(
@@ -179,7 +177,7 @@ def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None)
 
 
 def _at_once(table: Any, pieces: Iterable[Piece]) -> int:
-    """All rows as one commit."""
+    """Add all rows in one commit."""
     with paused():
         every = list(pieces)
         tests = {id(test): test for _, test in every}
@@ -191,7 +189,7 @@ def _at_once(table: Any, pieces: Iterable[Piece]) -> int:
 
 
 def _one_by_one(table: Any, pieces: Iterable[Piece], total: int | None, watch: Progress) -> int:
-    """A commit for each piece; those before one that is refused stay."""
+    """Add each piece in a commit of its own; if one is refused, the earlier ones stay."""
     done = 0
     watch.count(done, total)
     try:
@@ -220,7 +218,7 @@ def _add(table: Any, piece: Piece) -> None:
 
 
 def _pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | None]:
-    """The rows in pieces, and how many there are if that is known."""
+    """Return the rows in pieces, and the total number of rows if known."""
     if isinstance(given, str | Path) and Path(given).suffix.lower() == ".parquet":
         return _of_parquet(table, given, size)
     rows_of_names = isinstance(given, list) and bool(given) and isinstance(given[0], Mapping)
@@ -239,7 +237,7 @@ def _pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | N
 
 
 def _of_parquet(table: Any, path: str | Path, size: int) -> tuple[Iterator[Piece], int]:
-    """The rows of a file, of which a piece is read at a time."""
+    """Return the rows of a Parquet file, read piece by piece."""
     needs.check("load")
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -277,16 +275,17 @@ def _called(progress: OnProgress) -> Iterator[Any]:
 
 
 class _Counting:
-    """Tells a callable how many rows there are."""
+    """A progress that calls a function with the number of rows."""
 
     def __init__(self, progress: OnProgress) -> None:
         self.count = progress
 
 
 class Synced(NamedTuple):
-    """How many rows a frame has changed in a table.
+    """The number of rows that `sync` changed in a table.
 
-    An `updated` row is another one with a key that was there; it is neither added nor removed.
+    An `updated` row has a key that the table had, and other values; it counts neither as added nor
+    as removed.
 
     >>> from reactive import Database
     >>> stock = Database().table_from([{"id": 1, "n": 3}], key="id")
@@ -300,7 +299,7 @@ class Synced(NamedTuple):
 
 
 class HeldFrame(NamedTuple):
-    """Columns, and the rows of a table that had them."""
+    """Columns, and the row objects of a table that they describe."""
 
     columns: Any
     rows: list[Row]
@@ -308,12 +307,12 @@ class HeldFrame(NamedTuple):
 
 
 def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
-    """What `Table.sync` does.
+    """Replace the rows of a table by those of a frame; see `Table.sync`.
 
     Raises
     ------
-    PlanError: what is given is no frame, a field has no column, or the key is another one.
-    TableError: a key is there twice, or a row is refused.
+    PlanError: `data` is no frame, a field has no column, or the key is another one.
+    TableError: two rows have the same key, or a row is refused.
     """
     table._check_stored("sync")
     needs.check("sync")
@@ -328,7 +327,7 @@ def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
 
 
 def _read_key(table: Any, key: str | Sequence[str] | None) -> Callable[[Row], Any] | None:
-    """What tells which row came in the place of which, if anything does."""
+    """Return the function that pairs a deleted and an inserted row as an update; None for none."""
     if table._keyed is not None:
         if key is not None and key != _key_column(table):
             raise PlanError(
@@ -338,12 +337,12 @@ def _read_key(table: Any, key: str | Sequence[str] | None) -> Callable[[Row], An
     if key is None or isinstance(key, str):
         return None if key is None else key_function(table.row_type, key)
     for each in key:
-        key_function(table.row_type, each)  # or else it says that there is no such field
+        key_function(table.row_type, each)  # raises if there is no such field
     return attrgetter(*key)
 
 
 def _fields_of(found: Any, table: Any) -> Any:
-    """The columns of a frame that are fields, in their order."""
+    """Select the columns that are fields, in the order of the fields."""
     if not is_record(table.row_type):
         return found
     names = members(table.row_type)
@@ -362,7 +361,7 @@ def _fields_of(found: Any, table: Any) -> Any:
 
 
 class _Sync:
-    """The statement."""
+    """The statement that `sync` runs."""
 
     def __init__(
         self, table: Any, columns: Any, key: Callable[[Row], Any] | None, told: list[Synced]
@@ -403,7 +402,7 @@ class _Sync:
         return changes
 
     def _columns_now(self) -> Any:
-        """The columns of the rows that the table has."""
+        """Return the columns of the current rows of the table."""
         held = self._table._frame
         now = _standing(self._table._store)
         if held is not None and _is_standing(held, now):
@@ -414,7 +413,7 @@ class _Sync:
         columns = reading.plain_columns(export.columns_of(self._table, found))
         if is_record(self._table.row_type):
             return _fields_of(columns, self._table)
-        return columns.rename_columns(self._columns.column_names)  # by their places
+        return columns.rename_columns(self._columns.column_names)  # matched by position
 
 
 def _held(store: Any, columns: Any) -> HeldFrame:
@@ -422,7 +421,7 @@ def _held(store: Any, columns: Any) -> HeldFrame:
 
 
 def _standing(store: Any) -> tuple[list[Row], list[int] | None]:
-    """The rows that a store has, as objects, and how often, if any is there twice."""
+    """Return the row objects of a store, and their counts if any row has several copies."""
     distinct = store.distinct() if isinstance(store, BagStore | KeyedStore) else None
     if distinct is not None:
         return distinct, None
@@ -441,7 +440,7 @@ def _key(table: Any) -> Callable[[Row], Any] | None:
 
 
 def _key_column(table: Any) -> str | None:
-    """The field that the key of a table is, if it is one."""
+    """Return the field that is the key of a table; None if the key is not a field."""
     if table._keyed is None:
         return None
     name = columns.field_read(table.plan.key.function)

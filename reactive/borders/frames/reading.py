@@ -1,14 +1,14 @@
-"""Whatever holds columns as a `pyarrow.Table` whose values Python has.
+"""Frames of many libraries, and files, as a `pyarrow.Table` whose values Python has.
 
     __arrow_c_stream__       polars, pandas, DuckDB, pyarrow, and views of this library
     a path                   Parquet, CSV, Feather; JSON lines
-    what narwhals knows      Modin, cuDF, Ibis, Dask, LazyFrame, its own frames
-    dictionaries             of columns; a list of them: of rows
+    frames of narwhals       Modin, cuDF, Ibis, Dask, LazyFrame, its own frames
+    dictionaries             a dictionary of columns; a list of dictionaries, the rows
 
-Dictionary-encoded columns become plain ones, nanoseconds microseconds, times with a zone keep it.
+Dictionary-encoded columns become plain ones, and nanoseconds microseconds; time zones are kept.
 
 Sound:  no value is rounded or cut: a time of 1 ns is refused.
-Cost:   O(1) of what is Arrow already; else O(values).
+Cost:   O(1) for Arrow data; else O(values).
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ FILES: dict[str, tuple[str, str]] = {
     ".arrow": ("pyarrow.feather", "read_table"),
     ".jsonl": ("pyarrow.json", "read_json"),
 }
-"""What reads a file, by the end of its name."""
+"""The module and function that read a file, by its suffix."""
 
 
 def table_of(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
-    """A frame as a `pyarrow.Table` of plain columns.
+    """Return a frame as a `pyarrow.Table` of plain columns.
 
     Parameters
     ----------
-    row_type: the class of the rows to be made of it, which says what an empty cell of CSV is.
+    row_type: the class of the rows to be made, which decides the meaning of an empty CSV cell.
 
     Raises
     ------
-    PlanError: it is no frame, or a library is missing.
-    TableError: a value is finer than a microsecond, or values of a column are of no one type.
+    PlanError: `data` is no frame, or a library is missing.
+    TableError: a value is finer than a microsecond, or the values of a column have no common type.
 
     >>> table_of({"id": [1, 2]}).column_names, table_of([{"id": 1}, {"id": None}]).num_rows
     (['id'], 2)
@@ -72,7 +72,7 @@ def table_of(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether it has columns: a path has none, nor has a list."""
+    """True for objects with columns; paths and lists have none."""
     return hasattr(data, "__arrow_c_stream__") or _is_known_to_narwhals(data)
 
 
@@ -112,12 +112,12 @@ def _of_stream(data: Any, what: str) -> Any:
     _check_objects(data, what)
     try:
         return pa.table(data)
-    except pa.ArrowInvalid:  # it has one column, and no name
+    except pa.ArrowInvalid:  # a stream of one column without a name
         raise _no_frame(data, what) from None
 
 
 def _check_objects(data: Any, what: str) -> None:
-    """Refuse columns of Python's objects, of which polars gives where in memory they are."""
+    """Refuse columns of Python objects, which polars exports as memory addresses."""
     is_polars = type(data).__module__.partition(".")[0] == "polars"
     schema = getattr(data, "schema", {}) if is_polars else {}
     for name, kind in schema.items():
@@ -149,9 +149,9 @@ def _read(path: Path, what: str) -> Any:
 
 
 def _check_depth(path: Path, what: str) -> None:
-    """Refuse JSON that is nested so deep that Arrow would end the process.
+    """Refuse JSON nested so deeply that Arrow would crash the process.
 
-    Arrow reads a value in several lines, too. Then one of them is not of the form `{...}`.
+    Arrow also reads values that span several lines. Then some line is not of the form `{...}`.
     """
     is_by_line = True
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -175,7 +175,7 @@ def _is_csv(path: Path) -> bool:
 
 
 def _with_empty_texts(table: Any, row_type: Any) -> Any:
-    """A table of a CSV with the empty text in the place of None, where a field is a text always."""
+    """Replace nulls of a CSV by empty texts, in the columns of fields that are never None."""
     import pyarrow as pa
 
     of = kind_of(row_type)
@@ -192,11 +192,11 @@ def _with_empty_texts(table: Any, row_type: Any) -> Any:
 
 
 def places_of(fields: Iterable[str], columns: list[str]) -> dict[str, int]:
-    """The places of the columns of fields.
+    """Return the position of the column of each field.
 
     Raises
     ------
-    PlanError: several columns have the name of a field.
+    PlanError: several columns match one field.
     """
     try:
         return columns_of(fields, columns)
@@ -205,7 +205,7 @@ def places_of(fields: Iterable[str], columns: list[str]) -> dict[str, int]:
 
 
 def _of_pandas(data: Any) -> Any:
-    """A DataFrame of pandas, with an index if that has a name; NaN is null, as pandas has it."""
+    """Convert a pandas DataFrame, with its index if that has a name; NaN becomes null."""
     import pyarrow as pa
 
     is_named = any(name is not None for name in data.index.names)
@@ -236,16 +236,16 @@ def _of_narwhals(data: Any, what: str) -> Any:
 
 
 def plain_columns(table: Any) -> Any:
-    """A table of columns whose values are Python's, each of one kind."""
+    """Convert the columns of a table to plain types, whose values are Python's."""
     return with_types(table, table.column_names, [plain_type(field.type) for field in table.schema])
 
 
 def with_types(table: Any, names: list[str], types: list[Any]) -> Any:
-    """A table of the same values, as types have them.
+    """Convert the columns of a table to other names and types.
 
     Raises
     ------
-    TableError: a type has not a value that is there.
+    TableError: a value does not fit its new type.
     """
     import pyarrow as pa
 
@@ -277,7 +277,7 @@ def _with_type(column: Any, field: Any) -> Any:
 
 
 def _rebuilt(array: Any, of: Any) -> Any:
-    """An array of the same values of a type, whose fields it takes one after the other."""
+    """Convert an array to a type; fields of structs are matched by position."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -305,14 +305,14 @@ def _rebuilt(array: Any, of: Any) -> Any:
 
 
 def _entries(maps: Any, of: Any) -> Any:
-    """The pairs of maps, as structs."""
+    """Return the pairs of maps as structs."""
     import pyarrow as pa
 
     return pa.StructArray.from_arrays([maps.keys, maps.items], names=[f.name for f in of])
 
 
 def plain_type(of: Any) -> Any:
-    """The type of the same values as Python has them.
+    """Return the plain type for the values of a type.
 
     >>> import pyarrow as pa
     >>> plain_type(pa.dictionary(pa.int8(), pa.string())), plain_type(pa.timestamp("ns", "UTC"))

@@ -1,25 +1,24 @@
-"""Rows of a class made from columns, and the class made from the schema of a frame.
+"""Rows made from columns, and the row class made from the schema of a frame.
 
-Rows of a class, made by columns: no dictionary and no call of Python code for each.
+Rows are made column by column, without a dictionary or a Python call for each:
 
     id: int64, town: string  -->  [7, 8], ["Bonn", None]  -->  [Order(7, "Bonn"), Order(8, None)]
 
-A frozen dataclass with slots that has the `__init__` and no more code than what is generated for it
-is made empty, and its slots are filled column by column; so is what has no slots of a class whose
-constructor takes its fields in their order, at once. Other rows are made as `arrow_rows` does.
+A frozen dataclass with slots and an unchanged generated `__init__` is allocated empty, and its
+slots are filled column by column. A class without slots whose constructor takes its fields in order
+is called with each row's values. All other rows are made by `arrow_rows`.
 
-Cost: some 0.2 us for a row of five fields, a third of what its constructor takes.
-
-The class of the rows of a frame, made of its schema: a frozen dataclass with slots.
+The row class of a frame is a frozen dataclass with slots, made from its schema:
 
     id: int64 not null, town: string, lines: list<struct<what: string>>
     Row(id: int, town: str | None, lines: tuple[Lines, ...])
 
-A column is `| None` if it has nulls, or has no rows yet and its schema allows them. Lists are
-tuples; structs are records of their own. Names that are no identifiers are mended as at all
-borders (`optimizer/kinds/texts.py`): "unit price" is the field `unit_price`.
+A column is `| None` if it has nulls, or has no rows yet and its schema allows nulls. Lists become
+tuples; structs become records. Names that are not identifiers are adapted as everywhere
+(`optimizer/kinds/texts.py`): "unit price" is the field `unit_price`. Equal schemas give the same
+class, and its rows can be pickled.
 
-The same schema makes the same class, and rows pickle with it.
+Cost: some 0.2 us for a row of five fields, a third of the time of its constructor.
 """
 
 from __future__ import annotations
@@ -64,15 +63,15 @@ from reactive.engine.storage import plain_rows
 from reactive.errors import TableError
 
 Made = Callable[[Sequence[list[Any]], int], list[Any]]
-"""Makes rows of the values of their fields, and how many there are."""
+"""Make rows from the values of their fields, and the number of rows."""
 
 
 def rows_of(data: Any, row_type: Any, what: str = "add_arrow") -> list[Any]:
-    """The rows of a frame.
+    """Return the rows of a frame.
 
     Raises
     ------
-    PlanError: it is no frame; or a field without a default has no column, or several.
+    PlanError: `data` is no frame; or a field without a default has no column, or several.
 
     >>> rows_of({"0": [1, 2], "1": ["a", None]}, tuple[int, str | None])
     [(1, 'a'), (2, None)]
@@ -82,7 +81,7 @@ def rows_of(data: Any, row_type: Any, what: str = "add_arrow") -> list[Any]:
 
 
 def rows_of_table(table: Any, row_type: Any) -> list[Any]:
-    """The rows of a `pyarrow.Table` of plain columns."""
+    """Return the rows of a `pyarrow.Table` of plain columns."""
     from reactive.borders.frames import arrow_rows
 
     of = without_none(kind_of(row_type))
@@ -96,8 +95,10 @@ def rows_of_table(table: Any, row_type: Any) -> list[Any]:
 
 
 def known_plain(table: Any, row_type: Any) -> plain_rows.PlainTest | None:
-    """The test that all rows of a table of plain columns pass, as types and values of the columns
-    say; None if they may not, or that is not known."""
+    """Return the plain-row test that every row of a table of plain columns passes.
+
+    Column types and values must prove it; return None if they do not.
+    """
     of = without_none(kind_of(row_type))
     if not isinstance(of, Struct) or _how_of(of) is None:
         return None
@@ -109,7 +110,7 @@ def known_plain(table: Any, row_type: Any) -> plain_rows.PlainTest | None:
 
 
 def _kinds(column: Any, kind: Kind) -> frozenset[type]:
-    """The classes of the values of a column; none if one of them is not plain."""
+    """Return the classes of the values of a column; none if a value is not plain."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -140,11 +141,11 @@ KINDS: dict[str, type] = {
     "is_time": time,
     "is_null": NoneType,
 }
-"""The class of the values of a type, by the test of it that `pyarrow.types` has."""
+"""The class of the values of an Arrow type, by the name of its test in `pyarrow.types`."""
 
 
 def _columns(table: Any, of: Kind) -> list[tuple[Any, Kind]] | None:
-    """The columns of the fields, with what these are; None if some have none."""
+    """Return the column and kind of each field; None if a field has no column."""
     if isinstance(of, Places):
         same = len(of.items) == table.num_columns
         return list(zip(table.columns, of.items, strict=True)) if same else None
@@ -154,11 +155,11 @@ def _columns(table: Any, of: Kind) -> list[tuple[Any, Kind]] | None:
 
 
 def with_fields(table: Any, of: Kind) -> Any:
-    """A table whose columns are called as the fields that they are; of no record, as it is.
+    """Rename the columns of a table to the fields that they match; unchanged for other kinds.
 
     Raises
     ------
-    PlanError: several columns have the name of a field.
+    PlanError: several columns match one field.
     """
     if not isinstance(of, Struct):
         return table
@@ -173,7 +174,7 @@ def with_fields(table: Any, of: Kind) -> Any:
 
 
 def _values(column: Any, kind: Kind) -> list[Any]:
-    """The values of a column as its field has them."""
+    """Return the values of a column as its field holds them."""
     import pyarrow as pa
 
     from reactive.borders.frames import arrow_rows
@@ -199,7 +200,7 @@ def _how_of(of: Kind) -> Made | None:
 
 @by_class
 def _how(of: Any) -> Made | None:
-    """How rows of a class are made of columns; None if that has to be done one by one."""
+    """Return the function that makes rows of a class from columns; None if rows are made singly."""
     if issubclass(of, tuple):
         return partial(_named_tuples, of) if _is_plain_named_tuple(of) else None
     setters = _setters(of)
@@ -214,7 +215,7 @@ def _tuples(columns: Sequence[list[Any]], count: int) -> list[Any]:
 
 def _named_tuples(kind: Any, columns: Sequence[list[Any]], count: int) -> list[Any]:
     parts = zip(*columns, strict=True) if columns else repeat((), count)
-    return list(map(tuple.__new__, repeat(kind), parts))  # whose tuple `zip` uses for the next
+    return list(map(tuple.__new__, repeat(kind), parts))  # new tuples, as `zip` reuses its own
 
 
 def _called(kind: Any, columns: Sequence[list[Any]], count: int) -> list[Any]:
@@ -238,7 +239,7 @@ def _is_plain_named_tuple(kind: Any) -> bool:
 
 
 def _setters(kind: Any) -> list[Callable[[Any, Any], None]] | None:
-    """What fills each field of an empty row, if that is all that its constructor does."""
+    """Return the setter of each field, if the constructor only assigns fields; else None."""
     if not dataclasses.is_dataclass(kind) or kind.__new__ is not object.__new__:
         return None
     fields = dataclasses.fields(kind)
@@ -255,7 +256,7 @@ def _slot(kind: Any, name: str) -> Any:
 
 
 def _has_generated_init(kind: Any, count: int) -> bool:
-    """Whether the `__init__` of a frozen dataclass is the one that is generated for its fields."""
+    """True if the `__init__` of a frozen dataclass is the generated one, for its own fields."""
     made: Any = getattr(kind, "__dataclass_params__", None)
     code = getattr(vars(kind).get("__init__"), "__code__", None)
     if code is None or made is None or not (made.init and made.frozen):
@@ -275,17 +276,20 @@ def _takes_fields_in_order(kind: Any) -> bool:
 
 
 Spec = tuple[Any, ...]
-"""What a type is made of: ("record", name, ((field, spec), ...)), ("tuple", spec), ("or None",
-spec), ("plain", class), ("zoned", name of a time zone)."""
+"""The description of a type.
+
+("record", name, ((field, spec), ...)), ("tuple", spec), ("or None", spec), ("plain", class), or
+("zoned", name of a time zone).
+"""
 
 
 def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
-    """The class of the rows of a table of plain columns.
+    """Return the row class of a table of plain columns.
 
     Parameters
     ----------
-    name: what the class is called after.
-    keys: columns that have no None, also of no rows.
+    name: the name from which that of the class is made.
+    keys: columns that never hold None, even if they have no rows.
 
     >>> import pyarrow as pa
     >>> kind = row_class(pa.table({"id": [1, 2], "unit price": [1.5, None]}), "sales")
@@ -302,7 +306,7 @@ def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
 
 
 def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
-    """What the values of a type are."""
+    """Return the description of an Arrow type."""
     import pyarrow as pa
 
     if pa.types.is_struct(of):
@@ -320,7 +324,7 @@ def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
 
 
 def _plain(of: Any) -> Any:
-    """The class of the values of a type."""
+    """Return the class of the values of an Arrow type."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -331,7 +335,7 @@ def _plain(of: Any) -> Any:
 
 
 def type_of(spec: Spec) -> Any:
-    """The type that is meant, the same for equal ones."""
+    """Return the type of a description; equal descriptions give the same type."""
     match spec:
         case ("plain", kind):
             return kind
@@ -358,7 +362,7 @@ def _record(spec: Spec) -> Any:
     def reduced(row: Any) -> Any:
         return _unpickled, (spec, [getattr(row, name) for name in names])
 
-    # a field of its own each, as a class has attributes that would be taken for defaults: `mro`
+    # a field object each: class attributes such as `mro` would be taken for defaults
     apart = [(field, of, field_with()) for field, of in typed]
     made: Any = make_dataclass(name, apart, frozen=True, slots=True)
     made.__module__, made.__reduce__ = __name__, reduced
@@ -367,7 +371,7 @@ def _record(spec: Spec) -> Any:
 
 
 def zone_of_arrow(name: str) -> tzinfo | None:
-    """Return the time zone that Arrow calls so; None of one that this machine does not know."""
+    """Return the time zone of an Arrow name; None if this machine does not know it."""
     offset = re.fullmatch(r"([+-])(\d\d):(\d\d)", name)
     if offset is not None:
         length = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
@@ -383,14 +387,14 @@ def _unpickled(spec: Spec, values: Any) -> Any:
 
 
 def _class_name(name: str) -> str:
-    """`unit prices` -> `UnitPrices`."""
+    """Return a name in camel case: `unit prices` -> `UnitPrices`."""
     words = re.findall(r"[^\W_]+", name)
     found = "".join(word[:1].upper() + word[1:] for word in words)
     return found if found.isidentifier() and not iskeyword(found) else "Row"
 
 
 def with_names(table: Any) -> Any:
-    """A table whose columns, and the fields inside of them, are called as those of its class."""
+    """Rename columns, and the fields inside them, to the field names of their row class."""
     import pyarrow as pa
 
     types = [_type(pa, field.type) for field in table.schema]
@@ -398,12 +402,12 @@ def with_names(table: Any) -> Any:
 
 
 def fitted(table: Any, kind: Any) -> Any:
-    """A table of plain columns as rows of a class are made of it: of one made here, with its names.
+    """Adapt a table of plain columns to a row class that this module made; unchanged for others.
 
     Raises
     ------
-    TableError: of a class that was made here, a column has nulls where its field has no None, or
-        is of another type, and one of its values is none of the field's.
+    TableError: a column has nulls where its field has no None, or its values cannot be converted to
+        the type of the field.
     """
     if getattr(kind, "__module__", None) != __name__:
         return table
@@ -423,7 +427,7 @@ def fitted(table: Any, kind: Any) -> Any:
 
 
 def _with_kind(table: Any, name: str, of: Any, row_type: Any) -> Any:
-    """A table whose column is of the class that its field is of: whole floats are integers."""
+    """Convert a column to the class of its field: whole floats to integers."""
     import pyarrow as pa
 
     kind = without_none(kind_of(of))
@@ -467,7 +471,7 @@ def _with_zone(table: Any, name: str, of: Any, row_type: Any) -> Any:
 
 
 def _type(pa: Any, of: Any) -> Any:
-    """A type whose fields have the names of those of a class."""
+    """Return an Arrow type whose fields have the field names of a row class."""
     if pa.types.is_struct(of):
         fields = [of.field(place) for place in range(of.num_fields)]
         names = field_names(field.name for field in fields)

@@ -1,34 +1,29 @@
 """Declared classes of stored rows, and the migration of rows of an earlier class.
 
-What the class of a table's rows says of them: their fields, and the classes that these mention.
+The class of a table's rows declares the columns, and the classes that values may have:
 
-dataclasses, named tuples, attrs, msgspec, pydantic     a column for each field
-tuple[int, str]                                         a column for each place
-others                                                  the column "value"
+    dataclasses, named tuples, attrs, msgspec, pydantic     a column for each field
+    tuple[int, str]                                         a column for each place
+    others                                                  the column "value"
 
-Rows of an earlier class: which differences from the class of today they may have, and as what
-they come back.
+Rows of an earlier class are converted by comparing the two classes:
 
-    a new field             its default; without one `migrate=` is asked for
-    a field that is gone, or may hold less than it did      `migrate=`
-    the same fields in another order, or that may hold more     as they are
+    a new field                         its default; without one, `migrate=` is needed
+    a removed field, or a narrower type `migrate=` is needed
+    another order, or a wider type      unchanged
 
-`migrate` is a callable, dictionary of the fields as they were -> row, or dictionary of the fields
-of today, or None to leave the row out.
+`migrate` is a callable: it takes a dictionary of the old fields, and returns a row, a dictionary of
+the new fields, or None to leave the row out.
 
-State:  none.
-Cost:   of a table whose class differs, O(rows) once: its rows are written again.
-
-The classes of the values that are read, column by column: what need not be asked of each row.
+`StoredKinds` records the classes of the values read, column by column:
 
     [(1, "Bonn"), (2, None)]        {int}, {str, None}
 
-Where none of them is bytes, the values of plain columns are as they were, and rows are made of them
-as they are. A store gives no NaN, which is written as bytes. So of rows of a class that keeps what
-it is given it is known that they are plain (`storage/plain_rows.py`).
+If none of them is bytes, values of plain columns need no decoding. NaN is stored as bytes. So the
+rows of a class that keeps its arguments unchanged are known to be plain (`storage/plain_rows.py`).
 
-State:  a few classes for each column.
-Cost:   O(columns) per row, some 30 ns each.
+State:  `StoredKinds` a few classes for each column; the rest none.
+Cost:   a table whose class differs is rewritten once, O(rows); `StoredKinds` some 30 ns per value.
 """
 
 from __future__ import annotations
@@ -72,22 +67,22 @@ from reactive.engine.collections.frozen_object import FrozenObject
 from reactive.engine.storage import plain_rows
 
 VALUE = "value"
-"""The column of rows that have no fields."""
+"""The column of rows without fields."""
 STORABLE = frozenset(
     {int, float, str, bytes, bool, complex, type(None), object}
     | {date, datetime, time, timedelta, Decimal, Fraction, UUID, range}
     | {tuple, frozenset, list, set, dict, Bag, FrozenObject}
 )
-"""Classes whose values are stored without being known by name."""
+"""The classes whose values are stored without a name."""
 
 
 @dataclass(frozen=True)
 class DeclaredRows:
-    """What is known of a class of rows.
+    """The declared class of the rows of a table.
 
     shape: "record", "tuple" or "value".
     fields: the annotation of each column.
-    classes: those that values may be of, by name.
+    classes: the classes that values may have, by name.
     """
 
     row_type: Any
@@ -97,16 +92,16 @@ class DeclaredRows:
 
     @property
     def kind(self) -> Any:
-        """The class itself, without what is in brackets after it."""
+        """The class without its type arguments."""
         return class_written(self.row_type)
 
 
 def declared_by(row_type: Any) -> DeclaredRows:
-    """What a class of rows says.
+    """Read the declaration of a class of rows.
 
     Raises
     ------
-    Unstorable: a field is declared to hold what cannot be stored without a codec.
+    Unstorable: a field has a type that cannot be stored without a codec.
     """
     kind = class_written(row_type)
     shape, fields = VALUE, {VALUE: row_type}
@@ -125,7 +120,7 @@ def declared_by(row_type: Any) -> DeclaredRows:
 
 
 def fields_of(kind: Any) -> dict[str, Any]:
-    """The annotations of a record's fields; as text where a name in it is not known."""
+    """Return the annotations of a record's fields; as text if a name in them is unknown."""
     known = hints(kind)
     if not known:
         written = as_written(kind)
@@ -134,7 +129,7 @@ def fields_of(kind: Any) -> dict[str, Any]:
 
 
 def about_classes(classes: dict[str, type]) -> dict[str, dict[str, str]]:
-    """The fields of records with their types, and the members of enumerations."""
+    """Describe the fields of records with their types, and the members of enumerations."""
     found: dict[str, dict[str, str]] = {}
     for name, kind in sorted(classes.items()):
         if issubclass(kind, Enum):
@@ -145,14 +140,14 @@ def about_classes(classes: dict[str, type]) -> dict[str, dict[str, str]]:
 
 
 def needed(kind: Any) -> Iterator[str]:
-    """The fields of a record that have no default."""
+    """Yield the fields of a record that have no default."""
     for name, parameter in parameters(kind).items():
         if parameter.default is inspect.Parameter.empty:
             yield name
 
 
 def parameters(kind: Any) -> dict[str, inspect.Parameter]:
-    """What a record is made of: the parameters of its class, by the names of fields."""
+    """Return the parameters of the constructor of a record, by field name."""
     by_alias = {a.alias: a.name for a in getattr(kind, "__attrs_attrs__", ())}
     try:
         found = inspect.signature(kind).parameters
@@ -162,7 +157,7 @@ def parameters(kind: Any) -> dict[str, inspect.Parameter]:
 
 
 def _find(kind: Kind, classes: dict[str, type]) -> None:
-    """Note the classes that a kind mentions."""
+    """Collect the classes that a kind mentions."""
     inside = kind.arguments if isinstance(kind, Struct) else inside_of(kind)
     for each in inside:
         _find(kind_of(each), classes)
@@ -193,9 +188,9 @@ Migrate = Callable[[dict[str, Any]], Any]
 
 
 def differences(old: Schema, new: Schema, known: DeclaredRows | None) -> list[str]:
-    """What of an earlier class does not fit the class of today, unless `migrate` sees to it.
+    """Return the differences between an earlier class and the current one that need `migrate`.
 
-    known: what is known of the class of today; None of a codec.
+    known: the declaration of the current class; None for a codec.
     """
     before, now = _fields(old), _fields(new)
     found = [f"field {name!r} is gone" for name in before if name not in now]
@@ -212,7 +207,7 @@ def _is_needed(name: str, known: DeclaredRows | None) -> bool:
 
 
 def _inner_differences(old: Schema, new: Schema) -> Iterator[str]:
-    """Of records and enumerations that fields hold."""
+    """Yield the differences of records and enumerations inside fields."""
     classes: Mapping[str, Mapping[str, str]] = _about(new)
     for name, before in _about(old).items():
         now = classes.get(name)
@@ -228,17 +223,17 @@ def _about(schema: Schema) -> dict[str, Any]:
 
 
 def _fields(schema: Schema) -> dict[str, str]:
-    """The fields with their types, without the column of a key that is none."""
+    """Return the fields with their types, without an added key column."""
     return {column.name: column.type for column in schema.columns if not _is_key(schema, column)}
 
 
 def _is_key(schema: Schema, column: Column) -> bool:
-    """Whether a column was added for a key that is no field."""
+    """True if the column was added for a key that is not a field."""
     return column.name == schema.key and bool(json.loads(schema.about or "{}").get("added"))
 
 
 def refusal(table: str, store: str, row_type: Any, found: Sequence[str]) -> str:
-    """What to say of a table whose rows do not fit its class."""
+    """Return the message for a table whose stored rows do not fit its class."""
     called = getattr(row_type, "__name__", str(row_type))
     return (
         f"the rows of table {table!r} in {store} are not those of {called}: {'; '.join(found)}\n"
@@ -250,11 +245,11 @@ def refusal(table: str, store: str, row_type: Any, found: Sequence[str]) -> str:
 def migrated(
     old: Schema, known: DeclaredRows | None, migrate: Migrate | None, rows: Sequence[Values]
 ) -> Iterator[tuple[Any, int]]:
-    """The rows as they are today, each with its place among those that are given.
+    """Yield rows of the current class, each with the position of its stored row.
 
     Raises
     ------
-    PlanError: a row cannot be made of one that is stored.
+    PlanError: a stored row cannot be converted.
     """
     for place, fields in enumerate(_as_mappings(old, known, migrate, rows)):
         try:
@@ -286,7 +281,7 @@ def _as_mappings(
 
 
 def _is_other(name: str, old: Schema, classes: Mapping[str, Any]) -> bool:
-    """Whether a record inside rows is to be given as a dictionary: its class is not what it was."""
+    """True if an inner record must be passed as a dictionary, because its class has changed."""
     kind = classes.get(name)
     if kind is None:
         return True
@@ -294,7 +289,7 @@ def _is_other(name: str, old: Schema, classes: Mapping[str, Any]) -> bool:
 
 
 def _row_of(fields: Any, known: DeclaredRows | None) -> Any:
-    """A row of the fields that it has; what is a row already is left as it is."""
+    """Return a row made of its fields; an object that is a row already is returned unchanged."""
     if known is None or not isinstance(fields, dict):
         return fields
     if known.shape == "record":
@@ -310,7 +305,7 @@ def _row_of(fields: Any, known: DeclaredRows | None) -> Any:
 
 
 class StoredKinds:
-    """What is known of the rows so far.
+    """The classes of the values read so far, by column.
 
     >>> from reactive.borders.durable.store import Column
     >>> kinds = StoredKinds(Schema("pairs", (Column("a", "int", "plain"),), None, ""))
@@ -324,7 +319,7 @@ class StoredKinds:
         self._kinds: list[set[type]] | None = [set() for _ in self._names]
 
     def are_plain(self, batch: Sequence[Values]) -> bool:
-        """Whether the values of some more rows, and of all before, are as they were written."""
+        """True if these values, and all earlier ones, need no decoding."""
         if self._kinds is None:
             return False
         for kinds, read in zip(self._kinds, self._readers, strict=True):
@@ -334,7 +329,7 @@ class StoredKinds:
         return self._kinds is not None
 
     def test_of(self, rows: Sequence[Any]) -> plain_rows.PlainTest | None:
-        """The test that the rows made of all these pass; None if that is not known."""
+        """Return the test that all rows made of these values pass; None if that is unknown."""
         if self._kinds is None or not rows:
             return None
         kind: Any = type(rows[0])

@@ -1,19 +1,19 @@
-"""Columns of values as bytes, and back: state of operators, which is large and read all at once.
+"""Columns of values as bytes, and back, for states of operators: large, and read as a whole.
 
     [(1, "a"), (2, "b")]        tuples of two: [1, 2] and ["a", "b"]
     [Arc(1, 2), Arc(1, 3)]      records of Arc: [1, 1] and [2, 3]
-    [1, 2, 3], [0.5, 2.5]       arrays of numbers of 16, 32 or 64 bits
-    [1, 2.5, None]              as they are
+    [1, 2, 3], [0.5, 2.5]       arrays of 16, 32 or 64-bit numbers
+    [1, 2.5, None]              unchanged
 
-Values of one class are taken apart into columns, so that what is left are arrays of numbers, and
-lists of other plain values, which `pickle` reads fastest. What is read can name no class but those
-of `VALUES`, and of records and enumerations that the process has; of these, none that runs code of
-its own when it is made. So nothing that is stored is ever run.
+Values of one class are split into columns, down to arrays of numbers and lists of other plain
+values, which `pickle` reads fastest. Stored bytes can name only the classes in `VALUES`, and
+records and enumerations that the process has loaded and whose construction runs no code of their
+own. So reading never runs stored code.
 
-A pickle is of `SLICE` values at most, so that other threads go on between two.
+A pickle has at most `SLICE` values, so that other threads can run between two.
 
-State:  equal strings are one object, in the bytes and in what is read.
-Cost:   of a value some 30 ns, of a tuple as much, of a dataclass half a microsecond.
+State:  equal strings are one object, in the bytes and after reading.
+Cost:   some 30 ns per value or tuple, half a microsecond per dataclass.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ _NAMED = {(kind.__module__, kind.__qualname__): kind for kind in VALUES} | {
     ("datetime", kind.__qualname__): kind for kind in (date, datetime, time_of_day, timedelta)
 }
 ARRAYS = {"h": 15, "i": 31, "q": 63}
-"""The codes of arrays of integers, with the bits of their values."""
+"""The type codes of arrays of integers, with the bits of their values."""
 GENERATED = "reactive.api.extended"
-"""The module that makes classes of rows of the names of their columns."""
+"""The module that makes row classes from column names."""
 SLICE = 10_000
-"""Values of a pickle."""
+"""The most values in a pickle."""
 REST = 0.0001
-"""Seconds between two pickles for other threads."""
+"""The seconds between two pickles, for other threads."""
 
 
 class Unreadable(Exception):
-    """The bytes were not made by `Packer`, or not for the classes of today."""
+    """The bytes were not written by `Packer`, or not for the current classes."""
 
 
 class Packer:
-    """Writes columns and plain values, one after the other.
+    """Write columns and plain values, one after the other.
 
     >>> packer = Packer()
     >>> packer.column([(1, "a"), (2, "b"), None])
@@ -75,16 +75,16 @@ class Packer:
         self._pickler = pickle.Pickler(self._buffer, 5)
         self._strings: dict[str, str] = {}
         self._rests = rests
-        """True if other threads are to go on between two pickles."""
+        """True to let other threads run between two pickles."""
         self.seconds = 0.0
-        """The seconds that pickles took."""
+        """The seconds that pickling took."""
 
     def bytes(self) -> bytes:
-        """All that was written."""
+        """Return the bytes written so far."""
         return self._buffer.getvalue()
 
     def plain(self, value: Any) -> None:
-        """Write numbers, strings, and lists and dictionaries of them."""
+        """Write a number, a string, or a list or dictionary of them."""
         start = time.perf_counter()
         self._pickler.dump(value)
         self.seconds += time.perf_counter() - start
@@ -96,7 +96,7 @@ class Packer:
 
         Raises
         ------
-        Unstorable: one of them is of a class that cannot be read again.
+        Unstorable: a value has a class that could not be read back.
         """
         kinds = dict.fromkeys(map(type, values))
         if kinds.keys() <= PLAIN or (len(kinds) == 1 and kinds.keys() <= VALUES):
@@ -133,7 +133,7 @@ class Packer:
             self.column([value for value in values if type(value) is kind])
 
     def _alike(self, values: Sequence[Any], kind: type) -> None:
-        """Write values of one class, by what they are made of."""
+        """Write values of one class as columns of their parts."""
         if kind is tuple:
             self._tuples(values)
         elif issubclass(kind, Enum):
@@ -162,23 +162,23 @@ class Packer:
 
 
 class Unpacker:
-    """Reads what a `Packer` has written, in the same order.
+    """Read the output of a `Packer`, in the same order.
 
-    Raises `Unreadable` of everything else.
+    Raises `Unreadable` for any other bytes.
     """
 
     def __init__(self, data: bytes) -> None:
         self._unpickler = _Values(io.BytesIO(data))
 
     def plain(self) -> Any:
-        """A value that was written so."""
+        """Read a value that `Packer.plain` wrote."""
         try:
             return self._unpickler.load()
-        except Exception as error:  # of damaged bytes it may be any
+        except Exception as error:  # damaged bytes can raise any exception
             raise Unreadable(f"{type(error).__name__}: {error}") from error
 
     def column(self) -> list[Any]:
-        """A list that was written so."""
+        """Read a list that `Packer.column` wrote."""
         try:
             return self._column()
         except (
@@ -238,7 +238,7 @@ class Unpacker:
 
 
 class _Values(pickle.Unpickler):
-    """Makes plain values, and those of classes of the standard library that are data."""
+    """An unpickler of plain values, and of data classes of the standard library."""
 
     def find_class(self, module: str, name: str) -> Any:
         found = _NAMED.get((module, name))
@@ -248,7 +248,7 @@ class _Values(pickle.Unpickler):
 
 
 def _array_code(values: Sequence[Any], kinds: dict[Any, None]) -> str | None:
-    """Return the code of the smallest array that holds the values, if there is one."""
+    """Return the code of the smallest array that holds the values; None if there is none."""
     if [*kinds] == [float]:
         return "d"
     if [*kinds] != [int]:
@@ -258,18 +258,18 @@ def _array_code(values: Sequence[Any], kinds: dict[Any, None]) -> str | None:
 
 
 def _name_of(kind: type) -> tuple[str, Any]:
-    """The name by which a class is found again; of a generated class of rows, its columns."""
+    """Return the module and name of a class; for a generated row class, its columns."""
     if kind.__module__ == GENERATED:
         return GENERATED, getattr(kind, "_fields", ())
     return kind.__module__, kind.__qualname__
 
 
 def _found(module: str, name: str) -> Any:
-    """A class that the process has.
+    """Return a class that the process has loaded.
 
     Raises
     ------
-    Unstorable: it has none of this name.
+    Unstorable: there is no class of this name.
     """
     found: Any = sys.modules.get(module)
     for part in name.split("."):
@@ -287,7 +287,7 @@ def _enumeration(module: str, name: str) -> Any:
 
 
 def _record(module: str, name: Any) -> tuple[Sequence[str], Callable[[Any], list[Any]]]:
-    """The fields of a record, and what makes rows of their columns.
+    """Return the fields of a record, and the function that makes records from columns.
 
     Raises
     ------
@@ -311,7 +311,7 @@ def _record(module: str, name: Any) -> tuple[Sequence[str], Callable[[Any], list
 
 
 def _check_values(values: Sequence[Any]) -> None:
-    """Refuse values that are not read as they were."""
+    """Refuse values that would not be equal after reading."""
     for value in values:
         if isinstance(value, Decimal) and value.is_nan():
             raise Unstorable("a NaN, which equals no other")

@@ -1,4 +1,4 @@
-"""Rows as tuples of plain values, and back, by functions that are generated for their class.
+"""Codecs of rows: generated functions that convert rows of a class to plain values, and back.
 
     def write(row):                                    def read(rows):
         if row.__class__ is not Kind: refuse(row)          return [Kind(v0, v1) for v0, v1 in rows]
@@ -6,11 +6,11 @@
         if v0.__class__ is int and ...: return (v0, v1)
         return write_0(v0), write_1(v1)
 
-A row is made again by its class, called with its fields. Where that would run code that might
-change them (`__post_init__`), the fields are set once more afterwards.
+A row is read by calling its class with its fields. If that runs code that might change them
+(`__post_init__`), the fields are set again afterwards.
 
 State:  none.
-Cost:   of writing a row of three fields 0.4 us; of reading one, that of calling its class.
+Cost:   writing a row of three fields takes 0.4 us; reading one, the call of its class.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from reactive.borders.durable.store import Values as Stored
 from reactive.engine.codegen.functions import BoundValues, build
 
 KEY = "key"
-"""The column of a key that is no field."""
+"""The column of a key that is not a field."""
 
 
 Write: TypeAlias = Callable[[Any], Stored]
@@ -52,13 +52,13 @@ Read: TypeAlias = Callable[[Sequence[Stored]], list[Any]]
 
 
 class RowCodec(Protocol):
-    """How the rows of a table are written and read.
+    """The encoder and decoder of the rows of a table.
 
     write: row -> values. Raises `Unstorable`.
     read: values of many rows -> rows.
-    key: row -> its key as it is stored, if that is a column of its own, which is then the last.
-    usual: how `write` does that, for functions that do more with a row.
-    read_plain: as `read`, of values none of which is bytes; None if there is no other way.
+    key: row -> its stored key, if the key is a column of its own, the last; else None.
+    usual: the source text of `write`, for generated functions that do more with a row.
+    read_plain: like `read`, for values without bytes; None if there is no faster way.
     """
 
     @property
@@ -77,7 +77,7 @@ class RowCodec(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class GivenCodec:
-    """A `RowCodec` of functions that are given."""
+    """A `RowCodec` of given functions."""
 
     schema: Schema
     write: Write
@@ -88,8 +88,11 @@ class GivenCodec:
 
 
 class ClassCodec:
-    """A `RowCodec` of functions that are generated for a class of rows when they are first needed:
-    a database of thousands of tables opens without most of them."""
+    """A `RowCodec` of functions generated for a class of rows.
+
+    They are generated when first needed: a database of thousands of tables opens without most of
+    them.
+    """
 
     key: Callable[[Any], Any] | None = None
 
@@ -125,12 +128,12 @@ class ClassCodec:
 
 @dataclasses.dataclass(frozen=True)
 class Usual:
-    """How a row is written whose values are as their fields are declared: text about `row`.
+    """The source text that writes a row whose values are as declared, over the variable `row`.
 
-    lines: give its values names, and refuse what is of another class.
-    test: whether they are as declared.
-    values: they, as they are stored.
-    by_name: what all this refers to.
+    lines: assign the values to variables, and refuse a row of another class.
+    test: true if the values are as declared.
+    values: the stored values.
+    by_name: the objects that the text refers to.
     """
 
     lines: Sequence[str]
@@ -142,12 +145,12 @@ class Usual:
 def codec_of(
     table: str, known: DeclaredRows, key: str | None, key_of: Callable[[Any], Any] | None
 ) -> RowCodec:
-    """The codec of a class of rows.
+    """Return the codec of a class of rows.
 
     Parameters
     ----------
-    key: the field that tells rows apart, if there is one.
-    key_of: what gives the key, if it is no field.
+    key: the field that is the key, if there is one.
+    key_of: the function of the key, if it is not a field.
     """
     names = known_in(known.classes)
     columns = tuple(
@@ -162,7 +165,7 @@ def codec_of(
 def given_codec(
     table: str, encode: Any, decode: Any, key_of: Callable[[Any], Any] | None
 ) -> RowCodec:
-    """The codec of a pair of callables: row -> bytes or str, and back."""
+    """Return the codec of a pair of callables: row -> bytes or str, and back."""
 
     def write(row: Any) -> Stored:
         found = encode(row)
@@ -179,7 +182,7 @@ def given_codec(
 
 
 def _with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, str]) -> RowCodec:
-    """The same, with a column more for a key that is no field."""
+    """Return a codec with an additional column for a key that is not a field."""
     schema, write, read = codec.schema, codec.write, codec.read
     name = KEY
     while any(column.name == name for column in schema.columns):
@@ -200,7 +203,7 @@ def _with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, s
 
 
 def _read_as_rows(read: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Of what is read, what rows are: snapshots of objects that change."""
+    """Convert the objects that `read` returns to rows: snapshots of tracked objects."""
     return lambda rows: [*map(row_of, read(rows))]
 
 
@@ -240,7 +243,7 @@ def _enum_in(values: BoundValues, column: Column, known: DeclaredRows) -> str:
 def _taken_apart(
     known: DeclaredRows, columns: Sequence[Column], variables: Sequence[str]
 ) -> list[str]:
-    """The lines that give the fields of a row names."""
+    """Return the lines that assign the fields of a row to variables."""
     if known.shape == "value":
         return [f"{variables[0]} = row"]
     lines = ["if row.__class__ is not Kind:", "    refuse(row, Kind)"]
@@ -291,7 +294,7 @@ def _read_as_stored(variable: str, *_: Any) -> str:
 def _made(
     known: DeclaredRows, names: Sequence[str], parts: Sequence[str], values: BoundValues
 ) -> str:
-    """The row of its parts, as text."""
+    """Return the expression that makes a row of its parts."""
     if known.shape == "value":
         return parts[0]
     if known.shape == "tuple":
@@ -308,7 +311,7 @@ def _made(
 
 
 def maker(kind: Any, names: Sequence[str]) -> tuple[Callable[..., Any], dict[str, str | None]]:
-    """What makes a record, and by which keyword it is given each field; None: by place."""
+    """Return the constructor of a record, and the keyword of each field; None for positional."""
     by_place = dict.fromkeys(names)
     if hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_construct"):
         return kind.model_construct, {name: name for name in names}
@@ -321,7 +324,7 @@ def maker(kind: Any, names: Sequence[str]) -> tuple[Callable[..., Any], dict[str
 
 
 def _set_afterwards(kind: Any, names: Sequence[str]) -> Callable[..., Any]:
-    """What makes a record of which not all fields are given to the class, or kept as given."""
+    """Return a constructor that sets fields itself, for a class that does not keep arguments."""
     found = parameters(kind)
     places = [(names.index(name), found[name].name) for name in found if name in names]
     set_field = _setter(kind)
@@ -346,7 +349,7 @@ def _setter(kind: Any) -> Callable[[Any, str, Any], object]:
 
 
 def changes_fields(kind: Any) -> bool:
-    """Whether making a record runs code that may make other fields of what it is given."""
+    """True if constructing a record may run code that changes its fields."""
     return _runs_code(kind) or (
         dataclasses.is_dataclass(kind) and not _is_generated(getattr(kind, "__init__"))  # noqa: B009
     )

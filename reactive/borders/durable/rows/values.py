@@ -1,31 +1,30 @@
-"""Values of rows as plain values of a store, and back; nothing that is stored is ever run.
+"""Values of rows as plain values of a store, and back. Reading never runs stored code.
 
-    7, 1.5, "tea", b"..", None      as they are
+    7, 1.5, "tea", b"..", None      unchanged
     anything else                   MARK, and JSON: {"Decimal": "1.50"}, {"tuple": [1, 2]}
 
-What has no JSON by itself has a word before it. Records and enumerations are found by the names of
-classes that the row's class mentions in its annotations: no other class comes of what is stored.
+JSON objects tag values that JSON does not have. Records and enumerations are looked up by name
+among the classes that the annotations of the row's class mention; stored bytes can name no other
+class.
 
-Cost: of a value that is plain, that of a look at its class.
+The declared type of a field decides how its values are written:
 
-How the values of a field are written, by what the field is declared to hold.
-
-    int, float, str, bytes      as they are
+    int, float, str, bytes      unchanged
     bool                        0, 1
     Decimal, UUID, dates        text
     an enumeration              the name of the member
-    anything else               as `values.py` has it
+    anything else               marked JSON
 
-None is None everywhere, but in a key. A value that is not what the field is declared to hold is
-marked, so that each comes back as what it was.
+None is stored as None, except in a key. A value that differs from the declared type is marked, so
+that each value is read back exactly.
 
-Cost: of writing a value 0.05 us where it is as declared.
-
-Annotations as text that is stored, and compared with that of a later class.
+Annotations are stored as text, and compared with those of a later class:
 
     Optional[int]  ->  "int | None"          tuple["Line", ...]  ->  "tuple[Line, ...]"
 
-A field may hold more than it did: what was an `int` may be an `int | None`, or a `float`.
+A type may become wider: `int` may become `int | None`, or `float`.
+
+Cost: 0.05 us to write a value of its declared type; a check of its class for a plain value.
 """
 
 from __future__ import annotations
@@ -52,15 +51,15 @@ from reactive.engine.collections.long_tuple import FrozenList
 from reactive.engine.collections.zset import canonical
 
 HELD: dict[Any, type] = {FrozenList: list, FrozenDict: dict, FrozenSet: set}
-"""What rows hold of containers in objects that change, and what these are."""
+"""The classes that rows hold in place of mutable containers, and the containers' classes."""
 MARK = b"\xff"
-"""What the bytes of a value that is not plain begin with."""
+"""The first byte of a value that is not plain."""
 LEAST, MOST = -(2**63), 2**63 - 1
-"""The integers that a store has."""
+"""The range of integers in a store."""
 
 
 class Unstorable(Exception):
-    """A value that is neither plain nor made of what is; its text says which one."""
+    """A value that cannot be stored; the text names it."""
 
 
 class Damaged(Unstorable):
@@ -68,11 +67,11 @@ class Damaged(Unstorable):
 
 
 def pack(value: Any, names: Mapping[type, str]) -> Plain:
-    """A value as a store has it.
+    """Encode a value for a store.
 
     Parameters
     ----------
-    names: the classes of records and enumerations that are known, with what they are called.
+    names: the known classes of records and enumerations, with their names.
 
     >>> pack(7, {}), pack(True, {}), pack((1, Decimal("1.50")), {})
     (7, b'\\xfftrue', b'\\xff{"tuple": [1, {"Decimal": "1.50"}]}')
@@ -81,12 +80,12 @@ def pack(value: Any, names: Mapping[type, str]) -> Plain:
 
 
 def marked(value: Any, names: Mapping[type, str]) -> bytes:
-    """The same, as bytes also if it is plain."""
+    """Encode a value as marked bytes, even if it is plain."""
     return MARK + json.dumps(tree(value, names)).encode()
 
 
 def unpack(stored: Any, classes: Mapping[str, type]) -> Any:
-    """A value that was packed.
+    """Decode a value that `pack` encoded.
 
     >>> unpack(b'\\xff{"tuple": [1, {"Decimal": "1.50"}]}', {})
     (1, Decimal('1.50'))
@@ -100,7 +99,7 @@ def unpack(stored: Any, classes: Mapping[str, type]) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a store has it as it is."""
+    """True if a store holds the value unchanged."""
     kind = value.__class__
     if kind is int:
         return bool(LEAST <= value <= MOST)
@@ -112,7 +111,7 @@ def is_plain(value: Any) -> bool:
 
 
 def is_text(value: str) -> bool:
-    """Whether a text is without lone surrogates, which UTF-8 has not."""
+    """True if a text has no lone surrogates, which UTF-8 cannot encode."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -121,11 +120,11 @@ def is_text(value: str) -> bool:
 
 
 def tree(value: Any, names: Mapping[type, str]) -> Any:
-    """A value as JSON has it.
+    """Convert a value to JSON data.
 
     Raises
     ------
-    Unstorable: it, or something inside, is of a class that is not known.
+    Unstorable: the value, or a part of it, has an unknown class.
     """
     kind: Any = type(value)
     if kind in AS_THEY_ARE:
@@ -167,7 +166,7 @@ def _of_known(value: Any, name: str, names: Mapping[type, str]) -> Any:
 
 
 def _of_time(value: Any) -> list[Any]:
-    """A time: as text without its zone, the zone, and the fold."""
+    """Return a time as text without its zone, the zone, and the fold."""
     zone = value.tzinfo
     if zone is not None and zone.__class__ is not timezone and not getattr(zone, "key", None):
         raise Unstorable(f"{value!r:.100}, whose zone is a {type(zone).__qualname__}")
@@ -193,11 +192,11 @@ def _time_of(kind: Any, parts: list[Any]) -> Any:
 
 
 def untree(stored: Any, classes: Mapping[str, type]) -> Any:
-    """The value of a tree.
+    """Restore a value from JSON data.
 
     Raises
     ------
-    Unstorable: it is of a class that is not known, or has fields no more that it had.
+    Unstorable: it has an unknown class, or a field that its class no longer has.
     """
     if stored.__class__ is list:
         return [untree(part, classes) for part in stored]
@@ -253,16 +252,16 @@ _NOT_WRITTEN = (
 
 
 class AS_MAPPING:
-    """The class that stands for a record which is to be read as a dictionary of its fields."""
+    """The marker class for a record that is to be read as a dictionary of its fields."""
 
 
 def known_in(names: Mapping[str, type]) -> dict[type, str]:
-    """What classes are called."""
+    """Return the name of each class."""
     return {kind: name for name, kind in names.items()}
 
 
 def can_be_known(kind: type) -> bool:
-    """Whether values of a class are told by its name and fields, or its name and member."""
+    """True if values of a class are described by its name and fields, or its name and member."""
     return is_record(kind) or issubclass(kind, Enum)
 
 
@@ -295,14 +294,14 @@ MADE: Mapping[str, Callable[[Any], Any]] = {"tuple": tuple, "frozenset": frozens
 
 PLAIN = "plain"
 ENUM = "enum "
-"""What the kind of a column of an enumeration begins with; then comes its name."""
+"""The start of the kind of an enumeration's column; its name follows."""
 TESTS: Mapping[Any, str] = {
     int: "{v}.__class__ is int and LEAST <= {v} <= MOST",
     float: "{v}.__class__ is float and {v} == {v}",
     str: "{v}.__class__ is str and ({v}.isascii() or is_text({v}))",
     bytes: "{v}.__class__ is bytes and {v}[:1] != MARK",
 }
-"""Whether a value is as it is declared, and stored as it is."""
+"""The expression that is true if a value has its declared type and is stored unchanged."""
 OTHERWISE = "is_plain({v})"
 KINDS: Mapping[str, tuple[str, str]] = {
     "bool": ("{v}.__class__ is bool", "(1 if {v} else 0)"),
@@ -318,8 +317,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
         "{v}.isoformat()",
     ),
 }
-"""Of classes that are not stored as they are: whether a value is as declared, and what is stored
-then."""
+"""The test for the declared type, and the expression of its stored form, by class."""
 READS: Mapping[str, Callable[[Any], Any]] = {
     "bool": bool,
     "Decimal": Decimal,
@@ -328,7 +326,7 @@ READS: Mapping[str, Callable[[Any], Any]] = {
     "time": time.fromisoformat,
     "datetime": datetime.fromisoformat,
 }
-"""The values of what is stored so."""
+"""The functions that read such stored forms."""
 NAMES: Mapping[str, Any] = {
     **{kind.__name__: kind for kind in (Decimal, UUID, date, time, datetime)},
     "utc": UTC,
@@ -338,15 +336,15 @@ NAMES: Mapping[str, Any] = {
     "is_text": is_text,
     "is_plain": is_plain,
 }
-"""What the texts refer to."""
+"""The objects that these expressions refer to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How values of a field are written, as text over a variable `{v}`.
+    """Expressions that write the values of a field, over a variable `{v}`.
 
-    is_usual: whether one is as declared.
-    written: what is stored then.
+    is_usual: true if the value is as declared.
+    written: the stored form of such a value.
     """
 
     is_usual: str
@@ -354,7 +352,7 @@ class Writing:
 
 
 def kind_of(hint: Any, names: Mapping[type, str]) -> str:
-    """How values of an annotation are written, in a word.
+    """Return the word for the stored form of an annotation's values.
 
     >>> kind_of(Decimal | None, {}), kind_of(int, {})
     ('Decimal', 'plain')
@@ -370,7 +368,7 @@ def kind_of(hint: Any, names: Mapping[type, str]) -> str:
 
 
 def writing(kind: str, hint: Any) -> Writing:
-    """How the values of a field are written."""
+    """Return the expressions that write the values of a field."""
     if kind.startswith(ENUM):
         return Writing("{v}.__class__ is {kind}", "{v}.name")
     if kind in KINDS:
@@ -382,9 +380,9 @@ def writing(kind: str, hint: Any) -> Writing:
 def writer(
     kind: str, names: Mapping[type, str], classes: Mapping[str, type], *, is_key: bool
 ) -> Callable[[Any], Any]:
-    """What gives what is stored of any value at all.
+    """Return the function that encodes any value of a field.
 
-    Raises `Unstorable` for a value that is not stored.
+    The function raises `Unstorable` for a value that cannot be stored.
 
     >>> write = writer("bool", {}, {}, is_key=False)
     >>> write(True), write(1), write(None)
@@ -401,7 +399,7 @@ def writer(
 
 
 def reader(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any]:
-    """What gives the value of what is stored.
+    """Return the function that decodes the stored values of a field.
 
     >>> reader("Decimal", {})("1.50"), reader("Decimal", {})(None), reader("plain", {})(2)
     (Decimal('1.50'), None, 2)
@@ -413,7 +411,7 @@ def reader(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any]:
 
 
 def of_stored(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any] | None:
-    """What gives the value of what is stored of a value as declared; None if that is itself."""
+    """Return the decoder for values of the declared type; None if they are stored unchanged."""
     if not kind.startswith(ENUM):
         return READS.get(kind)
     name = kind.removeprefix(ENUM)
@@ -421,12 +419,12 @@ def of_stored(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any] | 
 
 
 def stored_as(kind: str) -> type:
-    """The class of what is stored of a value as declared, if that is not the value itself."""
+    """Return the class of the stored form of a value of the declared type."""
     return int if kind == "bool" else str
 
 
 def _member_of(enum: Any, name: str, member: str) -> Any:
-    """The member of an enumeration; its name where nobody knows the class."""
+    """Return the member of an enumeration; its name if the class is unknown."""
     if enum is None:
         return member
     try:
@@ -439,7 +437,7 @@ ANYTHING = ("Any", "object")
 
 
 def alternatives(hint: Any) -> tuple[Any, ...]:
-    """The members of a union, or the annotation itself."""
+    """Return the members of a union, or the annotation itself."""
     if get_origin(hint) is Annotated:
         return alternatives(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
@@ -448,7 +446,7 @@ def alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def type_text(hint: Any) -> str:
-    """An annotation as text, the same however it is written.
+    """Return an annotation as text in a canonical form.
 
     >>> from typing import Optional
     >>> type_text(Optional[int]), type_text(tuple[str, ...]), type_text(Any)
@@ -477,7 +475,7 @@ def _is_literal(part: Any) -> bool:
 
 
 def holds_all(new: str, old: str) -> bool:
-    """Whether a field of one type may hold all that a field of another may.
+    """True if a field of type `new` can hold every value of type `old`.
 
     >>> holds_all("int | None", "int"), holds_all("float", "int"), holds_all("int", "int | None")
     (True, True, False)
@@ -489,7 +487,7 @@ def holds_all(new: str, old: str) -> bool:
 
 
 def _parts(text: str) -> list[str]:
-    """The members of a union, of which one may have others inside brackets."""
+    """Split a union at its top level."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(text):
         depth += (letter in "[(") - (letter in ")]")
