@@ -79,42 +79,43 @@ Ts = TypeVarTuple("Ts")
 
 @boundary
 class Database(NotCopied, Closeable):
-    """Owns tables, views and transactions. Databases know nothing of each other.
+    """The owner of tables, views and transactions. Databases are independent of each other.
 
     Parameters
     ----------
-    path: of a file that has the rows of its tables, or an address; without one they are in memory.
-        A table that is made again has the rows that it had: see docs/durable.md. The five that
-        follow are refused without it.
-    durability: when a commit is in the file. `"commit"`: before it returns, and before subscribers
-        hear of it. `"group"`: 10 ms later, or when `flush` returns. `"exit"`: at `flush` and
-        `close`.
-    synchronous: `"full"` if a commit waits for the disk, to be there after a loss of power.
-    store: in the place of a path, any `Store`.
-    keep: how many of the last commits `history` has.
-    readonly: whether another process may write the file, or none does. Its tables are as of when it
-        was opened, and refuse changes; `reread` takes in what has been committed since.
-    optimize: whether to rewrite queries; the answer is the same, the work is not.
-    rules: further rules, `optimizer.plan.Node -> Node`, tried after ours at every node of a plan.
-    offload: where parts of queries go whose state outgrows the process, `SparkOffload` for one.
-    strict: refuse a commit, instead of warning, when a variable that a query captured has
-        changed since the query was made; a row that was changed in place since it was added, when
-        it is removed; and a row with a value of another class than its field declares.
-    dialect: of `sql` and `execute`: `"duckdb"`, `"postgres"` or `"sqlite"`.
-    timezone: of `sql` and `execute`: the zone of texts of instants (TIMESTAMPTZ) that name none,
-        and in which instants are shown and taken apart.
-    deliver: who tells subscribers of a commit. `"writer"`: the thread that made it, which waits
-        where another one is telling them; an event loop does not wait. `"background"`: a thread of
-        the database. See docs/delivery.md.
-    deliver_timeout: seconds that a writer waits at most for another thread to tell of its commit.
-    max_waiting: how many deltas may wait to be told that no writer waits for.
-    max_waiting_bytes: how many bytes of them, as estimated.
-    when_full: what happens then. `"block"`: the writer waits, `"merge"`: deltas of one view become
-        one, `"close"`: the subscription whose callback is running ends, with an error.
+    path: the file, or the address of the server, that stores the rows of its tables. Without a
+        path, rows are in memory only. A table that is created again has the rows that it had, see
+        docs/durable.md. The next five options need a path or a store.
+    durability: when a commit reaches the file. `"commit"`: before the statement returns, and before
+        subscribers are notified. `"group"`: about 10 ms later, or when `flush` returns. `"exit"`:
+        when `flush` or `close` returns.
+    synchronous: `"full"` if each commit waits for the disk, so that it survives a loss of power.
+    store: a `Store` in place of a path.
+    keep: the number of most recent commits that `history` returns.
+    readonly: open a file that another process may be writing. Tables have the rows as of the
+        opening and refuse changes; `reread` reads the commits since.
+    optimize: rewrite queries. The results are the same, the work is not.
+    rules: your rewrite rules, `optimizer.plan.Node -> Node`, tried after the built-in ones at
+        every node of a plan.
+    offload: the backend for the parts of queries that outgrow the process, such as `SparkOffload`.
+    strict: raise, instead of warning, when a variable that a query captured has changed since the
+        query was made, and when a removed row was changed in place since it was added; also refuse
+        rows with a value of another class than its field declares.
+    dialect: the dialect of `sql` and `execute`: `"duckdb"`, `"postgres"` or `"sqlite"`.
+    timezone: the time zone of `sql` and `execute`: of timestamps (TIMESTAMPTZ) written without a
+        zone, and for showing timestamps and extracting their parts.
+    deliver: the thread that notifies subscribers of a commit. `"writer"`: the thread that made it,
+        which waits while another thread is notifying; an event loop does not wait.
+        `"background"`: a thread of the database. See docs/delivery.md.
+    deliver_timeout: the most seconds that a writer waits for another thread to deliver its commit.
+    max_waiting: the most deltas that may be queued while no writer waits for their delivery.
+    max_waiting_bytes: the most bytes of such deltas, as estimated.
+    when_full: the reaction to a full queue. `"block"`: the writer waits. `"merge"`: deltas of one
+        view become one. `"close"`: the subscription whose callback is running ends with an error.
 
     Raises
     ------
-    DurabilityError: the file cannot be opened: another process has it, for one.
+    DurabilityError: the file cannot be opened, for example because another process has it open.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -161,7 +162,7 @@ class Database(NotCopied, Closeable):
 
     @property
     def version(self) -> int:
-        """How many commits there were that changed something."""
+        """The number of commits that changed a row."""
         return self._engine.version
 
     @overload
@@ -208,39 +209,40 @@ class Database(NotCopied, Closeable):
         migrate: Callable[[dict[str, Any]], Any] | None = None,
         reread: Callable[[], Iterable[T]] | None = None,
     ) -> Table[T, Any]:
-        """Make a table.
+        """Create a table.
 
         Parameters
         ----------
-        row_type: the class of its rows; `object` admits any. Rows must be hashable, and of a class
-            whose instances do not change: a frozen dataclass, a tuple, a plain value. Of
-            `tuple[int, str]` each has two items, so that a query may read them without fear.
-        name: for messages; the class's name by default.
-        key: a field's name, or callable, row -> hashable. Of several fields, `key=["shop", "id"]`,
-            it is the tuple. At most one row per key.
-        stored: False for rows that flow through and are not kept (i3QL's virtual table). Such a
-            table cannot be read, nor can it tell that a removed row was never there.
-        identity: True promises that rows of any other class do not change while they are in the
-            table. They are compared by `==` and found by their hash, as all rows are.
-        replace: drop the table that has the name, if there is one, and with it the views over it:
-            for a cell of a notebook that is run again. A durable table keeps its rows.
-        durable: whether its rows are in the file of the database, and come back from there. They
-            are, if it has one and the rows are stored; a name then says which table it is.
-        codec: of rows that are not made of plain values: an object with `encode`, row -> bytes or
-            str, and `decode`; or the two in a tuple.
-        migrate: of rows in the file that were of another class: callable, dictionary of the old
-            fields -> row, or dictionary of the new ones, or None to leave the row out.
-        reread: callable, () -> all rows, as a SQL database has them. The table begins with them,
-            and is read again if nobody knows what became of a commit (`transaction`) or when
-            `reread` of the database is called; in any thread, so it is to make its connection or
-            to take one from a pool.
+        row_type: the class of its rows; `object` admits rows of any class. Rows must be hashable
+            and immutable: a frozen dataclass, a tuple, a plain value. Rows of `tuple[int, str]`
+            have two items each, so the optimizer may reorder callables that read these items.
+        name: the name of the table in messages, SQL and the file; by default that of the class.
+        key: the name of a field, or a callable, row -> hashable. For a key of several fields pass
+            their names, `key=["shop", "id"]`; the key is then a tuple. Two rows cannot have one
+            key.
+        stored: False if rows flow through and are not stored (i3QL's virtual table). Such a table
+            cannot be read, and cannot detect that a removed row was never added.
+        identity: True promises that rows do not change while they are in the table, whatever their
+            class. They are still compared by `==` and found by their hash.
+        replace: drop the table of that name, if there is one, with the views over it, so that a
+            cell of a notebook can run again. A durable table keeps its rows.
+        durable: store the rows in the file of the database. The default is True if the database has
+            a file and the rows are stored; a durable table needs a name.
+        codec: the encoding of rows that are not made of plain values: an object with `encode`, row
+            -> bytes or str, and `decode`, its inverse; or a tuple of these two functions.
+        migrate: the conversion of stored rows of an older class: callable, dictionary of the old
+            fields -> row, or dictionary of the new fields, or None to leave the row out.
+        reread: callable, () -> all rows, for example from a SQL database. The table begins with
+            these rows. The callable runs again if the outcome of a commit is unknown
+            (`transaction`) and when you call `Database.reread`; it runs in any thread, so it must
+            open a connection or take one from a pool.
 
         Raises
         ------
-        PlanError: the name is taken, or a keyed table is not to be stored; rows of the class cannot
-            be stored without a codec, or those in the file are of another class.
-        DurabilityError: the file cannot be read, or written.
-        TransactionError: inside a transaction, with `replace`.
+        PlanError: the name is taken; a keyed table is declared `stored=False`; rows of the class
+            need a codec to be stored; or the rows in the file are of another class.
+        DurabilityError: the file cannot be read or written.
+        TransactionError: `replace` inside a transaction.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -275,31 +277,31 @@ class Database(NotCopied, Closeable):
         name: str | None = None,
         replace: bool = False,
     ) -> Table[Any, Any]:
-        """Make a table of a data frame: the class of its rows from the schema, and its rows.
+        """Create a table from a data frame: with its rows, and a row class made from its schema.
 
         The class, `table.row_type`, is a frozen dataclass with slots. A column is `| None` if it
-        has nulls, or has no rows yet. Lists are tuples, structs records. Names that are no
-        identifiers are mended: `unit price` is the field `unit_price`, `class` is `class_`, `2024`
-        is `column_2024`, and a second `a` is `a_2`.
+        has nulls, or if the frame has no rows. Lists become tuples, structs records. Names that are
+        not identifiers are changed: `unit price` is the field `unit_price`, `class` is `class_`,
+        `2024` is `column_2024`, and a second `a` is `a_2`.
 
         Parameters
         ----------
-        frame: what has `__arrow_c_stream__`, as a DataFrame of polars or pandas, a `pyarrow.Table`
-            or a relation of DuckDB; what narwhals knows; a list of dictionaries; or the path of a
-            file of Parquet, CSV, Feather or JSON lines. Of pandas, NaN is None, and an index with a
-            name is a column.
-        key: a column, by the name of its field, or several. At most one row per key.
-        name: of the table, and of the class; by default `Row`.
-        replace: as of `table`. A durable table then has the rows of the frame in the place of
-            those in the file.
+        frame: an object with `__arrow_c_stream__`, such as a DataFrame of polars or pandas, a
+            `pyarrow.Table` or a relation of DuckDB; a frame that narwhals knows; a list of
+            dictionaries; or the path of a Parquet, CSV, Feather or JSON Lines file. NaN in a pandas
+            DataFrame becomes None, and a named index becomes a column.
+        key: the field name of a column, or a list of them. Two rows cannot have one key.
+        name: the name of the table and of the row class; by default `Row`.
+        replace: drop the table of that name first, as in `table`. A durable table gets the rows of
+            the frame in place of the rows in the file.
 
         Raises
         ------
-        PlanError: it is no frame, the key no column, or a library is missing; or a durable table
-            has rows in the file.
-        TableError: a key is there twice.
+        PlanError: `frame` is not a frame, `key` is not a column, or a library is missing; or a
+            durable table has rows in the file already.
+        TableError: two rows have one key.
 
-        Cost: O(values), 0.05 us for each of plain ones.
+        Cost: O(values), 0.05 us for each plain value.
 
         >>> from reactive import Database
         >>> rows = [{"id": 1, "town": "Ulm"}, {"id": 2}]
@@ -310,20 +312,21 @@ class Database(NotCopied, Closeable):
         return loading.table_from(self, frame, key, name, replace=replace)  # type: ignore[no-any-return]
 
     def values(self, rows: Iterable[T], row_type: type[T] | None = None) -> Relation[T]:
-        """A relation whose rows are written in the query: they are there from the start, and stay.
+        """Return a constant relation: `rows`, which never change.
 
         Parameters
         ----------
-        rows: hashables, each as often as it is there; or none.
-        row_type: what they are, as a table has it; without it, what they look like.
+        rows: an iterable of hashables; repeated rows count. It may be empty.
+        row_type: the class of the rows, as for `table`; by default inferred from the rows.
 
-        The optimizer computes beforehand what it can of them: a join with a single row is none.
+        The optimizer evaluates constant parts of a query beforehand: a join with one row, for
+        example, becomes an expression.
 
         State: the rows. Cost: none.
 
         Raises
         ------
-        PlanError: a row has no hash, or is not of the type.
+        PlanError: a row is not hashable, or not of `row_type`.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -350,19 +353,19 @@ class Database(NotCopied, Closeable):
     @overload
     def family(self, function: Callable[..., Relation[*Ts]]) -> family.Family[Any, *Ts]: ...
     def family(self, function: Callable[..., Relation[*Ts]]) -> family.Family[Any, *Ts]:
-        """One query for many values of a parameter: `family[value]` is the view for a value.
+        """Return a family of views: `family[value]` is the view of one query for a parameter value.
 
         Parameters
         ----------
-        function: callable, parameters -> relation. It is called when a view is made, so what it
-            captures has the value of then.
+        function: callable, parameters -> relation. It is called whenever a view is made, and
+            captures the values that its variables have then.
 
-        Asked twice for a value, it gives the same view while somebody holds it. Views that differ
-        in values alone share their plan and, where a field is compared, an index.
+        While a view is referenced, asking for its value again returns the same view. Views that
+        differ only in values share their plan and, if a field is compared with the value, an index.
 
         Raises
         ------
-        PlanError: it is not callable, or has no named parameter.
+        PlanError: `function` is not callable, or has no named parameter.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -376,23 +379,23 @@ class Database(NotCopied, Closeable):
         return family.Family(self._engine, function)
 
     def sql(self, text: str, /, **parameters: Any) -> Relation[Any]:
-        """A query that is written in SQL: a relation like any other, of named tuples.
+        """Return the relation of a SQL query: a relation like any other, of named tuples.
 
-        Names in FROM are those of tables and views of this database, whatever the variables around
-        are called. What SQL can do here, and where dialects differ: docs/sql.md.
+        Names in FROM are the names of tables and views of this database, not of Python variables.
+        docs/sql.md lists the supported SQL, and where dialects differ.
 
         Parameters
         ----------
         text: one query, in the dialect of the database.
-        parameters: `:name` is a constant, with the value of now; a relation stands for itself in
-            FROM. The text has to name each.
+        parameters: `:name` is a constant with the value given here; a relation given here can be
+            named in FROM. The text must use each parameter.
 
-        A view of it leaves rows out that raise; they are in `view.errors`. With an ORDER BY it is a
-        sequence. Cost: as of the same query made of methods.
+        A view of the relation leaves out rows that raise, and lists them in `view.errors`. With an
+        ORDER BY it is a sequence. Cost: that of the same query written with methods.
 
         Raises
         ------
-        PlanError: it is no query, or names what there is not; with line and column.
+        PlanError: the text is not a query, or names something unknown; with line and column.
 
         >>> from dataclasses import dataclass
         >>> from reactive import Database
@@ -413,22 +416,22 @@ class Database(NotCopied, Closeable):
         return sql().sql(self._engine, text, parameters)  # type: ignore[no-any-return]
 
     def execute(self, text: str, /, **parameters: Any) -> int:
-        """Run a statement of SQL that changes the database, in one transaction.
+        """Run a SQL statement that changes the database, in one transaction.
 
-        `create table` makes a table of named tuples, whose PRIMARY KEY is its `key=`; `create view`
-        names a query; `insert`, `update`, `delete` and `drop` do what they say.
+        `create table` makes a table of named tuples, with the PRIMARY KEY as its `key=`; `create
+        view` names a query; `insert`, `update`, `delete` and `drop` do what they say.
 
         Parameters
         ----------
         text: one statement, in the dialect of the database.
-        parameters: as of `sql`.
+        parameters: constants and relations by name, as in `sql`.
 
-        Returns how many rows were inserted, updated or deleted.
+        Return the number of rows that were inserted, updated or deleted.
 
         Raises
         ------
-        PlanError: it is no statement, or names what there is not; with line and column.
-        TableError: a table refuses a row, such as one whose key is taken; nothing has changed.
+        PlanError: the text is not a statement, or names something unknown; with line and column.
+        TableError: a table refuses a row, for example for a key that is taken; nothing has changed.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -450,24 +453,27 @@ class Database(NotCopied, Closeable):
     @overload
     def query(self, function: Callable[[], T], /) -> queries.Query[T]: ...
     def query(self, function: Callable[[], Any], /) -> Any:
-        """The query that a function says, whose comprehensions are over tables and relations.
+        """Turn a function of comprehensions over tables and relations into a live query.
 
-        Write it as you would over lists; then it is live. Also as a decorator.
+        Write the function as you would over lists. `query` is also a decorator.
 
         Parameters
         ----------
-        function: callable without parameters -> a list, set, dictionary, generator, what
-            `sorted(...)` gives, or a value. It is read, not called: see docs/comprehensions.md.
+        function: callable without parameters that returns a list, set, dictionary, generator,
+            `sorted(...)`, or a value. Its source is read and it is not called, see
+            docs/comprehensions.md.
 
-        The rows are what Python computes with each relation as a list of its rows in some order: of
-        a list all elements, of a set each once. Of a dictionary it is a `GroupedRelation`, whose
-        view is a mapping; of what is sorted an `OrderedRelation`, whose view is a sequence; of a
-        value one row. `query.on(orders=[...])` runs the text on lists.
+        The rows are those that Python computes if each relation is a list of its rows in any
+        order: all elements of a list, each element of a set once. A dictionary is a
+        `GroupedRelation`, whose view is a mapping; `sorted(...)` an `OrderedRelation`, whose view
+        is a sequence; a value one row. `query.on(orders=[...])` runs the function on lists.
 
         Raises
         ------
-        PlanError: it cannot be read, or depends on the order of rows; the message says where.
-        StratificationError: it calls itself in what must not grow: a sum, or `not in`.
+        PlanError: the function cannot be read, or depends on the order of rows; the message says
+            where.
+        StratificationError: the function calls itself inside a sum, a `not in`, or another
+            expression that is not monotone.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -491,23 +497,23 @@ class Database(NotCopied, Closeable):
         inputs: Mapping[str, AnyRelation] | None = None,
         bits: int | None = None,
     ) -> programs.Program:
-        """The relations that a Datalog program defines, as live relations.
+        """Return the relations that a Datalog program defines, as live relations by name.
 
         Parameters
         ----------
         text: a program in the core of Soufflé's language, see docs/datalog.md.
-        inputs: relations that have their rows from here, by name. Others that are declared
-            `.input` are the tables with their names, which are made if they are not there.
-        bits: 32 or 64 if numbers wrap round as in Soufflé; without it they have no end.
+        inputs: relations by name, for the program to read. Other relations that are declared
+            `.input` are the tables of these names, which are created if they do not exist.
+        bits: 32 or 64 for integers that wrap around as in Soufflé; by default they are unbounded.
 
-        Returns the relations by name. They are sets of named tuples with the declared columns.
+        The relations are sets of named tuples with the declared columns.
 
-        State and cost: those of a query and, where relations depend on themselves, of `fixpoint`.
+        State and cost: as for a query; as for `fixpoint` where relations depend on themselves.
         Source: Soufflé: Jordan, Scholz, Subotic, CAV 2016.
 
         Raises
         ------
-        PlanError: the text is no program, with its line and column.
+        PlanError: the text is not a program; with line and column.
         StratificationError: a relation depends on its own negation or aggregate.
 
         >>> from reactive import Database
@@ -528,16 +534,17 @@ class Database(NotCopied, Closeable):
         )
 
     def drop(self, table: Table[Any], *, views: bool = False) -> None:
-        """End a table: its rows are given up, and using it afterwards is an error.
+        """Drop a table and discard its rows; using it afterwards is an error.
 
         Parameters
         ----------
+        table: a table of this database.
         views: also close the views and subscriptions over it.
 
         Raises
         ------
-        PlanError: views or subscriptions read it, which the message names; or it is no table of
-            this database.
+        PlanError: views or subscriptions, named in the message, read the table; or it is not a
+            table of this database.
         TransactionError: inside a transaction.
 
         >>> from reactive import Database
@@ -563,17 +570,17 @@ class Database(NotCopied, Closeable):
         name: str | None = None,
         key: str | Callable[[T], Hashable] | None = None,
     ) -> remote_table.RemoteTable[T]:
-        """Make a table whose rows are on Spark, and do not pass through this process.
+        """Create a table whose rows are on Spark and do not pass through this process.
 
-        Views over it are kept on Spark too, and read like any other: small ones as they are, of
-        large ones `view.to_spark()` is the DataFrame.
+        Views over it are on Spark, too. Read small ones like any other view, and large ones as a
+        DataFrame: `view.to_spark()`.
 
         Parameters
         ----------
-        rows: a `DataFrame`, or the path of Parquet, CSV or Delta files. It must go on giving the
-            same rows: changes are made here, and kept in the checkpoint.
+        rows: a `DataFrame`, or the path of Parquet, CSV or Delta files. Its rows must not change:
+            changes go through this table, and are stored in the checkpoint.
         row_type: a frozen dataclass, named tuple or tuple of plain types, or a plain type.
-        name, key: as of `table`; the key must be a field.
+        name, key: as for `table`; the key must be a field.
 
         Raises
         ------
@@ -609,44 +616,44 @@ class Database(NotCopied, Closeable):
         on_error: batches.OnRefusal = "raise",
         start: bool = True,
     ) -> stream_tables.StreamTable[T]:
-        """Make a table that a stream on Spark feeds; its rows do not pass through this process.
+        """Create a table fed by a stream on Spark; its rows do not pass through this process.
 
-        Each batch is a commit of its own, and its number is noted with its rows: a batch that comes
-        again after a failure changes nothing. With a checkpoint of the offload, a later process
-        that makes the table again goes on from there. `table.source` starts, stops and waits, and
-        tells the token, which is the number of the last batch, the lag and the error.
+        Each batch is one commit, and its number is stored with its rows: a batch that is repeated
+        after a failure changes nothing. With a checkpoint of the offload, a later process that
+        creates the table again continues after the last batch. `table.source` starts, stops and
+        waits for the stream, and tells its token (the number of the last batch), lag and error.
 
         Parameters
         ----------
         rows: a streaming `DataFrame`; a path, whose files of a `format` are followed; a callable,
-            `SparkSession` -> `DataFrame`, which can go on in another JVM; or a static `DataFrame`,
-            which is one batch.
-        row_type: as of `spark_table`.
-        name: of the table and its source.
-        key: a field. A row takes the place of the row with its key, and is deleted by its key.
-        changes: how rows say what changes. `"append"`: each is there once more. `"cdf"`: by
-            `_change_type`, as in Delta's change data feed and Iceberg's changelog. `"debezium"`: by
-            `op`, in the columns `before` and `after`. `"weight"`: a column has the number of times
-            that the row comes, or goes. `"snapshot"`: they are all rows, and are read again
-            at each `trigger`; the difference is a change.
-        deletes: as `rows`, of rows that go: a second folder or stream beside the one that adds.
-        change_column: the one that says it, if it is not `_change_type`, `op` or `weight`.
-        order: a column by which the last of several changes of a key in a batch is known; else
+            `SparkSession` -> `DataFrame`, which can also run in another JVM; or a static
+            `DataFrame`, which is one batch.
+        row_type: as for `spark_table`.
+        name: the name of the table and of its source.
+        key: a field. A row replaces the row with its key, and a deletion needs only the key.
+        changes: the form of a change. `"append"`: each row is inserted. `"cdf"`: `_change_type`
+            says it, as in Delta's change data feed and Iceberg's changelog. `"debezium"`: `op` says
+            it, with the rows in the columns `before` and `after`. `"weight"`: a column has the
+            number of copies that are inserted, or deleted if it is negative. `"snapshot"`: `rows`
+            is the whole table, which is read again at each `trigger`; the difference is the change.
+        deletes: as `rows`, a second folder or stream with the rows to delete.
+        change_column: the column that says it, if it is not `_change_type`, `op` or `weight`.
+        order: the column that orders several changes of one key in a batch; by default
             `_commit_version` or `_change_ordinal` of a feed, `offset` or `ts_ms` of Debezium.
-        trigger: how long rows wait for the next batch: seconds, or text such as `"10s"`; or
-            `"available now"` for what is there now, after which the source has ended.
-        format: of the files: `"parquet"`, `"csv"` with a header, `"json"`.
-        on_error: what becomes of a row that does not fit the type: one that is malformed, null
-            where None is not of the type, beyond the dates that Python has, or of a key that is
-            null. `"raise"`: the source stops before the batch. `"drop"`: it is left out, and is in
-            `table.source.errors`, with the rows on Spark, until the source replaces or removes it.
-        start: `False` if you start it later, by `table.source.start()`.
+        trigger: the time between batches: seconds, or text such as `"10s"`; or `"available now"`
+            to read the present rows, after which the source has ended.
+        format: the format of the files: `"parquet"`, `"csv"` with a header, or `"json"`.
+        on_error: the reaction to a row that does not fit the type: malformed, null where the type
+            has no None, a date beyond Python's, or a null key. `"raise"`: the source stops before
+            the batch. `"drop"`: the row is left out and listed in `table.source.errors`, stored on
+            Spark like the other rows, until the source replaces or removes it.
+        start: `False` to start later, by `table.source.start()`.
 
         Raises
         ------
         OffloadError: the database does not offload to Spark, or rows of the type have no columns.
         TableError: the columns do not fit the row type.
-        PlanError: what is asked of it does not exist.
+        PlanError: an argument has a value that does not exist.
         TransactionError: inside a transaction.
         """
         offload = self._engine.offloading.need()
@@ -690,48 +697,54 @@ class Database(NotCopied, Closeable):
         start: bool = True,
         on_stop: Callable[[ingestions.Ingestion[T]], object] | None = None,
     ) -> watched_tables.WatchedTable[T]:
-        """Make a table of the rows in the files that match a pattern, and follow these files.
+        """Create a table of the rows in the files that match a pattern, and follow these files.
 
-        What is there now is in the table when this returns, a large load in several commits with a
-        bar on a terminal. From then on each round of changes is a commit: files that come, change,
-        are replaced, renamed or removed. Of a file that only got longer the new lines are read.
+        When `watch` returns, the table has the rows of the present files; a large load takes
+        several commits and shows a progress bar on a terminal. From then on each round of changes
+        is one commit: files that are added, changed, replaced, renamed or removed. If a file only
+        grew, only its new lines are read.
 
         Parameters
         ----------
-        pattern: of paths, as `"folder/*.jsonl"`, `"folder/**/*.csv"` at any depth, or one path.
-        row_type: of the rows. Fields are found by name: keys of JSON objects, columns of CSV and
-            Parquet. Values become what the class says: int, float, bool, str, Decimal, dates,
-            enums, records, tuples; None for what is empty or absent, where it may be.
-        name, key, durable: as of `table`. Of two rows of a file with one key the last one counts;
+        pattern: paths, as `"folder/*.jsonl"`, `"folder/**/*.csv"` at any depth, or one path.
+        row_type: the class of the rows. Fields are matched by name: keys of JSON objects, columns
+            of CSV and Parquet. Values are converted to the declared types: int, float, bool, str,
+            Decimal, dates, enums, records, tuples; an empty or absent value is None, if the field
+            is optional.
+        name, key, durable: as for `table`. If a file has two rows of one key, the last one counts;
             two files cannot have rows of one key, unless they are `append_only`.
-        replace: drop the table that has the name, if there is one, with what feeds it and the views
-            over it: for a cell of a notebook that is run again. The files are read anew.
-        deletions: files of rows that go, as a pattern, or a folder in which names are as in
-            `pattern`. By its key, or else once less. Implies `append_only`.
-        append_only: files come and grow, and each line is taken once: nothing goes when a file
-            does, and no rows are kept by file. With a key a row takes the place of the one before.
-        format: if the suffix does not tell it. Also of what ends in `.gz`.
+        replace: drop the table of that name, if there is one, with its source and the views over
+            it, so that a cell of a notebook can run again. All files are read again.
+        deletions: files of rows to delete, as a pattern, or a folder of files named as in
+            `pattern`. A row deletes the row of its key; without keys, one copy of itself. Implies
+            `append_only`.
+        append_only: files are only added and grow, and each line is read once: removing a file
+            removes no rows, and rows are not recorded per file. With a key, a row replaces the
+            earlier row of its key.
+        format: the format, if the suffix does not tell it; also the format inside a `.gz` file.
         reader: callable, `pathlib.Path` -> rows, for any other format.
-        encoding, delimiter, header: of text and CSV. Without a header columns are in the order of
-            the fields.
-        poll: seconds between two looks at all files, in place of asking the system for changes:
-            for drives of other machines. Without `watchfiles` it is a second.
-        max_line: letters of a row at most; a longer one is refused like any line that is no row.
-        max_bytes: bytes that are read of a file at a time, or unpacked of one; a file with more is
-            an error.
-        max_ratio: how many times its size a `.gz` may unpack to, if that is more than `max_line`.
-        on_error: what becomes of a line that is no row, and of what a table or view refuses; as of
-            `ingest`. A file that cannot be read is tried again, and after 2 s an error like that.
-        start: `False` if you start it later, by `table.source.start()`.
-        on_stop: called with `table.source` once that has stopped, as of `ingest`.
+        encoding, delimiter, header: the form of text and CSV files. Without a header, columns are
+            in the order of the fields.
+        poll: seconds between two scans of all files, in place of notifications by the operating
+            system: for network drives. Without `watchfiles` files are scanned each second.
+        max_line: the most characters of a row; a longer line is refused like a malformed one.
+        max_bytes: the most bytes that are read or decompressed of one file; a larger file is an
+            error.
+        max_ratio: the most times its own size that a `.gz` file may decompress to, if that is more
+            than `max_line`.
+        on_error: the reaction to a malformed line, and to a row that a table or view refuses, as
+            for `ingest`. A file that cannot be read is tried again, and after 2 s is such an error.
+        start: `False` to start later, by `table.source.start()`.
+        on_stop: called with `table.source` after it stopped, as for `ingest`.
 
-        Cost: of a round a look at each file's size and time, and what is new; and, unless they are
-        `append_only`, reading again, as bytes, what was read of files that have changed.
+        Cost: a round checks the size and time of each file, and reads the new lines. Unless files
+        are `append_only`, it also reads the known bytes of changed files again.
 
         Raises
         ------
-        SourceError: a line is no row, with its file, line and column; or a file cannot be read.
-        PlanError: no format is known, or it needs what is not installed; or as of `table`.
+        SourceError: a line is malformed, with its file, line and column; or a file cannot be read.
+        PlanError: the format is unknown, or needs a library that is not installed; or as for
+            `table`.
         TransactionError: inside a transaction.
         """
         options: dict[str, Any] = {"format": format, "reader": reader, "encoding": encoding}
@@ -789,32 +802,32 @@ class Database(NotCopied, Closeable):
         start: bool = True,
         on_stop: Callable[[ingestions.Ingestion[Any]], object] | None = None,
     ) -> ingestions.Ingestion[Any]:
-        """Feed tables from a source: each of its batches becomes a commit, in a thread of its own.
+        """Feed tables from a source: a thread of its own commits each batch of the source.
 
-        The token of a batch is noted in its commit, by the name of the source: a source that is
-        ingested again goes on where it was, and each batch is in the tables once.
+        A commit stores the token of its batch under the name of the source. A source that is
+        ingested again continues after the last token, so that each batch is in the tables once.
 
         Parameters
         ----------
         source: a `Source`, or a function (since, stop) -> batches, such as a generator function.
-            `None` if you give the batches by `take`.
-        into: the table that takes its rows; or several by the classes of their rows. Others may
-            change the rows of a table that has a key. A row that came from an origin or without a
-            key, and was removed by others, stops the source when it is to go.
-        since: the token to begin at, if the database has none of this source.
-        on_error: what becomes of a row that its table refuses, or of which a view raises an
-            `Exception` in the commit. `"raise"`: the source stops before the batch, and tables,
-            token and other sources stay as they are. `"drop"`: the batch is committed without the
-            row; the row whose place it would have taken goes; `errors` of what this gives has it.
-            What no row is to blame for stops the source.
-        name: in the place of the name that the source has.
-        start: `False` if you `start` it later, or `run` it in a thread of yours.
-        on_stop: called with what this gives once it has stopped, failed or ended, in the thread
-            that ran it: `state` and `error` tell why, `start` has it go on.
+            `None` if you pass the batches to `Ingestion.take`.
+        into: the table for its rows; or a dictionary of row classes and their tables. Other code
+            may change the rows of a table with a key. Without a key, or if the row has an origin,
+            the source stops when it must delete a row that other code removed.
+        since: the token to begin at, if the database has no token of this source.
+        on_error: the reaction to a row that its table refuses, or on which a view raises an
+            `Exception` in the commit. `"raise"`: the source stops before the batch; tables, token
+            and other sources are unchanged. `"drop"`: the batch is committed without the row, the
+            row that it would have replaced is deleted, and `Ingestion.errors` lists it. An error
+            that no single row causes stops the source.
+        name: a name in place of that of the source.
+        start: `False` if you call `Ingestion.start` later, or `Ingestion.run` in your own thread.
+        on_stop: called with the `Ingestion` after it stopped, failed or ended, in the thread that
+            ran it: `state` and `error` tell why, `start` resumes it.
 
         Raises
         ------
-        PlanError: what is given is no source, or no table of this database.
+        PlanError: an argument is not a source, or not a table of this database.
         SourceError: the source is running; or its token is of other tables, or is not `since`.
         TransactionError: inside a transaction.
 
@@ -835,8 +848,10 @@ class Database(NotCopied, Closeable):
 
     @property
     def tokens(self) -> dict[str, Any]:
-        """Where each source is: its name -> the token of its last batch that was committed. Of
-        those that were ingested since the database was opened."""
+        """The token of the last committed batch by the name of its source.
+
+        Only sources that were ingested since the database was opened are listed.
+        """
         found = {name: ledger.token for name, ledger in list(self._engine.ledgers.items())}
         return {name: token for name, token in found.items() if token is not None}
 
@@ -851,27 +866,28 @@ class Database(NotCopied, Closeable):
         """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
 
         If the block raises, no table and no view has changed. A transaction inside another is
-        part of the outer one. While one waits in the middle, other tasks of the event loop make
-        commits of their own, which it does not see; see docs/threads.md.
+        part of the outer one. While the block awaits, other tasks of the event loop may commit;
+        the transaction does not see their changes, see docs/threads.md.
 
         Parameters
         ----------
-        commit_with: what is committed with the tables, or neither is: a session or connection of
-            SQLAlchemy, a connection of a driver, the alias of one of Django, or anything with
-            `commit()` and `rollback()`. What is asynchronous needs `async with`. A transaction
-            that it has open is joined. See docs/two_commits.md.
-        retry: how often a function is run again if another commit has touched the same rows. The
-            result is then a decorator, also of `async def`: `@db.transaction(retry=3)`.
-        deliver, deliver_timeout: who tells subscribers of this commit, and how long that is waited
-            for; as of the database unless given.
+        commit_with: the SQL transaction to commit together with the tables; both commit or neither
+            does. It is a session or connection of SQLAlchemy, a connection of a driver, the alias
+            of a Django connection, or any object with `commit()` and `rollback()`. An asynchronous
+            one needs `async with`. A transaction that is already open is joined. See
+            docs/two_commits.md.
+        retry: the most times that a function is run again because another commit touched the same
+            rows. The result is then a decorator, also of `async def`: `@db.transaction(retry=3)`.
+        deliver, deliver_timeout: the thread that notifies subscribers of this commit, and the time
+            to wait for it; by default as for the database.
 
         Raises
         ------
-        TransactionError: what is given commits each statement by itself, or cannot be committed
-            here; or outcome unknown: the answer to its COMMIT was lost.
+        TransactionError: `commit_with` is in autocommit mode, or cannot be committed here; or the
+            outcome is unknown, because the answer to its COMMIT was lost.
         ConflictError: another commit has touched a row, or key, that the transaction touches.
-        PlanError: it is nothing that can be committed, or several.
-        Exception: what it raises when it refuses the commit. Both are as they were.
+        PlanError: `commit_with` cannot be committed, or names several connections.
+        Exception: raised by `commit_with` when it refuses the commit. Both sides are unchanged.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -891,16 +907,22 @@ class Database(NotCopied, Closeable):
             raise
 
     def reread(self, *tables: Table[Any, Any]) -> None:
-        """Read tables again by their `reread`, in one commit: these, or all that have one.
+        """Read tables again with their `reread` callable and commit the differences, in one commit.
 
-        With `readonly=True` all tables of the file go on, in one commit, to what it has now.
-        The difference is a change. It ends a doubt (`in_doubt`), and takes in what others have
-        written to the SQL database. Cost: of reading all rows, and of `replace_all`.
+        Call it to see the changes that others wrote to the SQL database, and for tables that are
+        `in_doubt`. In a database opened with `readonly=True` it reads the commits that were made
+        to the file since.
+
+        Parameters
+        ----------
+        tables: the tables to read; by default all that were created with `reread=`.
+
+        Cost: that of reading all rows, and of `Table.replace_all`.
 
         Raises
         ------
-        TableError: one of them has no `reread`.
-        Exception: what that raises, or a view of what it gives. Nothing has changed.
+        TableError: one of the tables has no `reread`.
+        Exception: raised by `reread`, or by a view on one of its rows. Nothing has changed.
 
         >>> from reactive import Database
         >>> written = ["to", "be"]
@@ -915,16 +937,19 @@ class Database(NotCopied, Closeable):
 
     @property
     def in_doubt(self) -> dict[str, BaseException]:
-        """The tables of which nobody knows whether SQL has their last commit, by their names, each
-        with what was raised when it was read again."""
+        """The tables that may lack the last commit of SQL, by name.
+
+        The value is the exception that was raised when the table was read again.
+        """
         doubts = getattr(self._engine.rereading, "doubts", {})
         return {table.name: error for table, error in dict(doubts).items()}
 
     def history(self, since: int = 0) -> list[Past]:
-        """The commits after a version, of the last ones that `keep=` of the database keeps.
+        """Return the commits after version `since`, out of the last `keep` ones.
 
-        Each has its `version`, its `time`, and its `changes`: by the name of a table, rows with
-        their weights. Commits before one that changed the fields of a table are forgotten.
+        Each has its `version`, its `time`, and its `changes`: a dictionary from the name of a
+        table to rows with their weights. A commit that changes the fields of a table discards the
+        commits before it.
 
         Raises
         ------
@@ -943,14 +968,14 @@ class Database(NotCopied, Closeable):
         return history.history(self._engine, since)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Write a copy of the file of a durable database, with all that was committed before.
+        """Write a copy of the file of a durable database, with all earlier commits.
 
-        Commits of other threads go on meanwhile, and are not in it. The copy is one file, with the
-        permissions of the original; it appears at `path` when it is whole and safe on the disk.
+        Other threads can commit meanwhile; the copy has none of these commits. It is one file, with
+        the permissions of the original, and appears at `path` once all of it is on the disk.
 
         Raises
         ------
-        PlanError: the database has no file, or there is something at `path`.
+        PlanError: the database has no file, or `path` exists.
         DurabilityError: the file cannot be read, or the copy cannot be written.
 
         >>> import tempfile
@@ -966,18 +991,18 @@ class Database(NotCopied, Closeable):
         backup.back_up(self._engine, path)
 
     def flush(self) -> None:
-        """Have what was committed be where it is to go.
+        """Write pending commits to the file, update the offloaded views, and run the sinks.
 
-        Of a durable database, in its file. Views that depend on parts elsewhere are brought up to
-        date with the last commit: they change together, and their subscribers are told once, of all
-        commits since the last flush. Commits of other threads go on meanwhile. Then sinks without a
-        trigger write.
+        The file of a durable database gets all commits so far. Offloaded views are brought up to
+        date with the last commit: they change together, and their subscribers are notified once, of
+        all commits since the last flush. Sinks without a trigger write. Other threads can commit
+        meanwhile.
 
         Raises
         ------
-        DurabilityError: the file cannot be written; from now on it refuses changes.
-        OffloadError: the parts cannot be reached; nothing has changed.
-        Exception: what the target of a sink raises; its changes are kept.
+        DurabilityError: the file cannot be written; the database refuses further changes.
+        OffloadError: the backend cannot be reached; nothing has changed.
+        Exception: raised by the target of a sink; its changes are kept for the next flush.
         """
         if self._engine.journal is not None:
             self._engine.journal.flush()
@@ -986,29 +1011,31 @@ class Database(NotCopied, Closeable):
             sink.flush()
 
     def touch(self, instance: object) -> None:
-        """Tell that an object of tables has changed in a way that cannot be seen; see `tracked`.
+        """Report a change of a tracked object that assignments do not show; see `tracked`.
 
-        Its row is made anew, of all attributes: a commit, or a part of the transaction.
+        The row of the object is computed again from all its attributes, as a commit or as a part of
+        the transaction.
 
         Raises
         ------
-        TableError: it is in no table of this database.
+        TableError: the object is in no table of this database.
         """
         assigning.touch(self._engine, instance)
 
     def check_silent(self) -> list[Silent]:
-        """The objects of tables that have changed unseen: other attributes than their rows say.
+        """Return the tracked objects that changed unseen: their attributes differ from their rows.
 
-        Each with the name of a table and of the attributes; `touch` tells of one. Without mistake
-        there are none. Cost: O(attributes) of each object in the tables of tracked classes.
+        Each entry names the table, the object and the attributes; pass the object to `touch`. A
+        correct program has none. Cost: O(attributes) of each object in the tables of tracked
+        classes.
         """
         return silent.check_silent(self._engine)
 
     def verify(self) -> None:
-        """Evaluate the queries of all views from scratch, and compare (`View.verify`).
+        """Evaluate the queries of all views from scratch, and compare (see `View.verify`).
 
-        What several views are made of is evaluated once. All that is evaluated is held until the
-        end, which is some times the memory of the largest view.
+        Subqueries that several views share are evaluated once. All results stay in memory until the
+        end, a few times the memory of the largest view.
 
         Raises
         ------
@@ -1027,12 +1054,12 @@ class Database(NotCopied, Closeable):
         verify_views(self._engine, self.views())
 
     def offload_status(self) -> statuses.OffloadStatus:
-        """What is elsewhere: which views, how large, how far behind; prints as a table."""
+        """Return the offloaded views with their sizes and their lag; it prints as a table."""
         self._engine.check_open()
         return statuses.status(self._offloading)
 
     def metrics(self) -> measures.Metrics:
-        """What a service watches: commits and their time, and what waits for subscribers.
+        """Return counters for monitoring: commits and their time, and the queue of subscribers.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -1045,7 +1072,7 @@ class Database(NotCopied, Closeable):
         return measures.metrics(self._engine)
 
     def tables(self) -> list[Table[Any]]:
-        """All tables, in the order they were made.
+        """Return all tables, in the order of their creation.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -1056,7 +1083,7 @@ class Database(NotCopied, Closeable):
         return list(self._engine.tables.values())
 
     def views(self) -> list[AnyView]:
-        """The views that somebody holds; each tells in its `place` where it was made.
+        """Return the views that the program references; each tells its line of code in `place`.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -1067,13 +1094,15 @@ class Database(NotCopied, Closeable):
         return self._engine.live_views()
 
     def close(self) -> None:
-        """End it: sources, sinks, views and subscriptions with it. Using any of them afterwards is
-        an error. Sinks write no more: `flush` before, if they are to.
+        """Close the database, with its sources, sinks, views and subscriptions.
+
+        Using any of them afterwards is an error. Sinks do not write their pending changes: call
+        `flush` before, if they should.
 
         Raises
         ------
-        DurabilityError: what was committed cannot be written to the file; it is closed all the
-            same.
+        DurabilityError: pending commits cannot be written to the file; it is closed all the same.
+        TransactionError: inside a transaction.
         """
         engine = self._engine
         if engine.db_lock.is_closed:
@@ -1104,7 +1133,7 @@ class Database(NotCopied, Closeable):
         return f"a database of {len(self._engine.tables)} tables"
 
     def _begin_with(self, table: Table[Any], reread: Callable[[], Iterable[Any]]) -> None:
-        """Fill a table that was made; if that fails it was not, unless it has rows of a file."""
+        """Fill a new table; if that fails, drop it, without deleting its rows in a file."""
         try:
             rereading(self._engine).begin(table, reread)
         except BaseException:

@@ -171,7 +171,7 @@ def test_an_update_to_an_equal_row_leaves_no_state_behind(in_transaction: bool) 
 
 
 def test_an_update_to_an_equal_row_is_no_commit() -> None:
-    """`Database.version`: "How many commits there were that changed something"."""
+    """`Database.version`: "The number of commits that changed a row"."""
     db = Database()
     table = db.table(Item)
     table.add(A)
