@@ -1,5 +1,7 @@
-"""The first rows of now, which tables, relations and views give; and the remedy where a relation is
-read as if it had rows."""
+"""The methods `head` and `first` of tables, relations and views.
+
+Reading a relation as if it had rows raises an error with the remedy.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ Cs = TypeVarTuple("Cs")
 
 @boundary
 class First(Generic[*Ts]):
-    """Base of what has rows, or can compute them."""
+    """Base of tables, views and relations: they have rows, or compute them."""
 
     _sql_columns: list[str] | None = None
     """The columns of a query that was written in SQL."""
 
     def _first_rows(self, n: int) -> list[Any]:
-        """At most `n` rows."""
+        """Return at most `n` rows."""
         raise NotImplementedError
 
     @overload
@@ -34,10 +36,14 @@ class First(Generic[*Ts]):
     @overload
     def head(self: First[A, B, *Cs], n: int) -> list[tuple[A, B, *Cs]]: ...
     def head(self, n: int) -> list[Any]:
-        """The first `n` rows of now, or as many as there are; those of an order in its order.
+        """Return the first `n` current rows, or fewer if there are fewer.
 
-        Of a table or a view: those that iteration begins with. Of a relation they are computed for
-        this once, which costs as much as to make a view of it.
+        An ordered relation returns them in its order, a table or a view in the order of iteration.
+        A relation computes them each time, at the cost of making a view.
+
+        Raises
+        ------
+        PlanError: `n` is not an int from 0 on.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -58,7 +64,7 @@ class First(Generic[*Ts]):
     @overload
     def first(self: First[A, B, *Cs], default: D) -> tuple[A, B, *Cs] | D: ...
     def first(self, default: Any = None) -> Any:
-        """The first row of now, or the default if there is none; see `head`.
+        """Return the first current row, or `default` if there is none; see `head`.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -87,7 +93,7 @@ class First(Generic[*Ts]):
                 raise
 
     def _not_found(self, key: Any) -> str:
-        """The message for `[key]` of what is no mapping and no sequence: a query, or a view."""
+        """Return the error text for `[key]` on a query, or on a view without keys and order."""
         channel = getattr(self, "_channel", None)
         if channel is not None:
             return f"{channel} has no [{key!r:.100}]: its rows have no keys and no order\n  {_KEYS}"

@@ -1,4 +1,4 @@
-"""Make a view of a relation: its operators, the leaf that holds its rows, and its face."""
+"""Make a view of a relation: its operators, the leaf that holds its rows, and the view object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def materialize(
     *,
     kept: bool = False,
 ) -> AnyView:
-    """Make a view of a relation; rows that raise go by a policy, and its state may be kept."""
+    """Make a view of a relation, with the `on_error` policy, and with stored state if `kept`."""
     check_name("a view", name)
     engine = relation._engine
     found = None

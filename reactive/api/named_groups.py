@@ -1,11 +1,11 @@
-"""The types of groups whose rows are records: `group_by(key).aggregate(orders=Count(), as_=Town)`.
-
-A row is one value then, and its key a field of it, so that the bindings do not tell what the keys
-are. These classes do, to type checkers; what there is at run time are the classes that they stand
-for.
+"""Types of groups whose rows are records: `group_by(key).aggregate(orders=Count(), as_=Town)`.
 
     NamedGroups[str, Town]        a GroupedRelation
     NamedGroupsView[str, Town]    a GroupedView: view["Bonn"] is a Town
+
+Such a row is one binding, and the key is one of its fields, so the bindings of `GroupedRelation`
+cannot tell the type of the key. Type checkers read these classes; at run time the names stand for
+`GroupedRelation` and `GroupedView`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     D = TypeVar("D")
 
     class NamedGroups(Relation[R], Generic[K, R]):
-        """A relation with one record per group; its view reads by key too."""
+        """A relation with one record per group; its view is a mapping, too."""
 
         def materialize(
             self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         ) -> NamedGroups[K, R]: ...
 
     class NamedGroupsView(View[R], NamedGroups[K, R], Generic[K, R]):
-        """One record per group; reads as a mapping from the key to what is kept as well."""
+        """One record per group; also a mapping from the key to the record."""
 
         def __getitem__(self, key: K) -> R: ...
         @overload

@@ -1,4 +1,4 @@
-"""Views of an order: sequences."""
+"""Views of ordered relations: sequences."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ B = TypeVar("B")
 
 @boundary
 class OrderedView(View[*Ts], OrderedRelation[*Ts]):
-    """The rows in order, read as a sequence is. Positions cost O(log rows).
+    """The rows in order, read as a sequence. Access by position costs O(log rows).
 
-    It is no `collections.abc.Sequence`: those polars and pandas would read row by row, without the
-    names and types of its columns.
+    The class is no `collections.abc.Sequence`, because polars and pandas would then read rows one
+    by one, without the names and types of the columns.
 
     >>> from reactive import Database
     >>> numbers = Database().table(int)
@@ -63,23 +63,23 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
         return iter(self._all_rows()[::-1])
 
     def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
-        """As of the query; its rows are sorted once more."""
+        """Return the `n` rows after the first `offset` rows, as a relation that sorts again."""
         query: Any = self.relation
         limited = query.limit(n, offset)
         return OrderedRelation(self._engine, limited.plan, self._kept_views())
 
     def previous(self) -> OrderedRelation[*Ts]:
-        """As of the query; its rows are sorted once more."""
+        """Return the rows as of the previous commit, as a relation that sorts them again."""
         query: Any = self.relation
         return OrderedRelation(self._engine, query.previous().plan, self._kept_views())
 
     def _order(self) -> plan.OrderBy:
-        """The order of the query; its rows are sorted once more."""
+        """Return the order of the query; a query over the view sorts the rows again."""
         node: Any = self.relation.plan
         return node  # type: ignore[no-any-return]
 
     def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
-        """The first position of a row; `ValueError` if it is not there."""
+        """Return the first position of a row; raise `ValueError` if it is absent."""
         rows = self._all_rows()
         return rows.index(row, start, len(rows) if stop is None else stop)
 
@@ -92,7 +92,7 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
             return found
 
     def _of_all_places(self) -> list[Any]:
-        """The rows in order, also those outside of the window."""
+        """Return all rows in order, also those outside of the limit."""
         with self._reading():
             return list(self._contents.order.all_rows())
 

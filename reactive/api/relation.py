@@ -1,6 +1,6 @@
-"""Queries as data: immutable, composable, typed. Nothing is computed until somebody consumes it.
+"""Queries as data: immutable, composable, typed. Nothing is computed until a view is made.
 
-Each method takes the user's callables into the plan and wraps one node around it.
+Each method lifts the user's callables into the plan and wraps one node around it.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ R = TypeVar("R")
 
 @boundary
 class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts]):
-    """A query. It carries one or more bindings side by side; `join` appends one.
+    """A query over tables. It carries one or more bindings side by side; `join` appends one.
 
-    Callables get one argument per binding. Rows of a relation with one binding are the values
-    themselves, with several they are tuples of them. Weights count copies, as in a bag.
+    Callables get one argument per binding. A row of a relation with one binding is the value
+    itself; with several bindings it is the tuple of them. Weights count copies, as in a bag.
 
     >>> from reactive import Database
     >>> words = Database().table(str, name="words")
@@ -91,20 +91,20 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         self.plan = node
         """The query as data (`optimizer.plan`)."""
         self._views = views
-        """The views that it was made of: they are not given up while it is there."""
+        """The views that the query reads; the reference keeps them alive."""
 
     # One relation in, one out.
 
     def where(
         self, predicate: Callable[[*Ts], object] | None = None, /, **fields: Any
     ) -> Relation[*Ts]:
-        """Selection: the rows for which the predicate is true, and fields equal the given values.
+        """Filter: keep the rows for which `predicate` is true and `fields` have the given values.
 
         Parameters
         ----------
-        predicate: callable, bindings -> anything, read as true or false.
+        predicate: callable, bindings -> truth value.
         fields: `where(town="Bonn", paid=None)` is `row.town == "Bonn" and row.paid == None`, with
-            the values of now. A field is that of the only binding that has it.
+            the values given here. Exactly one binding must have a field of that name.
 
         State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
 
@@ -118,7 +118,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return self._new(where_of(self, predicate, fields))
 
     def select_many(self, function: Callable[[*Ts], Iterable[U]]) -> Relation[U]:
-        """Every element of a collection computed from each row.
+        """Return the elements of a collection computed from each row, one row per element.
 
         Parameters
         ----------
@@ -136,7 +136,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return self._new(plan.SelectMany(self.plan, self._take(function, "select_many")))
 
     def unnest(self, function: Callable[[*Ts], Iterable[U]]) -> Relation[*Ts, U]:
-        """As `select_many`, with the row kept: one binding more, an element of `function(...)`.
+        """Append a binding: pair each row with every element of `function(...)`.
+
+        A row whose collection is empty disappears. `select_many` keeps the elements alone.
 
         Parameters
         ----------
@@ -154,7 +156,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return self._new(plan.Unnest(self.plan, self._take(function, "unnest")))
 
     def distinct(self) -> Relation[*Ts]:
-        """Each row once. State: the rows. Cost: O(changed rows). Source: [dbsp] proposition 4.7.
+        """Keep one copy of each row.
+
+        State: the rows. Cost: O(changed rows). Source: [dbsp] proposition 4.7.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -183,19 +187,20 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def order_by(
         self, key: Any, *more: Any, descending: bool = False, nulls: Nulls | None = None
     ) -> OrderedRelation[*Ts]:
-        """The rows in order of a key; see `OrderedRelation.limit` for the first few of them.
+        """Sort the rows by one or more keys; `OrderedRelation.limit` keeps the first few of them.
 
         Parameters
         ----------
-        key, more: callables, bindings -> values that `<` compares, or names of fields; NaN comes
-            after everything. Rows with equal values of the first stand by the next. `asc(f)` and
-            `desc(f)` give a key its own direction. A key may be what a query gives for the row.
-        descending: greatest first, of the keys that are plain callables.
-        nulls: `"first"` or `"last"`: where None stands, in either direction, as a key or as a part
-            of one that is a tuple. Without it, None is compared like any value.
+        key, more: callables, bindings -> values that `<` compares, or names of fields. Later keys
+            order rows whose earlier keys are equal; NaN is greater than all other values. `asc(f)`
+            and `desc(f)` give a key its own direction. A key may be the result of a query for the
+            row.
+        descending: greatest first, for keys without a direction of their own.
+        nulls: `"first"` or `"last"`: the place of None, in either direction, as a key or as an item
+            of a tuple. By default None is compared like any value.
 
-        Rows with equal keys stand by themselves if they can be compared, else in order of arrival;
-        those of an ordered relation stay in its order, as `sorted` has it.
+        Rows with equal keys are ordered by themselves if `<` compares them, else by arrival. If the
+        relation is ordered already, they stay in its order, as with `sorted`.
 
         State: all rows, sorted. Cost: O(changed rows x log rows).
 
@@ -231,19 +236,29 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         left_key: Callable[[*Ts], Hashable] | str | None = None,
         right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*Ts, U]:
-        """Pairs of rows that match; weights multiply. Without any condition: the product.
+        """Pair the rows of two relations that match; weights multiply.
+
+        Without a condition the result is the Cartesian product.
 
         Parameters
         ----------
-        other: the binding to append. With several bindings itself, its rows are tuples.
-        on: callable, bindings and the new one -> true or false. Or fields that are equal: `"c"` of
-            both sides, `("a", "b")` of the left and of the right, `["c", "d"]` each of both sides.
-        left_key, right_key: callables, bindings -> hashable, and the new one -> hashable; or names
-            of fields. Rows match if these are equal, and `on`, if given, is true. A NaN matches
-            nothing.
+        other: the relation to append as one binding. Its rows are tuples if it has several.
+        on: callable, bindings and the appended one -> truth value. Or equal fields: `"c"` is a
+            field of both sides, `("a", "b")` are `a` of the left and `b` of the right, `["c", "d"]`
+            are two fields of both sides.
+        left_key, right_key: callables, bindings -> hashable, and appended binding -> hashable; or
+            names of fields. Rows match if the keys are equal and `on`, if given, is true. A NaN
+            matches nothing.
 
-        With keys, an index per side. Cost: O(changed rows + matches). With `on` alone every pair
-        is asked: O(changed rows x rows of the other side). Source: [dbsp] bilinear operators.
+        State: the rows of both sides; with keys, also those found in `on`, an index per side.
+        Cost: O(changed rows + matches) with keys, else O(changed rows x rows of the other side),
+        because `on` is called for every pair.
+        Source: [dbsp] bilinear operators.
+
+        Raises
+        ------
+        PlanError: only one key is given, a field does not exist, or the relations belong to two
+            databases.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -268,9 +283,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         left_key: Callable[[*Ts], Hashable] | str | None = None,
         right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*Ts, U | None]:
-        """As `join`, keeping left rows without a match, with None beside them.
+        """Pair matching rows as `join` does, and keep left rows without a match, with None.
 
-        State: as `join`, and how many matches each row has. Cost: as `join`.
+        State: as `join`, and the number of matches of each row. Cost: as `join`.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -291,9 +306,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         left_key: Callable[[*Ts], Hashable] | str | None = None,
         right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*tuple[Any, ...]]:
-        """As `join`, keeping right rows without a match; all bindings of the left are then None.
+        """Pair matching rows as `join` does, and keep right rows without a match.
 
-        State and cost as `left_join`.
+        All bindings of the left are then None. State and cost: as `left_join`.
         """
         return self._outer("right", other, on, left_key, right_key)
 
@@ -305,9 +320,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         left_key: Callable[[*Ts], Hashable] | str | None = None,
         right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*tuple[Any, ...]]:
-        """As `join`, keeping the rows of both sides that have no match.
+        """Pair matching rows as `join` does, and keep the rows of both sides without a match.
 
-        State and cost as `left_join`.
+        Bindings of the missing side are None. State and cost: as `left_join`.
         """
         return self._outer("full", other, on, left_key, right_key)
 
@@ -319,9 +334,10 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         left_key: Callable[[*Ts], Hashable] | str | None = None,
         right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*Ts]:
-        """The rows that have a match in `other` (EXISTS), with their own weights.
+        """Keep the rows that have a match in `other` (EXISTS), with their weights.
 
-        State: the left by key, and a count per key. Cost: O(changed rows + rows that flip).
+        Parameters are those of `join`. State: the left rows by key, and a count per key. Cost:
+        O(changed rows + rows that gain their first match or lose their last one).
 
         >>> from reactive import Database
         >>> db = Database()
@@ -343,19 +359,19 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         left_key: Callable[[*Ts], Hashable] | str | None = None,
         right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*Ts]:
-        """The rows that have no match in `other` (NOT EXISTS), with their own weights.
+        """Keep the rows that have no match in `other` (NOT EXISTS), with their weights.
 
-        State and cost as `semi_join`.
+        Parameters are those of `join`. State and cost: as `semi_join`.
         """
         match = match_of("anti_join", self, other, on, left_key, right_key)
         return self._new(plan.AntiJoin(self.plan, other.plan, match), other)
 
     def union(self, other: Relation[*Ts]) -> Relation[*Ts]:
-        """Rows of either side, each once; also `left | right`.
+        """Return the rows of either side, each once; also `left | right`.
 
         Parameters
         ----------
-        other: a relation of rows that mean the same; of as many bindings.
+        other: a relation with the same number of bindings.
 
         State: a weight per row. Cost: O(changed rows). Source: [dbsp] incremental distinct.
 
@@ -371,61 +387,60 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return self._new(plan.Union(self.plan, side_of("union", self, other)), other)
 
     def union_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
-        """Rows of both sides, weights added; also `left + right`.
+        """Return the rows of both sides, with their weights added; also `left + right`.
 
         State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
         """
         return self._new(plan.UnionAll(self.plan, side_of("union_all", self, other)), other)
 
     def difference(self, other: Relation[*Ts]) -> Relation[*Ts]:
-        """Rows that the other side lacks, each once; also `left - right`.
+        """Return the rows that `other` does not have, each once; also `left - right`.
 
-        State: the weights of both sides, per row. Cost: O(changed rows).
+        State: the weight of each row on both sides. Cost: O(changed rows).
         """
         return self._new(plan.Difference(self.plan, side_of("difference", self, other)), other)
 
     def difference_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
-        """Weights less those of the other side, where that is positive (SQL's EXCEPT ALL).
+        """Subtract the weights of `other`, and keep positive ones (SQL's EXCEPT ALL).
 
-        State and cost as `difference`.
+        State and cost: as `difference`.
         """
         return self._new(
             plan.DifferenceAll(self.plan, side_of("difference_all", self, other)), other
         )
 
     def intersection(self, other: Relation[*Ts]) -> Relation[*Ts]:
-        """Rows that both sides have, each once; also `left & right`.
+        """Return the rows that both sides have, each once; also `left & right`.
 
-        State and cost as `difference`.
+        State and cost: as `difference`.
         """
         return self._new(plan.Intersection(self.plan, side_of("intersection", self, other)), other)
 
     def intersection_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
-        """The smaller of the two weights (SQL's INTERSECT ALL).
+        """Return the rows that both sides have, with the smaller weight (SQL's INTERSECT ALL).
 
-        State and cost as `difference`.
+        State and cost: as `difference`.
         """
         return self._new(
             plan.IntersectionAll(self.plan, side_of("intersection_all", self, other)), other
         )
 
     def negate(self) -> Relation[*Ts]:
-        """The rows with their weights negated.
+        """Negate the weight of each row.
 
-        A row of negative weight is not shown; it counts where weights are added. So
-        `a.union_all(b.negate())` has the rows of `a` less those of `b`, and of `b` less those of
-        `a` with a negative weight. What looks at rows one by one passes such weights on, joins
-        multiply them, `Count` and `Sum` add them up; what asks whether a row or group is there, as
-        `distinct` and `semi_join` do, sees it if all its weights are more than 0 together.
-        `view.zset()` tells negative weights.
+        `a.union_all(b.negate())` has the rows of `a` minus those of `b`; a row that `b` has more
+        often gets a negative weight. Views do not show such rows, `view.zset()` does. `where` and
+        `select` forward negative weights, joins multiply them, `Count` and `Sum` add them. An
+        operator that tests for presence, as `distinct` and `semi_join` do, adds all weights of the
+        row or group: it is present if the sum is positive.
 
         State: none. Cost: O(changed rows). Source: [dbsp] negation of Z-sets.
 
         Raises
         ------
-        StratificationError: a recursion depends on its own rows through it.
-        PlanError: a recursion reads its rows; `distinct()` of a sum of them has none of negative
-            weight.
+        StratificationError: a recursion depends on its own rows through the negation.
+        PlanError: a recursion reads the negated rows; add them up and call `distinct()` first,
+            which removes negative weights.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -439,20 +454,20 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return self._new(plan.Negate(self.plan))
 
     def previous(self) -> Relation[*Ts]:
-        """The rows as they were before the last commit: after commit n, those of commit n - 1.
+        """Return the rows as of the previous commit: after commit n, those of commit n - 1.
 
-        It changes also in a commit that changes nothing of this relation. A view begins with the
-        rows of now, as nobody knows what was before; a later one of the same relation with what the
-        first one has. A commit that fails is none. `view.verify()` after each commit compares with
-        rows that it kept from the one before.
+        The result also changes in a commit that changes nothing in this relation. The first view
+        begins with the current rows, because earlier rows are not known; later views of the same
+        relation begin with the rows of the first. A failed commit does not count. `view.verify()`,
+        called after each commit, compares with rows that it stored at the previous call.
 
-        State: what changed in the last commit. Cost: O(rows changed in the last commit).
+        State: the last change. Cost: O(rows changed in the last commit).
         Source: [dbsp] the delay operator, z^-1.
 
         Raises
         ------
-        PlanError: it is of rows inside a recursion, or of a group.
-        OffloadError: a view of it is made of what is not in the process.
+        PlanError: the relation is inside a recursion, or is the rows of a group.
+        OffloadError: a view of it reads rows outside of the process.
 
         >>> from reactive import Database
         >>> words = Database().table(str, name="words")
@@ -469,23 +484,24 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def apply(
         self, function: Callable[..., Iterable[U]], *others: Relation[*tuple[Any, ...]]
     ) -> Relation[U]:
-        """Whatever rows a function gives for whole relations: one that cannot be read, as of a
-        library for graphs.
+        """Return the rows that a function computes from whole relations.
+
+        Use it for functions that queries cannot express, such as those of a graph library.
 
         Parameters
         ----------
         function: callable, a `Bag` of the rows of each relation -> an iterable of hashable rows.
-            It is called also of no rows. The answer may depend on the rows alone, in no order;
-            rows of several bindings are tuples.
-        others: relations whose rows it gets too.
+            It is called for empty relations, too. Its result must depend only on the rows, not on
+            their order; rows of several bindings are tuples.
+        others: more relations to pass to `function`.
 
-        State: the rows of all relations, and what it gave. Cost: for each commit that changes one
-        of them, all rows, and a call; what is told is the difference.
+        State: the rows of all relations, and the last result. Cost: each commit that changes one of
+        the relations calls `function` on all rows; the view emits the difference of the results.
         Source: [dbsp] definition 3.1.
 
         Raises
         ------
-        PlanError: it is in a recursion; or relations of two databases.
+        PlanError: the relation is in a recursion, or the relations belong to two databases.
 
         >>> from statistics import median
         >>> from reactive import Database
@@ -519,13 +535,14 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     @overload
     def group_by(self, key: str) -> Groups[Any, *Ts]: ...
     def group_by(self, key: Callable[[*Ts], Any] | str) -> Groups[Any, *Ts]:
-        """Groups of rows with equal keys, for `aggregate`. NaN keys form one group.
+        """Group rows by equal keys, for `aggregate` and other methods. NaN keys form one group.
 
         Parameters
         ----------
         key: callable, bindings -> hashable; or the name of a field.
 
-        State: a row and a state per group. Cost: O(changed rows), and what the aggregates say.
+        State: a row and an accumulator per group. Cost: O(changed rows), plus that of the
+        aggregates.
 
         >>> from reactive import Count, Database
         >>> words = Database().table(str)
@@ -549,26 +566,29 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> View[*Ts]:
-        """A view: the result, maintained from now on and complete from the start.
+        """Compute the rows now, and return a view that each commit keeps up to date.
+
+        The view is maintained while your program references it, until `close`.
 
         Parameters
         ----------
-        name: for messages and `db.views()`.
-        on_error: what becomes of a row on which a callable of the query raises an `Exception`.
-            `"raise"`: the commit raises it, and changes nothing; a row that is already there raises
-            here. `"drop"`: the row is absent from the operator that it raises in, until it is
-            changed. `"null"`: so it is, but where the callable can give None for it, that does.
-            `view.errors` has the rows then.
-        kept: True if the database stores what the operators of the view hold, so that after a
-            restart a view of this name begins with that, where it is read faster than computed.
-            `view.kept_state()` says whether it was. The database and the tables are durable, and
-            the view has a name that no other kept view has. See docs/durable.md.
+        name: a name for messages and `db.views()`.
+        on_error: the reaction to a row on which a callable of the query raises an `Exception`.
+            `"raise"`: the commit raises it and changes nothing; for a row that exists already,
+            `materialize` raises. `"drop"`: the operator omits the row until the row is changed.
+            `"null"`: the same, but a callable that may return None returns it for the row.
+            `view.errors` lists the rows in the last two cases.
+        kept: True to store the state of the view's operators in the database, so that a view of
+            this name starts faster after a restart; the state is recomputed if that is estimated to
+            be faster. `view.kept_state()` tells which. The database and the tables must be durable,
+            and the name unique among kept views. See docs/durable.md.
 
-        The view lives as long as somebody holds it.
+        Cost: that of evaluating the query once; then the cost of its operators for each commit.
 
         Raises
         ------
-        PlanError: there is no such policy; or the view cannot be kept.
+        PlanError: `on_error` is not one of these; or the view cannot be kept.
+        Exception: raised by a callable of the query, with `on_error="raise"`.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -585,12 +605,12 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
-        """Nothing is kept of the relation for it."""
+        """Subscribe without a view: the relation holds no rows for the subscription."""
         engine, query = self._engine, self.plan
         return subscribe(engine, query, callback, caller(), snapshot=snapshot, way=way)
 
     def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
-        """The subscription holds a view: what was told is compared with its rows."""
+        """Subscribe with a view, whose rows are compared with the delivered ones."""
         view = self if hasattr(self, "_channel") else self.materialize()
         return making.subscribe(view, name, callback, **how)
 
@@ -599,10 +619,10 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return view._first_rows(n)
 
     def show(self, limit: int = 20) -> None:
-        """Compute the rows once, and print the first of them as a table.
+        """Compute the rows once, and print the first `limit` of them as a table.
 
-        Copies of a row are counted, but in an order. Nothing is kept. Who looks more often has a
-        view, which is computed already.
+        Copies of a row are one line with their count, except in an ordered relation. Nothing is
+        kept; to look more often, make a view, which shows its rows without computing them.
 
         >>> from reactive import Database
         >>> words = Database().table(str, name="words")
@@ -619,7 +639,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             display.show(view, limit, "query")
 
     def tables(self) -> list[Table[Any]]:
-        """The tables that the query reads, each once.
+        """Return the tables that the query reads, each once.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -630,16 +650,16 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return [self._engine.table_of(node) for node in tables(self.plan)]
 
     def explain(self, *, optimized: bool = True, costs: bool = False) -> explaining.Explanation:
-        """The plan as it was written and as it is run, as trees of text.
+        """Return the plan as written and the plan as run, as trees of text.
 
         Parameters
         ----------
-        optimized: also say how the query is run, which rules made it so, which variables became
-            constants, and which callables could not be read, with what would help.
-        costs: the plan as it is run, with what one changed row of each input of an operator costs:
-            O(1), O(log n), its matches, its group, rounds, or all pairs; the degree, which is how
-            many deltas are taken of each other until nothing of the database is read; and what is
-            not efficiently incremental.
+        optimized: also show the optimized plan, the rules that were applied, the variables that
+            became constants, and the callables that could not be lifted, with remedies.
+        costs: show instead the plan as run, with the cost of one changed row of each input of each
+            operator: O(1), O(log n), its matches, its group, rounds, or all pairs; then the degree,
+            the number of times that deltas are differentiated until they read no state of the
+            database; then the operators that are not efficiently incremental.
 
         >>> from reactive import Database
         >>> words = Database().table(str, name="words")
@@ -675,18 +695,18 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         )
 
     def _run(self) -> plan.Node:
-        """What is run of it where it is shown."""
+        """Return the plan that `explain` shows as run."""
         return self.plan
 
     def __repr__(self) -> str:
         return f"Relation:\n{reports.as_read(self.plan)}"
 
     def _repr_html_(self) -> str:
-        """The query, not its rows: computing these may take long; `show` does."""
+        """Return the query as HTML, not its rows, which may take long to compute; see `show`."""
         return display.html_of_text(repr(self))
 
     def __copy__(self) -> Self:
-        """Itself: a query never changes."""
+        """Return the relation itself, because it is immutable."""
         return self
 
     _pickle_instead = "pickle the rows: relation.materialize().snapshot()"
@@ -706,15 +726,15 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return GroupedRelation(self._engine, node, self._kept_views())
 
     def _query(self) -> Relation[*Ts]:
-        """What a view is made of."""
+        """Return the query that a view of this relation evaluates."""
         return self
 
     def _kept_views(self) -> tuple[AnyView, ...]:
-        """The views that what is made of it holds."""
+        """Return the views that a query over this relation must keep alive."""
         return self._views
 
     def _take(self, function: Key, role: str, more: int = 0) -> Function:
-        """A callable, or the name of a field, as the plan holds it."""
+        """Convert a callable, a `Column` or the name of a field to a function of the plan."""
         if isinstance(function, str):
             return field(function, known_shapes(self.plan), role)
         if isinstance(function, Column):
@@ -723,15 +743,15 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return self._taken(function, role, more)
 
     def _taken(self, function: Callable[..., Any], role: str, more: int = 0) -> Function:
-        """A callable of the bindings, and of more, as the plan holds it."""
+        """Convert a callable of the bindings, and of `more` others, to a function of the plan."""
         return self._named(function, (*shapes(self.plan), *(None,) * more), role)
 
     def _taken_of_row(self, function: Callable[..., Any], role: str) -> Function:
-        """A callable of a row as one value."""
+        """Convert a callable of the row as one value to a function of the plan."""
         return self._named(function, (row_shape(self.plan),), role)
 
     def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
-        """A callable as the plan holds it; it may name relations."""
+        """Convert a callable, which may name relations, to a function of the plan."""
 
         def read(named: Opaque) -> Function:
             return comprehending.read(self._engine, named, known)
@@ -763,7 +783,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
 
 @boundary
 class GroupedRelation(Relation[K, *Ts]):
-    """A relation with one row per group; its view reads by key too.
+    """A relation with one row per group; its view is a mapping, too.
 
     >>> from reactive import Count, Database
     >>> words = Database().table(str)
@@ -777,14 +797,17 @@ class GroupedRelation(Relation[K, *Ts]):
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> GroupedView[K, *Ts]:
-        """A view that is also a mapping from a group's key to its aggregates."""
+        """Return a view that is also a mapping from the key of a group to its aggregates.
+
+        See `Relation.materialize`.
+        """
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
 
     def where(
         self, predicate: Callable[[K, *Ts], object] | None = None, /, **fields: Any
     ) -> GroupedRelation[K, *Ts]:
-        """The groups for which the predicate is true (SQL's HAVING); see `Relation.where`."""
+        """Keep the groups for which the predicate is true (SQL's HAVING); see `Relation.where`."""
         node = where_of(self, predicate, fields)
         return GroupedRelation(self._engine, node, self._kept_views())
 
@@ -793,9 +816,9 @@ class GroupedRelation(Relation[K, *Ts]):
 class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
     """A relation whose view is a sequence.
 
-    `where`, `select`, `extend`, `bind`, `distinct`, `semi_join` and `anti_join` keep the order;
-    rows with equal keys stand by the rows that were ordered. Other methods lose it: they refuse an
-    order without a `limit`, and take the rows that a `limit` chose as a bag.
+    `where`, `select`, `extend`, `bind`, `distinct`, `semi_join` and `anti_join` keep the order.
+    Other methods lose it: they refuse an ordered relation without a `limit`, whose order would
+    have no effect, and take the rows that a `limit` selects as a bag.
 
     >>> from reactive import Database
     >>> words = Database().table(str)
@@ -806,13 +829,13 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
     """
 
     def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
-        """The `n` rows that follow the first `offset`, or as many of them as there are.
+        """Keep the `n` rows after the first `offset` rows, or fewer if there are fewer.
 
         State: all rows, sorted. Cost: O(changed rows x log rows).
 
         Raises
         ------
-        PlanError: `n` or `offset` is no count, or there is a limit already.
+        PlanError: `n` or `offset` is not an int from 0 on, or the relation has a limit already.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -831,9 +854,9 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
         return self._in_sequence(replace(node, limit=n, offset=offset), self._kept_views())
 
     def previous(self) -> OrderedRelation[*Ts]:
-        """As `Relation.previous`, in the order and the window that there were.
+        """Return the rows as of the previous commit, in their order and within their limit.
 
-        State: that of the order, for the rows as they were.
+        See `Relation.previous`. State: all rows of the previous commit, sorted.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -851,7 +874,7 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> OrderedView[*Ts]:
-        """A view that is also a sequence."""
+        """Return a view that is also a sequence; see `Relation.materialize`."""
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
 
@@ -861,7 +884,7 @@ AnyRelation: TypeAlias = Relation[*tuple[Any, ...]]
 
 
 def views_of(*relations: AnyRelation) -> tuple[AnyView, ...]:
-    """The views that what is made of some relations holds, each once."""
+    """Return the views that a query over these relations must keep alive, each once."""
     first, *rest = [relation._kept_views() for relation in relations]
     if not any(rest):
         return first
@@ -871,7 +894,7 @@ def views_of(*relations: AnyRelation) -> tuple[AnyView, ...]:
 def _with_views_of(
     sources: Iterable[AnyRelation], views: tuple[AnyView, ...]
 ) -> tuple[AnyView, ...]:
-    """Views, and those that some relations were made of."""
+    """Return `views` and the views that `sources` keep alive, each once."""
     more = (view for source in sources for view in source._kept_views())
     return tuple(dict.fromkeys([*views, *more]))
 

@@ -1,6 +1,6 @@
-"""Tables: base collections of rows, and where all changes begin.
+"""Tables: base collections of rows, where all changes begin.
 
-Each method outside a transaction is a commit of its own, and each is all or nothing.
+Each method outside a transaction is a commit of its own, and is all or nothing.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ K = TypeVar("K", default=Any)
 class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
     """A base collection: a multiset of rows, or with a key at most one row per key.
 
-    Made by `Database.table`. It is a `Relation`, so queries start from it, and a collection, so
-    it can be read. Rows must be hashable, are compared by `==` and must not change; equal rows
-    are kept once, as one object. A frozen, slotted dataclass is a good row.
+    `Database.table` creates it. It is a `Relation`, from which queries start, and a collection
+    that can be read. Rows must be hashable and must not change; they are compared by `==`, and
+    equal rows are stored as one object with a count. A frozen, slotted dataclass is a good row.
 
-    With a key it reads as a mapping as well: `keys`, `values`, `items`, `get`, `table[key]` and
-    `in` are by key; iteration and `len` are of rows, as in every table. `zset()` has rows with
-    their weights.
+    A table with a key is a mapping, too: `keys`, `values`, `items`, `get`, `table[key]` and `in`
+    use the key, but iteration and `len` are about rows, as in every table. `zset()` returns rows
+    with their weights.
 
     >>> from reactive import Database
     >>> words = Database().table(str, name="words")
@@ -93,7 +93,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self.name: str = name_of_table(engine.tables, row_type, name, replaces)
         self.row_type: Any = row_type
         self.identity = identity
-        """Whether it was promised that rows do not change in place, whatever their class."""
+        """True if the caller promised that rows do not change in place, whatever their class."""
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
         super().__init__(engine, plan.Table(number, self.name, chosen, stored, row_type))
         if chosen is not None:
@@ -113,12 +113,12 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def add(self, row: T, count: int = 1) -> None:
         """Add a row, `count` times.
 
+        Cost: O(1), and the work of the views that depend on it.
+
         Raises
         ------
-        TableError: not of the table's row type, not hashable, its key is taken, or `count` is
-            less than 1.
-
-        Cost: O(1), and what the views that depend on it do.
+        TableError: the row is not of the table's row type, or not hashable; its key is taken; or
+            `count` is less than 1.
         """
         try:
             do = self._do
@@ -131,7 +131,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none.
 
-        The rows are taken from what is given before anything is locked.
+        The iterable is consumed before the database is locked.
         """
         self._write_many(self._do.add_all, list(rows))
 
@@ -140,7 +140,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
 
         Raises
         ------
-        TableError: the table has fewer of them. A table that is not stored cannot know.
+        TableError: the table has fewer copies. A table that is not stored cannot detect this.
         """
         try:
             do = self._do
@@ -155,7 +155,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._write_many(self._do.remove_all, list(rows))
 
     def discard(self, row: T) -> None:
-        """Remove one copy of a row if there is one."""
+        """Remove one copy of a row, if there is one."""
         try:
             self._check_stored("discard")
             self._engine.write(self, self._do.discard, row)
@@ -171,26 +171,28 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         added: Iterable[Any] | Mapping[Any, int] = (),
         removed: Iterable[Any] | Mapping[Any, int] = (),
     ) -> T:
-        """Change a `Bag` inside of a row, and nothing else of it; the row that is there then.
+        """Add and remove values of a `Bag` in a field of a row, and return the new row.
 
         Parameters
         ----------
-        key: of the row; in a table without a key, the row itself, of which one copy is changed.
-        path: the name of the field that is a bag; of a plain tuple its place. Or a tuple, from
-            outside to inside: a field, a row in its bag, a field of that row, and so on. The row
-            is given as it is now, or as a callable of a row that is true of one of them.
-        added, removed: values, each once, or with how often. What is in both is neither.
+        key: the key of the row; in a table without a key, the row, of which one copy is changed.
+        path: the name of the field that is a bag, or its position in a plain tuple. For a nested
+            bag a tuple, from outside to inside: a field, a row in its bag, a field of that row, and
+            so on. Give an inner row as its current value, or as a callable, row -> truth value,
+            that is true for one of them.
+        added, removed: iterables of values, or mappings from values to counts. A value in both is
+            netted.
+
+        Cost: O(log n) per changed value in a bag of n, on each level of the path; O(n) the first
+            time for a bag made from a list. A callable in the path is called for each row of its
+            bag. For a view that iterates over the bag, by `unnest` or in a comprehension, and
+            otherwise reads only fields of the row, the work is that of the changed values.
 
         Raises
         ------
-        TableError: there is no such row, field, or row inside; the field is no bag; something is
-            removed that is not there, or added that has no hash; the rows are not stored. Nothing
-            has changed then.
-
-        Cost: O(log n) for each changed value of a bag of n, on each level of the path; the first
-            time for a bag that was made of a list, O(n). A callable in the path is asked of each
-            row of its bag. Views that go over the bag, by `unnest` or in a comprehension, and read
-            nothing else of the row but fields, do what the changed values ask for.
+        TableError: the row, field or inner row does not exist; the field is not a bag; a removed
+            value is absent, or an added one not hashable; or the rows are not stored. Nothing has
+            changed.
 
         >>> from typing import NamedTuple
         >>> from reactive import Bag, Database
@@ -209,10 +211,13 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         return self._patch([patches.Patch(key, path, added, removed)])[0]
 
     def patch_all(self, given: Iterable[Patch]) -> None:
-        """`patch` rows, in one commit; all of them or, if one is refused, none.
+        """Patch several rows, in one commit; all of them or, if one is refused, none.
 
-        given: of `Patch(key, path, added, removed)`. Paths name rows as they are before the first
-            of them. What several do to one bag is added up, and each row is changed once.
+        Parameters
+        ----------
+        given: an iterable of `Patch(key, path, added, removed)`, see `patch`. All paths refer to
+            the rows before the first patch. Patches of one bag are added up, and each row changes
+            once.
         """
         self._patch([patches.Patch(*each) for each in given])
 
@@ -223,24 +228,24 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         return made
 
     def replace_all(self, rows: Iterable[T]) -> None:
-        """Make these the rows of the table; only the difference is a change."""
+        """Replace the rows of the table by `rows`; only the difference is a change."""
         self._check_stored("replace_all")
         self._write_many(self._do.replace_all, list(rows))
 
     def replace_where(self, predicate: Callable[[T], object], rows: Iterable[T]) -> None:
-        """Make these the rows for which a predicate is true; only the difference is a change.
+        """Replace the rows for which a predicate is true; only the difference is a change.
 
         Parameters
         ----------
-        predicate: callable, row -> anything, read as true or false. It may not change tables.
-        rows: what is to be there in the place of the rows for which it is true.
+        predicate: callable, row -> truth value. It must not change tables.
+        rows: the new rows, for which `predicate` must be true.
+
+        Cost: `predicate` is called for every row of the table.
 
         Raises
         ------
-        TableError: the predicate is not true of one of the rows; or a row is refused, such as one
-            whose key another row has. Nothing has changed then.
-
-        Cost: the predicate is asked of every row of the table.
+        TableError: `predicate` is false for one of `rows`; or a row is refused, for example because
+            another row has its key. Nothing has changed.
 
         >>> from reactive import Database
         >>> prices = Database().table(tuple, name="prices")
@@ -292,7 +297,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
             return len(self._visible())
 
     def __iter__(self) -> Iterator[T]:
-        """The rows of now; of the transaction so far, inside one."""
+        """Iterate over the current rows; inside a transaction, over its own."""
         return each_row(self, self._rows_of_now)
 
     def _rows_of_now(self) -> Iterable[T]:
@@ -307,7 +312,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         give="True",
     )
     def __contains__(self, item: object) -> bool:
-        """Whether a row is there; of a keyed table, whether a key is."""
+        """Return True if the table has the row; with a key, if it has the key."""
         return (self._find(item) is not None) if self._keyed is not None else self.count(item) > 0
 
     @optimistic_read(
@@ -316,22 +321,23 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         if_found="found",
     )
     def count(self, row: object) -> int:
-        """How often a row is there."""
+        """Return the number of copies of a row."""
         self._check_stored("count")
         is_row = self._do.gate.is_row(row := self._do.gate.named(row))
         with self._reading():
             return int(self._visible().count(canonical(row))) if is_row else 0
 
     def verify(self) -> None:
-        """Check the values of all rows against the annotations of their fields, as a table of
-        `Database(strict=True)` does when rows are added.
+        """Check the values of all rows against the annotations of their fields.
 
-        An int is a good float, a bool a good int, and an instance of a subclass is good.
+        SQL and compiled callables rely on these annotations. A table of `Database(strict=True)`
+        checks rows when they are added. An int is accepted for a float, a bool for an int, and an
+        instance of a subclass for its base class.
 
         Raises
         ------
         VerificationError: a value is of another class than its field declares, or None in a field
-            that is not optional. SQL and compiled callables trust what is declared.
+            that is not optional.
         TableError: the table is not stored.
 
         >>> from reactive import Database
@@ -351,21 +357,21 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
             return list(islice(repeat(self._visible().pairs()), n))
 
     def _find(self, key: Any) -> Any:
-        """The row of a key, or None; None too if there are no keys."""
+        """Return the row of a key; None if there is none, or if the table has no key."""
         if self._keyed is None:
             return None
         with self._reading():
             return self._visible().get(canonical(key))
 
     def stats(self) -> statistics.Stats:
-        """Rows that the table holds, and the bytes of what holds them, without the rows."""
+        """Return the number of rows, and the bytes of their containers without the rows."""
         with self._reading():
             return statistics.Stats(
                 len(self._visible()), self._store.bytes(), self._engine.version, 0
             )
 
     def show(self, limit: int = 20) -> None:
-        """Print the first rows as a table."""
+        """Print the first `limit` rows as a table."""
         display.show(self, limit)
 
     def __eq__(self, other: object) -> bool:
@@ -414,7 +420,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         return self._db_lock.inside()
 
     def _visible(self) -> Any:
-        """What the running thread or task sees of the rows: its own transaction, nobody else's."""
+        """Return the rows that the running thread or task sees: with its own transaction only."""
         pending = self._engine.pending
         if pending is None or self._db_lock.is_mine:
             return self._store
@@ -435,7 +441,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         return f"the table holds {(held := self._held())} row" + "s" * (held != 1)
 
     def _move_to(self, store: RowStore, keyed: Any = None) -> None:
-        """Keep the rows in a store, which has them; `keyed` finds them by their keys."""
+        """Store the rows in `store`, which has them already; `keyed` finds them by their keys."""
         self._store: RowStore = store
         self._is_near = isinstance(store, BagStore | KeyedStore)
         if keyed is not None:
@@ -443,17 +449,17 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._do.move_to(store)  # a statement may be waiting to begin
 
     def _give_up(self, why: str) -> None:
-        """It is no table of its database any more: whoever uses it is told why."""
+        """Discard the rows of a dropped table; each later use raises an error that says `why`."""
         if self._keyed is not None:
             self._keyed = KeyedStore(self._keyed.key)
         self._move_to(NoMore(f"{why}\n  use the table that is there now: see db.tables()"))
 
     def _all(self) -> Iterable[Pair]:
-        """The rows as of the last commit."""
+        """Return the rows as of the last commit."""
         return self._contents()
 
     def _contents(self) -> Sequence[Pair]:
-        """The rows as of the last commit, for views that are made now."""
+        """Return the rows as of the last commit, with which new views begin."""
         if self._flowed and not self.plan.stored:
             raise lost_of(self.name)
         if not self.plan.stored:

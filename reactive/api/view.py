@@ -1,6 +1,6 @@
 """Views: maintained results, read like the built-in collections.
 
-Reading is safe from any thread and sees one commit: a reader waits while one is being made.
+Reading is safe from any thread and sees one commit: a reader waits while a commit is in progress.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 LEAF = "(node := self._node) is not None and not node.deferred"
-"""When the rows of a leaf can be read in place."""
+"""Condition for reading the rows of a leaf in place."""
 
 
 @boundary
 class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
-    """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
+    """The rows of a relation, up to date after every commit. `Relation.materialize` makes it.
 
-    Length and iteration count copies, as in a bag; `items` and `zset().items()` have each row once,
-    with how often it is there.
+    `len` and iteration count copies, as in a bag; `items` and `zset().items()` have each row once,
+    with its number of copies.
 
     >>> from reactive import Database
     >>> words = Database().table(str)
@@ -86,8 +86,10 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         rows = own if isinstance(own, plan.Table) else plan.View(own, channel.name)
         super().__init__(engine, rows)
         self.relation = relation
-        """The query by itself: what is made of it is optimized as a whole, and does not hold the
-        view."""
+        """The query without the view.
+
+        Queries over `relation` are optimized as a whole, and do not keep the view alive.
+        """
         self._db_lock = engine.db_lock
         self._node: Any = node
         self._channel = channel
@@ -103,30 +105,32 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     @property
     def name(self) -> str | None:
-        """What `materialize` was told to call it."""
+        """The name that was given to `materialize`, or None."""
         return self._channel.name
 
     @property
     def place(self) -> Place:
-        """The line of code that made it."""
+        """The line of code that made the view."""
         return self._channel.place
 
     @property
     def columns(self) -> list[str] | None:
-        """The names of the key and the aggregates, or of the bindings if `extend` or `bind` named
-        some, the others by their places; None of other rows."""
+        """The names of the columns: key and aggregates, or bindings named by `extend` or `bind`.
+
+        Bindings without a name have their position; None for rows without columns.
+        """
         return columns(self.relation.plan, self._sql_columns)
 
     @property
     def errors(self) -> View[RowError]:
-        """The rows on which a callable of the query raises now, each as a `RowError`.
+        """The rows on which a callable of the query raises, as a view of `RowError`.
 
-        It is a view of its own, made when it is first asked for: read it, subscribe to it, or make
-        queries of it. It is closed with this one.
+        The view is made at the first access; read it, subscribe to it, or query it. It is closed
+        with this view.
 
         Raises
         ------
-        PlanError: such rows raise in this view, as `materialize` was not told otherwise.
+        PlanError: the view was made with `on_error="raise"`, so that such rows fail their commit.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -152,16 +156,16 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """True after the view was closed."""
         return self._node is None
 
     @only_row
     def value(self) -> Any:
-        """The only row; of an ungrouped aggregate there is always exactly one.
+        """The only row. An aggregate without groups always has exactly one.
 
         Raises
         ------
-        LookupError: there is none, or more than one.
+        LookupError: the view has no row, or more than one.
         """
         try:
             rows = self._all_rows()
@@ -194,7 +198,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     @optimistic_read("node.operator.count(row)", ready=LEAF, if_found="found")
     def count(self, row: object) -> int:
-        """How often the row is there; 0 if it is not."""
+        """Return the number of copies of `row`, 0 if it is absent."""
         found: int = self._read("count", row)
         if not found and (same := canonical(row)) is not row:
             found = self._read("count", same)
@@ -205,11 +209,14 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     @overload
     def items(self: View[A, B, *Cs]) -> list[tuple[tuple[A, B, *Cs], int]]: ...
     def items(self) -> list[Any]:
-        """Each different row with how often it is there."""
+        """Return each different row with its number of copies."""
         return self._pairs()
 
     def zset(self) -> weight_tree.ZSet[Any]:
-        """The rows of now with their weights, which `delta.zset` changes. Costs O(rows)."""
+        """Return the current rows with their weights, to which `delta.zset` applies.
+
+        Cost: O(rows).
+        """
         return weight_tree.zset_of(self._pairs())
 
     def _pairs(self) -> list[Pair]:
@@ -221,7 +228,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     @overload
     def snapshot(self: View[A, B, *Cs]) -> list[tuple[A, B, *Cs]]: ...
     def snapshot(self) -> list[Any]:
-        """The rows of now, in a list of your own."""
+        """Return the current rows as a new list."""
         try:
             return self._all_rows()
         except Exception as error:
@@ -231,41 +238,41 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
-        """The subscription holds the view."""
+        """Subscribe to the view, which the subscription keeps alive."""
         self._check_open()
         return join(
             self._engine, self._node, callback, self, self._snapshot if snapshot else None, way
         )
 
     def verify(self) -> None:
-        """Evaluate the query from scratch, and compare.
+        """Evaluate the query from scratch, and compare the result with the view.
 
-        Sub-queries of comprehensions, `each`, `rows`, `nest` and SQL are evaluated by definition,
-        row by row, and not as the joins that they became. With `Database(strict=True)` the tables
-        that the query reads are verified too (`Table.verify`), such as those of an older file.
+        Subqueries of comprehensions, `each`, `rows`, `nest` and SQL are evaluated by definition,
+        row by row, not as the joins that they are compiled to. With `Database(strict=True)` the
+        tables that the query reads are verified too, see `Table.verify`.
 
-        It takes a few times as long as loading the rows did. Where a join has no keys, or its
-        condition cannot be read (`explain` says so), all pairs of rows are asked. On a terminal a
-        bar shows what takes longer than a second.
+        Cost: a few times that of loading the rows; all pairs of rows for a join without keys, or
+        whose condition cannot be lifted (`explain` says so). On a terminal a progress bar appears
+        after a second.
 
         Raises
         ------
-        VerificationError: the view differs; the message says in which rows. That is a bug of
-            this library, or a callable that is not deterministic. If strict: or a row of a table is
-            not as declared.
+        VerificationError: the view differs; the message says in which rows. The cause is a bug of
+            this library, or a callable that is not deterministic. With `strict=True` also: a value
+            is not as its field declares.
         TableError: the query reads a table that is not stored.
         """
         self._check_open()
         family.verify_views(self._engine, [cast(AnyView, self)])
 
     def _evaluated(self, node: plan.Node) -> Any:
-        """The rows of a plan, evaluated from scratch."""
+        """Evaluate a plan from scratch, and return its rows."""
         with self._engine.inside():
             node = self._engine.queries.base(node)
             return verifying.evaluated(node, lambda table: self._engine.table_of(table)._all())
 
     def stats(self) -> statistics.Stats:
-        """Rows and bytes that the view and what it depends on hold, and how much was touched."""
+        """Return the rows and bytes that the view and its operators hold, and their work."""
         with self._reading():
             return statistics.stats_of(self._node, self._engine.version)
 
@@ -277,13 +284,13 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         analyze: bool = False,
         code: bool = False,
     ) -> explaining.Explanation:
-        """As `Relation.explain`.
+        """Return the plan of the view as text; see `Relation.explain`.
 
         Parameters
         ----------
-        optimized, costs: as there.
-        analyze: the plan that is run, with what each operator holds and has touched.
-        code: the generated functions that run it, in the order in which they step.
+        optimized, costs: as for `Relation.explain`.
+        analyze: show the plan as run, with the rows that each operator holds and has touched.
+        code: show the generated functions, in the order in which they run.
         """
         with self._reading():
             parts = [statistics.analyzed(self._channel.plan, self._engine)] if analyze else []
@@ -293,41 +300,41 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
             return self.relation.explain(optimized=optimized, costs=costs)
 
     def offload(self, *, adopt: Adopt | None = None) -> None:
-        """Move what the view depends on to where the database offloads to.
+        """Move the operators of the view to the offload backend of the database.
 
-        Its state and work leave the process; from then on the view is brought up to date when it
-        is read, or by `db.flush()`.
+        Their state and work leave the process. From then on reading the view, or `db.flush()`,
+        brings it up to date.
 
         Parameters
         ----------
-        adopt: what to do where its tables hold other rows than an earlier process left in the
-            checkpoint. `"state"` commits to the tables what leads to the rows of the state, as far
-            as the view reads them; `"process"` sends the difference to the state. By default what
-            was given to `SparkOffload(adopt=...)`.
+        adopt: the reaction if the tables have other rows than an earlier process left in the
+            checkpoint. `"state"`: commit to the tables the rows of the checkpoint that the view
+            reads. `"process"`: send the difference to the checkpoint. The default is that of
+            `SparkOffload(adopt=...)`.
 
         Raises
         ------
-        OffloadError: nothing of it can be moved, for the reasons that it names; or tables and
-            state differ, and `adopt` says nothing. Nothing has changed then.
+        OffloadError: no operator can be moved, for the reasons in the message; or tables and
+            checkpoint differ, and `adopt` is None. Nothing has changed.
         """
         self._check_open()
         self._engine.offloading.move(self, adopt)
 
     def recall(self) -> None:
-        """Bring what the view depends on back into the process."""
+        """Move the operators of the view back into the process."""
         self._check_open()
         self._engine.offloading.recall(self)
 
     def to_spark(self, row_type: Any = None) -> Any:
-        """The rows as a Spark `DataFrame`, with a column per field.
+        """Return the rows as a Spark `DataFrame`, with a column per field.
 
-        Those of a view that is kept on Spark do not pass the process. The DataFrame shows the rows
-        of now; use it, or write or cache it, before the next flush.
+        Rows of an offloaded view do not pass through the process. The DataFrame shows the current
+        rows: use, write or cache it before the next flush.
 
         Parameters
         ----------
-        row_type: what the rows are, such as `tuple[int, float | None]`; by default what the first
-            thousand look like.
+        row_type: the type of the rows, such as `tuple[int, float | None]`; by default inferred from
+            the first thousand.
 
         Raises
         ------
@@ -338,10 +345,11 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
             return self._engine.offloading.frame(self._node, row_type)
 
     def to_python(self) -> list[Any]:
-        """The rows of now as plain data: records are dictionaries of their fields, and beside these
-        what is inside; rows whose bindings have names (`bind`, `extend`, SQL) dictionaries of their
-        `columns`; tuples and collections are lists. What JSON has no word for, as a date,
-        stays.
+        """Return the current rows as dictionaries, lists and scalars, for example for JSON.
+
+        A record becomes a dictionary of its fields and its nested rows, a row with `columns`
+        (`bind`, `extend`, SQL) a dictionary of these, a tuple or collection a list. Other values,
+        such as dates, are returned as they are.
 
         >>> from typing import NamedTuple
         >>> from reactive import Count, Database
@@ -365,36 +373,34 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         key: str | Iterable[str] = (),
         row_type: Any = None,
     ) -> Sink:
-        """Write the view to a table or folder, and go on writing what changes, each change once.
+        """Write the view to a table or folder, and then write each change exactly once.
 
-        What was written is a part of the target, so a process that is killed, at whatever moment,
-        and begins again with the same rows and view, goes on after it: nothing is lost or doubled.
+        The target records which changes it has. A process that is killed at any moment and starts
+        again with the same rows and view continues after the last written change.
 
         Parameters
         ----------
-        target: a path, whose folder is made, as text with a `/` in it or a `Path`; or the name of
-            a table in Spark's catalog. Rows are columns of Parquet files. Also a `Target`.
-        mode: `"upsert"`: the target has the rows of the view, as of one commit. `"changes"`: each
-            batch is a folder `batch=N` of rows with a `weight`: how often each comes, or goes if it
-            is negative. That only begins: it refuses another query.
-        trigger: how long changes wait, in seconds or as text such as `"10s"`; with `"commit"` not
-            at all: what each commit changes is a batch. By default they wait for `Sink.flush` or
-            `Database.flush`.
-        key: of `"upsert"`, the fields that tell rows apart; by default all of them. Only files of
-            keys that have changed are written anew.
-        row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look
-            like.
+        target: a path, as text with a `/` in it or as a `Path`, whose folder is created; or the
+            name of a table in Spark's catalog; or a `Target`. Files are Parquet, with a column per
+            field.
+        mode: `"upsert"`: the target has the rows of the view as of one commit. `"changes"`: each
+            batch is a folder `batch=N` of rows with a `weight`, the number of inserted copies, or
+            of deleted ones if it is negative. A target in this mode refuses another query.
+        trigger: the most time that changes wait, in seconds or as text such as `"10s"`; or
+            `"commit"` to write the changes of each commit as a batch. By default they wait for
+            `Sink.flush` or `Database.flush`.
+        key: for `"upsert"`, the fields that identify a row; by default all of them. Only files of
+            changed keys are written again.
+        row_type: the type of the rows, such as `tuple[int, float | None]`; by default inferred.
+
+        Return a `Sink`. Unless `trigger="commit"`, it has written nothing yet: fill the tables,
+        then flush.
 
         Raises
         ------
-        OffloadError: the target cannot be read, holds the changes of another query, or the database
-            does not know how to write it.
-        PlanError: an argument is none of these.
-
-        Returns
-        -------
-        A `Sink`. It has written nothing yet, but with `trigger="commit"`: fill the tables, then
-        flush.
+        OffloadError: the target cannot be read, has the changes of another query, or is of a kind
+            that the database cannot write.
+        PlanError: an argument has another value than these.
         """
         self._check_open()
         return making.write_to(self, target, mode, trigger, key, row_type)
@@ -410,36 +416,36 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         durable: bool | None = None,
         migrate: bool = False,
     ) -> Sink:
-        """Call a function with the changes of the view, in batches that are numbered from 0 on.
+        """Call a function with the changes of the view, in batches numbered from 0 on.
 
-        A batch is kept until the function has returned: if it raises, or the process ends, it is
-        called again with the same changes under the same number. So one that takes note of the
-        number together with what it does has each change once.
+        A batch is stored until the function returns. If it raises, or the process ends, it is
+        called again with the same changes and number. A function that saves the number together
+        with its effects therefore applies each change exactly once.
 
-        A durable database keeps batches and what was told in its file, under the name of the sink:
-        made again after a restart, the sink goes on with the next batch. So does a `checkpoint` of
-        the offload. Otherwise they are kept in the process.
+        A durable database stores the batches and the delivered rows in its file, under the name of
+        the sink: created again after a restart, the sink continues with the next batch. A
+        `checkpoint` of the offload does the same. Otherwise they are in memory.
 
         Parameters
         ----------
-        function: callable, (number, list of (row, weight)). Each row is there once, with the number
-            of times that it comes, or goes if it is negative.
-        frames: whether it is a callable, (DataFrame, number), with the row's columns and `weight`.
-        trigger: as of `write_to`.
-        name: of the sink; by default that of the view. A durable sink needs one.
-        row_type: as of `write_to`; of a durable sink, the classes of the rows, if the query does
-            not say them.
-        durable: whether what was told is kept in the file of the database; by default if it has
-            one.
-        migrate: whether a durable sink whose query has changed tells the difference between what
-            was told and the rows of today.
+        function: callable, (number, list of (row, weight)). Each row occurs once; its weight is the
+            number of inserted copies, or of deleted ones if it is negative.
+        frames: True if `function` is a callable, (DataFrame, number), whose frame has the columns
+            of the rows and `weight`.
+        trigger: as for `write_to`.
+        name: the name of the sink; by default that of the view. A durable sink needs one.
+        row_type: as for `write_to`; for a durable sink, the classes of the rows if the query does
+            not determine them.
+        durable: store delivered rows in the file of the database; by default if it has one.
+        migrate: allow another query than that of the stored sink: deliver the difference between
+            the delivered rows and the current ones.
 
         Raises
         ------
-        DurabilityError: the file cannot be read, or written.
-        OffloadError: what is kept under the name is of another query: give it another name.
-        PlanError: an argument is none of these; there is a durable sink of the name; or what it
-            has told is of another query, and `migrate` is not given.
+        DurabilityError: the file cannot be read or written.
+        OffloadError: the checkpoint has a sink of this name for another query; use another name.
+        PlanError: an argument has another value than these; a durable sink of the name is running;
+            or the stored sink is of another query, and `migrate` is False.
 
         >>> from reactive import Count, Database
         >>> db = Database()
@@ -459,7 +465,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return making.changes_to(self, function, trigger, name, row_type, keeping, frames=frames)
 
     def read(self, *, stale_ok: bool = False) -> list[Any]:
-        """The rows of now; with `stale_ok` those of the last flush, without another."""
+        """Return the current rows; with `stale_ok` those of the last flush, without a flush."""
         if not stale_ok:
             return self._all_rows()
         self._check_open()
@@ -468,11 +474,11 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
             return rows
 
     def show(self, limit: int = 20) -> None:
-        """Print the first rows as a table."""
+        """Print the first `limit` rows as a table."""
         display.show(self, limit)
 
     def close(self) -> None:
-        """Give up the rows and what was computed for them alone. Closing twice is no error."""
+        """Discard the rows and the operators of this view alone. Closing twice is no error."""
         if self._errors is not None:
             self._errors.close()
         self._drop()
@@ -480,9 +486,9 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         self._node = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same view; or a list, tuple or `Bag` has just its rows.
+        """Return True for the view itself, and for a list, tuple or `Bag` of exactly its rows.
 
-        An ordered view compares with a list or tuple in order, others as bags.
+        An ordered view compares with a list or tuple in order, other views as bags.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -498,7 +504,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return self._has_rows(other) if isinstance(other, list | tuple) else NotImplemented
 
     def __hash__(self) -> int:
-        """That of the view, not of its rows, which change."""
+        """Return a hash of the object's identity, because the rows change."""
         return id(self)
 
     def _has_rows(self, other: list[Any] | tuple[Any, ...]) -> bool:
@@ -521,7 +527,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return self.relation
 
     def _kept_views(self) -> tuple[AnyView, ...]:
-        """Itself: the rows of what is made of it are computed from its own."""
+        """Return the view itself: queries over it compute from its rows."""
         if self.closed:
             raise PlanError(f"{self._channel} is closed\n  make the query of its .relation")
         return (cast(AnyView, self),)
@@ -545,7 +551,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return self._all_rows()
 
     def _read(self, what: str, *arguments: Any) -> Any:
-        """What the leaf answers, as of the last commit."""
+        """Return an answer of the leaf, as of the last commit."""
         node = self._node
         if node is not None and not node.deferred:
             return self._db_lock.read(self._ask, what, *arguments)
