@@ -1,14 +1,13 @@
-"""An aggregate in a flush that the process does: sums of groups as integers, values as they are.
+"""An aggregate in a flush of this process: sums of groups as integers, values as they are.
 
     rows that change --by group--> n, sums in units of 2**-96, values with weights
     + those of these groups, from the tables  =  after
 
-What goes to the tables are the same limbs and values as columns make, so that they add up whoever
-has written them.
+The tables get the same limbs and values as from Spark columns, so that both can add to them.
 
-State:  none beside the tables.
-Cost:   O(rows that change + values of their groups, of what is not made of sums).
-Source: `summed.py`, `summed.py`, `valued.py`, which this is equal to.
+State:  only the tables.
+Cost:   O(changed rows + values of their groups, for aggregates that need values).
+Source: `summed.py` and `valued.py`, whose results are equal.
 """
 
 from __future__ import annotations
@@ -50,26 +49,26 @@ from spark_backend.direct.flush import DirectFlush, Lookup, TooMany, fields_of
 from spark_backend.state.one_job import TableSpec, added_up_here
 
 Odd = tuple[Any, ...]
-"""Of each value that may be odd, one that has no limbs, or None."""
+"""For each value that may be odd: a value without limbs, or None."""
 Sums = list[int]
-"""How many rows, and for each value its sum and how many are not None."""
+"""The number of rows, and for each value its sum and the number that are not None."""
 InParts = dict[Any, tuple[Parted, Parted]]
-"""Of large groups, the parts before and after."""
+"""The parts before and after of large groups."""
 _MASK = (1 << LIMB) - 1
 _SCALE = 2.0**POINT
 
 
 @dataclass(slots=True)
 class Group:
-    """What is known of a group: sums by odd values, and values by the name they are kept under."""
+    """The state of a group: sums by odd values, and values by the name of their column."""
 
     sums: dict[Odd, Sums] = field(default_factory=dict)
     values: dict[str, Counter[Any]] = field(default_factory=dict)
     parted: dict[str, Parted] = field(default_factory=dict)
-    """The same of a large group."""
+    """The values of a large group, in parts."""
 
     def plus(self, other: Group) -> Group:
-        """Both together."""
+        """Return the sum of both states."""
         found = Group({odd: list(sums) for odd, sums in self.sums.items()})
         for odd, sums in other.sums.items():
             there = found.sums.get(odd)
@@ -85,7 +84,7 @@ class Group:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return sum(sums[0] for sums in self.sums.values())
 
 
@@ -94,8 +93,8 @@ class DirectTotals:
 
     Parameters
     ----------
-    key, kept: what keys and rows of the output are; without a key there is one group.
-    count: how many bindings a row has.
+    key, kept: the types of keys and rows of the output; without a key there is one group.
+    count: the number of bindings of a row.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class DirectTotals:
         }
 
     def delta(self, flush: DirectFlush, given: Iterable[Pair]) -> Bag:
-        """How the rows of the output change."""
+        """Return how the rows of the output change."""
         if any(of.skips_none and _own(of) for of in self._valued.values()):
             raise TooMany("an aggregate by workers, that leaves None out")
         change = self._groups(given)
@@ -141,7 +140,7 @@ class DirectTotals:
         return found
 
     def _groups(self, given: Iterable[Pair]) -> dict[Any, Group]:
-        """What is added to each group."""
+        """Return the change of each group."""
         found: dict[Any, Group] = {}
         key_of, valued = self._key_of, self._valued.items()
         summed = [(of, self._reads[what]) for what, of in self._summed.items()]
@@ -208,7 +207,7 @@ class DirectTotals:
             flush.put(of.spec, columns)
 
     def _limbs(self, sums: Sums) -> dict[str, int]:
-        """Sums as the columns that are added up."""
+        """Split sums into the limb columns."""
         found = {"n": sums[0]}
         for place, (limbs, count) in enumerate(self._columns):
             rest = sums[1 + 2 * place]
@@ -222,8 +221,8 @@ class DirectTotals:
     def _before(
         self, flush: DirectFlush, change: dict[Any, Group]
     ) -> tuple[dict[Any, Group], dict[str, InParts]]:
-        """What the tables have of groups; and of large ones, by values, the parts before and after
-        the change."""
+        """Return the state of groups in the tables; and for large groups, by values, the parts
+        before and after the change."""
         parted: dict[str, InParts] = {}
         if not change:
             return {}, parted
@@ -251,7 +250,7 @@ class DirectTotals:
         return found, parted
 
     def _read(self, table: pa.Table) -> Iterable[tuple[Any, Odd, Sums]]:
-        """The rows of the table of sums."""
+        """Yield the rows of the table of sums."""
         if not table.num_rows:
             return
         keys = from_arrow(self._key, table.column("key").combine_chunks())
@@ -268,7 +267,7 @@ class DirectTotals:
     # Results.
 
     def _row(self, key: Any, group: Group) -> tuple[Any] | None:
-        """The row of a group, alone in a tuple; None of a group that is not there."""
+        """Return the row of a group in a tuple; None for an empty group."""
         if self._node.key is not None and group.rows <= 0:
             return None
         results = [self._result(folded, group) for folded in self._node.aggregates]
@@ -310,12 +309,13 @@ def _add(group: Group, odd: Odd, sums: Sums) -> None:
 
 
 def _reader(function: Function | None, count: int) -> Callable[[Row], Any]:
-    """Reads a value of a row; without a callable, the row."""
+    """Return a function that reads a value of a row; without a callable, the row."""
     return (lambda row: row) if function is None else spread(function, count, compiled_of)
 
 
 def _number(of: Summed, value: Any) -> tuple[int, int, Any]:
-    """A value as what is added up of it, and how many values it is; and itself if it is odd."""
+    """Return the number to sum for a value, the number of values that it counts as, and the value
+    if it is odd."""
     if value is None:
         return 0, 0, None
     if of.is_float:
@@ -338,13 +338,13 @@ def _parts_of(of: Valued, values: Sequence[Any]) -> pa.Array:
 
 
 def _own(of: Valued) -> bool:
-    """Whether workers work something out of the values."""
+    """Return True if Python workers compute some of the aggregates."""
     return not all(asked.is_column for asked in of.asked)
 
 
 def _folded(asked: ValuedAggregate, values: Counter[Any]) -> Any:
-    """What an accumulator makes of the values that are there, as often as they are: in the order in
-    which workers are sent them, so that a result is the same whoever works it out."""
+    """Fold the present values, as often as they occur, in the order that workers use, so that both
+    compute equal results."""
     accumulator = asked.folded.accumulator
     there = [(value, weight) for value, weight in values.items() if weight > 0]
     if not asked.is_column:
@@ -358,8 +358,8 @@ def _folded(asked: ValuedAggregate, values: Counter[Any]) -> Any:
 
 
 def sorting_key(value: Any) -> Any:
-    """What values of one type are sorted by as Spark sorts them: None first, NaN last, records by
-    their fields."""
+    """Return a key that sorts values of one type as Spark does: None first, NaN last, records by
+    fields."""
     if value is None:
         return (0,)
     if isinstance(value, tuple):

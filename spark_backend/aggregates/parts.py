@@ -1,19 +1,19 @@
-"""The values of large groups in parts by their hash: a change works out the results of one part.
+"""The values of large groups in parts by their hash: a change recomputes the results of one part.
 
     values of a group    --hash-->    part 0        part 1        ...    part 1,023
     Min, count of each                3, 97         5, 101               4, 95
     Min of the group                  the least of these
 
-A group is large by how many values it is known to have: what its parts have together, which is
-kept, or what was read of it as a whole. The results of parts are rows of a table of their own. A
-job, which looks at whole groups, gives that table up, and the next flush here that changes a large
-group makes its parts anew.
+A group is large if it has `LARGE` values: by the counts stored with its parts, or by reading all of
+its values. The results of parts are rows of a table of their own. A job, which reads whole groups,
+drops that table, and the next flush of this process that changes a large group builds its parts
+again.
 
 Sound:  equal values are of one part; the results of parts are a function of the values, and the
         result of the group is one of these (least, greatest, sum of counts).
 State:  a row for each part of a large group.
 Cost:   per flush and large group O(values in the parts that change + parts); O(values) once after a
-        job. Of other groups O(values).
+        job. For other groups O(values).
 Source: partial aggregation under skew: salted keys; [slender] heavy labels.
 """
 
@@ -34,29 +34,29 @@ from spark_backend.codec.schema import Typed
 from spark_backend.direct.flush import DirectFlush, Lookup
 
 LARGE = 2_000
-"""Different values from which on a group is in parts."""
+"""The number of distinct values from which a group is split into parts."""
 SHRUNK = 4
-"""It is so until it has one such share of them."""
+"""A group keeps its parts until it has less than `LARGE` over this many values."""
 MOST_PARTED = 300_000
-"""Values of groups up to which they are put into parts in the process."""
+"""The most values of groups that the process splits into parts."""
 Values = Counter[Any]
 Result = Callable[[ValuedAggregate, Values], Any]
-"""What an aggregate makes of values."""
+"""The result of an aggregate for values."""
 
 
 @dataclass(slots=True)
 class Parted:
-    """The parts of a group: how many values each has, and its results."""
+    """The parts of a group: the number of values of each, and its results."""
 
     parts: dict[int, tuple[Any, ...]]
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return sum(part[0] for part in self.parts.values())
 
     def result(self, asked: ValuedAggregate, place: int, of: Result) -> Any:
-        """That of the group, of those of its parts."""
+        """Return the result of the group, from the results of its parts."""
         found = [part[1 + place] for part in self.parts.values()]
         if isinstance(asked.folded.accumulator, CountDistinctAccumulator):
             return sum(found)
@@ -65,8 +65,8 @@ class Parted:
 
 @dataclass(slots=True)
 class KnownGroups:
-    """What is known of groups before a flush: all values of some, and the parts of those that are
-    large after it; of others, the parts before and after."""
+    """The state of groups before a flush: all values of some, and the new parts of groups that
+    become large; for others, the parts before and after."""
 
     values: dict[Any, Values] = field(default_factory=dict)
     made: dict[Any, Parted] = field(default_factory=dict)
@@ -74,12 +74,12 @@ class KnownGroups:
 
 
 class Parts:
-    """Values of groups, those of large ones in parts.
+    """The values of groups, in parts if the group is large.
 
     Parameters
     ----------
-    of: the values; it has a table of parts.
-    key: what groups are told apart by, which `look` finds rows by.
+    of: the values; they have a table of parts.
+    key: the type of the group key; `look` finds rows by it.
     """
 
     def __init__(self, of: Valued, key: Typed, look: Lookup, result: Result) -> None:
@@ -90,15 +90,15 @@ class Parts:
     def known(
         self, flush: DirectFlush, change: Mapping[Any, Values], counts: Mapping[Any, int]
     ) -> KnownGroups:
-        """What is known of the groups that change; how their parts change is kept.
+        """Return the state of the groups that change, and record how their parts change.
 
         Parameters
         ----------
-        counts: how many rows a group has, which is kept beside its sums.
+        counts: the number of rows of a group, which is stored with its sums.
 
         Raises
         ------
-        TooMany: there are many values to look at.
+        TooMany: there are many values to read.
         """
         large = self._large(flush, change)
         found = KnownGroups()
@@ -110,7 +110,7 @@ class Parts:
         return found
 
     def _large(self, flush: DirectFlush, keys: Iterable[Any]) -> dict[Any, Parted]:
-        """The groups that are in parts."""
+        """Return the groups that are in parts."""
         if not flush.tables.rows_near(self._spec):
             return {}
         table = flush.found(self._spec, self._look, self._leaves(keys))
@@ -139,7 +139,7 @@ class Parts:
         found: KnownGroups,
         most: int | None,
     ) -> None:
-        """All values of groups; of those that are large now, also their parts."""
+        """Read all values of groups, and make the parts of groups that become large."""
         if not change:
             return
         keys = self._leaves(change)
@@ -165,7 +165,7 @@ class Parts:
         large: Mapping[Any, Parted],
         found: KnownGroups,
     ) -> None:
-        """The parts that change, before and after."""
+        """Compute the parts that change, before and after."""
         added: dict[tuple[Any, int], Values] = {}
         for key, values in change.items():
             for value, weight in values.items():
@@ -184,7 +184,7 @@ class Parts:
     def _values_of(
         self, flush: DirectFlush, parts: Iterable[tuple[Any, int]]
     ) -> dict[tuple[Any, int], Values]:
-        """The values of parts of groups, as of before."""
+        """Return the values of parts of groups, before the flush."""
         wanted = set(parts)
         found: dict[tuple[Any, int], Values] = {}
         if not wanted:
@@ -198,7 +198,7 @@ class Parts:
         return found
 
     def _keep(self, flush: DirectFlush, found: KnownGroups) -> None:
-        """Add how parts change to their table; a group that has shrunk has none."""
+        """Add the changes of parts to their table; a group that has shrunk has none."""
         rows: list[tuple[Any, int, tuple[Any, ...], int]] = []
         nothing = Parted({})
         made = {key: (nothing, now) for key, now in found.made.items()}
@@ -225,15 +225,15 @@ class Parts:
         )
 
     def _results(self, values: Values) -> tuple[Any, ...]:
-        """How many values there are, and what is made of them."""
+        """Return the number of values, and the result of each aggregate."""
         return (len(values), *(self._result(asked, values) for asked in self._of.asked))
 
     def part(self, value: Any) -> int:
-        """The part of a value.
+        """Return the part of a value.
 
         Raises
         ------
-        TooMany: it is no value of its type.
+        TooMany: a column of the type cannot store the value.
         """
         return self._of.part_of(value)
 
@@ -242,7 +242,7 @@ class Parts:
 
 
 def _plus(before: Values, change: Values) -> Values:
-    """The values that are there after a change."""
+    """Return the values that exist after a change."""
     found = Counter(before)
     for value, weight in change.items():
         found[value] += weight

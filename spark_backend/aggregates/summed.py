@@ -1,44 +1,40 @@
-"""Sums of aggregates as columns, exact in any order, and those that Python works out.
+"""Sums of aggregates as Spark columns, exact in any order, and results that Python workers compute.
 
-What an aggregate adds up: columns of a row whose sums, by group, are all that is kept.
+The state of a linear aggregate is a sum per group of these columns of a row:
 
-    Count                   n                   how many rows
-    Sum, Avg of integers    two limbs           and what is beyond 64 bits as it is
-    Sum, Avg of floats      five limbs          and what has no limbs as it is
-    with skip_none          c                   how many values are not None
+    Count                   n                   the number of rows
+    Sum, Avg of integers    two limbs           integers beyond 64 bits as they are
+    Sum, Avg of floats      five limbs          floats without limbs as they are
+    with skip_none          c                   the number of values that are not None
 
-Source: [mrql] the homomorphism of an aggregate, which its answer function is computed from.
+Limbs:
 
-Sums of numbers as Spark columns, exact whatever the order in which Spark adds.
-
-    integers    two sums: of the low 32 bits, and of what is above them
+    integers    two sums: of the low 32 bits, and of the bits above them
     floats      five sums of 32 bits each, with the point 96 bits from the right; the sum is rounded
                 once, at the end, as `math.fsum` rounds it
 
-A float that has no such limbs (NaN, an infinity, beyond 2**63, or with bits below 2**-96) is odd,
-and so is an integer beyond 64 bits: it is kept as it is, and a group that has one is finished by
-Python (`summed.py`).
+A float without such limbs (NaN, an infinity, beyond 2**63, or with bits below 2**-96) is odd, and
+so is an integer beyond 64 bits: it is stored as it is, and Python finishes the groups with one
+(`finished`).
 
-Sound:  limbs of a float are exact: each step takes off the integer that is nearest, and multiplies
-        by a power of two. A decimal of 38 digits holds the bits that are rounded, 65 at least, and
-        one more that says whether there was anything below them.
-Cost:   a float takes roundings and products, no remainders, which processors take long for.
-Source: superaccumulators; `parts/limbs.py` is the same in Python.
+Sound:  limbs of a float are exact: each step subtracts the nearest integer and multiplies by a
+        power of two. A decimal of 38 digits holds the bits that are rounded, 65 at least, and one
+        further bit that says whether there was anything below them.
+Cost:   per float, roundings and products; no remainders, which are slow.
+Source: [mrql] the homomorphism of an aggregate; superaccumulators; `codec/limbs.py` is the same in
+Python.
 
-What runs in Python workers for groups that hold odd values: their sums, as Python has them.
-
-Pure functions over Arrow batches; Spark is not needed to try them.
-
-Aggregates that Python works out, of all values of each group that changed.
+`finished` and `folded` run in Python workers. They are pure functions over Arrow batches; Spark is
+not needed to try them. `folded` computes aggregates from all values of each group that changed:
 
     values of a group, with weights, before and after  --accumulator, in a worker-->  two results
 
-A worker knows nothing from one flush to the next: the values are in a table. They come in one
-order, so that a result that is worked out again is the same.
+Workers have no state between flushes: the values are in a table. They arrive in one order, so that
+a repeated computation returns the same result.
 
-    Sum, Avg of Decimal     exact, of as many digits as it takes
-    Aggregate, Monoid       a callable of one's own, whose result is of a known type
-    Min, Max                of what Spark orders otherwise than Python
+    Sum, Avg of Decimal     exact, with as many digits as needed
+    Aggregate, Monoid       a callable of the user, with a result of a known type
+    Min, Max                of types that Spark orders differently from Python
 
 Cost:   O(values of the groups that changed), and a call for each value.
 """
@@ -72,15 +68,15 @@ from spark_backend.tables.stateless import RAISED, adopt
 WIDE = Plain(int, low=-WIDEST, high=WIDEST)
 LINEAR = (CountAccumulator, SumAccumulator, AvgAccumulator)
 Read = tuple[Function | None, bool]
-"""The value that an aggregate reads, and whether it leaves None out."""
+"""The value that an aggregate reads, and whether it skips None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """A value that is added up, under a name; as integers or as floats.
+    """A value to be summed, as integers or as floats, and the name of its columns.
 
-    It `may_be_odd` if there are values that have no limbs: floats, and integers beyond 64 bits.
-    If it `may_be_none`, the values that are not None are counted.
+    It `may_be_odd` if some values have no limbs: floats, and integers beyond 64 bits. If it
+    `may_be_none`, the values that are not None are counted.
     """
 
     name: str
@@ -91,26 +87,26 @@ class Summed:
 
     @property
     def limbs(self) -> list[str]:
-        """The columns of its sum."""
+        """The columns of the limbs of the sum."""
         count = FLOAT_LIMBS if self.is_float else INTEGER_LIMBS
         return [f"{self.name}_{place}" for place in range(count)]
 
     @property
     def count(self) -> str:
-        """The column that says how many values there are."""
+        """The column of the number of values."""
         return f"{self.name}_c" if self.may_be_none else "n"
 
     @property
     def columns(self) -> list[str]:
-        """All that is summed for it."""
+        """The summed columns."""
         return [*self.limbs, self.count] if self.may_be_none else self.limbs
 
     def parts(self) -> dict[str, str]:
-        """SQL of what is asked first of the value in `{name}_in`: of a float, what has limbs."""
+        """SQL of first results from the value `{name}_in`: for a float, the part with limbs."""
         return float_parts(self._present, self.name) if self.is_float else {}
 
     def of_row(self) -> dict[str, str]:
-        """SQL of what a row adds to the columns, of the value in `{name}_in` and its `parts`."""
+        """SQL of the summed columns of a row, from the value `{name}_in` and its `parts`."""
         if self.is_float:
             found = float_limbs(f"{self.name}_good", self.name)
         else:
@@ -121,17 +117,18 @@ class Summed:
 
     @property
     def _present(self) -> str:
-        """SQL of the value, or of zero where it is None."""
+        """SQL of the value, with zero in place of None."""
         zero = "0D" if self.is_float else "0"
         return f"coalesce({self.name}_in, {zero})" if self.may_be_none else f"{self.name}_in"
 
     def total(self, when: str) -> str:
-        """SQL of the sum, of columns whose names begin with `when`."""
+        """SQL of the sum, from columns whose names begin with `when`."""
         limbs = [f"{when}{limb}" for limb in self.limbs]
         return float_sum(limbs) if self.is_float else integer_sum(limbs)
 
     def average(self, when: str) -> str:
-        """SQL of the sum in `{when}{name}` over the count, as Python divides them; null of none."""
+        """SQL of the sum in `{when}{name}` over the count, as Python divides them; null for no
+        values."""
         total, count = f"{when}{self.name}", f"{when}{self.count}"
         if self.is_float:
             return f"if({count} > 0, try_divide({total}, cast({count} as double)), null)"
@@ -139,16 +136,16 @@ class Summed:
 
 
 def read(folded: plan.Folded) -> Read:
-    """What an aggregate reads of a row."""
+    """Return the value that an aggregate reads of a row."""
     return folded.value, folded.accumulator.skip_none
 
 
 def summed(node: plan.Aggregate, values: Sequence[Value]) -> dict[Read, Summed]:
-    """The values that are added up, each once.
+    """Return the distinct values to be summed.
 
     Raises
     ------
-    Inexact: one is no number, or may be None where that raises.
+    Inexact: a value is no number, or may be None where that raises.
     """
     found: dict[Read, Summed] = {}
     for folded in node.aggregates:
@@ -156,7 +153,7 @@ def summed(node: plan.Aggregate, values: Sequence[Value]) -> dict[Read, Summed]:
             continue
         value = value_read(folded, values)
         if value.of.kind is Decimal:
-            continue  # which has more digits than limbs do: of the values (`valued.py`)
+            continue  # a Decimal has more digits than limbs hold: it is in `valued.py`
         if value.of.kind not in (int, float, bool):
             raise Inexact(f"{folded.name} of {type_name(value.of)} is not added up in columns")
         found.setdefault(read(folded), _made(f"s{len(found)}", value))
@@ -164,11 +161,11 @@ def summed(node: plan.Aggregate, values: Sequence[Value]) -> dict[Read, Summed]:
 
 
 def value_read(folded: plan.Folded, values: Sequence[Value]) -> Value:
-    """The value that an aggregate reads, which is None only where it leaves None out.
+    """Return the value that an aggregate reads; it may be None only if the aggregate skips None.
 
     Raises
     ------
-    Inexact: it may be None, which it would raise for.
+    Inexact: the value may be None, and the aggregate would raise for it.
     """
     if folded.value is None:
         if len(values) > 1:
@@ -182,7 +179,7 @@ def value_read(folded: plan.Folded, values: Sequence[Value]) -> Value:
 
 
 def result_type(folded: plan.Folded, of: Summed | None, *, may_be_empty: bool) -> Typed:
-    """What a linear aggregate shows; without any values an average is None."""
+    """Return the type of a linear aggregate; an average of no values is None."""
     if of is None:
         return Plain(int)
     if isinstance(folded.accumulator, AvgAccumulator):
@@ -191,7 +188,7 @@ def result_type(folded: plan.Folded, of: Summed | None, *, may_be_empty: bool) -
 
 
 def result(folded: plan.Folded, of: Summed | None, when: str) -> Column:
-    """What it shows, of the columns of sums whose names begin with `when`."""
+    """Return the result, from the columns of sums whose names begin with `when`."""
     if of is None:
         return F.col(f"{when}n")
     if isinstance(folded.accumulator, SumAccumulator):
@@ -208,16 +205,16 @@ def _made(name: str, value: Value) -> Summed:
 
 INTEGER_LIMBS, FLOAT_LIMBS = 2, 5
 LIMB, POINT = 32, 96
-"""Bits of a limb, and behind the point of a float."""
+"""The bits of a limb, and the bits behind the point of a float."""
 BITS = 1 << LIMB
 LARGEST = 2.0**63
-"""What a float with limbs is below."""
+"""The bound of floats with limbs."""
 _LOW = BITS - 1
 
 
 def integer_limbs(value: str, name: str, *, may_be_odd: bool) -> dict[str, str]:
-    """SQL of the limbs of an integer, `{name}_0` and `{name}_1`, least first; of one that may be
-    beyond 64 bits also of `{name}_odd`: the integer if it is, else null."""
+    """Return SQL of the limbs of an integer, `{name}_0` and `{name}_1`, least first; with
+    `may_be_odd` also of `{name}_odd`: the integer if it is beyond 64 bits, else null."""
     fits = f"coalesce(try_cast({value} as bigint), 0L)" if may_be_odd else value
     found = {f"{name}_0": f"{fits} & {_LOW}L", f"{name}_1": f"shiftright({fits}, 32)"}
     if may_be_odd:
@@ -226,17 +223,17 @@ def integer_limbs(value: str, name: str, *, may_be_odd: bool) -> dict[str, str]:
 
 
 def integer_sum(limbs: list[str]) -> str:
-    """SQL of the sum: a decimal of 38 digits without places."""
+    """Return SQL of the sum: a decimal of 38 digits without places."""
     low, high = limbs
     return f"cast({high} as decimal(38, 0)) * {BITS} + cast({low} as decimal(38, 0))"
 
 
 def integer_quotient(total: str, count: str) -> str:
-    """SQL of an integer over a positive number of values of 64 bits, rounded once, as Python does
-    it; null over none.
+    """Return SQL of an integer over a positive 64-bit count, rounded once, as Python does; null for
+    a count of 0.
 
-    The whole part has 53 bits or more where the total is no double itself: then what is left of it
-    only says whether there was anything below. Otherwise 60 bits behind the point are divided on.
+    The whole part has 53 bits or more if the total is no double itself: then the remainder only
+    says whether there was anything below. Otherwise 60 further bits behind the point are computed.
     """
     size, unit = f"abs({total})", 1 << 60
     point = f"cast({unit} as decimal(38, 0))"
@@ -262,14 +259,14 @@ def integer_quotient(total: str, count: str) -> str:
 
 
 def _let(name: str, value: str, then: str) -> str:
-    """SQL of `then`, in which `{name}.v` is a value that is worked out once."""
+    """Return SQL of `then`, where `{name}.v` is `value`, computed once."""
     bound = f"transform(array({value}), x -> named_struct('v', x))"
     return f"element_at(transform({bound}, {name} -> {then}), 1)"
 
 
 def float_parts(value: str, name: str) -> dict[str, str]:
-    """SQL of a float that has limbs, `{name}_good`, else 0, and of one that has none, `{name}_odd`,
-    else null."""
+    """Return SQL of `{name}_good`, a float with limbs or 0, and of `{name}_odd`, a float without or
+    null."""
     rest = value
     for _ in range(FLOAT_LIMBS - INTEGER_LIMBS):
         rest = _below(rest)
@@ -281,8 +278,8 @@ def float_parts(value: str, name: str) -> dict[str, str]:
 
 
 def float_limbs(value: str, name: str) -> dict[str, str]:
-    """SQL of the limbs of a float that has some, `{name}_0` to `{name}_4`, least first: what is
-    nearest to it of a limb, of the rest, and so on, each with a sign of its own."""
+    """Return SQL of the limbs of a float, `{name}_0` to `{name}_4`, least first: each is the
+    integer nearest to the rest, with its own sign."""
     rests = [value]
     for _ in range(FLOAT_LIMBS - INTEGER_LIMBS):
         rests.append(_below(rests[-1]))
@@ -292,18 +289,19 @@ def float_limbs(value: str, name: str) -> dict[str, str]:
 
 
 def _below(rest: str) -> str:
-    """SQL of what is below the point, moved by a limb; exact, as floats near each other are."""
+    """Return SQL of the part below the point, shifted by a limb; exact, as a difference of near
+    floats."""
     return f"(({rest} - rint({rest})) * {BITS}D)"
 
 
 def float_sum(limbs: list[str]) -> str:
-    """SQL of the float that sums of limbs come to."""
+    """Return SQL of the float with the given sums of limbs."""
     return _carried(limbs, "s", _of_sign(_carried(_sized("s"), "n", _rounded("n"))))
 
 
 def _carried(limbs: list[str], name: str, then: str) -> str:
-    """SQL of `then`, in which `{name}0.v` and so on are the limbs with 32 bits each, but the last,
-    which has the sign: each gives on what it cannot hold."""
+    """Return SQL of `then`, where `{name}0.v` and so on are the limbs after carrying: 32 bits each,
+    and the sign in the last."""
     carry = "0L"
     names = [f"{name}{place}" for place in range(len(limbs))]
     wholes = []
@@ -320,7 +318,7 @@ def _carried(limbs: list[str], name: str, then: str) -> str:
 
 
 def _sized(name: str) -> list[str]:
-    """The limbs without the sign."""
+    """Return the limbs without the sign."""
     return [f"if({name}4.v < 0, -{name}{place}.v, {name}{place}.v)" for place in range(FLOAT_LIMBS)]
 
 
@@ -329,7 +327,7 @@ def _of_sign(size: str) -> str:
 
 
 def _rounded(name: str) -> str:
-    """The size, of limbs that are not negative."""
+    """Return SQL of the absolute value, from limbs that are not negative."""
     n = [f"{name}{place}.v" for place in range(FLOAT_LIMBS)]
     wide = [f"cast({part} as decimal(38, 0))" for part in n]
     highest = f"{wide[4]} * {2 * BITS} + {_with_rest(n[3], n[2], n[1], n[0])}"
@@ -347,7 +345,8 @@ def _rounded(name: str) -> str:
 
 
 def _with_rest(limb: str, *below: str) -> str:
-    """SQL of twice a limb, and one more if there is anything below: half of a unit is then seen."""
+    """Return SQL of twice a limb, plus one if any limb below is not zero: the sticky bit for
+    rounding."""
     return f"cast({limb} * 2 + if({' + '.join(below)} > 0, 1, 0) as decimal(38, 0))"
 
 
@@ -357,18 +356,18 @@ _BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is shown: a "count", the "sum" of a name or its "avg", or a "value" as it is."""
+    """The result to show: a "count", the "sum" of a name or its "avg", or a "value" as it is."""
 
     kind: str
     name: str
     of: Typed
     count: str = "n"
-    """The column that says how many values there are."""
+    """The column of the number of values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finishing:
-    """How rows are made of sums: the types of key and row, the sums, and what is shown of them.
+    """The recipe of output rows: the types of key and row, the sums, and the results.
 
     Without a `key` there is one group.
     """
@@ -380,7 +379,7 @@ class Finishing:
 
 
 def finished(shipped: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows before and after of groups with their sums."""
+    """Yield the rows before and after of groups, computed from their sums."""
     of: Finishing = pickle.loads(shipped)
     for batch in batches:
         before, after = (_rows(of, batch, when) for when in ("b_", "a_"))
@@ -398,7 +397,7 @@ def finished(shipped: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def _rows(of: Finishing, batch: pa.RecordBatch, when: str) -> list[tuple[Any] | None]:
-    """The row of each group, alone in a tuple; None of a group that is not there."""
+    """Return the row of each group in a tuple; None for a group without rows."""
     keys = None if of.key is None else from_arrow(of.key, batch.column("key"))
     values = [_values(result, batch, when) for result in of.results]
     names = [n for n in batch.schema.names if n.startswith(when) or n == ODD]
@@ -417,7 +416,7 @@ def _rows(of: Finishing, batch: pa.RecordBatch, when: str) -> list[tuple[Any] | 
 
 
 def _values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | None:
-    """Of each group what is shown as it is."""
+    """Return the stored values of each group; None for a result computed from sums."""
     if result.kind != "value":
         return None
     found = from_arrow(result.of, batch.column(f"{when}{result.name}"))
@@ -426,7 +425,7 @@ def _values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | Non
 
 
 def made_of(kept: Typed, items: Sequence[Any]) -> Any:
-    """The row of the output that has these items; one alone is the row."""
+    """Return the output row with these items; a single item is the row."""
     if len(items) == 1 or not isinstance(kept, Record):
         return items[0]
     return tuple(items) if kept.kind is tuple else kept.kind(*items)
@@ -452,8 +451,8 @@ def _total(name: str, is_float: bool, sums: dict[str, Any], when: str) -> Any:
 
 
 def total_of(number: int, count: int, odd: Sequence[tuple[Any, int]], *, is_float: bool) -> Any:
-    """A sum: of what limbs are the number of, and of odd values with their weights, `count` values
-    in all."""
+    """Return a sum: `number` in limbs, plus odd values with their weights, of `count` values in
+    all."""
     if not is_float:
         return number + sum(int(value) * n for value, n in odd)
     floats = count - sum(n for _, n in odd)
@@ -461,14 +460,14 @@ def total_of(number: int, count: int, odd: Sequence[tuple[Any, int]], *, is_floa
 
 
 VALUES = "values"
-"""The values of a group: structs of `value`, `b` and `a`, how often each is there."""
+"""The values of a group: structs of `value`, and its counts `b` and `a` before and after."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """What is made of the values of a type: in the column of each name, a result of a type.
+    """The results to compute from values of a type: a column name and a type for each.
 
-    `of_nothing`: whether there is a result of no values.
+    `of_nothing`: True if there is a result for no values.
     """
 
     value: Typed
@@ -480,7 +479,7 @@ class Folding:
 def folded(
     shipped: bytes, classes: dict[str, bytes], of_values: bytes, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The batches with the results before and after in the place of the values.
+    """Replace the values in batches by the results before and after.
 
     Parameters
     ----------
@@ -500,7 +499,7 @@ def folded(
 
 
 def _groups(of: Folding, batch: pa.RecordBatch) -> list[dict[str, list[tuple[Any, int]]]]:
-    """Of each group the values that are there before and after, with how often."""
+    """Return for each group the values before and after, with their counts."""
     lists = batch.column(VALUES)
     inside = lists.flatten()
     values = from_arrow(of.value, inside.field("value"))
@@ -532,7 +531,7 @@ def _folded_result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: F
 
 
 def result_held(accumulator: Any, result: Any) -> Any:
-    """Return a result as its column holds it."""
+    """Return a result as its column stores it."""
     found = canonical(result)
     return Outcome.of(found) if isinstance(accumulator, Tolerant) else found
 

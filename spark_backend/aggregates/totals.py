@@ -1,23 +1,24 @@
-"""Aggregates by group, or of all rows: of sums, and of the values of each group.
+"""Aggregates by group, or of all rows, from sums and from the values of each group.
 
     group  n  limbs...          a row of the state for each flush that touched the group
     before = sums of the state, after = before + sums of the change
 
-A group that is there after a change and was before comes as two rows. What of the sums is a result
-is worked out on the way out (`answer`); the state has sums alone, so that it adds up in any order.
-What is not of sums (Min, Max, CountDistinct) has a table of values (`valued.py`).
+A group that exists before and after a change is output as two rows. The state has only sums, which
+add up in any order; the results are computed on output. Aggregates that are no sums (Min, Max,
+CountDistinct) have a table of values (`valued.py`).
 
-Without a key there is one group, which is shown from the first flush on, also of no rows.
+Without a key there is one group, which is shown from the first flush on, even without rows.
 
 State:  one row per group, and those of the last flushes.
-Cost:   per flush O(rows that changed) and O(buckets of the groups that they are of).
+Cost:   per flush O(changed rows) and O(buckets of their groups).
 Source: [dbsp] linear aggregates; [mrql] homomorphism (sums), merge (+) and answer function.
 
-The rows that a callable makes of each group: an aggregate that gives multisets, taken apart.
+`ReducedRows` takes apart an aggregate with multisets as results: the rows that a callable makes of
+each group.
 
-    (key, rows) -1, (key, rows') +1    ->    (key, row) by what has changed of the rows
+    (key, rows) -1, (key, rows') +1    ->    (key, row) by the difference of the rows
 
-State:  none beside that of the aggregate: the rows, by group.
+State:  only that of the aggregate: the rows, by group.
 Cost:   O(rows of the groups that changed), and a call for each of these, before and after.
 Source: `reactive/engine/operators/rowwise.py`.
 """
@@ -70,16 +71,16 @@ _BEFORE, _AFTER = "b_", "a_"
 
 
 class Totals:
-    """An aggregate that columns have.
+    """An aggregate in Spark columns.
 
     Parameters
     ----------
-    count: how many bindings a row of the source has.
-    name: of the table of sums; those of values begin with it.
+    count: the number of bindings of a row of the source.
+    name: the name of the table of sums, and the prefix of the tables of values.
 
     Raises
     ------
-    Inexact: columns do not have it.
+    Inexact: columns cannot express it.
     """
 
     def __init__(self, node: plan.Aggregate, source: Step, count: int, name: str) -> None:
@@ -110,7 +111,7 @@ class Totals:
         self.own = tuple(
             one.folded.label for v in self._valued.values() for one in v.asked if not one.is_column
         )
-        """The aggregates that Python workers work out."""
+        """The aggregates that Python workers compute."""
         self._prepare()
         of = self._key.of, self.kept, count, spec, self._summed, self._valued
         self._direct = DirectTotals(node, *of)
@@ -137,19 +138,19 @@ class Totals:
         return self._direct.delta(flush, flush.pairs(self._source))
 
     def _change(self, given: DataFrame) -> DataFrame:
-        """The sums of what changed, by group."""
+        """Return the sums of the changed rows, by group."""
         rows = given
         for columns in (self._parts, self._of_rows):
             rows = rows.select("*", *columns) if columns else rows
         return rows.groupBy("key", *self._odd).agg(*self._adds)
 
     def _begins(self, flush: Flush) -> bool:
-        """Whether all groups are new, and columns finish them."""
+        """Return True if all groups are new, and columns finish them."""
         is_plain = self._is_keyed and not self._valued and not flush.careful
         return is_plain and not flush.tables.rows_near(self._spec)
 
     def _out_of_new(self, change: DataFrame) -> DataFrame:
-        """The rows of groups that were not there before: nothing is compared, nor grouped again."""
+        """Return the rows of new groups, without comparing or grouping again."""
         found = change.filter(self._all_read).select(*self._as_new)
         found = found.filter("a_n > 0")
         return found.select("*", *self._new_totals).select(
@@ -159,8 +160,8 @@ class Totals:
     def _touched(
         self, flush: Flush, given: DataFrame, change: DataFrame, hashes: Hashes
     ) -> DataFrame:
-        """The sums and results of the touched groups before (`b_`) and after (`a_`); with the odd
-        values, or with an error where there is one, if it is not to be careful."""
+        """Return the sums and results of the touched groups before (`b_`) and after (`a_`). With
+        `careful`, they include the odd values; otherwise an odd value is an error."""
         keys = change.filter(self._all_read).select("key", self._hashed)
         parts = [change.select(*self._as_change)]
         for part in self._at(flush, self._spec, keys, hashes):
@@ -182,7 +183,7 @@ class Totals:
     def _at(
         self, flush: Flush, spec: TableSpec, keys: DataFrame, hashes: Hashes
     ) -> list[DataFrame]:
-        """The rows of a table that are of touched groups; also others, if all of them are few."""
+        """Return the rows of touched groups in a table, or the whole table if it is small."""
         if not flush.careful and 0 < flush.tables.rows_near(spec) <= MOST_WHOLE:
             return [flush.together(flush.tables.near(spec))]
         return self._having(flush, spec, keys, hashes)
@@ -190,22 +191,22 @@ class Totals:
     def _having(
         self, flush: Flush, spec: TableSpec, keys: DataFrame, hashes: Hashes
     ) -> list[DataFrame]:
-        """The rows of a table that are of touched groups."""
+        """Return the rows of touched groups in a table."""
         return having(flush, spec, keys, lambda part: self._same(part["key"], keys["key"]), hashes)
 
     def _same(self, one: Column, other: Column) -> Column:
-        """Whether keys are equal; those that are never null are compared sooner."""
+        """Return True for equal keys; keys that are never null have a faster comparison."""
         is_plain = isinstance(self._key.of, Plain) and not self._key.optional
         return one == other if is_plain else one.eqNullSafe(other)
 
     def _hashes(self, flush: Flush, given: DataFrame) -> Hashes:
-        """Of the groups of rows that change."""
+        """Return the hashes of the groups of changed rows."""
         if not flush.is_local(self._source):
             return None
         return cache(lambda: hashes_of(given.select(self._given[0]), self._hashed))
 
     def _with_one(self, change: DataFrame) -> DataFrame:
-        """Without a key, the one group is there whether it has values or not."""
+        """Add the one group of an aggregate without a key, which exists even without values."""
         if self._is_keyed:
             return change
         one = change.sparkSession.range(1).select(
@@ -217,14 +218,14 @@ class Totals:
         return change.unionByName(one)
 
     def _nothing(self, flush: Flush) -> DataFrame:
-        """The one group, of no rows."""
+        """Return the one group, with no rows."""
         one = flush.spark.range(1)
         zeros = [F.lit(0).cast("long").alias(name) for name in self._sums]
         odd = [F.lit(None).cast(self._spec.schema[name].dataType).alias(name) for name in self._odd]
         return one.select(F.lit(0).cast("long").alias("key"), *odd, *zeros).select(*self._as_change)
 
     def _checked(self, whole: DataFrame, *, careful: bool) -> DataFrame:
-        """The sums by group; or an error, where columns cannot finish them."""
+        """Return the sums by group; unless `careful`, a group with odd values is an error."""
         if not self._odd:
             return whole.groupBy("key").agg(*self._both)
         if careful:
@@ -235,17 +236,17 @@ class Totals:
 
     @property
     def _is_odd(self) -> str:
-        """SQL of whether a row of sums is one of odd values."""
+        """SQL of the test for a row of odd values."""
         return f"coalesce({', '.join(f'cast({n} as string)' for n in self._odd)}) is not null"
 
     def _unless_odd(self, column: str) -> str:
-        """SQL of a column of integers, which fails for odd values."""
+        """Return SQL of a column of integers, which fails for odd values."""
         if not self._odd:
             return column
         return f"if({self._is_odd}, cast(raise_error('{ODD_VALUE}') as bigint), {column})"
 
     def _finished(self, touched: DataFrame, paths: list[str]) -> DataFrame:
-        """The same by Python workers, which add odd values as Python does."""
+        """Return the output rows from Python workers, which add odd values as Python does."""
         if not self._odd:
             return self._out(touched)
         plan_of = Finishing(
@@ -267,7 +268,7 @@ class Totals:
             .select("one.row", "one.weight")
         )
 
-    # The columns of all that is done in a flush, made once: each takes calls to the JVM.
+    # The columns of a flush, made once: each takes calls to the JVM.
 
     def _prepare(self) -> None:
         self._given = self._columns_given()
@@ -282,14 +283,15 @@ class Totals:
         self._prepare_out()
 
     def _columns_given(self) -> list[Column]:
-        """What is read of a row."""
+        """Return the columns that are read of an input row."""
         key = as_type(self._key, self._key.of).alias("key")
         values = [s.value.column.alias(f"{s.name}_in") for s in self._summed.values()]
         kept = [v.value.column.alias(f"{v.name}_in") for v in self._valued.values()]
         return [key, F.col("weight"), *values, *kept]
 
     def _prepare_both(self) -> None:
-        """Sums of the state, of the change, and results of values, all with the same columns."""
+        """Make the columns for sums of the state, of the change, and for results of values, all
+        with the same names."""
         results = {name: t for of in self._valued.values() for name, t in of.columns().items()}
         no_results = [
             F.lit(None).cast(kind).alias(f"{when}{name}")
@@ -345,7 +347,7 @@ class Totals:
     # Results.
 
     def _row(self, when: str) -> Column:
-        """The row of the output, of the columns that begin with `when`."""
+        """Return the output row, from the columns whose names begin with `when`."""
         results = [Value(self._result(f, when), self._type(f)) for f in self._node.aggregates]
         if not self._is_keyed and len(results) == 1:
             return as_type(results[0], self.kept)
@@ -362,7 +364,7 @@ class Totals:
         return result(folded, self._summed.get(read(folded)), when)
 
     def _asked(self, folded: plan.Folded) -> ValuedAggregate | None:
-        """What is asked of the values for an aggregate; None of one that is made of sums."""
+        """Return the aggregate of values for an aggregate; None if it is computed from sums."""
         of = self._valued.get(read(folded))
         found = () if of is None else of.asked
         return next((asked for asked in found if asked.folded == folded), None)
@@ -382,7 +384,7 @@ class Totals:
         return tuple_of(items) if self._node.row is None else record_of(self._node.row, items)
 
     def _result_of(self, folded: plan.Folded) -> Result:
-        """How Python makes it of the sums."""
+        """Return the recipe for Python workers."""
         asked = self._asked(folded)
         if asked is not None:
             return Result("value", asked.column, self._type(folded))
@@ -397,21 +399,21 @@ class Totals:
 
 
 def _named(*several: dict[str, str]) -> list[Column]:
-    """Columns of SQL by their names."""
+    """Return columns of SQL by their names."""
     return [F.expr(sql).alias(name) for found in several for name, sql in found.items()]
 
 
 def result_kind(folded: plan.Folded) -> str:
-    """Whether a sum or an average is shown."""
+    """Return "sum" or "avg", the kind of a linear aggregate."""
     return type(folded.accumulator).__name__.removesuffix("Accumulator").lower()
 
 
 class ReducedRows:
-    """The rows of groups, behind the key.
+    """The rows of groups, after the key.
 
     Parameters
     ----------
-    groups: has the key and a multiset of each.
+    groups: an aggregate with the key and a multiset of each group.
     """
 
     def __init__(self, groups: Totals) -> None:

@@ -3,36 +3,35 @@
     group  value  weight        a row of the state for each flush that changed the weight
     of a touched group: the values whose weight is positive, before and after
 
-    Min, Max, CountDistinct, Collect    in columns; flushes here know large groups by parts of them
-                                        (`parts.py`)
-    of one's own, sums of Decimal       by Python workers, which are sent the values (`summed.py`)
+    Min, Max, CountDistinct, Collect    in columns; flushes of this process split large groups into
+                                        parts (`parts.py`)
+    user aggregates, sums of Decimal    by Python workers, which receive the values (`summed.py`)
 
-The order and the equality are Python's where the type of the column has them in Spark: NaN comes
-after all numbers in both, 0.0 and -0.0 are one value in both; text is ordered by code points.
+Columns are used only if Spark orders and equates the type as Python does: NaN follows all numbers
+in both, 0.0 and -0.0 are one value in both; text is ordered by code points.
 
 State:  a row per group and value, and those of the last flushes; the results of parts.
 Cost:   per flush O(values in the buckets of the groups that changed).
 Source: [dbsp] aggregates that are not linear, by the touched groups.
 
-`reduce` as an aggregate of the rows of each group, whose result is a multiset of rows.
+`as_aggregate` rewrites a `reduce` as an aggregate over the rows of each group, with a multiset of
+rows as its result; so its state and its computation are those of user aggregates.
 
     reduce f by k    ->    rows of   aggregate (the rows, and f of them at the end) by k
 
-So what is kept, and who works it out, is that of aggregates of one's own (`valued.py`).
+Sound:  rows of one group have equal keys, so that any row gives the key.
 
-Sound:  rows with one key have keys that are equal, so that any of them tells which it is.
-
-What an aggregate that Python works out shows: a type that columns keep, or why none is known.
+`own_result` finds the type of an aggregate that Python computes, or the reason that none is known:
 
     Sum, Avg of Decimal         a Decimal of any number of digits
     Collect                     a multiset of the values
-    Aggregate(0, add, remove)   int, if add gives one of an int and a value
-    Aggregate(..., result=f)    what f is known to give of such a state
+    Aggregate(0, add, remove)   int, if add returns one for an int and a value
+    Aggregate(..., result=f)    the known return type of f for such a state
     Monoid(0, combine)          the type of the values, if that is the type of the zero
-    reduce(f)                   a multiset of what f is known to give rows of
-    Aggregate with on_error=    an `Outcome`: what it shows otherwise, or a `Fault`
+    reduce(f)                   a multiset of the known row type of f
+    Aggregate with on_error=    an `Outcome`: its normal result, or a `Fault`
 
-What is known of a callable is what is written in it, or its annotation (`codec/returned.py`).
+The return type of a callable is inferred from its body or its annotation (`codec/returned.py`).
 """
 
 from __future__ import annotations
@@ -108,16 +107,16 @@ from spark_backend.steps.step import hashed as hashed_of
 from spark_backend.tables.stateless import shipped
 
 PARTS = 1_024
-"""Of a large group."""
+"""The number of parts of a large group."""
 _ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
 _BEFORE, _AFTER = "b_", "a_"
 
 
 @dataclass(frozen=True, slots=True)
 class ValuedAggregate:
-    """An aggregate of the values, the column of its result, and the type of that.
+    """An aggregate of values, the column of its result, and the type of the result.
 
-    Without any values the result is None if it `may_be_none`.
+    If it `may_be_none`, the result for no values is None.
     """
 
     folded: plan.Folded
@@ -127,11 +126,11 @@ class ValuedAggregate:
     may_be_none: bool
 
     def result_type(self, *, may_be_empty: bool) -> Typed:
-        """The type of the result, where there may be no values."""
+        """Return the type of the result, given whether there may be no values."""
         return replace(self.of, optional=self.of.optional or (may_be_empty and self.may_be_none))
 
     def shown(self, when: str) -> Column:
-        """The result, of a column whose name begins with `when`."""
+        """Return the result, from a column whose name begins with `when`."""
         column = F.col(f"{when}{self.column}")
         if isinstance(self.folded.accumulator, CountDistinctAccumulator):
             return F.coalesce(column, F.lit(0).cast("long"))
@@ -141,7 +140,7 @@ class ValuedAggregate:
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """A value of which each group keeps all, under a name, and what aggregates ask of them."""
+    """A value stored in full for each group, the name of its columns, and its aggregates."""
 
     name: str
     value: Value
@@ -150,21 +149,21 @@ class Valued:
     asked: tuple[ValuedAggregate, ...]
     is_keyed: bool
     parts: TableSpec | None = None
-    """The results of the parts of large groups; None where groups have no parts."""
+    """The table of results of the parts of large groups; None if groups have no parts."""
 
     @property
     def part_types(self) -> dict[str, Typed]:
-        """The types of the columns of parts, but for the key and the weight."""
+        """The types of the columns of parts, without the key and the weight."""
         whole = Plain(int)
         results = {asked.column: replace(asked.of, optional=True) for asked in self.asked}
         return {"part": whole, "count": whole, **results}
 
     def part_of(self, value: Any) -> int:
-        """The part of a value.
+        """Return the part of a value.
 
         Raises
         ------
-        TooMany: columns have no such value.
+        TooMany: a column cannot store the value.
         """
         found = hash_of(leaves(self.value.of), flattened_values(self.value.of, value))
         if found is None:
@@ -172,7 +171,7 @@ class Valued:
         return found % PARTS
 
     def read(self, table: pa.Table, key: Typed) -> Iterable[tuple[Any, Any, int, int]]:
-        """The group, the value, its weight and its part, of rows of the table."""
+        """Return group, value, weight and part of each row of the table."""
         if not table.num_rows:
             return ()
         keys = from_arrow(key, table.column("key").combine_chunks())
@@ -182,7 +181,8 @@ class Valued:
         return zip(keys, values, table.column("weight").to_pylist(), parts, strict=True)
 
     def change(self, given: DataFrame) -> DataFrame:
-        """How weights of values change, of rows with `key`, `{name}_in` and `weight`."""
+        """Return the changes of the weights of values, from rows with `key`, `{name}_in` and
+        `weight`."""
         value = F.col(f"{self.name}_in")
         rows = given.select("key", value.alias("value"), "weight")
         if self.skips_none and self.value.optional:
@@ -196,12 +196,12 @@ class Valued:
     def results(
         self, change: DataFrame, stored: Sequence[DataFrame], paths: list[str]
     ) -> DataFrame:
-        """A row per touched group: `key`, and each result before and after.
+        """Return a row per touched group: `key`, and each result before and after.
 
         Parameters
         ----------
-        stored: the rows of the table that are of touched groups.
-        paths: what workers are to add to where they import from.
+        stored: the rows of touched groups in the table.
+        paths: the folders that workers add to their import path.
         """
         none = F.lit(0).cast("long")
         parts = [change.select("key", "value", none.alias("b"), F.col("weight").alias("d"))]
@@ -250,18 +250,18 @@ class Valued:
         return groups.mapInArrow(run, T.StructType([*kept, *more]))
 
     def columns(self) -> dict[str, T.DataType]:
-        """The columns of all results."""
+        """Return the types of the columns of all results."""
         return {one.column: spark_type(one.of) for one in self.asked}
 
 
 def valued(
     node: plan.Aggregate, values: Sequence[Value], key: Typed, hashed: Any, name: str
 ) -> dict[Read, Valued]:
-    """The values of which all are kept, each once, for what is not made of sums.
+    """Return the distinct values to store in full, for aggregates that are no sums.
 
     Raises
     ------
-    Inexact: a value or a result is of no known type.
+    Inexact: a value or a result has no known type.
     """
     asked: dict[Read, list[plan.Folded]] = {}
     for folded in node.aggregates:
@@ -290,22 +290,22 @@ def valued(
 def _table(
     name: str, columns: Mapping[str, Typed], hashed: Any, *, is_here: bool = False
 ) -> TableSpec:
-    """A table of rows with weights, in buckets by the key."""
+    """Return a table of rows with weights, in buckets by the key."""
     fields = [T.StructField(column, spark_type(of)) for column, of in columns.items()]
     schema = T.StructType([*fields, T.StructField("weight", T.LongType())])
     return TableSpec(name, schema, tuple(columns), ("weight",), hashed, is_here=is_here)
 
 
 def _has_parts(asked: Sequence[ValuedAggregate], value: Typed) -> bool:
-    """Whether results of a group are made of those of its parts, and the part of a value is known
-    here as well."""
+    """Return True if the results of a group follow from the results of its parts, and the driver
+    can compute the part of a value."""
     kinds = (MinAccumulator, MaxAccumulator, CountDistinctAccumulator)
     can = all(one.is_column and isinstance(one.folded.accumulator, kinds) for one in asked)
     return can and all(isinstance(leaf, Plain) for leaf in leaves(value))
 
 
 def _is_summed(folded: plan.Folded, values: Sequence[Value]) -> bool:
-    """Whether it is made of sums in columns (`summed.py`)."""
+    """Return True if sums in columns give the aggregate (`summed.py`)."""
     if not isinstance(folded.accumulator, LINEAR):
         return False
     if isinstance(folded.accumulator, CountAccumulator):
@@ -314,7 +314,7 @@ def _is_summed(folded: plan.Folded, values: Sequence[Value]) -> bool:
 
 
 def _value(folded: plan.Folded, values: Sequence[Value]) -> Value:
-    """What an aggregate reads; without a callable of its own, the row."""
+    """Return the value that an aggregate reads; without a callable, the row."""
     if folded.value is not None:
         value = value_of(folded.value, values)
     else:
@@ -340,8 +340,8 @@ def _made(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
 
 
 def _extreme(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
-    """Min or Max: in columns, if Spark orders the values as Python does; by Python otherwise, where
-    it raises for none of them."""
+    """Return Min or Max: in columns if Spark orders the values as Python does, else by Python
+    workers if no comparison can raise."""
     if value.optional and not folded.accumulator.skip_none:
         raise Inexact(f"{folded.name} may raise for None")
     of = replace(value.of, optional=value.optional)
@@ -352,7 +352,7 @@ def _extreme(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
 
 
 def _is_in_order(of: Typed, *, inside: bool = False) -> bool:
-    """Whether Spark's order is Python's: of structs by their fields, one after the other, as of
+    """Return True if the order of Spark is that of Python: structs are ordered by their fields, as
     tuples."""
     if inside and (of.optional or of.kind is float):
         return False
@@ -362,7 +362,7 @@ def _is_in_order(of: Typed, *, inside: bool = False) -> bool:
 
 
 def _check_compares(of: Typed, folded: plan.Folded, *, inside: bool = False) -> None:
-    """That Python compares any two of the values without raising, and one way round."""
+    """Raise `Inexact` unless Python can compare any two values, with a total order."""
     if inside and (of.optional or of.kind is float):
         raise Inexact(f"{folded.name} of {type_name(of)} inside of a record: None or NaN")
     if isinstance(of, Record) and _has_order(of.kind):
@@ -373,7 +373,8 @@ def _check_compares(of: Typed, folded: plan.Folded, *, inside: bool = False) -> 
 
 
 def _has_order(kind: Any) -> bool:
-    """Whether a record is compared by its fields: a tuple, or a dataclass made with an order."""
+    """Return True if records are compared by fields: tuples, and dataclasses with a generated
+    order."""
     code = getattr(kind.__lt__, "__code__", None)
     return _is_plain_order(kind) or (code is not None and code.co_filename == "<string>")
 
@@ -384,7 +385,7 @@ def _is_plain_order(kind: Any) -> bool:
 
 
 def _column(folded: plan.Folded, when: str) -> Column:
-    """The result of the values that are there, how often the column `when` says."""
+    """Return the result over the values with a positive count in the column `when`."""
     is_there = F.col(when) > 0
     value = F.when(is_there, F.col("value"))
     match folded.accumulator:
@@ -401,9 +402,9 @@ def _column(folded: plan.Folded, when: str) -> Column:
 
 @dataclass(frozen=True)
 class ReducedAccumulator:
-    """Keeps the rows of a group; the result is what `function(key, rows)` makes of them.
+    """An accumulator of the rows of a group, with `function(key, rows)` as its result.
 
-    `count` is how many bindings a row has.
+    `count` is the number of bindings of a row.
     """
 
     key: Function
@@ -443,7 +444,7 @@ class ReducedAccumulator:
 
 
 def as_aggregate(node: plan.Reduce) -> plan.Aggregate:
-    """What has for each group the key, and a multiset of the rows that it shows."""
+    """Return an aggregate with the key of each group and the multiset of the rows of its result."""
     count = bindings(node.input)
     body = Parameter(0) if count == 1 else tuple_of(*all_parameters(count))
     rows = Lifted(body, tuple(f"row{place}" for place in range(count)), (), count)
@@ -457,11 +458,11 @@ def _callables(function: Function) -> tuple[Opaque, ...]:
 
 
 def reduced_result(own: ReducedAccumulator, row: Value) -> Typed:
-    """The type of a group's multiset.
+    """Return the type of the multiset of a group.
 
     Raises
     ------
-    Inexact: nothing says what rows the callable gives.
+    Inexact: the row type of the callable is unknown.
     """
     parts = [field_of(row, n) for n in range(own.count)] if own.count > 1 else [row]
     given = any_value(_key_type(own.key, parts)), any_value(Whole(Bag, row.of))
@@ -477,11 +478,11 @@ def _key_type(key: Function, parts: list[Value]) -> Typed:
 
 
 def own_result(folded: plan.Folded, value: Value) -> Typed:
-    """What an aggregate of values shows.
+    """Return the type of an aggregate of values.
 
     Raises
     ------
-    Inexact: it is of no known type, or may raise for a value of the type.
+    Inexact: the type is unknown, or the aggregate may raise for a value of the type.
     """
     match folded.accumulator:
         case accumulators.SumAccumulator() | accumulators.AvgAccumulator():
@@ -504,7 +505,7 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
 
 def _of_user(own: accumulators.UserAccumulator, value: Value) -> Typed:
     state = _widened(_known(own.initial))
-    for _ in range(2):  # what it adds to is what it gave before
+    for _ in range(2):  # the state that it adds to is a result of the first call
         found = _called(own.plus, any_value(state), value)
         try:
             state = _widened(in_common(state, found))
@@ -525,12 +526,12 @@ def _known(value: Any) -> Typed:
 
 
 def _called(function: Opaque, *values: Value) -> Typed:
-    """What a callable gives of such values."""
+    """Return the return type of a callable for such values."""
     return returned(lift(function), values)
 
 
 def _widened(of: Typed) -> Typed:
-    """The type with integers as large as columns hold."""
+    """Return the type with the widest integers that columns store."""
     if isinstance(of, Record):
         return replace(of, fields=tuple(map(_widened, of.fields)))
     if isinstance(of, Plain) and of.kind is int:

@@ -1,14 +1,13 @@
-"""Count, Sum and Avg by group, of which the sums are kept, and not the rows.
+"""Count, Sum and Avg by group, whose state is the sums instead of the rows.
 
     entries of a group:  its rows (input 0), or the sums of rows (input 1), each with a weight
     normal form          one entry: the sums of all of them
 
-Sums are exact (`ExactSum`), so that it does not matter in which order what is added and taken away
-comes, and equal rows that are written in different ways need not be told apart. A group is shown as
-the first value that it was given as.
+Sums are exact (`ExactSum`), so the order of insertions and deletions does not matter, and equal
+rows with different bytes need not be distinguished. A group is shown as its first value.
 
 State:  one entry per group.
-Cost:   O(rows that changed) and O(groups that they are of).
+Cost:   O(changed rows) and O(touched groups).
 Source: [dbsp] section 4.2, linear aggregates; [mrql] homomorphism (sums) and answer function.
 """
 
@@ -35,7 +34,7 @@ OF_ROWS, OF_SUMS = 0, 1
 
 @dataclass(slots=True)
 class Sums:
-    """Of a group: how many rows it has, and the sum of each value that is summed."""
+    """The number of rows of a group, and the sum of each summed value."""
 
     group: Any
     rows: int
@@ -46,7 +45,7 @@ class Sums:
 
 
 def are_all_of(node: plan.Node) -> bool:
-    """Whether a part is an aggregate that needs nothing of its groups except sums."""
+    """Return True if a part is an aggregate that only needs sums of its groups."""
     _, base = chain_over(node)
     kinds = (CountAccumulator, SumAccumulator, AvgAccumulator)
     return (
@@ -57,7 +56,7 @@ def are_all_of(node: plan.Node) -> bool:
 
 
 def summed(node: plan.Node) -> list[int]:
-    """The places, in a row that is kept, of the values that are summed."""
+    """Return the positions of the summed values in a packed row."""
     return [
         place
         for place, folded in enumerate(_aggregate(node).aggregates, 1)
@@ -66,7 +65,7 @@ def summed(node: plan.Node) -> list[int]:
 
 
 def normal(node: plan.Node, before: Net, new: Net) -> Net:
-    """The entries after a change: one for each group that has anything in it."""
+    """Return the entries after a change: one for each group that is not empty."""
     groups: dict[Any, Sums] = {}
     places = summed(node)
     for net in (before, new):
@@ -79,7 +78,7 @@ def normal(node: plan.Node, before: Net, new: Net) -> Net:
 
 
 def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Row, int]]:
-    """How the output of each bucket changes: its number, row, weight."""
+    """Yield the changes of the output of each bucket: its number, row, weight."""
     for number, before, after in buckets:
         yield from ((number, row, weight) for row, weight in _delta(node, before, after))
 
@@ -118,7 +117,7 @@ def _add_sums(groups: dict[Any, Sums], given: Sums, weight: int) -> None:
 
 
 def _row(node: plan.Aggregate, sums: Sums) -> Row | None:
-    """What a group shows; None while it has no rows."""
+    """Return the output row of a group; None while it has no rows."""
     if sums.rows <= 0:
         return None
     totals = iter(sums.of)
@@ -126,7 +125,7 @@ def _row(node: plan.Aggregate, sums: Sums) -> Row | None:
 
 
 def _result(accumulator: Any, rows: int, totals: Any) -> Any:
-    """As the accumulator itself shows it."""
+    """Return the result as the accumulator would show it."""
     if isinstance(accumulator, CountAccumulator):
         return rows
     total = next(totals).value()

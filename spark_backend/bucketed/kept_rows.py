@@ -1,15 +1,14 @@
-"""Operators by buckets of which the rows are kept: any of those whose rows fall into buckets.
+"""Deltas of operators by buckets whose state is their rows: any operator with rows in buckets.
 
     d part  =  part(after) - part(before)
 
-A join is bilinear, and takes work by what changed and what that matches:
+A join is bilinear; its work depends on the changed rows and their matches:
 
     d(L join R)  =  dL join R after  +  L before join dR
 
-Where a part ends with nodes that look at one row after the other, these are linear, and the same
-holds of all of it.
+Linear nodes may end a part: the rules hold for the whole part.
 
-State:  the rows of all inputs, pickled; equal ones in one way.
+State:  the rows of all inputs, pickled; equal rows have one encoding.
 Cost:   O(rows of the touched buckets).
 Source: [dbsp] the chain rule, bilinear operators.
 """
@@ -48,8 +47,8 @@ class Bucket(NamedTuple):
 
 
 def normal(node: plan.Node, before: Net, new: Net) -> Net:
-    """The entries after a change. Equal rows that were pickled to other bytes are made one where
-    some of them go."""
+    """Return the entries after a change. If some are deleted, equal rows with different bytes are
+    merged."""
     after = Counter(before)
     for key, weight in new.items():
         after[key] += weight
@@ -64,9 +63,9 @@ def normal(node: plan.Node, before: Net, new: Net) -> Net:
 
 
 def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Row, int]]:
-    """How the output of each bucket changes: its number, row, weight.
+    """Yield the changes of the output of each bucket: its number, row, weight.
 
-    Where a row of the output says which bucket it is of, all are worked on together.
+    If each output row identifies its bucket, all buckets are evaluated together.
     """
     key = _key(node)
     if key is None or len(buckets) < 2:
@@ -87,7 +86,7 @@ def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Ro
 
 
 def _delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
-    """How the output of a bucket changes."""
+    """Return how the output of a bucket changes."""
     if is_bilinear(node):
         return _of_join(node, before, after).items()
     return _change(node, _bags(node, before), _bags(node, after))
@@ -100,7 +99,8 @@ def _change(node: plan.Node, before: tuple[Bag, ...], after: tuple[Bag, ...]) ->
 
 
 def _key(node: plan.Node) -> Callable[[Row], Any] | None:
-    """What a row of the output has in common with the rows of its bucket, and of no other."""
+    """Return a function of output rows whose value differs between buckets; None if there is
+    none."""
     base = below_wheres(node)
     if isinstance(base, plan.Aggregate):
         return itemgetter(0)
@@ -108,7 +108,7 @@ def _key(node: plan.Node) -> Callable[[Row], Any] | None:
 
 
 def _together(bags: Sequence[tuple[Bag, ...]]) -> tuple[Bag, ...]:
-    """The rows of all buckets, of which none is in two."""
+    """Merge the rows of all buckets, which are disjoint."""
     return tuple(
         Counter(dict(chain.from_iterable(b.items() for b in of))) for of in zip(*bags, strict=True)
     )
@@ -119,7 +119,7 @@ def _itself(row: Row) -> Row:
 
 
 def less(after: Net, before: Net) -> Net:
-    """What has changed."""
+    """Return the difference of two nets."""
     found = Counter(after)
     for key, weight in before.items():
         found[key] -= weight
@@ -127,17 +127,18 @@ def less(after: Net, before: Net) -> Net:
 
 
 def present(net: Counter[Any]) -> Counter[Any]:
-    """Without what has no weight."""
+    """Return the net without entries of weight 0."""
     return Counter({key: weight for key, weight in net.items() if weight})
 
 
 def is_bilinear(node: plan.Node) -> bool:
-    """Whether a change on one side meets the rows of the other side, and no others."""
+    """Return True if a change on one side needs only the matching rows of the other side."""
     return isinstance(chain_over(node)[1], plan.Join)
 
 
 def _of_join(node: plan.Node, before: Net, after: Net) -> Bag:
-    """Of either side only what a change of the other one is to meet is unpacked."""
+    """Return the delta of a join; only the rows that a change of the other side needs are
+    unpacked."""
     (left_new, right_new), out = _bags(node, less(after, before)), Counter[Row]()
     if left_new:
         out.update(_evaluated(node, (left_new, _bags(node, after, only=1)[1])))
@@ -147,14 +148,14 @@ def _of_join(node: plan.Node, before: Net, after: Net) -> Bag:
 
 
 def _evaluated(node: plan.Node, bags: tuple[Bag, ...]) -> Bag:
-    """A part of given inputs."""
+    """Evaluate a part over the rows of its inputs."""
     if not any(bags):
         return Counter()
     return evaluate_part(node, {(LEVEL, place): bag for place, bag in enumerate(bags)})
 
 
 def _bags(node: plan.Node, net: Net, only: int | None = None) -> tuple[Bag, ...]:
-    """The rows of each input, or of one. Bytes that differ may be of rows that are equal."""
+    """Return the rows of each input, or of one. Different bytes may decode to equal rows."""
     bags: tuple[Bag, ...] = tuple(Counter() for _ in range(_inputs(node)))
     for (place, data), weight in net.items():
         if only in (None, place):
@@ -163,5 +164,5 @@ def _bags(node: plan.Node, net: Net, only: int | None = None) -> tuple[Bag, ...]
 
 
 def _inputs(node: plan.Node) -> int:
-    """How many inputs a part has."""
+    """Return the number of inputs of a part."""
     return sum(isinstance(each, plan.Recursive) for each in nodes(node))

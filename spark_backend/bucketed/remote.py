@@ -1,47 +1,38 @@
-"""An operator of any kind on Spark, by buckets: its rows pickled, worked on in Python workers.
+"""Any keyed operator on Spark by buckets: rows are pickled and processed in Python workers.
 
-    what is new     \\
+    new rows        \\
                       sort by bucket --Python workers--> rows to keep, rows of the output --write
     touched buckets  /
 
-One job per flush. Both what is kept and the output are state tables, whose rows have the bucket
-that they are of: reading evaluates nothing, and a look-up reads one bucket. A callable that raises
-writes why, and nothing counts; what was to be taken in is then taken in together with what comes
-next, which may mend it.
+A flush is one job. The rows of the inputs and the output are state tables with a bucket column:
+reading evaluates nothing, and a look-up reads one bucket. If a callable raises, its worker writes
+the error, and the flush does not count; its changes are retried together with the next ones, which
+may repair the error.
 
-State:  on disk; in the driver, what has not been sent.
-Cost:   per flush one job over the touched buckets; O(rows that changed) here.
+State:  on disk; in the driver, the changes that were not sent.
+Cost:   per flush one job over the touched buckets; O(changed rows) in the driver.
 Source: [mrql] state that is partitioned as its changes are.
 
-Which rows of a bucket tell how a join changes: a key may have any number of others.
+`_Partners` selects the rows that determine how a join changes, because a key may have many others:
 
     join             the rows of the other side
-    semi, anti       of the right, one row of each key that changes, beside those that change;
-                     of the left, all rows where a key has no such row
+    semi, anti       of the right, the changed rows, and one row of each key that changes;
+                     of the left, all rows if a key has no such row
     left, full, ...  the rows of the other side; of its own side, one row of each key
 
-A row that stays says that its key has partners, before and after: then the others make no
-difference. With these go the rows that are written as one that goes.
+A row that stays proves that its key has partners before and after, so the others make no
+difference. Rows with the same bytes as a deleted row are selected, too.
 
-Sound:  semi, anti and outer joins whose key tells all; what may be equal to a row and written in
-        another way has all rows looked at.
-State:  none.
-Cost:   O(rows of the touched buckets) in columns; objects are made of those that are needed.
+Sound:  for semi, anti and outer joins with a condition on the key alone; all rows are read if a
+        deleted row may have other bytes in the table.
+Cost:   O(rows of the touched buckets) in columns; only selected rows become objects.
 
-A flush of few rows of an operator by buckets, done in this process as workers would do it.
+`added_here` runs a flush of few rows in this process, as workers would:
 
-    entries by bucket, rows of these buckets --`touched.changed`--> what is added to the tables
+    entries by bucket, rows of these buckets --`touched.changed`--> rows to add to the tables
 
-Of a join, only some of these rows are made objects (`remote.py`).
-
-State:  none beside the tables.
-Cost:   O(rows of the touched buckets), of a join those on the other side; the files that have them
-        are looked through.
-
-Rows of an operator by buckets, pickled, with the bucket and the input that each is of, in Arrow.
-
-State:  none.
-Cost:   O(rows).
+Cost:   O(rows of the touched buckets), for a join O(rows of the other side); their files are
+        scanned.
 """
 
 from __future__ import annotations
@@ -94,31 +85,32 @@ from spark_backend.tables.chain import Chain
 from spark_backend.tables.stateless import shipped
 
 NAMED = 200
-"""Buckets that are named in the query; of more ones, a table of them is joined."""
+"""The most buckets that the query lists; more are joined as a table."""
 FEW = 2
-"""Where there are not so many times as many rows as change, all are read."""
+"""Read all rows unless they are at least this many times the changed rows."""
 ONE_TASK = 2_000
-"""Changes up to which a flush is one task, without a shuffle."""
+"""The most changes whose flush is one task, without a shuffle."""
 
 
 log = logging.getLogger("reactive")
 OURS = b"reactive."
-"""Stands in a packed row that holds something of a class of the library."""
+"""A packed row contains these bytes if it refers to a class of the library."""
 
 
 class BucketedRemote:
-    """A `reactive.engine.remote.remote.Remote` for one operator whose rows fall into buckets.
+    """A `reactive.engine.remote.remote.Remote` for one operator with rows in buckets.
 
     Parameters
     ----------
-    fragment: of one operator, and those above it that look at one row after the other.
-    folder: of its state; one that an earlier process left is gone on with, if it is of this plan.
-    stable: whether another process may go on with the folder.
-    trust: whether pickled rows that are there may be read.
+    fragment: one operator, and the linear nodes above it.
+    folder: the folder of its state; the state that an earlier process left is continued if it is of
+        this plan.
+    stable: True if another process may continue the state.
+    trust: True if existing pickled rows may be read.
 
     Raises
     ------
-    OffloadError: there are such rows, and they are not trusted; or they are of something else.
+    OffloadError: the folder has pickled rows and is not trusted; or its state is of another plan.
     """
 
     def __init__(
@@ -149,16 +141,16 @@ class BucketedRemote:
 
     @property
     def applied(self) -> int:
-        """The last number that has been taken in; -1 for none."""
+        """The number of the last applied flush; -1 for none."""
         return -1 if self._tables.number is None else self._tables.number
 
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, bytes]:
-        """The bucket of a key, and the row as bytes.
+        """Return the bucket of a key, and the row as bytes.
 
         Raises
         ------
-        TypeError: a value that is to be summed has no sum, as in the process.
-        OffloadError: the row cannot be kept as what it is.
+        TypeError: a value to be summed has no sum, as in the process.
+        OffloadError: the row would be decoded to another value.
         """
         for at in self._summed:
             if type(row[at]) not in _KNOWN:
@@ -166,7 +158,7 @@ class BucketedRemote:
         return self.bucket(key), self._codec.dumps(row)
 
     def stage(self, number: int, entries: Sequence[Entry]) -> None:
-        """Write entries to a file, from which the flush of a number reads them."""
+        """Write entries to a file, for the flush of a number."""
         if entries and number > self.applied:
             self._staged.add(number, 0, table_of(entries))
 
@@ -178,13 +170,13 @@ class BucketedRemote:
         *,
         quiet: bool = False,
     ) -> Pairs:
-        """Take entries in once, and say how the output changes.
+        """Apply entries unless their number was applied already, and return how the output changes.
 
         Raises
         ------
-        TakenIn: a callable of the query raised. The next number makes up for it.
-        OffloadError: Spark is gone, a folder cannot be written, or state has been removed;
-            nothing was taken in.
+        TakenIn: a callable of the query raised. The next number retries.
+        OffloadError: Spark is gone, a folder cannot be written, or state has been removed; nothing
+            was applied.
         """
         if number > self.applied:
             given = self._owed.added(number, entries, fed)
@@ -195,19 +187,19 @@ class BucketedRemote:
         return () if quiet else self._change_of(number)
 
     def contents(self) -> Iterable[Pair]:
-        """The output as of the last `apply`, fetched a range of buckets at a time."""
+        """Yield the output as of the last `apply`, fetched a range of buckets at a time."""
         found = (pair for piece in self._tables.pieces(self._output) for pair in net(piece))
-        if self._fragment.keys_of is None:  # equal rows may be of several buckets
+        if self._fragment.keys_of is None:  # buckets may share equal rows
             return consolidate(found)
         return found
 
     def at(self, bucket: int) -> Iterable[Pair]:
-        """What is made of the rows of a bucket."""
+        """Return the output rows of a bucket."""
         return net(self._tables.look_up(self._output, bucket))
 
     def entries(self) -> Iterator[Entry]:
-        """What is kept, each row once, as it would be packed now: classes of the library that are
-        in it may have moved since. Of groups of which sums are kept, these."""
+        """Yield the stored entries, each once, packed with the current names of classes, which may
+        have moved in the library since. For sums, yield the sums of groups."""
         for piece in self._tables.pieces(self._rows):
             found: Counter[tuple[int, int, bytes]] = Counter()
             columns = [piece[name].to_pylist() for name in ENTRIES.names]
@@ -234,30 +226,30 @@ class BucketedRemote:
         return row if self._is_sums or OURS not in row else self._codec.dumps(loads(row))
 
     def footprint(self) -> tuple[int, int]:
-        """Rows, or groups of sums, and bytes on disk."""
+        """Return the number of rows, or groups of sums, and the bytes on disk."""
         weights = (piece["weight"] for piece in self._tables.pieces(self._rows))
         return sum(pc.sum(w).as_py() or 0 for w in weights), self._tables.bytes()
 
     def describe(self) -> str:
-        """How the part is kept, in a line."""
+        """Describe the storage in one line."""
         kept = "sums by group" if self._is_sums else "rows by bucket"
         return f"Spark, state tables of {kept}, one job per flush; Python workers"
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
-        """The output as of the last `apply`, a column per field; nothing is evaluated."""
+        """Return the output as of the last `apply`, a column per field; nothing is evaluated."""
         kept = typed_as(self.contents(), row_type)
         parts = [p.select("bucket", "row", "weight") for p in self._tables.parts(self._output)]
         return table.of_packed(self._session, parts, kept)
 
     def stop(self) -> None:
-        """Nobody reads it any more; a later process can go on where that was asked for."""
+        """Stop reading; keep the state if a later process may continue it."""
         self.is_closed = True
         self._staged.forget()
         if not self._is_kept:
             self._tables.delete()
 
     def close(self) -> None:
-        """Give everything up."""
+        """Delete all state."""
         self.is_closed = True
         self._tables.delete()
 
@@ -265,18 +257,18 @@ class BucketedRemote:
         if not fed and self._is_done_here(number, entries):
             return
         self._session.ready()
-        self._tables.compact()  # what the flush before wrote has been read by now
+        self._tables.compact()  # the rows of the previous flush have been read by now
         self._flush(number, entries, fed)
 
     def _is_done_here(self, number: int, entries: Sequence[Entry]) -> bool:
-        """Do a flush of few rows in this process, if that can be done; what raises is told by the
-        job that does it instead."""
+        """Try to run a flush of few rows in this process. On any exception return False, so that a
+        job runs the flush and reports the error."""
         if self._staged.rows:
             return False
         try:
             check_few(self._tables, len(entries))
             self._tables.compact()
-            with paused():  # what a flush makes is in no cycle
+            with paused():  # a flush makes no cycles
                 added = added_here(self._tables, self._rows, self._fragment.node, entries)
         except (Exception, SystemExit) as error:
             log.debug("offloading: a flush by a job: %r", error)
@@ -302,7 +294,7 @@ class BucketedRemote:
             raise _raised(*json.loads(refused.found["row"][0].as_py())) from None
 
     def _changes(self, entries: Sequence[Entry], away: list[DataFrame], rows: int) -> DataFrame:
-        """What workers make of what is new and of the buckets that it is of."""
+        """Run workers over the new rows and the rows of their buckets."""
         here = [self._session.spark.createDataFrame(table_of(entries), SCHEMA)] if entries else []
         new = united([*here, *away])
         touched = None if away else {bucket for _, bucket, _, _ in entries}
@@ -318,7 +310,7 @@ class BucketedRemote:
     def _touched(
         self, part: DataFrame, touched: set[int] | None, new: DataFrame, rows: int
     ) -> DataFrame:
-        """Of what is kept, the buckets that something is new in."""
+        """Return the rows of touched buckets in a part of the state."""
         if touched is not None and BUCKET in part.columns:
             count = self._tables.buckets(self._rows)
             part = part.filter(F.col(BUCKET).isin(sorted({bucket % count for bucket in touched})))
@@ -329,13 +321,13 @@ class BucketedRemote:
         return part.join(buckets, "bucket", "left_semi")
 
     def _gathered(self, found: DataFrame, rows: int) -> DataFrame:
-        """The rows of a bucket in one task."""
+        """Put the rows of a bucket into one task."""
         if rows <= ONE_TASK:
             return found.coalesce(1)
         return found.repartition(self._tables.tasks(), "bucket")
 
     def _fed(self, source: ExternalInput) -> DataFrame:
-        """Entries of rows that Spark has already, which do not come by here."""
+        """Return the entries of rows of a Spark table, which do not pass through the driver."""
         return Chain(self._session.paths).entries(
             source.chain,
             since(source, is_late=self._owed.is_late),
@@ -359,7 +351,7 @@ def _as_new(rows: DataFrame, *, is_new: bool) -> DataFrame:
 
 
 def _never(error: Exception) -> bool:
-    """A flush is not to be done in another way for what it raised."""
+    """Return False: an error gives no reason to repeat the flush in another way."""
     return False
 
 
@@ -372,12 +364,13 @@ def _raised(kind: str, message: str, row: str | None) -> TakenIn:
 
 
 New = Mapping[int, Net]
-"""What changes, by bucket."""
+"""The changes of each bucket."""
 _KEYED = (plan.SemiJoin, plan.AntiJoin, plan.OuterJoin)
 
 
 def needed(node: plan.Node, table: pa.Table, new: New) -> dict[int, Net] | None:
-    """The rows that tell how the output changes, by bucket; None if all are needed."""
+    """Return the rows of each bucket that determine how the output changes; None if all are
+    needed."""
     _, base = chain_over(node)
     if is_bilinear(node):
         return nets(new, table.filter(pc.or_(_is_met(table, new), _goes(table, new))))
@@ -387,11 +380,11 @@ def needed(node: plan.Node, table: pa.Table, new: New) -> dict[int, Net] | None:
 
 
 def nets(numbers: Iterable[int], table: pa.Table) -> dict[int, Net]:
-    """Rows by their buckets, added up.
+    """Return the net rows of each bucket.
 
     Raises
     ------
-    TooMany: there are many.
+    TooMany: the table has many rows.
     """
     check_fetched(table.num_rows)
     found: dict[int, Net] = {number: Counter() for number in numbers}
@@ -402,7 +395,7 @@ def nets(numbers: Iterable[int], table: pa.Table) -> dict[int, Net]:
 
 
 class _Partners:
-    """The rows that tell how a join changes that asks whether a key has partners, and no more."""
+    """Select the rows that determine how a join changes, if it depends on keys having partners."""
 
     def __init__(self, node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> None:
         left, right = sides(node)
@@ -410,7 +403,7 @@ class _Partners:
         self._is_outer = isinstance(node, plan.OuterJoin)
 
     def needed(self, table: pa.Table, new: New) -> dict[int, Net] | None:
-        """By bucket; None if some rows take back what was written in another way."""
+        """Return the rows by bucket; None if some deleted row has other bytes in the table."""
         net = table.group_by(["bucket", "side", "row"]).aggregate([("weight", "sum")])
         if net.num_rows and pc.min(net["weight_sum"]).as_py() < 0:
             return None
@@ -430,7 +423,8 @@ class _Partners:
     def _of_bucket(
         self, number: int, net: pa.Table, changes: Net, whole: Mapping[int, set[int]]
     ) -> Net:
-        """Rows that stand for others in a bucket; it says of which sides all are needed."""
+        """Return the rows that represent others in a bucket; add it to `whole` for a side with all
+        its rows needed."""
         changed = {side for side, _ in changes}
         if self._is_outer:
             for side in changed:
@@ -444,8 +438,8 @@ class _Partners:
         return found
 
     def _standing(self, net: pa.Table, changes: Net, side: int) -> tuple[Net, bool]:
-        """Of a side the rows that change, and one more of each key that changes; and whether a key
-        has none of these, so that it may find a partner or lose its last one."""
+        """Return the changed rows of a side, and one further row of each key that changes; and True
+        if some key has no further row, so that it may find a partner or lose its last one."""
         net = net.filter(pc.equal(net["side"], side))
         changed = {row for at, row in changes if at == side}
         turning = {self._key(side, row) for row in changed}
@@ -470,13 +464,13 @@ class _Partners:
 
 
 def in_buckets(table: pa.Table, side: int, numbers: Collection[int]) -> pa.Array:
-    """Of each row whether it is of a side and in one of some buckets."""
+    """Return a mask of the rows of a side in some buckets."""
     is_there = pc.is_in(table["bucket"], pa.array(numbers, pa.int64()))
     return pc.and_(pc.equal(table["side"], side), is_there)
 
 
 def _is_met(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
-    """Of each row whether a change of the other side meets it."""
+    """Return a mask of the rows that match a change of the other side by bucket."""
     pairs = [(number, side) for number, net in new.items() for side, _ in net]
     met = [
         in_buckets(table, other, {number for number, side in pairs if side != other})
@@ -486,27 +480,27 @@ def _is_met(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
 
 
 def _goes(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
-    """Of each row whether one that is written the same goes."""
+    """Return a mask of the rows with the bytes of a deleted row."""
     goes = {row for net in new.values() for (_, row), weight in net.items() if weight < 0}
     return pc.is_in(table["row"], pa.array(goes, pa.binary()))
 
 
 MOST_PACKED = 1_000_000
-"""Rows of a table up to which they are looked through for those of some buckets."""
+"""The most rows of a table that are scanned for the rows of some buckets."""
 
 
 def added_here(
     tables: StateTables, rows: TableSpec, node: plan.Node, entries: Sequence[Entry]
 ) -> dict[str, pa.Table]:
-    """What is to be added to tables.
+    """Return the rows to add to each table.
 
     Parameters
     ----------
-    rows: the table of what is kept.
+    rows: the table of the stored rows.
 
     Raises
     ------
-    TooMany: it is to be done by a job.
+    TooMany: a job has to run the flush.
     """
     new: dict[int, Net] = {}
     for side, bucket, row, weight in entries:
@@ -523,11 +517,11 @@ def added_here(
 def _before(
     tables: StateTables, spec: TableSpec, node: plan.Node, new: Mapping[int, Net]
 ) -> dict[int, Net]:
-    """What of the rows that are kept is needed to know how the output changes.
+    """Return the stored rows that determine how the output changes.
 
     Raises
     ------
-    TooMany: there are many.
+    TooMany: there are many rows.
     """
     if not new:
         return {}
@@ -541,7 +535,7 @@ def _before(
 
 
 def _has_less(before: Net, new: Net) -> bool:
-    """Whether something goes that was not found: it may have been written in another way."""
+    """Return True if a deleted row was not found: it may have other bytes."""
     return any(before[key] + weight < 0 for key, weight in new.items())
 
 
@@ -559,7 +553,7 @@ SCHEMA = T.StructType(
 
 
 def table_of(entries: Sequence[Entry]) -> pa.Table:
-    """Entries as a table of the columns of `ENTRIES`."""
+    """Return entries as a table with the columns of `ENTRIES`."""
     sides, buckets, rows, weights = zip(*entries, strict=True) if entries else ((),) * 4
     columns = (buckets, sides, rows, weights)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, ENTRIES, strict=True)]
@@ -567,13 +561,13 @@ def table_of(entries: Sequence[Entry]) -> pa.Table:
 
 
 def pairs(found: pa.Table) -> Iterator[Pair]:
-    """The rows of a table with their weights."""
+    """Return the rows of a table with their weights."""
     rows = map(loads, found["row"].to_pylist())
     return zip(rows, found["weight"].to_pylist(), strict=True)
 
 
 def net(piece: pa.Table) -> Iterable[Pair]:
-    """The same, each row of a bucket once; those of several buckets may be equal."""
+    """Return the net rows of each bucket; different buckets may have equal rows."""
     found: dict[tuple[int, Row], int] = {}
     for bucket, (row, weight) in zip(piece["bucket"].to_pylist(), pairs(piece), strict=True):
         found[bucket, row] = found.get((bucket, row), 0) + weight

@@ -1,10 +1,10 @@
-"""What runs in Python workers for an operator by buckets: how a change of rows changes its output.
+"""Compute the output changes of an operator by buckets, in Python workers.
 
-    entries of a bucket, before  +  what is new  =  after
+    entries of a bucket, before  +  new entries  =  after
     d part  =  part(after) - part(before)
 
-Of a bucket that nothing new has come to, nothing is looked at. What is kept of a
-group of sums is its sums (`grouped_sums.py`); of all others, their rows (`kept_rows.py`).
+Buckets without new entries are skipped. The state of a group of sums is its sums
+(`grouped_sums.py`); of all other operators, their rows (`kept_rows.py`).
 
 Pure functions over Arrow batches; Spark is not needed to try them.
 """
@@ -31,7 +31,7 @@ from spark_backend.codec.codec import Codec
 from spark_backend.tables.stateless import adopt
 
 ROWS, OUTPUT, FAILED = "rows", "output", "failed"
-"""The state tables that what comes out is for: the last one if there is nothing to add."""
+"""The state tables of the results; the last one for an error."""
 CHANGES = pa.schema(
     [
         ("t", pa.string()),
@@ -43,27 +43,27 @@ CHANGES = pa.schema(
 )
 CHANGES_DDL = "t string, bucket long, side byte, row binary, weight long"
 TOGETHER = 5_000
-"""Entries of so many rows are looked at in one go, or more of one bucket."""
+"""The minimum number of entries processed in one call; a bucket is never split."""
 FROM_SCRATCH = "reactive.engine.reference."
-"""The modules of an evaluation from scratch."""
+"""The prefix of the modules that evaluate from scratch."""
 Entry = tuple[int, bool, int, bytes, int]
 """Bucket, whether it is new, input, packed row, weight."""
 
 
 class Kept(Protocol):
-    """What is kept of the rows of a bucket."""
+    """The state that a module keeps of the rows of a bucket."""
 
     def normal(self, node: plan.Node, before: Net, new: Net) -> Net:
-        """The entries after a change, of which equal ones are one."""
+        """Return the entries after a change, with equal entries merged."""
         ...
 
     def deltas(self, node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Row, int]]:
-        """How the output of each bucket changes: its number, row, weight."""
+        """Yield the changes of the output of each bucket: its number, row, weight."""
         ...
 
 
 class Touched(NamedTuple):
-    """The entries of a bucket: those that were there, and new ones."""
+    """The entries of a bucket: the existing and the new ones."""
 
     number: int
     before: Net
@@ -73,7 +73,7 @@ class Touched(NamedTuple):
 def changes(
     shipped: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What is to be added to the state tables, of entries that are sorted by bucket."""
+    """Yield the rows to add to the state tables, given entries sorted by bucket."""
     adopt(classes)
     try:
         node = _loaded(shipped)
@@ -85,7 +85,7 @@ def changes(
 
 
 def changed(node: plan.Node, buckets: list[Touched]) -> list[tuple[str, int, int, bytes, int]]:
-    """What is to be added to the tables `ROWS` and `OUTPUT`."""
+    """Return the rows to add to the tables `ROWS` and `OUTPUT`."""
     of = kept_of(node)
     done = [Bucket(n, before, of.normal(node, before, new)) for n, before, new in buckets]
     found = [
@@ -99,12 +99,12 @@ def changed(node: plan.Node, buckets: list[Touched]) -> list[tuple[str, int, int
 
 
 def kept_of(node: plan.Node) -> Kept:
-    """What is kept for a part."""
+    """Return the module that defines the state of a part."""
     return grouped_sums if grouped_sums.are_all_of(node) else kept_rows
 
 
 def failure(error: BaseException) -> tuple[str, str, str | None]:
-    """The type and message of an exception, and the row that it was about if that can be seen."""
+    """Return the type and message of an exception, and the row that it was about, if found."""
     found = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_globals.get("__name__", "").startswith(FROM_SCRATCH):
@@ -114,7 +114,7 @@ def failure(error: BaseException) -> tuple[str, str, str | None]:
 
 
 def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[Touched]:
-    """The buckets that something new has come to, whole, wherever batches end."""
+    """Yield the buckets with new entries, whole, across the ends of batches."""
     for number, entries in groupby(_entries(batches), itemgetter(0)):
         before, new = Counter[tuple[int, bytes]](), Counter[tuple[int, bytes]]()
         has_new = False

@@ -1,29 +1,28 @@
 """One flush of a fragment in this process: the deltas of its steps are bags of rows.
 
-    rows that change --steps, by evaluation of few rows--> what is added to each table
+    rows that change --steps, by evaluation of few rows--> rows to add to each table
                             ^
                             '-- rows with the keys that change, from the files that can have them
 
-A step makes of a change and of the rows with its keys what its columns make of them in a job: the
-same tables are read and written, so that any flush may be done either way. What would have to look
-at many rows is left to Spark (`TooMany`), and so is what raises, which it tells with the row.
+A step computes the same from a change and the rows with its keys as its columns do in a job: the
+same tables are read and written, so that any flush may run either way. A flush that would read many
+rows is left to Spark (`TooMany`), and so is a flush that raises, because Spark reports the row.
 
-Sound:  a flush counts when its manifest is put, which is after all that may raise.
-State:  none beside the tables.
-Cost:   O(rows that change + rows with their keys), some microseconds each; of the files that can
-        have them, one column is looked through.
+Sound:  a flush counts when its manifest is written, after every step that may raise.
+State:  only the tables.
+Cost:   O(changed rows + rows with their keys), some microseconds each; one column is scanned in the
+        files that can have such rows.
 Source: [dbsp] delta queries, as in the jobs.
 
-How rows with some keys are found in the files of a state table, by this process.
+`Lookup` finds the rows with some keys in the files of a state table:
 
-    which files     the buckets of the keys, by the hash that Spark puts rows into buckets by
-    which rows      those that have, in one column of the key, a value that a key has there
+    which files     the buckets of the keys, by the hash with which Spark assigns buckets
+    which rows      the rows that have, in one column of the key, a value of some key
 
-Rows with other keys may come along: who asks looks again. So a key that is no field of a row only
-has its buckets, all of whose rows come.
+Rows with other keys may be included: the caller filters them. For a key that is no field of a row,
+all rows of its buckets are read.
 
-State:  none.
-Cost:   O(rows in these files), a few nanoseconds each, where a column is compared.
+Cost:   O(rows in these files), a few nanoseconds each, to compare a column.
 """
 
 from __future__ import annotations
@@ -53,46 +52,46 @@ from spark_backend.state.tables import StateTables
 
 T = TypeVar("T")
 MOST_DIRECT = 10_000
-"""Changed rows up to which a flush is done in the process."""
+"""The most changed rows of a flush in this process."""
 MOST_SOUGHT = 10_000_000
-"""Rows of a table up to which a column is looked through for those with some keys."""
+"""The most rows of a table whose column is scanned for keys."""
 MOST_FETCHED = 100_000
-"""Rows of a table up to which they are taken out of its files."""
+"""The most rows that are read from the files of a table."""
 MOST_ANEW = 20_000
-"""Rows that a recursion reads up to which it is brought to its end here."""
+"""The most rows of a recursion that this process runs to its end."""
 NOTHING: Bag = Counter()
 
 
 class TooMany(Exception):
-    """A flush would look at many rows, or has a step that is only done in jobs."""
+    """A flush would read many rows, or has a step that only jobs run."""
 
 
 class DirectStep(Protocol):
-    """A step that can be done in the process."""
+    """A step that this process can run."""
 
     kept: Typed
 
     def direct(self, flush: DirectFlush) -> Bag:
-        """How the rows change; the tables are given what is to be added to them.
+        """Return how the rows change, and add rows to the tables of the flush.
 
         Raises
         ------
-        TooMany: it is to be done by a job.
+        TooMany: a job has to run the step.
         """
         ...
 
 
 @runtime_checkable
 class PairingStep(Protocol):
-    """A step whose rows are made without being added up, which takes a hash of each of them."""
+    """A step that can return rows without netting them, which would hash each row."""
 
     def direct_pairs(self, flush: DirectFlush) -> Collection[Pair]:
-        """How the rows change; those that come several times are not added up."""
+        """Return how the rows change, not netted."""
         ...
 
 
 class DirectFlush:
-    """A flush: what comes in by the places of inputs, and what is to be added to tables."""
+    """A flush: the changes of inputs by position, and the rows to add to tables."""
 
     def __init__(self, tables: StateTables, given: Mapping[int, Bag]) -> None:
         self.tables, self.given = tables, given
@@ -101,12 +100,12 @@ class DirectFlush:
         self._paired: dict[int, Collection[Pair]] = {}
 
     def delta(self, step: DirectStep) -> Bag:
-        """How the rows of a step change; made once."""
+        """Return how the rows of a step change; computed once."""
         return self.once(step, step.direct)
 
     def pairs(self, step: DirectStep) -> Collection[Pair]:
-        """The same for those who look at one row after the other: rows may come several times, and
-        such as were never there, if others take them back."""
+        """Return how the rows of a step change, for callers that read row by row: not netted, and
+        rows that were never there may cancel."""
         if id(step) in self._made or not isinstance(step, PairingStep):
             return self.delta(step).items()
         if id(step) not in self._paired:
@@ -114,64 +113,65 @@ class DirectFlush:
         return self._paired[id(step)]
 
     def once(self, step: Any, make: Callable[[DirectFlush], T]) -> T:
-        """What is made for a step in this flush, once."""
+        """Return the result of `make` for a step in this flush, computed once."""
         if id(step) not in self._made:
             self._made[id(step)] = make(self)
         found: T = self._made[id(step)]
         return found
 
     def beside(self, known: Mapping[Any, Bag]) -> DirectFlush:
-        """A flush whose additions do not count, in which some steps change otherwise."""
+        """Return a flush whose additions are discarded, with given changes of some steps."""
         other = DirectFlush(self.tables, self.given)
         other._made.update((id(step), bag) for step, bag in known.items())
         return other
 
     def add(self, spec: TableSpec, kept: Typed, rows: Bag) -> None:
-        """Add rows to a table; those that several steps share, once."""
+        """Add rows to a table, once if several steps share it."""
         if rows and spec.name not in self.added:
             weights = pa.array(rows.values(), pa.int64())
             self.put(spec, {"row": to_arrow(kept, list(rows)), "weight": weights})
 
     def put(self, spec: TableSpec, columns: Mapping[str, pa.Array]) -> None:
-        """The same, of columns that are there."""
+        """Add rows to a table, given as columns."""
         self.added.setdefault(spec.name, pa.table(dict(columns)))
 
     def having(self, spec: TableSpec, kept: Typed, look: Lookup, keys: Iterable[Leaves]) -> Bag:
-        """The rows of a table, as of before, that have keys; others may come along."""
+        """Return the rows of a table, before the flush, that have keys; other rows may be
+        included."""
         return bag_of(kept, self.found(spec, look, keys))
 
     def check_anew(self, specs: Iterable[TableSpec]) -> None:
-        """Raise `TooMany` for tables of so many rows that a recursion over them is not for here."""
+        """Raise `TooMany` if tables have too many rows for a recursion in this process."""
         _check(self.rows_of(specs), MOST_ANEW)
 
     def rows_of(self, specs: Iterable[TableSpec]) -> int:
-        """How many rows tables have, as of before."""
+        """Return the number of rows of tables before the flush."""
         return sum(map(self.tables.rows_near, specs))
 
     def columns(self, spec: TableSpec, kept: Typed, change: Bag) -> pa.Table:
-        """The columns `row` and `weight` of a table with what changes; not added up."""
+        """Return the columns `row` and `weight` of a table with the change, not netted."""
         weights = pa.array(change.values(), pa.int64())
         more = pa.table({"row": to_arrow(kept, list(change)), "weight": weights})
         before = self.tables.all_rows(spec)
         return pa.concat_tables([before.select(more.column_names).cast(more.schema), more])
 
     def all_rows(self, spec: TableSpec, kept: Typed) -> Bag:
-        """All rows of a table, as of before."""
+        """Return all rows of a table before the flush."""
         check_fetched(self.tables.rows_near(spec))
         return bag_of(kept, self.tables.all_rows(spec))
 
     def found(
         self, spec: TableSpec, look: Lookup, keys: Iterable[Leaves], *, most: int | None = None
     ) -> pa.Table:
-        """The columns of a table in the rows that have keys; others may come along.
+        """Return the columns of a table in the rows that have keys; other rows may be included.
 
         Parameters
         ----------
-        most: rows that may be taken out of files.
+        most: the most rows to read from files.
 
         Raises
         ------
-        TooMany: there are many, or many to look through.
+        TooMany: there are more rows, or too many to scan.
         """
         keys = set(keys)
         hashes = look.hashes(keys) if self.tables.buckets(spec) > 1 else None
@@ -184,14 +184,14 @@ class DirectFlush:
 
 
 def check_few(tables: StateTables, changed: int) -> None:
-    """Raise `TooMany` for a flush that is to be done by a job, or is the first."""
+    """Raise `TooMany` for the first flush, and for one with many changes."""
     _check(changed, MOST_DIRECT)
     if tables.number is None:
         raise TooMany("the first flush")
 
 
 def check_fetched(rows: int) -> None:
-    """Raise `TooMany` for rows that are not to be taken out of files here."""
+    """Raise `TooMany` for more rows than this process reads from files."""
     _check(rows, MOST_FETCHED)
 
 
@@ -201,12 +201,12 @@ def _check(rows: int, most: int) -> None:
 
 
 def bag_of(kept: Typed, table: pa.Table) -> Bag:
-    """The columns `row` and `weight` as a bag."""
+    """Return the columns `row` and `weight` as a bag."""
     return summed(pairs_of(kept, table))
 
 
 def summed(pairs: Collection[Pair]) -> Bag:
-    """A bag of canonical rows, which may come several times; without those of no weight.
+    """Return the net bag of canonical rows, which may be repeated.
 
     >>> summed([("a", 1), ("b", 1), ("a", 2), ("b", -1)])
     Counter({'a': 3})
@@ -220,14 +220,15 @@ def summed(pairs: Collection[Pair]) -> Bag:
 
 
 def present(bag: Bag) -> Bag:
-    """Without rows of no weight; itself if there are none. Rows take long to hash."""
+    """Return the bag without rows of weight 0; `bag` itself if it has none, because hashing is
+    slow."""
     if all(bag.values()):
         return bag
     return Counter({row: weight for row, weight in bag.items() if weight})
 
 
 def together(bags: Sequence[Bag]) -> Bag:
-    """The sum of bags; one of them, if the others have no rows."""
+    """Return the sum of bags; one of them if the others are empty."""
     some = [bag for bag in bags if bag]
     if len(some) < 2:
         return some[0] if some else NOTHING
@@ -239,7 +240,7 @@ def together(bags: Sequence[Bag]) -> Bag:
 
 
 def through(chain: Sequence[plan.Node], bag: Bag) -> Bag:
-    """What linear nodes make of rows; the one that sees them first comes first."""
+    """Run linear nodes over rows, in order."""
     for node in chain:
         call = linear(node)
         assert call is not None
@@ -248,7 +249,7 @@ def through(chain: Sequence[plan.Node], bag: Bag) -> Bag:
 
 
 def over_given(node: plan.Node) -> plan.Node:
-    """A node over relations that are given, in the place of its inputs."""
+    """Return a node with placeholders in place of its inputs."""
     sources = enumerate(node.inputs())
     return with_inputs(
         node,
@@ -257,14 +258,14 @@ def over_given(node: plan.Node) -> plan.Node:
 
 
 def evaluated(node: plan.Node, bags: Sequence[Bag]) -> Bag:
-    """The rows of a node that is `over_given`."""
+    """Evaluate a node of `over_given` over bags."""
     if not any(bags):
         return Counter()
     return evaluate_part(node, {(None, place): bag for place, bag in enumerate(bags)})
 
 
 def changed(node: plan.Node, before: Sequence[Bag], changes: Sequence[Bag]) -> Bag:
-    """How the rows of a node that is `over_given` change."""
+    """Return how the rows of a node of `over_given` change."""
     after = [together([bag, change]) for bag, change in zip(before, changes, strict=True)]
     return difference(evaluated(node, after), evaluated(node, before))
 
@@ -272,12 +273,12 @@ def changed(node: plan.Node, before: Sequence[Bag], changes: Sequence[Bag]) -> B
 Leaves = tuple[Any, ...]
 """A key as its plain values."""
 _COMPARED = (int, str, bool, date, bytes)
-"""What Arrow compares as Python does; of floats it does not, for the sake of zeros."""
+"""The types that Arrow compares as Python does; not floats, because of zeros."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A plain column of a table, and which of the leaves of a key it has."""
+    """A plain column of a table, and the position of its leaf in a key."""
 
     place: int
     path: tuple[str, ...]
@@ -285,12 +286,12 @@ class Field:
 
 
 class Lookup:
-    """Finds rows by a key.
+    """Find rows by a key.
 
     Parameters
     ----------
-    types: of the leaves of the key, as they are hashed.
-    fields: the columns of the table that hold leaves of it.
+    types: the types of the leaves of the key, as they are hashed.
+    fields: the columns of the table that hold leaves of the key.
     """
 
     def __init__(self, types: Sequence[Typed], fields: Iterable[Field]) -> None:
@@ -298,12 +299,12 @@ class Lookup:
         self._field = next((f for f in fields if f.of.kind in _COMPARED and not f.of.is_wide), None)
 
     def hashes(self, keys: Iterable[Leaves]) -> set[int] | None:
-        """The hashes of keys; None if one has none."""
+        """Return the hashes of keys; None if some key has no hash."""
         found = {hash_of(self._types, key) for key in keys}
         return None if None in found else found  # type: ignore[return-value]
 
     def values(self, keys: Iterable[Leaves]) -> tuple[tuple[str, ...], pa.Array] | None:
-        """A column, and the values that keys have in it; None if rows may have others."""
+        """Return a column, and the values of keys in it; None if matching rows may have others."""
         field = self._field
         if field is None:
             return None
@@ -316,16 +317,17 @@ class Lookup:
 
 
 _OTHER: Any = object()
-"""Stands for a value that no value of the column is equal to."""
+"""A value that no value of the column equals."""
 UNKNOWN: Any = object()
-"""Stands for a value that no column is known to have."""
+"""A value that is not known to be in any column."""
 _NUMBERS = frozenset({int, float, bool, Decimal})
 _KNOWN = PLAIN | {object}
-"""Types of which it is known what equals their values."""
+"""The types whose equality is known."""
 
 
 def _as(kind: type, value: Any, holds: Fits) -> Any:
-    """The value of a column that is equal to a value; None where that is not known."""
+    """Return the value of a column that equals `value`; `_OTHER` if none does, None if that is
+    unknown."""
     if holds(value):
         return value
     if type(value) not in _KNOWN:
@@ -340,7 +342,7 @@ def _as(kind: type, value: Any, holds: Fits) -> Any:
 
 
 def in_column(of: Typed, value: Any) -> Any:
-    """The value of a column of a type that is equal to a value; `UNKNOWN` if none is known."""
+    """Return the value of a column of a type that equals `value`; `UNKNOWN` if none is known."""
     if value is None and of.optional:
         return None
     found = _as(of.kind, value, fitting(replace(of, optional=False)))
@@ -348,7 +350,7 @@ def in_column(of: Typed, value: Any) -> Any:
 
 
 def fields_of(of: Typed, *column: str) -> list[Field]:
-    """All leaves of a column that is a key as a whole, by its path."""
+    """Return all leaves of a column that is a whole key, with their paths."""
     return [
         Field(place, (*column, *path), kept)
         for place, (path, kept) in enumerate(_paths(of))
@@ -359,13 +361,13 @@ def fields_of(of: Typed, *column: str) -> list[Field]:
 def fields_read(
     keys: Sequence[Function], kept: Typed, count: int, column: str = "row"
 ) -> list[Field]:
-    """The columns that keys are, of rows with so many bindings; only those that are fields."""
+    """Return the columns of keys that are fields, of rows with `count` bindings."""
     found: list[Field] = []
     place = 0
     for key in keys:
         read = _read(key, kept, count)
         if read is None:
-            return found  # the leaves of what follows have no known place
+            return found  # the leaves of the next keys have no known position
         path, of = read
         for inner, leaf in _paths(of):
             if isinstance(leaf, Plain):
@@ -375,7 +377,7 @@ def fields_read(
 
 
 def _read(key: Function, kept: Typed, count: int) -> tuple[tuple[str, ...], Typed] | None:
-    """The path of what a callable reads of a row, if it does no more."""
+    """Return the path of a callable that only reads a field of a row, and its type; else None."""
     return _path(key.body, kept, count) if isinstance(key, Lifted) else None
 
 
@@ -402,7 +404,7 @@ def _below(
 
 
 def _field(of: Typed, name: str | int) -> tuple[tuple[str, ...], Typed] | None:
-    """A field of a record, by its name or place."""
+    """Return a field of a record, by its name or position."""
     if not isinstance(of, Record):
         return None
     if isinstance(name, str):
@@ -415,7 +417,7 @@ def _field(of: Typed, name: str | int) -> tuple[tuple[str, ...], Typed] | None:
 
 
 def _paths(of: Typed) -> list[tuple[tuple[str, ...], Typed]]:
-    """The leaves of a type, with where they are in it."""
+    """Return the leaves of a type, with their paths."""
     if not isinstance(of, Record):
         return [((), of)]
     return [
