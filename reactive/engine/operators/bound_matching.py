@@ -1,4 +1,4 @@
-"""The left rows that have a partner by one comparison: told by the bound of a key.
+"""Bound matching: the left rows that have a partner by one comparison, decided by a bound per key.
 
     bound(k)     =  the greatest value of R with key k        (the least one, for `>`)
     partnered(L, R)(row)  =  L(row)  if value(row) < bound(key(row)), else 0
@@ -7,18 +7,18 @@ With P for "less than the bound", and B for the bound:
 
     d partnered  =  dL * P(B)  +  (L + dL) * (P(B + dB) - P(B))
 
-Values of two families, and those without one, have no common order
-(`reactive.engine.collections.zset`). From the first on, or where a test raises,
-`PredicateMatching` asks the pairs, as without this.
+Values of two families, and values without one, have no common order
+(`reactive.engine.collections.zset`). After the first such value, or if a test raises,
+`PredicateMatching` tests pairs instead.
 
-The rows that P(B + dB) - P(B) is not 0 for have values between the old and the new bound.
+The rows for which P(B + dB) - P(B) is not 0 have values between the old and the new bound.
 
-State:  the bound of each key; of a key whose bound has moved, and that has more than `FEW` left
-        rows, these by their values in order; of one that lost its bound, and has more than `FEW`
-        right rows, their values in order.
-Cost:   O(|dL| + |dR|), times the log of the rows of a key that has an order; where the bound of a
+State:  the bound of each key; for a key whose bound has moved, and that has more than `FEW` left
+        rows, these sorted by value; for a key that lost its bound, and has more than `FEW` right
+        rows, their sorted values.
+Cost:   O(|dL| + |dR|), times the log of the rows of a key that has an order; if the bound of a
         key moves, the left rows between both bounds, after O(left rows) for the first time, and
-        O(right rows) where it is deleted for the first time.
+        O(right rows) if it is deleted for the first time.
 Source: [dbsp] section 4, antijoin; [stepping] min and max.
 """
 
@@ -38,7 +38,7 @@ from reactive.engine.operators.matching import Change, PredicateMatching
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 FEW = 32
-"""Rows of a key, on either side, that are looked through each time its bound moves."""
+"""Most rows of a key, on either side, that are scanned each time its bound moves."""
 NONE: Final = object()
 """The value of a row that matches nothing, and the bound of a key without right rows."""
 Read = Callable[[Row], Any]
@@ -49,7 +49,7 @@ COMPARISONS: Final[dict[tuple[bool, bool], Callable[[Any, Any], bool]]] = {
     (False, False): operator.gt,
     (False, True): operator.ge,
 }
-"""The comparison of a value with the bound, by whether that is an upper one, and closed."""
+"""Comparison of a value with the bound, by whether the bound is an upper one, and closed."""
 
 
 class BoundSide:
@@ -81,7 +81,7 @@ class BoundSide:
 
 
 class BoundMatching:
-    """Matching by key and one comparison; `make` gives the matching that asks pairs.
+    """Match by key and one comparison; `make` returns the matching that tests pairs.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> ages, limits, plain = IndexBy(None), IndexBy(None), BoundSide((), int, ())
@@ -132,7 +132,7 @@ class BoundMatching:
         self._entered: Sequence[Valued] = ()
         """Changes of left rows that have an order, in the last step."""
         self._family: Family | None = None
-        self._last: dict[Key, Any] = {}  # the bounds of before
+        self._last: dict[Key, Any] = {}  # the previous bounds
         self._was: Family | None = None
         self._plain: PredicateMatching | None = None
         self._fell = False
@@ -217,7 +217,7 @@ class BoundMatching:
     # Bounds.
 
     def _move_bounds(self, changes: Sequence[Valued]) -> list[Change]:
-        """Take in changes of the right; return those of left rows between old and new bounds."""
+        """Apply changes of the right; return those of left rows between old and new bounds."""
         bounds = self._new_bounds(changes)
         out = [each for key, bound in bounds.items() for each in self._flipped(key, bound)]
         for key, bound in bounds.items():
@@ -227,7 +227,7 @@ class BoundMatching:
         return out
 
     def _new_bounds(self, changes: Sequence[Valued]) -> dict[Key, Any]:
-        """The bounds of the keys that may have another one."""
+        """Return the bounds of the keys whose bound may have changed."""
         bounds: dict[Key, Any] = {}
         lost: dict[Key, None] = {}
         for key, _, weight, value in changes:
@@ -250,7 +250,7 @@ class BoundMatching:
         return bool(value > bound) if self._is_upper else bool(value < bound)
 
     def _outermost(self, key: Key) -> Any:
-        """The bound of a key, as its right rows are now."""
+        """Return the bound of a key, from its current right rows."""
         order = self._orders.get(key)
         if order is None:
             pairs = self._right.index.pairs(key)
@@ -263,7 +263,7 @@ class BoundMatching:
         return order.outermost(is_upper=self._is_upper)
 
     def _flipped(self, key: Key, bound: Any) -> Iterator[Change]:
-        """The left rows of a key that come to have a partner, or to have none."""
+        """Yield the left rows of a key that get a first partner, or lose the last."""
         old = self._bounds.get(key, NONE)
         if old is bound or (old is not NONE and bound is not NONE and old == bound):
             return
@@ -282,17 +282,17 @@ class BoundMatching:
                 yield (row, weight, -weight) if now else (row, -weight, weight)
 
     def _outward(self, old: Any, bound: Any) -> tuple[Any, Any]:
-        """Both bounds, the lower one first. Where there is none, no row matches: as if it were
-        beyond all values."""
+        """Return both bounds, the lower one first. A missing bound matches no row: it is beyond all
+        values."""
         if old is NONE or bound is NONE:
             known = bound if old is NONE else old
             return (NONE, known) if self._is_upper else (known, NONE)
         return (bound, old) if bound < old else (old, bound)
 
     def _left_order(self, key: Key, old: Any) -> _LeftOrder | None:
-        """The left rows of a key, of which there are many, in order; None to look through them.
+        """Return the sorted left rows of a key if there are many; None to scan them.
 
-        They are looked through, too, where the first bound comes, which may be the only one.
+        They are scanned, too, when the key gets its first bound, which may be the only one.
         """
         order = self._lefts.get(key)
         if order is None and old is not NONE:
@@ -305,7 +305,7 @@ class BoundMatching:
         return order
 
     def _enter(self, changes: Sequence[Valued]) -> None:
-        """Take in changes of the left rows that have an order."""
+        """Apply changes of the left rows that have an order."""
         if not self._lefts:
             return
         self._entered = [each for each in changes if each[0] in self._lefts]
@@ -329,7 +329,7 @@ class BoundMatching:
     # Pairs.
 
     def _fall_back(self, left: Sequence[KeyedPair]) -> Sequence[Change]:
-        """Ask the pairs from now on; return the changes since the last step."""
+        """Test pairs from now on; return the changes since the last step."""
         now = [*self._left.index.items()]
         before: dict[tuple[Key, Row], int] = {}
         for key, (row, weight) in [*now, *((k, (r, -w)) for k, (r, w) in left)]:
@@ -349,7 +349,7 @@ class BoundMatching:
 
 
 class _Order:
-    """The values of the right rows of a key, in order."""
+    """Values of the right rows of a key, sorted."""
 
     __slots__ = ("_values", "_weights")
 
@@ -382,7 +382,7 @@ class _Order:
 
 
 class _LeftOrder:
-    """The left rows of a key by their values, in order."""
+    """Left rows of a key, sorted by value."""
 
     __slots__ = ("_count", "_rows", "_values")
 
@@ -395,7 +395,7 @@ class _LeftOrder:
         return self._count
 
     def add(self, value: Any, row: Row, weight: int) -> None:
-        """Add a row of this value, or take it away."""
+        """Add `weight` to the weight of a row with this value."""
         rows = self._rows.get(value)
         if rows is None:
             rows = self._rows[value] = {}
@@ -414,7 +414,7 @@ class _LeftOrder:
                 self._values.remove(value)
 
     def between(self, low: Any, high: Any, ends: tuple[bool, bool]) -> Iterator[Pair]:
-        """The rows whose values are between two; `NONE` is beyond all."""
+        """Yield the rows whose values are between two bounds; `NONE` is beyond all values."""
         lowest = None if low is NONE else low
         highest = None if high is NONE else high
         for value in [*self._values.irange(lowest, highest, ends)]:

@@ -1,4 +1,4 @@
-"""Make the operators of joins in a cycle, of whose rows something is read, or nothing."""
+"""Make the operators of joins in a cycle, whose rows are read or only counted."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def cyclic_count(
     chain: tuple[plan.Node, ...],
     inputs: Sequence[PipelineSource],
 ) -> Make | None:
-    """The operator of an aggregate of joins as one, in a cycle.
+    """Return the maker of the operator of an aggregate over a multiway join in a cycle.
 
-    None if they are no joins of pairs, or if something is read of the joined rows.
+    Return None if the inputs are not pairs of ends, or if the joined rows are read.
     """
     above = joined_plan(of, chain, tuple(row_shape(below.top) for below in inputs))
     fits = GroupingOfOne.fits([folded.accumulator for folded in node.aggregates])
@@ -68,7 +68,7 @@ def cyclic_count(
 
 
 def cycle_of(of: MultiwayJoin, inputs: Sequence[PipelineSource]) -> Cycle | None:
-    """Joins as one of the rows of pairs of ends, in a cycle; None if they are none."""
+    """Return a multiway join as a cycle of pairs of ends; None if it is not one."""
     bases = list(dict.fromkeys(id(below.base) for below in inputs))
     pipelines = [below.pipeline() for below in inputs]
     for pipeline in pipelines:
@@ -89,7 +89,7 @@ def cyclic_join(
     chain: tuple[plan.Node, ...],
     inputs: Sequence[PipelineSource],
 ) -> Make:
-    """The operator of joins as one, in a cycle, with the chain above and what the chain feeds."""
+    """Return the maker of the operator of a cyclic join, its chain and the chain's reader."""
     bases = {id(below.base): below.base for below in inputs}.values()
 
     def made(sink_of: SinkOf) -> CyclicRows:

@@ -1,12 +1,13 @@
-"""Rows whose values have the hash of one with an `__eq__` of its own: what look-ups of such values
-(`optimizer/rewriting/lookups.py`) join by.
+"""Hash matching: left rows whose value has the hash of a right value with a custom `__eq__`.
+
+Look-ups of such values (`optimizer/rewriting/lookups.py`) join by hash.
 
     suspects(L, R)(row)  =  L(row)  if R has the hash of the row, or had it since L has rows of it
     alone(L, R)(row)     =  L(row)  -  suspects(L, R)(row)
 
-A suspect that clashes with nothing passes, so it makes no difference for how long a row is one.
-A row that comes with the end of the last value of its hash is one, since both are looked up in that
-commit. For the same reason the values that leave in a commit are noted.
+A suspect that clashes with nothing passes, so a row may stay a suspect longer than needed.
+A row that is inserted while the last value of its hash is deleted is a suspect, since both are
+looked up in that commit. For the same reason, the values deleted in a commit are recorded.
 
 State:  the weight of R per hash, of which L has rows.
 Cost:   O(|dL| + |dR| + rows of the hashes that are new in R).
@@ -25,7 +26,7 @@ from reactive.engine.operators.matching import Change
 
 
 class HashMatching:
-    """By hash; `value` gives the value of a row, `memory` is where those that leave are noted.
+    """Match by hash; `value` returns the value of a row, `memory` records deleted values.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> numbers = IndexBy(hash)

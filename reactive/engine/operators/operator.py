@@ -1,20 +1,20 @@
-"""What the graph needs of an operator.
+"""Operators as the graph sees them, and their code inside a generated commit.
 
     step(*deltas) -> delta      once per commit, all inputs at their new version
 
-The laws that every operator keeps:
+Every operator obeys these laws:
 
-1. The sum of all deltas given out equals the query on the sum of all deltas taken in.
-2. A row occurs in a delta only if it is in the old or in the new output. What is computed above
-   never sees a row that the query does not have.
-3. `undo` takes the last `step` back exactly, also one that raised midway; `commit` says that
-   this will not be asked for. After either, `undo` does nothing.
+1. The sum of all emitted deltas equals the query on the sum of all received deltas.
+2. A row occurs in a delta only if it is in the old or in the new output. Later operators never see
+   a row that the query does not have.
+3. `undo` reverts the last `step` exactly, even one that raised midway; `commit` announces that
+   the step will not be undone. After either, `undo` does nothing.
 4. Callables are evaluated before state changes, as far as possible.
 5. While a callable runs on a row, the row is in a local variable `row`, or its pair in `pair`
-   (`other` for the other side), of a plain loop: `error_notes.py` looks for it there.
-6. `contents` gives the whole output of now, for a view that is attached late.
+   (`other` for the other side), of a plain loop: `error_notes.py` reads it there.
+6. `contents` returns the whole current output, for a view that is attached later.
 
-What an operator does with a single row, as lines of the generated commit that it is part of.
+In-line code: lines of a generated commit for a delta of one row.
 
     if len(in_0) == 1:
         own_1.touched += 1                      no call between the commit and the loop
@@ -22,8 +22,8 @@ What an operator does with a single row, as lines of the generated commit that i
         ...
     else: out_1 = step_1(in_0)
 
-They do what `step` and `commit` of the operator do, which are the reference; of any other delta
-they call these.
+They do the same as `step` and `commit` of the operator, which are the reference; for any other
+delta they call these.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from optimizer.record import record
 
 
 class Operator(Protocol):
-    """A stateless operator has these; `touched` counts the rows that it has looked at."""
+    """A stateless operator; `touched` counts the rows that it has read."""
 
     touched: int
 
@@ -45,17 +45,17 @@ class Operator(Protocol):
 
 
 class Stateful(Protocol):
-    """An operator with state has these too."""
+    """Further methods of an operator with state."""
 
     def undo(self) -> None: ...
     def commit(self) -> None: ...
     def footprint(self) -> tuple[int, int]:
-        """Rows held, and about how many bytes the state takes."""
+        """Return the number of stored rows, and the approximate bytes of the state."""
         ...
 
 
 class BailOut(Exception):
-    """An aggregate cannot be kept by factors after all; `owner` is its node in the plan."""
+    """Raised if an operator cannot maintain its result; `owner` is the node to compile again."""
 
     def __init__(self, owner: plan.Node, operator: Any) -> None:
         super().__init__("an aggregate is computed without factors from now on")
@@ -65,12 +65,14 @@ class BailOut(Exception):
 
 @record
 class InLine:
-    """Lines with `{n}` for the number of the node, `{out}` for what it emits, and `{given}` or,
-    of two inputs, `{left}` and `{right}` for what it is given.
+    """Lines of code for one operator, with placeholders.
 
-    step: in the place of `step`.
-    finalize: in the place of `commit`.
-    by_name: what they have by name; each name ends in the number of the node.
+    `{n}` is the number of the node, `{out}` its output, and `{given}` or, with two inputs, `{left}`
+    and `{right}` its deltas.
+
+    step: replaces the call of `step`.
+    finalize: replaces the call of `commit`.
+    by_name: the objects that the lines use, by name; each name ends in the number of the node.
     """
 
     step: str

@@ -1,12 +1,12 @@
-"""Aggregates of the user's own in views that no row may stop: what a function raises is a value.
+"""Tolerant user aggregates: for views that no row may stop, an exception becomes a value.
 
     values of a group   --add, remove, combine, result-->   the result, or a `Fault`
 
-Once a function has raised, the next result is computed anew of all values, so that it follows from
-the rows that are there, whatever came before.
+After a function has raised, the next result is recomputed from all values, so that it depends only
+on the present rows.
 
 State:  that of the aggregate, and the values of each group.
-Cost:   that of the aggregate; O(values of the group) for each commit that changes a group of which
+Cost:   that of the aggregate; O(values of the group) for each commit that changes a group for which
         a function has raised, until none raises.
 """
 
@@ -25,7 +25,7 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 @record
 class Tolerant:
-    """An aggregate of the user's own; its result is a `Fault` where a function raises."""
+    """A user's own aggregate; its result is a `Fault` if a function raises."""
 
     inner: UserAccumulator | MonoidAccumulator
     in_place = True
@@ -50,7 +50,7 @@ class Tolerant:
         return not len(state)
 
     def result(self, state: Any) -> Any:
-        """Return a result that goes into rows, or the `Fault` of what it raises."""
+        """Return the result, if it can be part of a row, or the `Fault` of the exception."""
         try:
             is_tree = isinstance(self.inner, MonoidAccumulator)
             found = self.inner.result(state if is_tree else state.folded())
@@ -65,14 +65,14 @@ _STALE = object()
 
 
 class TolerantState:
-    """The values of a group, and what the functions make of them, unless one has raised."""
+    """Values of a group, and the state that the functions computed, unless one has raised."""
 
     __slots__ = ("_held", "_inner", "_loose", "_state")
 
     def __init__(self, inner: UserAccumulator) -> None:
         self._inner = inner
         self._held: dict[Any, int] = {}
-        self._loose: list[list[Any]] = []  # values that have no hash, with their weights
+        self._loose: list[list[Any]] = []  # values without a hash, with their weights
         self._state: Any = inner.zero()
 
     def __len__(self) -> int:
@@ -81,7 +81,7 @@ class TolerantState:
     def add(self, value: Any, weight: int) -> None:
         try:
             self._hold(value, weight)
-        except Exception as error:  # its hash or its == raises
+        except Exception as error:  # its `__hash__` or `__eq__` raises
             reraise_asynchronous(error)
             self._hold_loose(value, weight)
         if self._state is _STALE:
@@ -93,7 +93,7 @@ class TolerantState:
             self._state = _STALE
 
     def folded(self) -> Any:
-        """Return what `add` and `remove` make of the values; raises what they raise."""
+        """Return the state that `add` and `remove` compute; raises what they raise."""
         if self._state is _STALE:
             state = self._inner.zero()
             for value, weight in (*self._held.items(), *self._loose):

@@ -1,1 +1,1 @@
-"""How a recursive relation is kept up to date: its rows, and the delta rules that derive them."""
+"""Recursive relations, maintained by delta rules that derive their rows."""

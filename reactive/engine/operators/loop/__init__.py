@@ -1,1 +1,1 @@
-"""Loops that go on from round to round: evaluated whole, onward from where they were, or both."""
+"""Loops over rounds: recomputed whole, continued from the previous result, or adaptive."""

@@ -2,7 +2,7 @@
 
     chain of where, select, unnest  +  their sink        ->    one function, one loop
 
-Each does what the plain operators do, which it keeps beside it: when generated code raises, what it
-did is undone, and the plain operators do the same delta again, to raise what the user's own code
-raises, or to find the rows for which that does not count (`join.py`).
+Each does what the plain operators do, and keeps these beside it: if generated code raises, its
+changes are undone and the plain operators repeat the delta, which raises what the user's code
+raises, or finds that the query ignores the error for these rows (`join.py`).
 """

@@ -3,10 +3,10 @@
     o.amount * o.quantity > 8       amount = [3, 5, ...]        [6, 10, ...] > 8
                                     quantity = [2, 2, ...]      [False, True, ...]
 
-What is computed is what Python computes of each row, or nothing (`NotTaken`): fields have one plain
-class in all rows, integers stay below 53 bits, and nothing that is computed here can raise.
+The results are what Python computes for each row, otherwise `NotTaken` is raised: each field has
+one plain class in all rows, integers stay below 53 bits, and no operation used here can raise.
 
-Cost: O(rows) per operation, some nanoseconds a row; of reading a field 30 ns a row.
+Cost: O(rows) per operation, some nanoseconds a row; reading a field takes 30 ns a row.
 
 Sums by key of a large batch of plain rows, computed over columns.
 
@@ -14,14 +14,14 @@ Sums by key of a large batch of plain rows, computed over columns.
     Order(amount=3, ..)   amount = [3, 5, ...]          where amount * quantity > 8
     Order(amount=5, ..)   quantity = [2, 2, ...]        codes of region, then a sum per code
 
-It gives what the loop (`first_load.py`) gives of the same rows, in the same order, or nothing; then
-the loop runs. Sums are exact: integers are added as floats of 53 bits, of floats some leading bits
+The result equals that of the loop (`first_load.py`), in the same order; if it cannot be computed,
+the loop runs. Sums are exact: integers are added as floats of 53 bits, floats by some leading bits
 at a time.
 
-Needs:  numpy, which is found by itself; a batch that is a load of a table, of plain rows; where
-        and select; comparisons, `+`, `-`, `*`, `and`, `or`, `not` of numbers and texts.
-Pays:   a key is looked up once per batch, and not once per row. It does not where few rows pass,
-        or where most rows have a key of their own.
+Needs:  numpy, if installed; a batch that loads a table with plain rows; where and select;
+        comparisons, `+`, `-`, `*`, `and`, `or`, `not` of numbers and texts.
+Pays:   a key is looked up once per batch, not once per row. It does not pay if few rows pass, or if
+        most rows have different keys.
 Cost:   O(rows), some 30 ns per field and row; O(1) Python objects per key.
 """
 
@@ -80,7 +80,7 @@ from reactive.engine.operators.loops import grouped
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 EXACT = 2**53
-"""Integers below it are exact as floats."""
+"""Smaller integers are exact as floats."""
 COMPARED = {
     "==": "equal",
     "!=": "not_equal",
@@ -97,21 +97,21 @@ CHECKS: dict[Any, frozenset[type]] = {
     **dict.fromkeys((is_decimal, is_decimal_or_none), NUMBERS - {float}),
     **dict.fromkeys((is_text, is_text_or_none), frozenset({str})),
 }
-"""Callables that raise for some values, with the classes of columns for which they do not."""
+"""Callables that raise for some values, and the classes for which they never raise."""
 COMPUTED = {"+": "add", "-": "subtract", "*": "multiply"}
-"""Operators, and what numpy calls them."""
+"""Operators, and their names in numpy."""
 
 
 class NotTaken(Exception):
-    """It cannot be computed over columns."""
+    """Raised if a value cannot be computed over columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueColumn:
-    """The values of all rows as an array, or a constant; those of texts as a list.
+    """The values of all rows as an array, or a constant; texts as a list.
 
-    kind: `int`, `float`, `bool` or `str`, of all values.
-    most: the greatest absolute value that integers may have.
+    kind: the class of all values: `int`, `float`, `bool` or `str`.
+    most: an upper bound of the absolute values of integers.
     """
 
     values: Any
@@ -120,7 +120,7 @@ class ValueColumn:
 
 
 def is_columnar(expr: Expr) -> bool:
-    """Whether an expression can be computed of columns, if these are of the right classes."""
+    """True if an expression can be computed over columns of suitable classes."""
     match expr:
         case Constant(value):
             return type(value) in (int, float, str, bool)
@@ -141,7 +141,7 @@ def is_columnar(expr: Expr) -> bool:
 
 
 def _field_of(expr: Expr) -> tuple[Any, Callable[[Row], Any]] | None:
-    """The name or place of the field that an expression reads, and what reads it."""
+    """Return the name or place of the field that an expression reads, and its getter."""
     match expr:
         case Attribute(_, name):
             return name, attrgetter(name)
@@ -151,9 +151,9 @@ def _field_of(expr: Expr) -> tuple[Any, Callable[[Row], Any]] | None:
 
 
 class Columns:
-    """What is computed of some rows.
+    """Values of expressions over rows, each computed once.
 
-    fields: the class that a field has in all of them, by name or place.
+    fields: the class of each field, equal in all rows, by name or place.
     """
 
     def __init__(self, numpy: Any, rows: Sequence[Row], fields: Mapping[Any, type]) -> None:
@@ -163,12 +163,12 @@ class Columns:
         self._known: dict[Expr, ValueColumn] = {}
 
     def sample(self, number: int) -> Columns:
-        """The same of a few of the rows."""
+        """Return the columns of a sample of about `number` rows."""
         some = self.rows[:: max(1, len(self.rows) // number)]
         return Columns(self.numpy, some, self._fields)
 
     def passed(self, tests: Sequence[Expr]) -> Any:
-        """Which rows pass all of some tests; None without any."""
+        """Return a mask of the rows that pass all tests; None if there are no tests."""
         found = None
         for test in tests:
             passes = self._truth(self.value(test))
@@ -176,7 +176,7 @@ class Columns:
         return found
 
     def among(self, passed: Any) -> Columns:
-        """The same of the rows that have passed; what is known of all is known of them."""
+        """Return the columns of the rows of a mask, including values that are computed already."""
         places = self.numpy.flatnonzero(passed).tolist()
         chosen = Columns(self.numpy, [self.rows[place] for place in places], self._fields)
         for expr, column in self._known.items():
@@ -186,14 +186,14 @@ class Columns:
         return chosen
 
     def value(self, expr: Expr) -> ValueColumn:
-        """The values of an expression."""
+        """Return the values of an expression."""
         found = self._known.get(expr)
         if found is None:
             found = self._known[expr] = self._computed(expr)
         return found
 
     def held(self, expr: Expr, places: Sequence[int]) -> list[Any] | None:
-        """The values of a field in the rows at some places, as these hold them; None of others."""
+        """Return the objects of a field in the rows at `places`; None if `expr` is not a field."""
         field = _field_of(expr)
         return None if field is None else [field[1](self.rows[place]) for place in places]
 
@@ -233,7 +233,7 @@ class Columns:
         raise NotTaken
 
     def _truth(self, column: ValueColumn) -> Any:
-        """A column of truth values; others have a truth that is not looked for here."""
+        """Return a column of `bool`; the truth of other values is not supported."""
         if column.kind is not bool or not isinstance(column.values, self.numpy.ndarray):
             raise NotTaken
         return column.values
@@ -254,7 +254,7 @@ class Columns:
         return ValueColumn(values, int, most) if kinds == {int} else ValueColumn(values, float)
 
     def _equal(self, operator: str, left: ValueColumn, right: ValueColumn) -> ValueColumn:
-        """Whether texts equal a constant."""
+        """Compare texts with a constant."""
         if isinstance(left.values, str):
             left, right = right, left
         constant = right.values
@@ -267,22 +267,23 @@ class Columns:
 
 
 UNLOADED = 200_000
-"""From so many rows on numpy is imported for it, which takes as long as 100,000 rows do."""
+"""Rows from which on numpy is imported for this, which takes as long as 100,000 rows."""
 SAMPLED = 256
-"""Rows of which one in four must pass the tests, and of all rows two must share a key."""
+"""Size of the sample of which one row in four must pass the tests."""
 GREATEST = 2.0**124
-"""Floats below it have a sum that is a number and a count."""
+"""Sums of smaller floats can be stored as a number and a count."""
 
 Changed = dict[Any, tuple[RunningSum, ...]]
-"""By key how many rows, then the sum of each value."""
+"""The number of rows and the sum of each value, by key."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSums:
-    """What is computed of each row: tests, the key, and values that are summed.
+    """Expressions of each row: tests, the key, and values that are summed.
 
-    A row that fails a test has no part in it. Without keys all rows are one group. `touched` is
-    what a loop would evaluate before, as it may raise: it does not if it can be computed here.
+    Rows that fail a test are ignored. Without keys all rows are one group. `touched` lists
+    expressions that a loop evaluates because they may raise: they do not raise if they can be
+    computed here.
     """
 
     touched: tuple[Expr, ...]
@@ -291,19 +292,19 @@ class ColumnSums:
     values: tuple[Expr, ...]
 
     def of(self, delta: UniformDelta) -> Changed | None:
-        """The sums of a delta by key; None if they are for the loop to compute."""
+        """Return the sums of a delta by key; None if the loop must compute them."""
         numpy = _numpy(len(delta))
         if numpy is None or delta.weight != 1:
             return None
         try:
             columns = self._passed(Columns(numpy, delta.rows, delta.fields or {}))
             return {} if not columns.rows else self._summed(columns)
-        except Exception as error:  # the loop says whether there is anything wrong
+        except Exception as error:  # if it is an error, the loop raises it
             reraise_asynchronous(error)
             return None
 
     def _passed(self, columns: Columns) -> Columns:
-        """The rows that pass the tests, if they are not too few."""
+        """Return the rows that pass the tests; raise `NotTaken` if they are too few."""
         sample = columns.sample(SAMPLED)
         for expr in (*self.touched, *self.keys, *self.values):
             sample.value(expr)
@@ -329,7 +330,7 @@ class ColumnSums:
 def column_sums(
     pipeline: RowPipeline, keys: Sequence[Expr], values: Sequence[Expr]
 ) -> ColumnSums | None:
-    """The same as a loop with these instructions; None if it does something else as well."""
+    """Return the sums of a pipeline over columns; None if it has unsupported instructions."""
     if pipeline.bindings != 1 or len(keys) > 1 or pipeline.makes_several:
         return None
     made: dict[str, Expr] = {}
@@ -357,8 +358,8 @@ def column_sums(
 
 
 def _attempted(expr: Expr) -> tuple[list[Expr], list[Expr]]:
-    """What a condition that may raise evaluates first, and the condition, if there is one: over
-    columns nothing raises."""
+    """Return the expressions that a condition evaluates first, and the condition, if it is not
+    `TRUE`; nothing raises over columns."""
     needed: list[Expr] = []
     while isinstance(expr, First):
         needed += expr.needs
@@ -367,7 +368,7 @@ def _attempted(expr: Expr) -> tuple[list[Expr], list[Expr]]:
 
 
 def _whole(expr: Expr, made: Mapping[str, Expr]) -> Expr:
-    """An expression without the variables that a loop has for rows that it makes."""
+    """Return an expression without the variables of rows that a loop makes."""
 
     def named(part: Expr) -> Expr:
         return made.get(part.name, part) if isinstance(part, Local) else part
@@ -376,7 +377,7 @@ def _whole(expr: Expr, made: Mapping[str, Expr]) -> Expr:
 
 
 def _numpy(rows: int) -> Any:
-    """The package, if it is there and worth its import."""
+    """Return numpy, if it is imported, or installed and worth the import."""
     found = sys.modules.get("numpy")
     if found is None and rows >= UNLOADED and find_spec("numpy") is not None:
         found = import_module("numpy")
@@ -384,8 +385,10 @@ def _numpy(rows: int) -> Any:
 
 
 def _codes(columns: Columns, keys: Sequence[Expr]) -> tuple[Any, Callable[[Any, Any], list[Any]]]:
-    """A small number for the key of each row, and what gives the keys of such numbers, of which it
-    is told in which rows they come first."""
+    """Return a small code for the key of each row, and a function that returns the keys of codes.
+
+    The function takes the codes and the first row of each.
+    """
     numpy, count = columns.numpy, len(columns.rows)
     if not keys:
         return numpy.zeros(count, numpy.int64), lambda there, _: [()] * len(there)
@@ -400,7 +403,7 @@ def _codes(columns: Columns, keys: Sequence[Expr]) -> tuple[Any, Callable[[Any, 
         raise NotTaken
 
     def keys_of(_: Any, first: Any) -> list[Any]:
-        held = columns.held(keys[0], first.tolist())  # a group keeps no number of its own
+        held = columns.held(keys[0], first.tolist())  # groups share the key objects of rows
         return key.values[first].tolist() if held is None else held
 
     least, most = int(key.values.min()), int(key.values.max())
@@ -410,10 +413,10 @@ def _codes(columns: Columns, keys: Sequence[Expr]) -> tuple[Any, Callable[[Any, 
 
 
 def _in_turn(numpy: Any, codes: Any, counts: Any) -> tuple[Any, Any]:
-    """The codes that there are, in the order in which they come first, and in which rows."""
+    """Return the codes that occur, in the order of their first rows, and these rows."""
     there = numpy.flatnonzero(counts)
     first = numpy.empty(len(counts), numpy.int64)
-    first[codes[::-1]] = numpy.arange(len(codes) - 1, -1, -1)  # the last that is put in stays
+    first[codes[::-1]] = numpy.arange(len(codes) - 1, -1, -1)  # the last assignment wins
     there = there[numpy.argsort(first[there])]
     return there, first[there]
 
@@ -421,7 +424,7 @@ def _in_turn(numpy: Any, codes: Any, counts: Any) -> tuple[Any, Any]:
 def _added(
     columns: Columns, expr: Expr, codes: Any, there: Any, counted: Sequence[int]
 ) -> list[RunningSum]:
-    """The sum of each code, as `exact.py` has it."""
+    """Return the sum of each code, as a running sum of `exact.py`."""
     value, count = columns.value(expr), len(columns.rows)
     if not isinstance(value.values, columns.numpy.ndarray):
         raise NotTaken
@@ -433,13 +436,13 @@ def _added(
 
 
 def _whole_sums(numpy: Any, whole: Any, codes: Any, there: Any) -> list[int]:
-    """Sums of integers that stay below 53 bits."""
+    """Return sums of integers that stay below 53 bits."""
     found = numpy.bincount(codes, weights=whole)[there]
     return found.astype(numpy.int64).tolist()  # type: ignore[no-any-return]
 
 
 def _scaled(numpy: Any, value: ValueColumn, codes: Any, there: Any) -> list[int]:
-    """Exact sums of floats, times 2**BITS: some leading bits of all are added at a time."""
+    """Return exact sums of floats, times 2**BITS, by adding some leading bits of all at a time."""
     most = float(numpy.abs(value.values).max())
     bits = EXACT.bit_length() - 2 - len(codes).bit_length()
     if not most < GREATEST or bits < 1:
@@ -450,7 +453,7 @@ def _scaled(numpy: Any, value: ValueColumn, codes: Any, there: Any) -> list[int]
         leading = numpy.trunc(numpy.ldexp(rest, -unit))
         more, up = _whole_sums(numpy, leading, codes, there), unit + BITS
         numbers = [number + (part << up) for number, part in zip(numbers, more, strict=True)]
-        rest = rest - numpy.ldexp(leading, unit)  # exact: its leading bits are zero now
+        rest = rest - numpy.ldexp(leading, unit)  # exact: the leading bits become zero
         if not rest.any():
             return numbers
         if unit == -BITS:

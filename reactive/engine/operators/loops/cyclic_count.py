@@ -1,40 +1,40 @@
-"""An aggregate of joins that form a cycle, of which no row is read.
+"""Cyclic counts and multiway joins, by generated loops.
+
+Cyclic count: an aggregate of joins that form a cycle, and whose rows are not read.
 
     for row, weight in delta_0:
         ...                                 the chain below, in terms of the row
         left, right = row.source, row.target
-        ...                                 the pair is put in the sets
-        met += len(...)                     what it makes in each place (`cycle_rows.py`)
+        ...                                 add the pair to the sets
+        met += len(...)                     the number of its joined rows (`cycle_rows.py`)
         closed += met
-    ...                                     the aggregate, of so many rows at once
+    ...                                     the aggregate, of `closed` rows in one step
 
-State:  which ends the rows of each input have (`neighbour_rows.py`), once for inputs that are
-        alike; the groups of the plain operator.
-Cost:   of a row and a place, O(the smallest of the sides that it meets), by generic join.
+State:  the pairs of ends of each input (`neighbour_rows.py`), once for equal inputs; the groups of
+        the plain operator.
+Cost:   O(the smallest of the sides that it probes) per row and place, by generic join.
 Source: see `optimizer/plans/multiway.py`.
 
-A join of three or more inputs at once: a change of each is followed through the others.
+Multiway join: three or more inputs in one operator; a change of each probes the others.
 
-    for key, pair in delta_0:                       what changes of a
-        found_1 = find_0_0(a.dst, NOTHING)          b: those that begin where a ends
-        found_2 = find_0_1(a.src, NOTHING)          c: those that end where a begins
+    for key, pair in delta_0:                       changes of a
+        found_1 = find_0_0(a.dst, NOTHING)          b: the rows that begin where a ends
+        found_2 = find_0_1(a.src, NOTHING)          c: the rows that end where a begins
         for b, c, times in pairs(found_1, found_2):
             ...                                     c begins where b ends
     for key, pair in delta_1: ...
 
-Where two inputs do not meet like this, the one of which fewer rows are found is gone through first,
-and the others are looked up.
+If two inputs do not close a cycle like this, the loop iterates over the one with fewer rows, and
+probes the others.
 
-An input is found as it is after the commit by those behind it, and as it was before by those in
-front of it:
+Inputs behind the changed one are probed as of after the commit, inputs in front of it as of before:
 
     d(A B C)  =  dA B C  +  A' dB C  +  A' B' dC            with A' = A + dA
 
-A row that one of the terms adds and another takes away is cancelled here, so that nothing above
-sees it.
+A row that one term adds and another removes is cancelled here, so that no later operator sees it.
 
 State:  none of its own; indexes, shared with all joins of the same input by the same key.
-Cost:   O(|d| * the smaller of the sides that it meets).
+Cost:   O(|d| * the smaller of the sides that it probes).
 Source: see `optimizer/plans/multiway.py`.
 """
 
@@ -62,11 +62,11 @@ from reactive.engine.operators.operator import BailOut
 
 EMPTY: frozenset[Any] = frozenset()
 Logged = tuple[int, Any, Any, int]
-"""Of which input, a pair of ends, and its weight before."""
+"""The number of an input, a pair of ends, and its previous weight."""
 
 
 class CyclicCount(Grouped):
-    """Runs the loop on the groups of a plain operator; what goes wrong in it is `BailOut`."""
+    """Count by a generated loop, into the groups of a plain operator; any error is a `BailOut`."""
 
     __slots__ = ("_held", "_log", "holds_for")
 
@@ -82,7 +82,7 @@ class CyclicCount(Grouped):
         self._held = held
         self._log: MutableSequence[Logged] = []
         self.holds_for = owner
-        """The joins that it stands for: what moves elsewhere if this grows."""
+        """The joins that this operator replaces: `BailOut` names them."""
         self.step = self._step_ends
 
     def _step_ends(self, *deltas: Sequence[Pair]) -> Sequence[Pair]:
@@ -101,7 +101,7 @@ class CyclicCount(Grouped):
             raise BailOut(self.holds_for, self) from error
 
     def _begin(self) -> None:
-        """Many pairs come. If there are none, nothing has to be noted of them."""
+        """Disable the undo log if the state is empty: an undo then clears the state."""
         if not any(each.onward for each in self._held):
             self._log = deque(maxlen=0)
 
@@ -134,19 +134,19 @@ def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
 
 @record
 class Edges:
-    """What a loop does with a row of an input, and then the ends that it has; one or two."""
+    """Instructions for a row of an input, and its one or two ends."""
 
     base: int
     pipeline: RowPipeline
     ends: tuple[Expr, ...]
     called: tuple[Lifted, ...]
     row: Expr | None = None
-    """The row itself, where it is held."""
+    """The row itself, if it is stored."""
 
     def seen(self) -> Hashable:
-        """What is the same for all inputs that have the same rows, and raise for the same ones.
+        """Return a value that is equal for inputs with equal rows that raise for the same rows.
 
-        What is evaluated anyway may be in any order, but not across a test.
+        Evaluations may be reordered, but not across a test.
         """
         runs: list[Hashable] = []
         for is_touch, some in groupby(
@@ -159,7 +159,7 @@ class Edges:
 
 @record
 class Cycle:
-    """A join as one of pairs: the inputs that differ, and the variables of each place."""
+    """A join of pairs of ends: its distinct inputs, and the variables of each place."""
 
     edges: tuple[Edges, ...]
     occurrences: tuple[Occurrence, ...]
@@ -173,9 +173,9 @@ def cycle(
     *,
     holds_rows: bool = False,
 ) -> Cycle | None:
-    """A join as one of pairs; None if an input has more than two ends, or twice the same.
+    """Return a join as a cycle of pairs; None if an input has more than two ends, or one twice.
 
-    `chains` are of the inputs, over their bases; what is tested is added to them.
+    `chains` are the pipelines of the inputs over their bases; tests of the join are added to them.
     """
     variables = variables_of(multiway)
     if not multiway.is_cyclic or variables is None:
@@ -199,7 +199,7 @@ def cycle(
 
 
 def variables_of(multiway: MultiwayJoin) -> list[dict[Expr, int]] | None:
-    """For each place the variables of its expressions, which all that are equal share."""
+    """Return for each place the variable of each expression; equal expressions share one."""
     found: dict[tuple[int, Expr], int] = {}
     for number, e in enumerate(multiway.equations):
         sides = ((e.left, e.of_left), (e.right, e.of_right))
@@ -214,7 +214,7 @@ def variables_of(multiway: MultiwayJoin) -> list[dict[Expr, int]] | None:
 
 
 def counts_only(pipeline: RowPipeline, sink: GroupingOfOne) -> bool:
-    """Whether nothing is read of the joined rows."""
+    """True if no expression reads the joined rows."""
     return not any(
         map(reads, [*(instruction.expr for instruction in pipeline.instructions), *sink.exprs()])
     )
@@ -223,7 +223,7 @@ def counts_only(pipeline: RowPipeline, sink: GroupingOfOne) -> bool:
 def cyclic_count_loop(
     of: Cycle, above: RowPipeline, sink: GroupingOfOne, held: Sequence[Neighbours]
 ) -> tuple[Callable[..., Any], str]:
-    """The function, and its text; `above` is done with what pairs make."""
+    """Return the function and its text; `above` is evaluated once for all joined rows."""
     values = BoundValues()
     texts = []
     for number, each in enumerate(held):
@@ -253,7 +253,7 @@ def cyclic_count_loop(
 
 
 def _bind(values: BoundValues, number: int, held: Neighbours) -> None:
-    """Bind what the loops read and write of an input."""
+    """Bind the sets of an input that the loops read and write."""
     values.bind(
         {
             "empty": EMPTY,
@@ -271,7 +271,7 @@ def _bind(values: BoundValues, number: int, held: Neighbours) -> None:
 
 
 def _turn(of: Cycle, number: int) -> str:
-    """The text of what is called for pairs of any weight."""
+    """Return the text of the function for pairs of any weight."""
     terms = CycleTerms(of.occurrences, weighted=True).write(number)
     lines = [
         f"def turn_{number}(log, left, right, weight):",
@@ -287,7 +287,7 @@ def _turn(of: Cycle, number: int) -> str:
 
 
 def _loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
-    """The loop over what changes of an input."""
+    """Return the loop over the changes of an input."""
     edges = of.edges[number]
     pipeline = edges.pipeline
     emitter = Emitter(values, row_names(edges.called, pipeline.bindings), pipeline.shapes, 2)
@@ -340,13 +340,13 @@ def _take(held: str, below: str, one: str, other: str) -> list[tuple[int, str]]:
 
 
 class ProbeOrders:
-    """Which deltas and look-ups the loops of all probe orders are given at a commit.
+    """Arguments of the loops of all probe orders: deltas and look-ups.
 
     Parameters
     ----------
     orders: the probe order of each input.
-    indexes: all that are needed, by their key; each one's output is a delta of the join.
-    is_filled: whether the first deltas are changes, and not all that there is.
+    indexes: all indexes by their key; the output of each is a delta of the join.
+    is_filled: False if the first deltas are all rows, rather than changes.
     """
 
     __slots__ = (
@@ -365,9 +365,9 @@ class ProbeOrders:
             for place in range(len(orders))
         ]
         self._as_they_are: list[Any] = []
-        self._delta_at: list[tuple[int, int]] = []  # where the delta of each place is given
-        self._later: list[tuple[int, int, int]] = []  # of which places what is to be as before
-        self._not_made: dict[int, list[tuple[int, IndexBy]]] = {}  # what a place has not asked yet
+        self._delta_at: list[tuple[int, int]] = []  # argument place and port of each delta
+        self._later: list[tuple[int, int, int]] = []  # argument, start, port of old look-ups
+        self._not_made: dict[int, list[tuple[int, IndexBy]]] = {}  # look-ups that are not built yet
         for place, order in enumerate(orders):
             start = self._starts[place]
             self._delta_at.append((len(self._as_they_are), start))
@@ -384,8 +384,8 @@ class ProbeOrders:
         }
 
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
-        """Return for each probe order its delta, then its look-ups; at first all rows come by one
-        of them, that of which there are most."""
+        """Return for each probe order its delta, then its look-ups. At first all rows arrive, and
+        are joined by one probe order: that of the input with the most rows."""
         self._check()
         place = self._single(deltas)
         if place is not None:
@@ -401,20 +401,20 @@ class ProbeOrders:
         return self._arguments(deltas, starts)
 
     def _single(self, deltas: Sequence[Sequence[Any]]) -> int | None:
-        """Return the input that alone has changed, if it stands in the join once and its indexes
-        are made: then nothing is to be found as it was before."""
+        """Return the place of the only changed input, if it occurs once in the join and its indexes
+        are built; no look-up before the commit is then needed."""
         changed = [port for port, delta in enumerate(deltas) if delta]
         place = self._once.get(changed[0]) if len(changed) == 1 else None
         return place if self._is_filled and place not in self._not_made else None
 
     def meet(self, deltas: Sequence[Sequence[Any]]) -> bool:
-        """Whether what changes of an input may meet what changes of another: such rows may come and
-        go in the same commit."""
+        """True if changes of two inputs may join: a row may then be inserted and deleted in one
+        commit."""
         changed = [port for port, delta in enumerate(deltas) if delta]
         return len(changed) > 1 or not self._once.keys() >= set(changed)
 
     def all(self) -> list[Any]:
-        """The same for all that there is."""
+        """Return the arguments that join all current rows."""
         self._check()
         return self._only(0, list(self._nodes[self._starts[0]].contents()))
 
@@ -424,7 +424,7 @@ class ProbeOrders:
                 raise LookupError("a key could not be computed")
 
     def _only(self, place: int, rows: Sequence[Any]) -> list[Any]:
-        """What the loops are given for all rows, by the probe order of one place."""
+        """Return the arguments that join all rows by the probe order of one place."""
         self._make_indexes([rows if each == place else () for each in range(len(self._starts))])
         given = self._as_they_are.copy()
         given[self._delta_at[place][0]] = rows
@@ -447,7 +447,7 @@ class ProbeOrders:
         return given
 
     def _make_indexes(self, starts: Sequence[Sequence[Any]]) -> None:
-        """See to it that what is looked up is there: an index is made at its first look-up."""
+        """Build the indexes that the changed places probe for the first time."""
         for place in [place for place in self._not_made if starts[place]]:
             asked = self._not_made[place]
             for at, operator in asked:
@@ -458,7 +458,7 @@ class ProbeOrders:
 
 
 class MultiwayJoined:
-    """Runs the loops of all probe orders into a list."""
+    """Run the loops of all probe orders into a list."""
 
     __slots__ = ("_loop", "_orders", "_owner", "source", "touched")
 

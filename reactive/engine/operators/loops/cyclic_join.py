@@ -1,19 +1,19 @@
-"""Joins that form a cycle, of which rows are read: into an aggregate, or a list.
+"""Cyclic join: joins that form a cycle, whose rows are read into an aggregate or a list.
 
     for row, weight in delta_0:
         ...                                 the chain below, in terms of the row
         left, right = row.source, row.target
-        ...                                 the row is put in the dictionaries
-        for part in ...:                    what it makes in each place (`cycle_rows.py`)
+        ...                                 add an inserted row to the dictionaries
+        for part in ...:                    its joined rows in each place (`cycle_rows.py`)
             ...                             the chain above, the groups or the list
-        ...                                 it is taken out, if it goes
+        ...                                 remove a deleted row
 
-As long as no two rows have the same ends, the loops look at no weights. From the first such row on,
-other loops run.
+While no two rows have the same ends, the loops ignore weights. The first such row makes other loops
+run from then on.
 
-State:  the rows of each input by their ends (`neighbour_rows.py`), once for inputs that are alike;
+State:  the rows of each input by their ends (`neighbour_rows.py`), once for equal inputs;
         the groups of the plain operator.
-Cost:   of a row and a place, O(the smallest of the sides that it meets + what it makes).
+Cost:   O(the smallest of the sides that it probes + joined rows) per row and place.
 Source: see `optimizer/plans/multiway.py`.
 """
 
@@ -40,20 +40,20 @@ from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped
 from reactive.engine.operators.operator import BailOut
 
 Logged = tuple[int, Any, Any, Sequence[Pair]]
-"""Of which input, the ends of a row, and the rows that had them before."""
+"""The number of an input, the ends of a row, and the previous rows with these ends."""
 
 
 Below = dict[Any, Sequence[Pair]]
-"""The rows below an end, by the other one."""
+"""The rows that share an end, by their other end."""
 
 
 class Crowded(Exception):
-    """A row of this input has the ends of another one."""
+    """Raised if a row of this input has the same ends as another one."""
 
 
 class Loops(Protocol):
-    """Makes the loops over what changes, or over all that there is (`is_whole`), where ends have
-    several rows in some inputs."""
+    """Builds the loops over the changes, or over all rows (`is_whole`); in `crowded` inputs several
+    rows may share both ends."""
 
     def __call__(
         self, *, crowded: frozenset[int], is_whole: bool = False
@@ -61,11 +61,11 @@ class Loops(Protocol):
 
 
 class CyclicRows:
-    """The rows of joins in a cycle, and the loops over what changes of them.
+    """Rows of joins in a cycle, and the loops over their changes.
 
     Parameters
     ----------
-    is_net: of each delta, whether a row that goes is there whenever it does.
+    is_net: for each delta, True if a deleted row is always present.
     """
 
     __slots__ = ("_crowded", "_held", "_is_net", "_log", "_loop", "_loops", "source")
@@ -85,7 +85,7 @@ class CyclicRows:
         deltas: Sequence[Sequence[Pair]],
         undo: Callable[[], None],
     ) -> tuple[Sequence[Pair], int]:
-        """What the loops make of deltas, and how many rows were joined."""
+        """Run the loops over deltas; return their output, and the number of joined rows."""
         given = [
             delta if is_net or not is_mixed(delta) else consolidate(delta)
             for delta, is_net in zip(deltas, self._is_net, strict=True)
@@ -100,12 +100,13 @@ class CyclicRows:
                 self._loop, self.source = self._loops(crowded=self._crowded)
 
     def _begin(self, deltas: Sequence[Sequence[Pair]]) -> None:
-        """If many rows come where there are none, nothing has to be noted of them."""
+        """Disable the undo log if many rows arrive in an empty state: an undo then clears the
+        state."""
         if sum(map(len, deltas)) > 1 and not any(each.onward for each in self._held):
             self._log = deque(maxlen=0)
 
     def undo(self) -> None:
-        """Take back the rows of the last deltas."""
+        """Remove the rows of the last deltas."""
         if self._log.__class__ is deque:
             for each in self._held:
                 each.clear()
@@ -116,16 +117,16 @@ class CyclicRows:
         self._log = []
 
     def commit(self) -> None:
-        """They stand."""
+        """Drop the undo log."""
         self._log = []
 
     def all(self) -> Sequence[Pair]:
-        """All that is joined."""
+        """Return all joined rows."""
         loop, _ = self._loops(crowded=self._crowded, is_whole=True)
         return loop(None, None)[0]  # type: ignore[no-any-return]
 
     def find(self, number: int, *, before: bool) -> Callable[[Any, bool], Below]:
-        """What looks up the rows below an end of an input: `find(end, is_onward)`."""
+        """Return the look-up of the rows that have an end of an input: `find(end, is_onward)`."""
         held = self._held[number]
         if not before:
             return partial(_below, held, {})
@@ -145,7 +146,7 @@ class CyclicRows:
 def _below(
     held: NeighbourRows, had: Mapping[tuple[Any, Any], Sequence[Pair]], end: Any, is_onward: bool
 ) -> Below:
-    """The pairs below an end, where some ends had others."""
+    """Return the rows that have an end; `had` are the previous rows of changed pairs of ends."""
     now = (held.onward if is_onward else held.back).get(end, {})
     found = {other: rows_of(bucket) for other, bucket in now.items()}
     for (left, right), pairs in had.items():
@@ -156,7 +157,7 @@ def _below(
 
 
 class CyclicJoined:
-    """Runs the loops into a list; what goes wrong in them is `BailOut`."""
+    """Run the loops into a list; any error becomes a `BailOut`."""
 
     __slots__ = ("holds_for", "rows", "source", "touched")
 
@@ -196,7 +197,7 @@ def _none() -> None: ...
 
 
 class CyclicJoin(Grouped):
-    """Runs the loops into the groups of a plain operator; what goes wrong in it is `BailOut`."""
+    """Run the loops into the groups of a plain operator; any error becomes a `BailOut`."""
 
     __slots__ = ("_rows", "holds_for")
 
@@ -204,7 +205,7 @@ class CyclicJoin(Grouped):
         super().__init__(plain, _never, _never, rows.source)
         self._rows = rows
         self.holds_for = owner
-        """The joins that it stands for: what moves elsewhere if this grows."""
+        """The joins that this operator replaces: `BailOut` names them."""
         self.step = self._step_rows
 
     def _step_rows(self, *deltas: Sequence[Pair]) -> Sequence[Pair]:
@@ -246,7 +247,7 @@ def cyclic_join_loop(
     crowded: frozenset[int],
     is_whole: bool = False,
 ) -> tuple[Callable[..., Any], str]:
-    """The function, and its text; `above` is done with the rows that are joined."""
+    """Return the function and its text; `above` is the pipeline of joined rows."""
     values = BoundValues()
     values.bind({"empty": {}, "nothing": None, "NOTHING": NOTHING, "Crowded": Crowded})
     values.bind({"rows_of": rows_of, "without": without, "SEVERAL": SEVERAL, **sink.bound})
@@ -281,7 +282,7 @@ def cyclic_join_loop(
 
 @record
 class _LoopWriter:
-    """Writes the loops over what changes of an input, or over all of it."""
+    """Writes the loops over the changes of an input, or over all its rows."""
 
     values: BoundValues
     of: Cycle
@@ -291,7 +292,7 @@ class _LoopWriter:
     is_whole: bool
 
     def loop(self, number: int) -> list[str]:
-        """The loop over an input, with what its rows make in each of their places."""
+        """Return the loop over an input, with the joined rows of its rows in each place."""
         if self.is_whole:
             head = f"    for left, right, row, weight in all_{number}():"
             return [head, *self._terms(number, 2)]
@@ -315,7 +316,8 @@ class _LoopWriter:
         return [f"    for row, weight in delta_{edges.base}:", *below.lines]
 
     def _terms(self, number: int, indent: int) -> list[str]:
-        """The lines for what a row makes in all of its places; of all that there is, in one."""
+        """Return the lines for the joined rows of a row in all its places; with `is_whole`, in
+        one."""
         occurrences, names = self.of.occurrences, self._names
         lines: list[str] = []
         rows = CycleRows(occurrences, names, self._then, self.crowded, self.is_whole)
@@ -328,7 +330,7 @@ class _LoopWriter:
         return lines
 
     def _then(self, emitter: Emitter, weight: str) -> None:
-        """What is done with joined rows."""
+        """Write the lines for a joined row."""
         emitter.line("met += 1")
         emitter.write(self.above.instructions)
         self.sink.write(emitter, weight)
@@ -339,7 +341,7 @@ class _LoopWriter:
 
 
 def _put(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
-    """The lines that put a row in the dictionaries, or look whether it is there, alone."""
+    """Return the lines that insert a row, or check that a deleted row is the only one."""
     also = [
         (1, f"also = find_left_{number}(right)"),
         (1, f"if also is None: left_{number}[right] = {{left: row}}"),
@@ -367,7 +369,7 @@ def _put(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]
 
 
 def _take(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
-    """The lines that take it out."""
+    """Return the lines that delete a row."""
     also = [
         (1, f"also = left_{number}[right]"),
         (1, "if len(also) > 1: del also[left]"),

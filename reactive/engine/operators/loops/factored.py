@@ -1,8 +1,9 @@
-"""Aggregates over joins of which sums are kept: of a batch by columns, and of a single change.
+"""Aggregates over joins of sums: by loops, for a single change, and over columns.
 
-An aggregate over a join of which a side, or both, is kept as sums by key.
+Factored aggregate: an aggregate over a join in which sums by key replace the rows of one or both
+sides.
 
-    for key, (times_left, left_sum0) in left:       what changes on the left, summed by key
+    for key, (times_left, left_sum0) in left:       changes of the left, summed by key
         found = find_right(key, NOTHING)
         for row1, times_right in found:             the rows of the right
             weight = times_left * times_right
@@ -12,25 +13,25 @@ An aggregate over a join of which a side, or both, is kept as sums by key.
     for key, pair in right:
         ...
 
-The same loops, with sums by another key in the place of groups, keep a side that is a join.
+If a side is a join itself, the same loops maintain its sums, with another key instead of groups.
 
 State:  the groups of the plain operator.
-Cost:   O(keys that change + the rows, or groups, that they meet).
+Cost:   O(changed keys + the rows, or groups, that they join).
 Source: [slender] recursive IVM; [dbsp] bilinear operators.
 
-A single change of one side of a join, of which sums are kept: its group is replaced.
+Single change: one changed row of one side of such a join; its group is replaced.
 
-    for key, (times_left, left_sum0) in left:       what the row adds
+    for key, (times_left, left_sum0) in left:       the contribution of the row
         row1 = find_right(key, NOTHING)             the only row of the right, or its sums
         ...                                         as `grouped.py`
         return [(old, -1), (new, 1)]
 
-Where several rows of the right have the key, the loops for many do it (`factored.py`).
+If several rows of the right have the key, the loops above run.
 
 State:  the groups of the plain operator.
 Cost:   O(1).
 
-Aggregation of a large batch over columns: sums by group, which are added to the groups.
+Large batch: sums by group, computed over columns and added to the groups.
 
     rows    columns    sums by key            for key, (times_left, left_sum0) in changes:
                                                   group = get(key)
@@ -38,7 +39,7 @@ Aggregation of a large batch over columns: sums by group, which are added to the
                                                   group[1] += left_sum0
 
 State:  the groups of the plain operator.
-Cost:   that of `columns.py`, and O(groups that change).
+Cost:   that of `columns.py`, and O(changed groups).
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
 class Sides:
-    """The two sides of a join, each an index or sums, and how its loops find partners."""
+    """The two sides of a join, each an index or sums, and the look-ups of its loops."""
 
     __slots__ = ("find_left", "find_right", "indexes", "is_filled", "left", "right")
 
@@ -86,17 +87,17 @@ class Sides:
 
     @property
     def is_plain(self) -> bool:
-        """Whether they hold what was there before, all by keys that could be computed."""
+        """True if the sides hold rows of earlier commits, and no index has error rows."""
         for index in self.indexes:
             if index.poisoned:
                 return False
         return self.is_filled
 
     def look_ups(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Any, ...]:
-        """What the loops are given: both deltas, and a look-up in the other side for each.
+        """Return the arguments of the loops: both deltas, and a look-up in the other side for each.
 
-        The right is looked up as it is now, the left as it was before the commit. At first it was
-        empty, so that nothing on the right finds anything.
+        The right is probed as of now, the left as of before the commit. At the first call the left
+        was empty, so the right delta joins nothing.
         """
         for index in self.indexes:
             if index.poisoned:
@@ -108,7 +109,7 @@ class Sides:
         return left, right, self.find_right, before
 
     def _before(self, left: Sequence[Any], right: Sequence[Any]) -> Callable[..., Any]:
-        """A look-up of the keys that change on the right, on the left as it was."""
+        """Return a look-up of the changed right keys in the left, as of before the commit."""
         if isinstance(self.left, SumsBy):
             is_by_group = isinstance(self.right, SumsBy) and self.right.by_group
             return self.left.before(
@@ -124,18 +125,18 @@ def _finds(side: IndexBy | SumsBy) -> Callable[..., Any]:
 
 
 class OfOne(Protocol):
-    """What a single change changes; None if it takes the loops for many."""
+    """Runs the loop of a single change."""
 
     def step(
         self, groups: dict[Any, Any], before: dict[Any, Any], deltas: Sequence[Sequence[Any]]
     ) -> Sequence[Pair] | None: ...
 
     def in_line(self, own: Any) -> InLine | None:
-        """The same as lines of a commit (`operator.py`)."""
+        """Return the code for a commit (`operator.py`)."""
 
 
 class Factored(Grouped):
-    """Runs loops over sides, or in probe orders; what goes wrong in them is `BailOut`."""
+    """Run loops over sides, or by probe orders; any error becomes a `BailOut`."""
 
     __slots__ = ("_alone", "_owner", "_sides")
 
@@ -155,11 +156,11 @@ class Factored(Grouped):
         self.step = self._step_sides
 
     def state(self) -> State | None:
-        """The groups; None of a join of several tables, whose probe orders have a state."""
+        """Return the groups; None for a multiway join, whose probe orders have a state."""
         return super().state() if isinstance(self._sides, Sides) else None
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold the groups that another one has told; the sides hold the rows that these are of."""
+        """Load the stored groups; the sides already hold their rows."""
         super().restore(state, inputs)
         assert isinstance(self._sides, Sides)
         self._sides.is_filled = True
@@ -175,7 +176,7 @@ class Factored(Grouped):
         return self.of_many(*deltas)
 
     def of_many(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
-        """What the loops for any deltas make of some that have been counted."""
+        """Run the general loops over deltas that `touched` includes already."""
         before = self._before
         try:
             given = self._sides.look_ups(*deltas)
@@ -188,7 +189,7 @@ class Factored(Grouped):
         return out  # type: ignore[no-any-return]
 
     def in_line(self) -> InLine | None:
-        """The same of a single change of one side, if there are loops for that."""
+        """Return the code for a single change of one side, if there are loops for it."""
         return None if self._alone is None else self._alone.in_line(self)
 
 
@@ -197,17 +198,17 @@ def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
 
 
 class Term:
-    """What is summed of a pair: what one side has of it, or a product of what each has.
+    """Value that is summed over pairs: a value or sum of one side, or a product of one of each.
 
-    A sum that is kept of a side is in a pair as often as there are rows on the other side. Products
-    are sums of products of integers only: other numbers would be rounded elsewhere.
+    A stored sum of a side counts once per row of the other side. Only products of integers are
+    allowed: products of other numbers would be rounded differently.
     """
 
     def __init__(self, *factors: Expr) -> None:
         self.factors = factors
 
     def write(self, emitter: Emitter, weight: str) -> tuple[str, str, bool]:
-        """The variable that holds it, how often it is there, and whether it is a sum."""
+        """Return the variable with the value, its number of repetitions, and if it is a sum."""
         names = [emitter.named(factor) for factor in self.factors]
         sides = [_side_of(factor) for factor in self.factors]
         if len(names) == 1:
@@ -223,14 +224,14 @@ class Term:
 
 
 def _side_of(factor: Expr) -> str | None:
-    """The side that a sum is kept of; None of a value of a row."""
+    """Return the side whose stored sum `factor` is; None if it is a value of a row."""
     if not isinstance(factor, Local) or "_sum" not in factor.name:
         return None
     return factor.name.partition("_")[0]
 
 
 class GroupingOfSums(Grouping):
-    """As `Grouping`, of terms."""
+    """A `Grouping` whose values are terms."""
 
     def __init__(
         self,
@@ -287,7 +288,7 @@ Loop = Callable[..., Any]
 
 
 class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
-    """As `GroupingOfOne`, of terms."""
+    """A `GroupingOfOne` whose values are terms."""
 
     def _changed(
         self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
@@ -307,7 +308,7 @@ class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
 
 
 class Alone:
-    """Runs the loop of the side that changed, if it alone did."""
+    """Run the loop of the side with the only changed row."""
 
     __slots__ = ("_left", "_right", "_sides")
 
@@ -319,7 +320,7 @@ class Alone:
     def step(
         self, groups: dict[Any, Any], before: dict[Any, Any], deltas: Sequence[Sequence[Any]]
     ) -> Sequence[Pair] | None:
-        """What a single change changes; None if it takes the loops for many."""
+        """Return the changes of a single changed row; None if the general loops must run."""
         left, right = deltas
         sides = self._sides
         if len(left) + len(right) != 1 or not sides.is_plain:
@@ -340,7 +341,7 @@ class Alone:
         return found
 
     def in_line(self, own: Factored) -> InLine:
-        """The same as lines of a commit."""
+        """Return the code for a commit."""
         sides = self._sides
         by_name = {"own": own, "groups": own.groups, "none": NONE_BEFORE, "sides": sides}
         by_name |= {"left": self._left, "right": self._right, "reraise": reraise_asynchronous}
@@ -363,7 +364,7 @@ def alone(
     sides: Sides,
     recall: Recall,
 ) -> Alone | None:
-    """For a join of which no side is kept by group: there a change may meet several sums."""
+    """Return the loops of single changes; None if sums are by group, so that several may match."""
     by_group = any(of is not None and of.groups for of in (factors.left, factors.right))
     if by_group or any(isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators):
         return None
@@ -392,13 +393,13 @@ else: {out} = step_{n}({left}, {right})"""
 
 SUMMED = (CountAccumulator, SumAccumulator, AvgAccumulator)
 Columns = Callable[[UniformDelta, dict[Any, Any], dict[Any, Any]], Sequence[Pair] | None]
-"""Of a delta, groups, and groups as they were before: what changes; None if the loop is to run."""
+"""Takes a delta, groups and their previous states; returns changes, or None to run the loop."""
 
 
 def group_columns(
     pipeline: Callable[[], RowPipeline], grouping: Callable[[RowPipeline], Grouping]
 ) -> Columns | None:
-    """The same as the loop of an aggregate, of deltas that can be had over columns."""
+    """Return the function that aggregates a delta over columns, if the aggregate allows it."""
     sums = _sums(pipeline(), grouping)
     if sums is None:
         return None
@@ -410,7 +411,7 @@ def group_columns(
         changed = sums.of(delta)
         if changed is None:
             return None
-        if not loops:  # few views ever come here
+        if not loops:  # few views ever need it
             loops.append(_made(pipeline(), grouping))
         return loops[0](groups, before, changed.items())
 
@@ -425,12 +426,12 @@ def _sums(pipeline: RowPipeline, grouping: Callable[[RowPipeline], Grouping]) ->
 
 
 def _values(sink: Grouping) -> list[Expr]:
-    """What is summed, each once."""
+    """Return the distinct values that are summed."""
     return list(dict.fromkeys(value for _, value in sink.accumulators if value is not None))
 
 
 def _made(of: RowPipeline, grouping: Callable[[RowPipeline], Grouping]) -> Callable[..., Any]:
-    """The loop that adds sums by key to groups."""
+    """Build the loop that adds sums by key to groups."""
     sink = grouping(of)
     values = _values(sink)
     names = [f"left_sum{place}" for place in range(len(values))]

@@ -1,40 +1,40 @@
 """Sums and groups of large loads: values by group, sums by key, and accumulators of lists.
 
-Aggregation of a large load where there are no groups yet: values by group, then all states.
+First load: aggregate a large load into an empty state, by listing the values of each group.
 
     for row in delta:                                {"Bonn": [3, 5], "Kiel": [4]}
         groups[row.town].append(row.amount)          counts [2, 1]    sums [8, 4]    rows of both
 
-No group is looked up to be changed, no row has a weight, and each accumulator makes the states of
-all groups together (`first_load.py`).
+No group is looked up, no row has a weight, and each accumulator computes the states of all groups
+in one call.
 
 State:  while it runs the values of all rows; the groups of the plain operator.
-Cost:   O(rows), a third of what the loop takes.
+Cost:   O(rows), a third of the time of the loop.
 
-What takes the rows of a loop, or pairs, as sums by key: what a join keeps of a side.
+Sum sinks: sum rows, or joined pairs, by join key. A join stores these sums instead of rows.
 
     for row, weight in delta:
         ...                                     the chain below, tests, the key
-        changed[key] = (weight, value * weight)     or added to what is there
+        changed[key] = (weight, value * weight)     or added to the entry of the key
 
-Of a single row the sums themselves are changed.
+For a single row, the stored sums are changed directly.
 
 State:  the sums of `operators/join.py`.
 Cost:   O(|d|).
 
-The states of accumulators of groups whose values are in lists, all of one kind by a call in C.
+Group columns: states of accumulators for lists of values; for values of one class by a call in C.
 
-    [1.5, 2.0] [0.5]        sums of floats by `fsum`, again of what it rounds off, until nothing is
+    [1.5, 2.0] [0.5]        sums of floats by `fsum`, repeated with its rounding error until none
     [3, 5] [4]              sums of integers by `sum`; the least of values that are sorted together
 
-They are the states that adding the values one after the other would give. Whether a way fits is
-seen in one pass over the classes of all values; of others each is added by the accumulator.
+The states equal those of adding the values one by one. One pass over the classes of all values
+decides which method fits; other values are added one by one by the accumulator.
 
 State:  none.
 Cost:   O(values), some 0.15 us for a float and less for an integer.
 Source: Shewchuk, Adaptive precision floating-point arithmetic (1997), which `fsum` follows.
 
-What passes over rows without weights make: values by group, and rows by key.
+Gathering: collect values by group, or rows by key, of rows without weights.
 
 State:  none.
 Cost:   O(rows).
@@ -77,11 +77,7 @@ Loop = Callable[[dict[Any, list[Any]], Sequence[Any]], Any]
 
 
 class FirstLoad:
-    """The groups of a first load, as the loop of an aggregate makes them.
-
-    accumulators: each with the place of what it reads among the values; None of one that reads
-                  none.
-    """
+    """Build the groups of a first load, as the loop of the aggregate would."""
 
     def __init__(
         self,
@@ -102,7 +98,7 @@ class FirstLoad:
     def step(
         self, delta: UniformDelta, groups: dict[Any, Any], before: dict[Any, Any]
     ) -> Sequence[Pair] | None:
-        """As that of a loop; None if there are groups with rows."""
+        """Load a delta into empty groups; return None if there are groups with rows."""
         plain = self._plain
         has_rows = bool(groups) and (self._is_keyed or groups[()][WEIGHT] != 0)
         if delta.weight != 1 or has_rows or plain.keeps_negative:
@@ -119,7 +115,7 @@ class FirstLoad:
         return UniformDelta(rows, 1) if self._is_keyed else plain.differences(before)
 
     def _states(self, lists: list[list[Any]]) -> list[Sequence[Any]]:
-        """Those of all groups, of one accumulator after the other."""
+        """Return the states of all groups, accumulator by accumulator."""
         columns = (
             [GroupColumn(lists)]
             if self._width < 2
@@ -131,13 +127,13 @@ class FirstLoad:
         found: list[Sequence[Any]] = []
         for number, accumulator in enumerate(self._plain.accumulators):
             if self._homes[number] != number + 1:
-                found.append([None] * len(lists))  # another one has its state
+                found.append([None] * len(lists))  # another accumulator has the state
             else:
                 found.append(columns[self._places[number] or 0].states(accumulator))
         return found
 
     def _rows(self, keys: Sequence[Any], states: Sequence[Sequence[Any]]) -> list[Any]:
-        """What groups show; of the one without a key that is asked for later."""
+        """Return the shown rows; None for a group without a key, whose row is computed later."""
         if not self._is_keyed:
             return [None] * len(keys)
         accumulators = zip(self._homes, self._plain.accumulators, strict=True)
@@ -147,12 +143,12 @@ class FirstLoad:
 
 
 def _values(sink: Grouping) -> list[Expr]:
-    """What is read, each once."""
+    """Return the distinct values that are read."""
     return list(dict.fromkeys(value for _, value in sink.accumulators if value is not None))
 
 
 class SumColumns:
-    """Takes rows or pairs as sums by key, and by a part of the group."""
+    """Loop sink that sums rows or pairs by key, and by a part of the group."""
 
     result = "changed"
     is_of_batch = False
@@ -183,7 +179,7 @@ class SumColumns:
         return []
 
     def over_columns(self) -> Callable[[UniformDelta], Changed | None] | None:
-        """The same, of many rows over columns."""
+        """Return the function that computes the sums over columns, if they allow it."""
         if len(self._key) != 1 or self._groups:
             return None
         values = [factor for term in self._values for factor in term.factors]
@@ -206,17 +202,17 @@ class SumColumns:
         emitter.line(f"    changed[{key}] = ({', '.join([f'state[0] + {weight}', *more])},)")
 
     def _with_part(self, emitter: Emitter, key: str) -> str:
-        """The text of a key and the part of the group."""
+        """Return the text of a key and the part of the group."""
         parts = [emitter.canonical(part) for part in self._groups]
         return f"({key}, {parts[0] if len(parts) == 1 else _tuple(parts)})"
 
     def _write_key(self, emitter: Emitter) -> str:
-        """The lines that leave out what matches nothing, and the text of the key."""
+        """Write the lines that skip rows without a match, and return the text of the key."""
         return matching_key(emitter, self._key, self._pipeline.shapes, is_written=self._is_written)
 
 
 class SummingInLists(SumColumns):
-    """Takes rows without weights as lists of values by key, of which all sums are made together."""
+    """Loop sink that lists values by key, of rows without weights; they are summed afterwards."""
 
     is_of_batch = True
 
@@ -236,7 +232,8 @@ class SummingInLists(SumColumns):
 def of_lists(
     loop: Callable[..., dict[Any, list[Any]]], width: int
 ) -> Callable[[UniformDelta], Any]:
-    """What gives the sums of a batch by such a loop; None where rows have another weight than 1."""
+    """Return a function that sums a batch by such a loop; it returns None if the weight is not
+    1."""
 
     def sums(delta: UniformDelta) -> Changed | None:
         if delta.weight != 1:
@@ -257,7 +254,7 @@ def of_lists(
 
 
 class SummingOfOne(SumColumns):
-    """Adds a single row to the sums; all that may raise is done before."""
+    """Loop sink that adds a single row to the stored sums; it raises before any change or never."""
 
     result = "()"
 
@@ -294,28 +291,28 @@ WHOLE: frozenset[type] = frozenset({int, bool})
 NUMBERS = WHOLE | {float}
 NEVER_NAN = ORDERED - {float, Decimal}
 Groups = Sequence[list[Any]]
-"""The values of each of some groups."""
+"""The values of each group."""
 
 
 class Slow(Exception):
-    """Values are not such that a way fits them."""
+    """Raised if no fast method fits the values."""
 
 
 class GroupColumn:
-    """The values that one expression has in all groups."""
+    """Values of one expression in all groups."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
         self._kinds = frozenset(map(type, chain.from_iterable(groups)))
 
     def without_none(self) -> GroupColumn:
-        """The same, but for None."""
+        """Return the column without None."""
         if type(None) not in self._kinds:
             return self
         return GroupColumn([[v for v in values if v is not None] for values in self._groups])
 
     def states(self, accumulator: Any) -> list[Any]:
-        """What an accumulator holds of each group."""
+        """Return the state of an accumulator for each group."""
         if accumulator.skip_none and type(None) in self._kinds:
             return self.without_none().states(accumulator)
         try:
@@ -339,7 +336,7 @@ class GroupColumn:
         raise Slow
 
     def _are_ordered(self) -> bool:
-        """Whether values have an order that agrees with equality, and none is NaN."""
+        """True if the values have an order that agrees with equality, and none is NaN."""
         if self._kinds == {float}:
             return not any(map(isnan, chain.from_iterable(self._groups)))
         return self._kinds <= NEVER_NAN
@@ -356,7 +353,7 @@ class GroupColumn:
 
 
 def shown(accumulator: Any, states: Sequence[Any]) -> list[Any]:
-    """What an accumulator shows of each state.
+    """Return the result of an accumulator for each state.
 
     >>> shown(SumAccumulator(), GroupColumn([[1, 2], [0.5, 1]]).states(SumAccumulator()))
     [3, 1.5]
@@ -380,8 +377,10 @@ def _added(accumulator: Any, values: Sequence[Any]) -> Any:
 
 
 def _scaled(floats: list[float]) -> int:
-    """The exact sum of floats times 2**BITS, if that is an integer: a float that is rounded, and
-    then, in the same way, what it differs by."""
+    """Return the exact sum of floats times 2**BITS, if that is an integer.
+
+    It is the sum of a rounded float and, in the same way, of the rounding errors.
+    """
     number, rounded = 0, fsum(floats)
     while rounded:
         scaled = ldexp(rounded, BITS)
@@ -394,14 +393,14 @@ def _scaled(floats: list[float]) -> int:
 
 
 def _mixed(values: list[Any]) -> RunningSum:
-    """The sum of integers and floats."""
+    """Return the sum of integers and floats."""
     floats = [value for value in values if value.__class__ is float]
     whole = sum(value for value in values if value.__class__ is not float)
     return scaled_sum(_scaled(floats) + (whole << BITS), len(floats))
 
 
 class Gathering:
-    """Takes what an aggregate reads of each row into a list for each group."""
+    """Loop sink that lists the values of an aggregate by group."""
 
     result = "groups"
 
@@ -427,7 +426,7 @@ class Gathering:
 
 
 def value_of(pipeline: RowPipeline, value: Any) -> Expr:
-    """What an aggregate reads of the rows of a pipeline."""
+    """Return the expression that an aggregate reads of the rows of a pipeline."""
     if value is None:
         return pipeline.value()
     assert isinstance(value, Lifted)
@@ -435,7 +434,7 @@ def value_of(pipeline: RowPipeline, value: Any) -> Expr:
 
 
 def indexed(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, FewRows]:
-    """Rows by their keys."""
+    """Return the rows by their keys."""
     found: dict[Any, FewRows] = {}
     get = found.get
     for key, row in zip(keys, rows, strict=True):

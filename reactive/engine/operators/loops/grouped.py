@@ -1,32 +1,34 @@
-"""Aggregation of what a loop makes, in the same loop: no row is made between.
+"""Aggregation of the rows of a loop, in the same loop, without constructing the rows.
+
+Loop over a delta:
 
     for row, weight in delta:
         ...                                 the chain below, in terms of the row
-        group = get(key)                    its group, remembered as it was at the first touch
+        group = get(key)                    its group, copied to `before` at the first touch
         group[1] += weight                  Count
         group[2] += value * weight          Sum (`codegen/nest.py`)
         group[3].add(value, weight)         Min, Max and such, over the values of the group
 
-The groups, and what they show, are those of the plain operator (`operators/aggregate.py`), which
-does the delta again if anything raises.
+The groups and their shown rows are those of the plain operator (`operators/aggregate.py`), which
+repeats the delta if anything raises.
 
 State:  the groups of the plain operator.
 Cost:   O(|dL|).
 Source: [dbsp] section 4.2; deforestation.
 
-Aggregation of a single row, which most changes are: its group is replaced, and not remembered.
+Single row, the most frequent change: its group is replaced, not copied.
 
     for row, weight in delta:
         ...                                 the chain below, in terms of the row
         group = get(key)
         count = group[1] + weight           Count
         total = group[2] + value * weight   Sum (`codegen/nest.py`)
-    values = group[3].plus(value, weight)       Collect
+        values = group[3].plus(value, weight)       Collect
         groups[key] = [..., count, total, new]
         return [(old, -1), (new, 1)]
 
 State:  the groups of the plain operator.
-Cost:   O(1); half of what the loop over many rows takes for one.
+Cost:   O(1); half of the time of the loop above for one row.
 """
 
 from __future__ import annotations
@@ -55,15 +57,14 @@ from reactive.engine.operators.operator import InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
-"""The accumulators whose state is a number, or a running sum, which can be copied; or their
-values."""
+"""Accumulators whose state is a number, a running sum that can be copied, or the values."""
 
 Loop = Callable[..., Any]
 NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Grouping:
-    """Writes what an aggregate does with a row of a loop."""
+    """Loop sink that adds rows to the groups of an aggregate."""
 
     result = "out"
 
@@ -92,19 +93,20 @@ class Grouping:
         self.bound = {**BOUND, **own, "is_empty": is_empty, "Row": row, "made": tuple.__new__}
 
     def exprs(self) -> list[Expr]:
-        """What it evaluates of each row."""
+        """Return the expressions that are evaluated for each row."""
         own = [] if self.key is None else [self.key]
         return own + [value for _, value in self.accumulators if value is not None]
 
     def prologue(self) -> list[str]:
-        """The lines before the loops."""
+        """Return the lines before the loops."""
         has_values = any(
             isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self.accumulators
         )
         return ["    get = groups.get", *["    log = before.log"] * has_values]
 
     def epilogue(self) -> list[str]:
-        """The lines after the loops: what the touched groups showed and now show."""
+        """Return the lines after the loops, which compare old and new rows of the touched
+        groups."""
         states = [f"group[{self.shared[place]}]" for place in range(len(self.accumulators))]
         row = "{0}[0]" if self.is_bare else "{0}"
         lines = [
@@ -126,22 +128,21 @@ class Grouping:
         return lines
 
     def _and_empty(self, group: str) -> str:
-        """What is asked of a group whose rows weigh nothing in all, before it is dropped."""
+        """Return the further test before a group of total weight zero is dropped."""
         return f" and is_empty({group})" if self._keeps_debts else ""
 
     @property
     def is_keyed(self) -> bool:
-        """Whether there is a group per key, and none without rows."""
+        """True if there is a group per key, and none without rows."""
         return self.key is not None
 
     @property
     def is_bare(self) -> bool:
-        """Whether what it shows is one value, and no row of several."""
+        """True if the result is a bare value, not a row."""
         return self.key is None and len(self.accumulators) == 1 and self.row is None
 
     def _shown(self, states: Sequence[str], key: str, size: str) -> str:
-        """What a group shows, in terms of the states of its accumulators; None if it has no
-        rows."""
+        """Return the expression of the row of a group, from the states of its accumulators."""
         accumulators = [accumulator for accumulator, _ in self.accumulators]
         shown = [key] * self.is_keyed
         shown += [
@@ -169,7 +170,7 @@ class Grouping:
                 return f"result_{place}({state})"
 
     def write(self, emitter: Emitter, weight: str) -> None:
-        """The lines: first all that may raise, then the changes."""
+        """Write the lines for a row: first everything that may raise, then the changes."""
         names = self._values(emitter)
         key = self._key_name(emitter)
         self._find(emitter, key)
@@ -180,7 +181,7 @@ class Grouping:
             zip(self.accumulators, names, strict=True), 1
         ):
             if self.shared[place - 1] != place:
-                continue  # another one has its state
+                continue  # another accumulator has the state
             if accumulator.skip_none:
                 emitter.line(f"if {value} is not None:")
             emitter.indent += accumulator.skip_none
@@ -188,11 +189,11 @@ class Grouping:
             emitter.indent -= accumulator.skip_none
 
     def _values(self, emitter: Emitter) -> list[str | None]:
-        """The names of what the accumulators read."""
+        """Return the names of the values that the accumulators read."""
         return [None if value is None else emitter.named(value) for _, value in self.accumulators]
 
     def _key_name(self, emitter: Emitter) -> str:
-        """The variable that holds the key of the group."""
+        """Return the variable with the key of the group."""
         if self.key is None:
             return "()"
         key = emitter.canonical(self.key)
@@ -244,24 +245,24 @@ class Grouping:
                 emitter.line(f"{state} = (total, count + {weight})")
             case _:
                 emitter.line(f"{state}.add({value}, {weight})")
-                # a new group goes as a whole
+                # an undo drops a new group whole
                 emitter.line(f"if was is not None: log.append(({state}, {value}, {weight}))")
 
     def _plus(
         self, emitter: Emitter, total: str, value: str | None, weight: str, *, is_own: bool = True
     ) -> None:
-        """Add a value to the running sum in a variable."""
+        """Write lines that add a value to the running sum in a variable."""
         assert value is not None
         for line in write_plus_value(total, value, weight, is_own=is_own):
             emitter.line(line)
 
 
 BOUND: dict[str, Any] = {**RUNNING_SUMS, "avg_of": AvgAccumulator().result}
-"""What the lines call by name."""
+"""Names that the written lines call."""
 
 
 class Remembered(dict[Any, Any]):
-    """Groups as they were before a delta; `log` is what was added to values, which have no copy."""
+    """Groups before a delta; `log` lists additions to values, which are not copied."""
 
     __slots__ = ("log",)
 
@@ -270,9 +271,9 @@ class Remembered(dict[Any, Any]):
 
 
 class Grouped:
-    """Runs the loop on the groups of a plain operator; when it raises, the plain operators.
+    """Run a loop on the groups of a plain operator; if it raises, run the plain operators.
 
-    For a single row there may be another one (`grouped.py`).
+    For a delta of one row there may be another loop (`GroupingOfOne`).
     """
 
     __slots__ = (
@@ -324,12 +325,12 @@ class Grouped:
             return self.recovered(error, delta)
 
     def recovered(self, error: Exception, delta: Sequence[Pair]) -> Sequence[Pair]:
-        """What the plain operators make of a delta whose loop has raised."""
+        """Run the plain operators on a delta whose loop has raised."""
         reraise_asynchronous(error)
         return self._do_plainly(delta)
 
     def in_line(self) -> InLine | None:
-        """The same of a single row, if there is a loop for it."""
+        """Return the code for a delta of one row, if there is a loop for it."""
         if self._one is self._loop:
             return None
         by_name = {"own": self, "one": self._one, "groups": self._groups, "none": NONE_BEFORE}
@@ -350,7 +351,8 @@ class Grouped:
         return self._do_plainly(left, right)
 
     def _do_plainly(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
-        """The plain operators raise it, or see that it does not count."""
+        """Repeat deltas by the plain operators, which raise, or find that the query ignores the
+        error."""
         self._restore()
         self._was_plain = True
         return self._plain.step(self._carefully(*deltas))
@@ -369,7 +371,7 @@ class Grouped:
 
     @property
     def groups(self) -> dict[Any, list[Any]]:
-        """What it holds of each group; last what the group shows."""
+        """The state of each group, whose last item is the shown row."""
         return self._groups
 
     def contents(self) -> Iterable[Pair]:
@@ -380,7 +382,7 @@ class Grouped:
         return self._plain.state()
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Restore it as `GroupAggregates.restore` does."""
+        """Load a state of `GroupAggregates.state`."""
         self._plain.restore(state, inputs)
 
     def footprint(self) -> tuple[int, int]:
@@ -412,22 +414,22 @@ if own_{n}._was_plain: finalize_{n}()"""
 
 
 def is_in_line(accumulators: Iterable[Any]) -> bool:
-    """Whether all accumulators can be part of a loop."""
+    """True if loops support all accumulators."""
     return all(isinstance(accumulator, IN_LINE) for accumulator in accumulators)
 
 
-# What is computed in another way of large loads, and made ready at the first one.
+# Other functions for large loads, built at the first large load.
 
 MANY = 10_000
-"""From so many rows on other ways are tried."""
+"""Rows of a batch from which on other functions are tried."""
 
 
 def when_large(
     make: Callable[[], Callable[..., Any] | None], *, needs_fields: bool = True
 ) -> Callable[..., Any]:
-    """What is made at the first load that is large, of this and other such; None of other deltas.
+    """Wrap a function for large batches, built by `make` at the first one; None for other deltas.
 
-    needs_fields: whether the classes of fields are to be known.
+    needs_fields: True if the classes of fields must be known.
 
     >>> when_large(lambda: len)([("a", 1)])
     """
@@ -446,7 +448,7 @@ def when_large(
 
 
 def first_that_fits(*ways: Callable[..., Any]) -> Callable[..., Any]:
-    """What the first way gives that gives anything.
+    """Return a function that calls `ways` in order until one returns a result.
 
     >>> first_that_fits(lambda n: None, lambda n: n + 1)(1)
     2
@@ -459,14 +461,16 @@ def first_that_fits(*ways: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class GroupingOfOne(Grouping):
-    """Writes what an aggregate does with the only row of a delta, of which a chain makes one row
-    at most; first all that may raise."""
+    """Loop sink for a delta of one row, from which the chain makes one row at most.
+
+    All lines that may raise come before the changes.
+    """
 
     result = "()"
 
     @staticmethod
     def fits(accumulators: list[Any]) -> bool:
-        """Whether all accumulators have a state that can be replaced."""
+        """True if the states of all accumulators can be replaced."""
         return not any(
             isinstance(each, ValuesAccumulator) and not isinstance(each, CollectAccumulator)
             for each in accumulators
@@ -503,7 +507,7 @@ class GroupingOfOne(Grouping):
         row = "{0}[0]" if self.is_bare else "{0}"
         old, new = row.format("old"), row.format("new")
         emitter.line("if new is old: return ()")
-        if self.is_keyed:  # the one group without a key is there from the beginning
+        if self.is_keyed:  # the only group without a key always exists
             emitter.line(f"if old is None: return [({new}, 1)]")
             emitter.line(f"if new is None: return [({old}, -1)]")
         emitter.line(f"return [({old}, -1), ({new}, 1)]")
@@ -511,7 +515,7 @@ class GroupingOfOne(Grouping):
     def _changed(
         self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
     ) -> str:
-        """The variable that holds the state of an accumulator with the row."""
+        """Write the new state of an accumulator; return its variable."""
         old, new = f"group[{place}]", f"state_{place}"
         match accumulator:
             case CountAccumulator():

@@ -1,44 +1,44 @@
 """Loops of joins, of keys for an index, and of chains of linear operators.
 
-A join, what is left of its predicate, and the chain above it, as two loops.
+Join: a join, its residual predicate, and the chain above it, as two loops.
 
     for key, (row, weight) in left:                 dL join (R + dR)
         found = get(key)
         for other in found:
-            ...                                     the rest of the predicate, the chain above
+            ...                                     the residual predicate, the chain above
             append((result, weight))
     for key, (other, weight) in right:              L join dR
         ...
 
-Fields of the row that the outer loop has are read before the inner loop begins. What takes the
-pairs is written into both loops: a list, or the groups of an aggregate (`grouped.py`).
+Fields of the outer row are read before the inner loop begins. The sink of the pairs is part of both
+loops: a list, or the groups of an aggregate (`grouped.py`).
 
-Where rows of the left go and others of the right come, a pair that never was must not be made. With
-`K` the left rows that stay, the two products are then three:
+If left rows are deleted while right rows are inserted, a pair of the two must not be made. With
+`K` the left rows that stay, the two products become three:
 
     dL join (R + dR)  +  L join dR   =   L- join R  +  L+ join (R + dR)  +  K join dR
 
-While there are error rows, and where a row is in the delta twice, the plain join does it.
+The plain join runs while there are error rows, and if a row occurs twice in the delta.
 
-Rows of one weight that meet rows of which each is there once make a batch: no pair of a result and
-its weight is made, by loops of their own. So does a single row that has many partners.
+Rows of one weight whose partners have the weight 1 make a batch, by loops of their own, without a
+pair of each result and its weight. So does a single row with many partners.
 
 State:  none of its own.
 Cost:   O(|dL| + |dR| + matches).
 Source: [dbsp] bilinear operators; [i3ql] join.
 
-The keys of a delta for an index, with the chain below it, as one loop.
+Keys: the keys of a delta for an index, with the chain below it, as one loop.
 
     for row, weight in delta:
         ...                             the chain below, the tests of the side
         append((key, (row, weight)))
 
-A key found in a predicate must not raise: when the loop does, the plain key is asked row by row.
+An extracted key must not raise: if the loop does, the plain key function runs row by row.
 
 State:  none.
 Cost:   O(|dL|).
 
-A chain of linear operators as one loop.
+Chain: a chain of linear operators as one loop.
 
     d(select(f, where(p, L)))  =  [(f(row), weight) for row, weight in dL if p(row)]
 
@@ -60,13 +60,13 @@ from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStre
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 MANY = 16
-"""Partners of a single row from which on their pairs are made as a batch."""
+"""Partners of a single row from which on its pairs are made as a batch."""
 Sides = tuple[Any, Any, Callable[..., Any], Callable[..., Any]]
-"""What changes on the left and on the right, and how the partners of either are found."""
+"""Changes of the left and the right, and the look-ups of the right and the left."""
 
 
 class JoinIndexes:
-    """The two indexes of a join, and when its loops may run."""
+    """The two indexes of a join, and the arguments of its loops."""
 
     __slots__ = ("_table", "left", "right")
 
@@ -76,19 +76,19 @@ class JoinIndexes:
         self.left = left
         self.right = right
         self._table = table
-        """What gives the rows that the left index is of, if a table has them."""
+        """Returns the rows of the left index, if a table stores them."""
 
     def parts(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> Sequence[tuple[Any, ...]]:
-        """What the loops are run over, one after the other; empty if the plain join must."""
+        """Return the arguments of each run of the loops; none if the plain join must run."""
         found = self.look_ups(left, right)
         if found is not None:
             return ((left, right, *found),)
         if self.left.poisoned or self.right.poisoned:
             return ()
         if len({pair[0] for _, pair in left}) < len(left):
-            return ()  # what goes and what comes is not told apart
+            return ()  # deletions and insertions cannot be told apart
         gone = [keyed for keyed in left if keyed[1][1] < 0]
         come = [keyed for keyed in left if keyed[1][1] > 0]
         kept = self.left.index.before(come)
@@ -98,7 +98,7 @@ class JoinIndexes:
         )
 
     def all(self) -> Sequence[tuple[Any, ...]]:
-        """What the loops are run over for all pairs that there are."""
+        """Return the arguments of the runs that join all current rows."""
         if self.left.poisoned or self.right.poisoned:
             return ()
         return ((self.left.contents(), (), self.right.find(before=False), FINDS_NOTHING),)
@@ -106,8 +106,8 @@ class JoinIndexes:
     def batch(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Sides, int] | None:
-        """Keys and rows of one side, or of both, in the place of a delta, and their weight; None
-        if they have several, or are too few."""
+        """Return keys and rows of one side, or both, and their weight; None if weights differ, or
+        if there are too few pairs."""
         if self.left.poisoned or self.right.poisoned:
             return None
         if left and right:
@@ -132,7 +132,7 @@ class JoinIndexes:
     def _both(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Sides, int] | None:
-        """The same where both sides only get rows."""
+        """Return the batch of two sides that both only insert rows."""
         if type(left) is not KeyedBatch or type(right) is not KeyedBatch:
             return None
         if left.weight != 1 or right.weight != 1:
@@ -144,7 +144,7 @@ class JoinIndexes:
         return (ours, theirs, *found), 1
 
     def all_as_batch(self) -> Sides | None:
-        """The same of all pairs that there are."""
+        """Return the batch that joins all current rows, if there is one."""
         if self.left.poisoned or self.right.poisoned:
             return None
         keyed = self._as_they_came() or self._as_they_are_held()
@@ -154,8 +154,8 @@ class JoinIndexes:
         return (pairs, (), self.right.find(before=False), FINDS_NOTHING)
 
     def _as_they_came(self) -> KeyedBatch | None:
-        """The rows of the left index as its input has them: so they, and those of the view, stand
-        beside each other in memory."""
+        """Return the rows of the left index in the order of their table, so that neighbouring rows
+        of the view are neighbours in memory."""
         if self._table is None or not self.left.is_made or self.left.index.rows < MANY:
             return None
         rows, held = self._table(), self.left.index.rows
@@ -174,12 +174,12 @@ class JoinIndexes:
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-        """How to find the partners of a left and of a right row; None if the plain join must."""
+        """Return the look-ups of right and left partners; None if the plain join must run."""
         if self.left.poisoned or self.right.poisoned:
             return None
         if left and right:
             if self.left.was_empty and self.right.was_empty and len(left) < len(right):
-                return FINDS_NOTHING, self.left.find(before=False)  # all there is, by the longer
+                return FINDS_NOTHING, self.left.find(before=False)  # the longer side joins all
             if _removes(left):
                 return None
             return self.right.find(before=False), self.left.find_before(left)
@@ -195,9 +195,9 @@ def _removes(delta: Sequence[KeyedPair]) -> bool:
 
 
 class JoinLoops:
-    """Runs the loops into a list; when they may not run, or raise, the plain operators.
+    """Run the loops into a list; run the plain operators if the loops cannot run, or raise.
 
-    These give their `contents` `plainly`.
+    `plainly` returns all rows by the plain operators.
     """
 
     __slots__ = (
@@ -234,13 +234,13 @@ class JoinLoops:
                 made, pairs = self._loop(None, None, *part)
                 self.touched += pairs
                 out = made if out is None else out + made
-        except Exception as error:  # the plain operators raise it, or see that it does not count
+        except Exception as error:  # the plain operators raise it, or find that it is ignored
             reraise_asynchronous(error)
             out = None
         return self._carefully(left, right) if out is None else out
 
     def _batched(self, sides: Sides) -> list[Row] | None:
-        """The rows of a batch; None if they have several weights, or raise."""
+        """Return the rows of a batch; None if they have several weights, or raise."""
         if self._batch is None:
             self._batch = self._made()
         try:
@@ -272,9 +272,9 @@ class JoinLoops:
 
 
 class KeyLoop:
-    """A `KeyedStream` that runs the loop; when it raises, the plain one over the plain chain.
+    """A `KeyedStream` that runs a loop; if it raises, run the plain keys over the plain chain.
 
-    `made` gives the loop over pairs, or over the rows of a batch, and its text.
+    `made` returns the loop over pairs, or over the rows of a batch, and its text.
     """
 
     gives_keys: ClassVar[bool] = True
@@ -310,7 +310,7 @@ class KeyLoop:
                 else:
                     loop = self._loop
                     keyed = loop(delta)
-            except Exception as error:  # the plain key raises it, or sees that it does not count
+            except Exception as error:  # the plain key raises it, or finds that it is ignored
                 reraise_asynchronous(error)
                 keyed = None
         if keyed is None:
@@ -320,7 +320,7 @@ class KeyLoop:
         return _net(keyed)
 
     def make_batch(self) -> Callable[..., Any]:
-        """Generate the loop over batches now: it is otherwise done with the first one."""
+        """Generate the loop over batches now; otherwise the first batch generates it."""
         self._batch, _ = self._made(True)
         return self._batch
 
@@ -328,7 +328,7 @@ class KeyLoop:
         batch = self._batch or self.make_batch()
         keys, rows = batch(delta.rows)
         keyed = KeyedBatch(keys, rows, delta.weight)
-        keyed.differ = delta.differ and self._identity  # no row is made, so none is made twice
+        keyed.differ = delta.differ and self._identity  # no rows are made, so none twice
         return keyed
 
     def _carefully(self, delta: Pairs) -> list[KeyedPair]:
@@ -337,7 +337,7 @@ class KeyLoop:
 
 
 def _net(keyed: Sequence[KeyedPair]) -> Sequence[KeyedPair]:
-    """Without the rows that come and go."""
+    """Remove rows that are both inserted and deleted."""
     gone = {pair[0] for _, pair in keyed if pair[1] < 0}
     if gone.isdisjoint([pair[0] for _, pair in keyed if pair[1] > 0]):
         return keyed
@@ -350,10 +350,9 @@ Carefully = Callable[[Pairs], Sequence[Pair]]
 
 
 class Linear:
-    """Runs the loop; when it raises, the plain operators.
+    """Run a loop over a chain; if it raises, run the plain operators.
 
-    Of a batch it makes a batch, or counts of its rows, by other loops, which are `made` when they
-    are first needed.
+    Other loops, generated by `made` at their first use, turn a batch into a batch, or into counts.
     """
 
     __slots__ = ("_batch", "_carefully", "_count", "_loop", "_made", "source", "touched")
@@ -382,12 +381,12 @@ class Linear:
             if self._batch is None:
                 self._batch = self._made(ListSink)
             return UniformDelta(self._batch(delta.rows), delta.weight)
-        except Exception as error:  # the plain operators raise it, or see that it does not count
+        except Exception as error:  # the plain operators raise it, or find that it is ignored
             reraise_asynchronous(error)
         return self._carefully(delta)
 
     def counts(self, batch: UniformDelta) -> dict[Row, int]:
-        """The rows that it makes of a batch, with their weights; equal ones are not kept apart."""
+        """Return the output rows of a batch with their weights; equal rows are counted together."""
         self.touched += len(batch)
         try:
             if self._count is None:

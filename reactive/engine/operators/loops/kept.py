@@ -1,22 +1,22 @@
-"""Rounds over a kept layout: columns in, columns out, and no row between rounds.
+"""Rounds over a layout: columns in, columns out, and no rows in between.
 
-    pairs     positions of the round's rows, and what stays of each pair, arranged by group
+    pairs     positions of the round's rows and constant columns, arranged by group
     a round   values of pairs -> totals of groups -> fields of the round's rows, by position
 
-A group has the position of the row that is made of it, so that what a round makes is where the
-next one looks for it. That is sound while the keys of the groups are those of the round before.
-Which groups there are depends on the keys alone, so if they are the same once, they stay so: that
-is looked at when the layout is made, and there is none where it is not so. Keys that are equal and
-not the same (`1` and `1.0`) have none either.
+A group has the position of the row that is computed from it, so the next round finds each result
+where it reads its rows. That is sound while the keys of the groups are those of the previous round.
+The groups depend on the keys alone, so if the keys are equal once, they stay equal: this is checked
+when the layout is arranged. There is no arrangement otherwise, or if equal keys are not
+interchangeable (`1` and `1.0`).
 
-State:  the layout, for one evaluation.
-Cost:   one look at each pair for the layout; in each round, one at each pair and group.
+State:  the arranged layout, for one evaluation.
+Cost:   one visit of each pair for the arrangement; in each round, one of each pair and group.
 
-What aggregates show of groups whose values are in lists: a look at each value, and no state.
+Totals: results of aggregates for groups whose values are lists, without a state.
 
-Sums of floats are `math.fsum`, sums of integers `sum`, which are what running sums show. Whether
-all values are of one class is seen in one pass over those of all groups. Everything else is added
-up by the accumulator of the aggregate.
+Sums of floats use `math.fsum`, sums of integers `sum`, with the same results as running sums. One
+pass over all values finds their classes. Other values are added by the accumulator of the
+aggregate.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from reactive.engine.operators.loops.layout import GroupLayout, Layout, PairColu
 
 Row = Any
 SINGLE = frozenset({int, str, bytes, type(None)})
-"""Classes of keys that are the same if they are equal; `True` is one where no integer is."""
+"""Key classes whose equal instances are interchangeable; `bool` is one if no key is an `int`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrangedPairs:
-    """The pairs of a loop, those of each group side by side.
+    """The pairs of a loop, sorted by group.
 
-    at: the position of the round's row of each pair. ends: where groups begin and end.
+    at: the position of the round's row of each pair. ends: start and end of each group.
     """
 
     pairs: Pairs
@@ -64,20 +64,20 @@ class ArrangedPairs:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """What stays of an aggregate; `names` are the keys of its groups by position."""
+    """The constant parts of an aggregate; `names` are the keys of its groups by position."""
 
     groups: GroupLayout
     names: Column
     parts: list[ArrangedPairs]
     given: list[list[list[Any]]]
-    """For each aggregate of values, the values that stay of each group, if there are any."""
+    """For each aggregate of values, the constant values of each group, if there are any."""
     kinds: list[set[type]]
     counts: list[int]
-    """How many rows each group has."""
+    """Number of rows of each group."""
 
 
 class KeptRounds:
-    """The rounds of one evaluation."""
+    """Rounds of one evaluation."""
 
     def __init__(
         self, layout: Layout, fields: list[list[Column]], arranged: dict[int, Arrangement]
@@ -90,7 +90,7 @@ class KeptRounds:
             self._forms[relation].append(form)
 
     def run(self, times: int) -> dict[int, list[Row]]:
-        """The rows of all aggregates after a number of rounds, by their slots."""
+        """Return the rows of all aggregates after `times` rounds, by their slots."""
         made: dict[int, list[Column]] = {}
         for _ in range(times):
             later: list[tuple[int, list[Column]]] = []
@@ -107,11 +107,11 @@ class KeptRounds:
         return {a.groups.slot: rows_of(made[r]) for r, a in self._arranged.items()}
 
     def looked(self) -> int:
-        """How many pairs and groups a round looks at."""
+        """Return the number of pairs and groups that a round touches."""
         return sum(len(a.names) + sum(a.counts) for a in self._arranged.values())
 
     def _made(self, form: int, columns: list[Column]) -> list[Column]:
-        """The fields of a form, made of the keys and totals of groups."""
+        """Compute the fields of a form from the keys and totals of groups."""
         found = list(self._fields[form])
         for place, make in self._layout.of_totals[form].items():
             values = make(*columns)
@@ -121,7 +121,7 @@ class KeptRounds:
 
 
 def kept(layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> KeptRounds | None:
-    """The rounds from some rows on; None if the keys do not stay."""
+    """Return the rounds that start with `rows`; None if the keys may change."""
     arranging = _Arranging(layout, slots, rows)
     arranged = {}
     for relation, groups in layout.groups.items():
@@ -133,7 +133,7 @@ def kept(layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> KeptRou
 
 
 class _Arranging:
-    """Makes the layout of an aggregate."""
+    """Builds the arrangement of an aggregate."""
 
     def __init__(self, layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> None:
         self._layout = layout
@@ -179,7 +179,7 @@ class _Arranging:
         return Arrangement(groups, names, parts, of_values, kinds, counts)
 
     def _met(self, pairs: Pairs) -> tuple[list[Row], list[int]] | None:
-        """The rows that stay, and the positions of those of the round, of all pairs."""
+        """Return the constant row and the position of the round's row, of all pairs."""
         size = self._sizes[self._layout.relations[pairs.form]]
         if pairs.outer is None or pairs.keys is None or pairs.inner is None:
             return [], list(range(size))
@@ -205,26 +205,26 @@ class _Arranging:
         return [row for row, _ in both], [place for _, place in both]
 
     def _column(self, pairs: Pairs, value: PairColumn, outer: list[Row], at: list[int]) -> Column:
-        """A column of pairs, of what stays."""
+        """Return a constant column of pairs."""
         fields = self.fields[pairs.form]
         rows = [at] if pairs.outer is None else [at, outer]
         return value.make(*rows[: value.width], *(fields[place] for place in value.found))
 
     def _stay(self, relation: int, names: Column) -> None:
-        """Have the fields that stay of what this round makes of a relation."""
+        """Compute the constant fields of a relation that this round computes."""
         for form, of_keys in enumerate(self._layout.of_keys):
             if self._layout.is_now[form] and self._layout.relations[form] == relation:
                 for place, make in of_keys.items():
                     self.fields[form][place] = _canonical(make(names))
 
     def _positions(self, relation: int, columns: list[Column]) -> dict[Any, int] | None:
-        """The positions of groups: those of the rows that are made of them."""
+        """Return the positions of groups, equal to those of the rows computed from them."""
         keys = list(chain.from_iterable(columns))
         if not are_alike(keys):
             return None
         names = list(dict.fromkeys(keys))
         of_keys, fields = self._layout.of_keys[relation], self.fields[relation]
-        if not of_keys:  # nobody looks at the rows of the round before
+        if not of_keys:  # no loop reads the rows of the previous round
             return dict(zip(names, range(len(names)), strict=True))
         size = self._sizes[relation]
         places = dict(zip(_tied([fields[place] for place in of_keys]), range(size), strict=True))
@@ -239,7 +239,7 @@ class _Arranging:
     def _arranged(
         self, pairs: Pairs, outer: list[Row], at: list[int], of: list[int], size: int
     ) -> ArrangedPairs:
-        """The pairs by their groups, which are `of` them."""
+        """Return the pairs sorted by group; `of` are their groups."""
         members: list[list[int]] = [[] for _ in range(size)]
         for number, group in enumerate(of):
             members[group].append(number)
@@ -255,7 +255,7 @@ class _Arranging:
 
 
 def are_alike(keys: Column) -> bool:
-    """Whether keys that are equal are the same in all that one can ask of them."""
+    """True if equal keys cannot be distinguished in any way."""
     kinds = set(map(type, keys))
     if kinds <= SINGLE or (bool in kinds and kinds <= SINGLE - {int} | {bool}):
         return True
@@ -271,7 +271,8 @@ def are_alike(keys: Column) -> bool:
 
 
 def kind_of(expr: Expr, kinds: dict[Local, type]) -> type | None:
-    """The class of all values of an expression, where those of its variables tell it."""
+    """Return the class of all values of an expression, if the classes of its variables decide
+    it."""
     match expr:
         case Constant(value):
             return type(value)
@@ -286,7 +287,7 @@ def kind_of(expr: Expr, kinds: dict[Local, type]) -> type | None:
 
 
 def _totals(arrangement: Arrangement, forms: list[list[Column]]) -> list[Column]:
-    """The keys of groups, and what their aggregates show in a round."""
+    """Return the keys of groups, and the results of their aggregates in a round."""
     valued = iter(range(len(arrangement.groups.valued)))
     fields = [forms[part.pairs.form] for part in arrangement.parts]
     for part, columns in zip(arrangement.parts, fields, strict=True):
@@ -304,7 +305,7 @@ def _totals(arrangement: Arrangement, forms: list[list[Column]]) -> list[Column]
 def _shown(
     arrangement: Arrangement, accumulator: Any, place: int, fields: list[list[Column]]
 ) -> Column:
-    """What an aggregate of values shows of all groups."""
+    """Return the results of an aggregate of values for all groups."""
     lists: list[list[Any]] | None = arrangement.given[place] if arrangement.given else None
     kinds = set(arrangement.kinds[place]) if arrangement.given else set()
     for part, columns in zip(arrangement.parts, fields, strict=True):
@@ -326,7 +327,7 @@ def _values(part: ArrangedPairs, value: PairColumn, columns: list[Column]) -> Co
 
 
 def _single(columns: list[Column], places: Iterable[int] | None = None) -> list[tuple[int, type]]:
-    """The columns whose values have one class, and that."""
+    """Return the columns whose values have a single class, with that class."""
     found = []
     for place in range(len(columns)) if places is None else places:
         kinds = set(map(type, columns[place]))
@@ -336,14 +337,14 @@ def _single(columns: list[Column], places: Iterable[int] | None = None) -> list[
 
 
 def _of_values(groups: list[list[Any]], count: int) -> list[list[list[Any]]]:
-    """For each of so many aggregates, the values of groups."""
+    """Return the values of groups, for each of `count` aggregates."""
     if count == 1:
         return [groups]
     return [[[value[place] for value in some] for some in groups] for place in range(count)]
 
 
 def _canonical(values: Column) -> Column:
-    """Values in which every NaN is the one that rows hold."""
+    """Replace every NaN by the one that rows hold."""
     kinds = set(map(type, values))
     if kinds <= SINGLE | {bool}:
         return values
@@ -364,15 +365,15 @@ def _ordered(values: Column, order: list[int]) -> Column:
 
 Values = list[Any]
 Show = Callable[[list[Values]], list[Any]]
-"""What is shown of each of some groups."""
+"""Returns the result of each group."""
 PLAIN = frozenset({int, str, tuple})
-"""Classes of values of which `min` and `max` are what is wanted."""
+"""Classes of values for which `min` and `max` are correct."""
 
 
 def totals_of(node: plan.Aggregate) -> Callable[[dict[Any, Values]], list[Any]]:
-    """What makes the rows of an aggregate from the values of its groups.
+    """Return the function that computes the rows of an aggregate from the values of its groups.
 
-    Of each row a group has the value, or a tuple of the values, of the aggregates that are no
+    A group has one entry per row: the value, or the tuple of values, of the aggregates except
     counts.
     """
     accumulators = [a.accumulator for a in node.aggregates]
@@ -397,12 +398,12 @@ def totals_of(node: plan.Aggregate) -> Callable[[dict[Any, Values]], list[Any]]:
 
 
 def rows_of(columns: Sequence[Sequence[Any]]) -> list[Any]:
-    """The rows of an aggregate, from its key and what it shows."""
+    """Return the rows of an aggregate, from its key and its results."""
     return list(columns[0]) if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
 def totals(accumulator: Any, groups: list[Values], kinds: set[type] | None = None) -> list[Any]:
-    """What an aggregate shows of each group; `kinds` are the classes of all values, if known."""
+    """Return the result of an aggregate for each group; `kinds` are the value classes, if known."""
     if kinds is None:
         kinds = set(map(type, chain.from_iterable(groups)))
     if accumulator.skip_none and type(None) in kinds:
@@ -413,7 +414,7 @@ def totals(accumulator: Any, groups: list[Values], kinds: set[type] | None = Non
         return careful(groups)
     try:
         return quick(groups)
-    except (OverflowError, ValueError):  # infinities, or a sum that is too large on its way
+    except (OverflowError, ValueError):  # infinities, or a sum that overflows midway
         return careful(groups)
 
 

@@ -1,16 +1,17 @@
-"""What several rounds over a kept layout need to know of a loop: which parts of it stay.
+"""Layout of a loop: the parts that stay the same from round to round.
 
     groups of  r.value / s.edges  by s.dst,  for s of shares, r of ranks where s.src == r.node
     ranks <-   Rank(node, 0.15 + 0.85 * total)
 
-Which rows meet, and to which group a pair goes, reads `r.node` alone, which is the group's key: it
-stays as long as the keys do. So a round is a few columns: `r.value` by group, `s.edges` by pair.
+Only `r.node`, which is the group's key, decides which rows join and to which group a pair belongs:
+it is constant while the keys are. So a round is a few columns: `r.value` by group, `s.edges` by
+pair.
 
-Fits are bodies that are selects over an aggregate by a key, of relations of the round alone, or
-each joined with one that stays. What is asked of pairs, and what they are grouped by, may read of
-the round what a select makes of a key; nothing may be dropped by what it reads of totals.
+A body fits if it is a chain of selects over an aggregate by key; the aggregate reads relations of
+the round, alone or joined with a constant relation. Join conditions and group keys may read only
+fields of the round that a select computes from a key; no row may be dropped because of totals.
 
-State:  none; `kept.py` has that of an evaluation.
+State:  none; `kept.py` stores an evaluation.
 """
 
 from __future__ import annotations
@@ -50,20 +51,20 @@ from reactive.engine.operators.plain import Side, all_read, is_read, sides
 
 Joined = plan.Join | plan.Product
 Keyed = Callable[[list[Any]], tuple[list[Any], list[Any]]]
-"""The keys of rows, and the rows that have one."""
+"""Returns the keys of rows, and the rows that have one."""
 ROW = Local("row")
-"""A row that stays."""
+"""A row of a constant relation."""
 KEY = Local("key")
 
 
 class Unfit(Exception):
-    """A loop whose rounds have no layout."""
+    """Raised if the rounds of a loop have no layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateLoop:
-    """A loop into an aggregate: its chain, what it is over, which may be a join, and what slots it
-    reads."""
+    """A loop into an aggregate: its chain, its base, the join if the base is one, and the slots
+    that it reads."""
 
     chain: tuple[plan.Node, ...]
     base: plan.Node
@@ -78,27 +79,29 @@ class AggregateLoop:
 
 @dataclass(frozen=True, slots=True)
 class PairColumn:
-    """A column with a value for each pair, of columns that are kept and of those of the round."""
+    """A column with a value for each pair, computed from stored columns and columns of the
+    round."""
 
     make: Callable[..., Column]
     expr: Expr
     width: int
-    """Of the position of the round's row, and the row that stays, how many it is given."""
+    """Number of arguments among the position of the round's row and the constant row."""
     kept: tuple[int, ...]
     found: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The pairs of an aggregate's input that one loop makes.
+    """Pairs of an aggregate's input that one loop produces.
 
     Parameters
     ----------
-    form: of the rows of the round.
-    outer: the slot of the rows that stay, if there are any, which have keys that `keys` gives.
-    inner: the keys of the rows of the round.
-    key, kept: columns of the pairs that stay, over the rows that stay and the fields of the form.
-    values: what is computed in each round, for the aggregates; `checked`, for what it may raise.
+    form: the number of the `Fields` of the round's rows.
+    outer: the slot of the constant rows, if there are any; `keys` returns their keys.
+    inner: the keys of the round's rows.
+    key, kept: constant columns of the pairs, over the constant rows and the fields of the form.
+    values: columns of the aggregates, computed in each round; `checked` is evaluated because it may
+        raise.
     """
 
     form: int
@@ -113,7 +116,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class GroupLayout:
-    """An aggregate: its slot, what makes the values that stay, and the pairs of each round."""
+    """An aggregate: its slot, the loops of its constant values, and the pairs of each round."""
 
     node: plan.Aggregate
     slot: int
@@ -122,7 +125,7 @@ class GroupLayout:
 
     @property
     def valued(self) -> list[Any]:
-        """The accumulators that look at values."""
+        """The accumulators that read values."""
         return [
             a.accumulator
             for a in self.node.aggregates
@@ -134,10 +137,9 @@ Told = tuple[int, int | None, Keyed | None, PairColumn | None]
 
 
 class Fields:
-    """What is read of the rows that selects make of an aggregate; each field is also known as made
-    of a key and totals.
+    """Fields read from rows that selects compute from an aggregate, in terms of key and totals.
 
-    Rows are those of the round before, or `is_now` what this one has made of a relation.
+    Rows are those of the previous round or, with `is_now`, those that this round has computed.
     """
 
     def __init__(self, body: plan.Node, *, is_now: bool = False) -> None:
@@ -156,7 +158,7 @@ class Fields:
         self._made: list[Expr] = []
 
     def local(self, field: Expr) -> Local:
-        """The variable of a field in expressions over pairs."""
+        """Return the variable of a field in expressions over pairs."""
         place = self._read.get(field)
         if place is None:
             place = self._read[field] = len(self._made)
@@ -165,32 +167,34 @@ class Fields:
 
     @property
     def stay(self) -> list[int]:
-        """The fields that are made of the key alone."""
+        """The fields that are computed from the key alone."""
         return [place for place, made in enumerate(self._made) if reads(made) <= {0}]
 
     @property
     def move(self) -> list[int]:
-        """The others."""
+        """The fields that read totals."""
         return [place for place, made in enumerate(self._made) if not reads(made) <= {0}]
 
     def moves(self, expr: Expr) -> bool:
-        """Whether an expression over pairs reads what is made of totals."""
+        """True if an expression over pairs reads totals."""
         moving = {Local(f"found_{place}[pair]") for place in self.move}
         return any(part in moving for part in walk(expr))
 
     def readers(self) -> list[Callable[..., Column]]:
-        """The columns of all fields, from rows."""
+        """Return functions that compute the columns of all fields from rows."""
         return [column(substitute(field, (ROW,)), ["row"]) for field in self._read]
 
     def of_keys(self) -> dict[int, Callable[..., Column]]:
-        """The columns of fields that stay, from the keys of groups."""
+        """Return functions that compute the columns of constant fields from the keys of groups."""
         return {
             place: column(substitute(self._made[place], (KEY,)), ["key"]) for place in self.stay
         }
 
     def of_totals(self) -> dict[int, Callable[..., Column]]:
-        """The columns of the others, from those of the key and the totals; and, by numbers below
-        zero, of what else may raise."""
+        """Return functions that compute the other fields from keys and totals.
+
+        Negative numbers mark expressions that are evaluated only because they may raise.
+        """
         count = bindings(self.aggregate)
         names = ["key", *(f"total_{place}" for place in range(1, count))]
         locals_ = tuple(map(Local, names))
@@ -217,15 +221,15 @@ class Layout:
         if len(self._owners) != len(bodies) or len(loops) != len(bodies):
             raise Unfit
         self.groups: dict[int, GroupLayout] = {}
-        """By the relation that they make, in the order in which a round makes them."""
+        """Aggregates by the relation that they compute, in the order of a round."""
         self.reads: list[int] = []
-        """The slots, of what stays, that it is made of."""
+        """The slots of constant relations that the layout reads."""
         for node, slot, streams in loops:
             if id(node) not in self._owners:
                 raise Unfit
             self.groups[self._owners[id(node)]] = self._groups(node, slot, streams)
         self.relations = [self._owners[id(form.aggregate)] for form in self._forms]
-        """The relation of each form; the first ones are those of the round before."""
+        """The relation of each form; the first forms are those of the previous round."""
         self.is_now = [form.is_now for form in self._forms]
         self.readers = [form.readers() for form in self._forms]
         self.of_keys = [form.of_keys() for form in self._forms]
@@ -245,7 +249,7 @@ class Layout:
         return GroupLayout(node, slot, tuple(given), tuple(pairs))
 
     def _form(self, node: plan.Node) -> int:
-        """The form of the rows of a node: those of the round before, or what this one makes."""
+        """Return the form of the rows of a node: from the previous round, or from this one."""
         if isinstance(node, plan.Recursive):
             return node.index
         place = self._of_node.get(id(node))
@@ -283,7 +287,7 @@ class Layout:
         return self._read(node, pipeline, reader, told)
 
     def _inner(self, form: int, side: Side) -> PairColumn:
-        """The key of a side, which may read what stays."""
+        """Return the key of a side; it may read only constant fields."""
         written, steps = side
         functions = [*([] if written is None else [written]), *(step.function for step in steps)]
         if not all(step.is_key for step in steps) or not all_read(functions):
@@ -298,7 +302,7 @@ class Layout:
     def _read(
         self, node: plan.Aggregate, pipeline: RowPipeline, reader: Reader, told: Told
     ) -> Pairs:
-        """What is read of each pair: of what stays, and in each round."""
+        """Return the columns that are read of each pair: constant ones, and those of each round."""
         fields = reader.fields
         assert isinstance(node.key, Lifted)
         asked = [
@@ -311,7 +315,7 @@ class Layout:
         touched = list(map(reader.read, needed))
         if fields.moves(key):
             raise Unfit
-        if not fields.stay:  # nothing tells which row is which
+        if not fields.stay:  # no field identifies the rows
             raise Unfit
         sure = {part for expr in (key, *values) for part in surely(expr)}
         kept: list[Expr] = []
@@ -322,7 +326,7 @@ class Layout:
 
 
 class Reader:
-    """Reads expressions over a pair: of a relation's row, at a place, and of a row that stays."""
+    """Rewrites expressions over a pair of a relation's row, at a place, and a constant row."""
 
     def __init__(self, fields: Fields, place: int, others: dict[int, Expr]) -> None:
         self.fields = fields
@@ -330,7 +334,7 @@ class Reader:
         self._others = others
 
     def read(self, expr: Expr) -> Expr:
-        """The same over variables: fields of the relation, and the row that stays."""
+        """Rewrite `expr` to read variables: fields of the relation, and the constant row."""
         match expr:
             case Attribute(of, name) if of == self._row:
                 return self.fields.local(Attribute(Parameter(0), name))
@@ -342,7 +346,7 @@ class Reader:
         return _with_parts(expr, self.read)
 
     def hoisted(self, expr: Expr, kept: list[Expr]) -> Expr:
-        """An expression in which what stays is a column that is kept."""
+        """Replace constant subexpressions by stored columns, which are appended to `kept`."""
         sure = set(surely(expr))
 
         def change(part: Expr) -> Expr:
@@ -358,7 +362,7 @@ class Reader:
 
 
 def _inlined(pipeline: RowPipeline) -> tuple[Callable[[Expr], Expr], list[Expr]]:
-    """What puts the rows that a pipeline makes in the place of their names, and what may raise."""
+    """Return a function that inlines the rows of a pipeline, and the expressions that may raise."""
     known: dict[Expr, Expr] = {}
     touched: list[Expr] = []
 
@@ -387,7 +391,7 @@ def _with_parts(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def _value(expr: Expr) -> PairColumn:
-    """What computes an expression over pairs, from the columns that it reads."""
+    """Return the column of an expression over pairs, with the columns that it reads."""
     names = {part.name for part in walk(expr) if isinstance(part, Local)}
     kept = _numbers(names, "kept_")
     found = _numbers({name.removesuffix("[pair]") for name in names}, "found_")

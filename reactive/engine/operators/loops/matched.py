@@ -1,10 +1,10 @@
-"""An outer join and the chain above it, as loops.
+"""Outer join and the chain above it, as loops.
 
     for key, (row, weight) in left: ...         pairs, as `joined.py`
-    for row, weight in alone_left: ...          rows that lose their last partner, or find a first
+    for row, weight in alone_left: ...          rows that lost their last partner, or got a first
 
-The plain operators (`matching.py`) count which rows are alone; the loops make the rows that go
-further. These go into a list, or into the groups of an aggregate.
+The plain operators (`matching.py`) count which rows are alone; the loops compute the output rows,
+into a list or into the groups of an aggregate.
 
 State:  that of the matchings, and of the groups.
 Cost:   as the plain operators.
@@ -25,10 +25,10 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
 class Matched:
-    """Runs the loops over what the plain join matched; when they may not run, or raise, the plain
-    operators.
+    """Run the loops over the rows that the plain join matched; run the plain operators if the loops
+    cannot run, or raise.
 
-    `chained` runs the plain operators of the chain over a delta.
+    `chained` applies the plain operators of the chain to a delta.
     """
 
     __slots__ = ("_chained", "_loop", "_met", "_pairing", "_plain", "source")
@@ -89,7 +89,7 @@ class Matched:
 
 
 class GroupedMatched(Grouped):
-    """Runs the loops into the groups of a plain operator; otherwise as `Matched`."""
+    """Run the loops into the groups of a plain operator; otherwise as `Matched`."""
 
     __slots__ = ("_chained", "_join", "_met", "_sides")
 
@@ -171,15 +171,15 @@ def _run(
     right: Sequence[KeyedPair],
     alone: Sequence[Sequence[Pair]],
 ) -> tuple[Sequence[Pair], int] | None:
-    """What a loop gives, and how many rows met; None if the plain operators are to run."""
+    """Return the output of a loop, and the number of joined rows; None to run plain operators."""
     try:
         found = pairing.look_ups(left, right)
         if found is not None:
             return loop(*into, left, right, *found, *alone)  # type: ignore[no-any-return]
         if into[0] is not None:
-            return None  # groups are told once of all that came to them
+            return None  # groups must receive all changes in one call
         return _of_parts(loop, into, pairing.parts(left, right), alone)
-    except Exception as error:  # the plain operators raise it, or see that it does not count
+    except Exception as error:  # the plain operators raise it, or find that it is ignored
         reraise_asynchronous(error)
         return None
 
@@ -190,7 +190,7 @@ def _of_parts(
     parts: Sequence[tuple[Any, ...]],
     alone: Sequence[Sequence[Pair]],
 ) -> tuple[Sequence[Pair], int] | None:
-    """The same, where rows of the left go while others come; None if they are not told apart."""
+    """Run the loop once for each part of a join; return None if there are no parts."""
     if not parts:
         return None
     out: list[Pair] = []

@@ -1,9 +1,9 @@
-"""The nests of loops of all operators, as combinations of sources, probes and what is done then.
+"""Loop nests of all operators, as combinations of sources, probes and sinks.
 
 chain              pairs, or a batch                               -> any sink
 join               keyed pairs of a side    x rows of the other    -> list, groups
 join of sums       keyed pairs, or sums     x rows, or sums        -> groups, sums
-join of several    keyed pairs of an input  x each other input     -> list, groups
+multiway join      keyed pairs of an input  x each other input     -> list, groups
 recursion          rows of a round, pairs   x an input, a relation -> list
 """
 
@@ -64,7 +64,7 @@ def delta_loop(
     *,
     batch: bool = False,
 ) -> Made:
-    """The loop over the pairs of a delta, or the rows of a batch."""
+    """Build the loop over the pairs of a delta, or the rows of a batch."""
     nest = LoopNest(row_names(called, pipeline.bindings), pipeline, sink)
     places = range(pipeline.bindings)
     if not batch:
@@ -83,7 +83,7 @@ def _look_inside(
     keyed: bool = False,
     moves: Iterable[Move] = (),
 ) -> None:
-    """Go over no more of a bag that changed than what changed in it."""
+    """Restrict loops over a changed bag to the changes inside it."""
     if not pipeline.makes_several:
         return
     after = [*sink.exprs(), *(expr for move in moves for expr in move.exprs())]
@@ -94,7 +94,7 @@ def _look_inside(
 def keyed_loop(
     pipeline: RowPipeline, called: Iterable[Lifted], sink: KeySink, *, batch: bool
 ) -> Made:
-    """The loop that puts keys beside pairs, or rows of a batch."""
+    """Build the loop that puts keys beside pairs, or beside the rows of a batch."""
     nest = LoopNest(row_names(called, pipeline.bindings), pipeline, sink)
     places = tuple(range(pipeline.bindings))
     source = LoopSource("delta", "pair", ("row, weight = pair",), places=places)
@@ -120,8 +120,8 @@ def _rows(nest: LoopNest, places: Iterable[int]) -> LoopSource:
 def join_loops(
     bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain, sink_of: SinkOf
 ) -> Made:
-    """The loops over what changes of either side of a join, with what is left of its predicate and
-    the chain above. `groups` and `before` are for a sink that has groups."""
+    """Build the loops over the changes of both sides of a join, with the residual predicate and the
+    chain above. The parameters `groups` and `before` are for a sink that has groups."""
     nest = _nest_of_pairs(bindings, shapes, rest, chain, sink_of)
     return nest.build(f"groups, before, {OF_SIDES}")
 
@@ -129,8 +129,10 @@ def join_loops(
 def batch_join_loops(
     bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain
 ) -> Callable[..., Any]:
-    """The same over keys and rows of one weight, into a batch; the function returns None if what
-    they meet has others."""
+    """Build the loops of a join over keys and rows of one weight, into a batch.
+
+    The function returns None if a partner has another weight.
+    """
     nest = _nest_of_pairs(bindings, shapes, rest, chain, _batch, batch=True)
     return nest.build(OF_SIDES)[0]
 
@@ -138,11 +140,11 @@ def batch_join_loops(
 def outer_loops(
     bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain, kind: str, sink_of: SinkOf
 ) -> Made:
-    """The same, and loops over the rows that come to be alone on a side that is kept, or are no
-    longer: `alone_left`, `alone_right`."""
+    """Build the loops of an outer join: those of a join, and loops over the rows of a kept side
+    that lose their last partner or get a first one (`alone_left`, `alone_right`)."""
     nest = _nest_of_pairs(bindings, shapes, rest, chain, sink_of)
     whole, places = all_parameters(bindings + 1), tuple(range(bindings + 1))
-    nest.values.bind({"nothing": None})  # no literal, of which the interpreter warns: `None[0]`
+    nest.values.bind({"nothing": None})  # not a literal: Python warns of `None[0]`
     nothing = Local("nothing")
     for side, own, padded in (
         ("left", places[:-1], (*whole[:-1], nothing)),
@@ -190,12 +192,12 @@ def _of_joined(
     chain: Chain,
     row: tuple[Expr, ...] | None = None,
 ) -> RowPipeline:
-    """What is done with joined rows: tests, then a chain over them, or over a `row` made of them.
+    """Return the pipeline of joined rows: tests, then a chain over them, or over `row`.
 
     `shapes` are those of the bindings of a joined row.
     """
     pipeline = RowPipeline((), len(shapes), shapes)
-    pipeline.is_input = False  # the row has to be made
+    pipeline.is_input = False  # the row must be constructed
     for test in tests:
         pipeline.test(test)
     if row is not None:
@@ -222,12 +224,12 @@ def sums_loops(
     *,
     counts: bool,
 ) -> Made:
-    """The loops over both sides of a join of which sums are kept, with a chain on the pairs.
+    """Build the loops over both sides of a join of sums, with a chain on the pairs.
 
     Parameters
     ----------
-    names: of the bindings of a pair.
-    counts: whether it is given groups, and gives the number of what it met as well.
+    names: names of the bindings of a pair.
+    counts: True if the function takes groups, and also returns the number of partners.
     """
     nest = _nest_of_sums(names, shapes, factors, chain, sink_of, counts=counts)
     for outer, inner in ((LEFT, RIGHT), (RIGHT, LEFT)):
@@ -238,7 +240,7 @@ def sums_loops(
 
 
 def changes_loop(sums: Sequence[str], pipeline: RowPipeline, sink: LoopSink) -> Callable[..., Any]:
-    """The loop over sums by key, which are joined with nothing."""
+    """Build the loop over sums by key, without a join."""
     more = ("key", "times_left", "times_right", *sums)
     nest = LoopNest(("row",), pipeline, sink, more=more)
     taken = (f"{', '.join(('times_left', *sums))}, = sums", "times_right = 1")
@@ -249,7 +251,7 @@ def changes_loop(sums: Sequence[str], pipeline: RowPipeline, sink: LoopSink) -> 
 def loop_of_one(
     names: tuple[str, ...], shapes: Shapes, factors: Factorization, sink_of: SinkOf, outer: str
 ) -> tuple[Callable[..., Any], str]:
-    """What a single change of a side makes of what it meets, if that is a single row or sum."""
+    """Build the loop over a single change of a side, whose partner is a single row or sum."""
     nest = _nest_of_sums(names, shapes, factors, (), sink_of, counts=False)
     inner = RIGHT if outer == LEFT else LEFT
     form = _form(factors, names, inner, alone=True)
@@ -283,7 +285,7 @@ def _places(names: Sequence[str], side: str) -> tuple[int, ...]:
 
 
 def _kept(nest: LoopNest, factors: Factorization, side: str) -> LoopSource:
-    """What changes of a side, of which rows are kept, or sums."""
+    """Return the source over the changes of a side, whose state is rows or sums."""
     of, weight = _side(factors, side), f"times_{side}"
     if of is None:
         return _keyed(nest, side, weight, _places(nest.names, side))
@@ -294,7 +296,7 @@ def _kept(nest: LoopNest, factors: Factorization, side: str) -> LoopSource:
 def _form(
     factors: Factorization, names: Sequence[str], side: str, *, alone: bool = False
 ) -> probing.Form:
-    """The loops over what is found of a side; of an `alone` change there is one sum, or row."""
+    """Return the code for the partners found on a side; for an `alone` change, one sum or row."""
     of, weight = _side(factors, side), f"times_{side}"
     if of is None:
         places = _places(names, side)
@@ -317,7 +319,7 @@ def _form(
 
 
 def _taken(side: str, of: Sums) -> Iterator[str]:
-    """The lines that put what is kept of a side into variables."""
+    """Yield the lines that assign the stored values of a side to variables."""
     yield f"{', '.join([f'times_{side}', *_sums(side, of)])}, = sums"
     if of.groups:
         yield f"{', '.join(_groups(side, of))} = part"
@@ -331,7 +333,7 @@ def _groups(side: str, of: Sums) -> list[str]:
     return [f"{side}_group{place}" for place in range(len(of.groups))]
 
 
-# Joins of several.
+# Multiway joins.
 
 
 def multiway_loops(
@@ -342,7 +344,7 @@ def multiway_loops(
     chain: Chain,
     sink_of: SinkOf,
 ) -> Made:
-    """The loops over what changes of each input, along its path, with a chain on what is joined."""
+    """Build the loops over the changes of each input, by its probe order, with a chain above."""
     pipeline = joined_plan(multiway, chain, shapes)
     more = [f"{name}_{n}" for name in ("times", "found", "also") for n in range(len(names))]
     sink = sink_of(pipeline)
@@ -369,12 +371,12 @@ def multiway_loops(
 
 
 def joined_plan(multiway: multiways.MultiwayJoin, chain: Chain, shapes: Shapes) -> RowPipeline:
-    """What is done with the rows that are joined."""
+    """Return the pipeline of the joined rows."""
     return _of_joined(shapes, multiway.residual, chain, multiway.row)
 
 
 def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, str]) -> list[Move]:
-    """The moves of a path, after the row that it begins with."""
+    """Return the probes of a probe order, after its first row."""
     made: list[Move] = []
     for move in reversed(moves):
         number = len(moves) - len(made)
@@ -413,46 +415,46 @@ def _batch(pipeline: RowPipeline) -> LoopSink:
 
 @record
 class DeltaRule:
-    """What a loop has to do: a relation below wheres, joined with another side, below a chain."""
+    """A join in a recursion: a relation below wheres, another side, and a chain above the pairs."""
 
     below: tuple[plan.Node, ...]
     key: KeySide
     is_left: bool
     bindings: int
-    """Of the pair."""
+    """Number of bindings of the pair."""
     width: int
-    """Of the recursive side."""
+    """Number of bindings of the recursive side."""
     shapes: Shapes
     residual: Lifted | None
     above: tuple[plan.Node, ...]
 
     @property
     def mine(self) -> tuple[int, ...]:
-        """The bindings of the pair that the recursive side has."""
+        """The places of the recursive side in the pair."""
         count = self.bindings
         return tuple(range(count - 1)) if self.is_left else (count - 1,)
 
     @property
     def theirs(self) -> tuple[int, ...]:
-        """Those that the other side has."""
+        """The places of the other side in the pair."""
         return tuple(place for place in range(self.bindings) if place not in self.mine)
 
 
 def entering(rule: DeltaRule, sink_of: SinkOf = _batch, into: str = "") -> Made:
-    """`rows, find -> rows`: all derivations are of this round. Another sink may be given more."""
+    """Build `rows, find -> rows`: all derivations are of this round. Other sinks may take more."""
     nest = _nest_of(rule, sink_of)
     return _outward(rule, nest, _rows(nest, rule.mine), f"{into}delta, find", "entering")
 
 
 def leaving(rule: DeltaRule) -> Made:
-    """`(row, -round), find -> (row, -round)`, joined with an input."""
+    """Build `(row, -round), find -> (row, -round)`, a join with an input."""
     nest = _nest_of(rule)
     return _outward(rule, nest, _pairs(nest, rule.mine), "delta, find", "leaving")
 
 
 def leaving_both(rule: DeltaRule) -> Made:
-    """`(row, -round), find, since -> (row, -round)`, joined with a relation: of the later round of
-    the two."""
+    """Build `(row, -round), find, since -> (row, -round)`, a join with a relation; the round is the
+    later one of the two rows."""
     nest = _nest_of(rule)
     later = "min({weight}, -since({row}))"
     source = _pairs(nest, rule.mine)
@@ -460,9 +462,9 @@ def leaving_both(rule: DeltaRule) -> Made:
 
 
 def meeting(rule: DeltaRule) -> Made:
-    """`keyed, find, rounds -> pairs`: partners that come to an input (1) or go (-1).
+    """Build `keyed, find, rounds -> pairs`, for inserted (1) or deleted (-1) rows of an input.
 
-    The round is that of the row found.
+    The round is that of the recursive row.
     """
     nest = _nest_of(rule)
     form = probing.members(*rule.mine, weight="{weight} * rounds[{row}]")
@@ -478,7 +480,7 @@ def _outward(
     name: str,
     weight: str = "",
 ) -> Made:
-    """From rows of the relation to their partners."""
+    """Build the loop from rows of the relation to their partners."""
     first = RowPipeline((), rule.bindings, rule.shapes)
     for node in rule.below:
         assert isinstance(node, plan.Where) and isinstance(node.predicate, Lifted)
@@ -506,9 +508,9 @@ def _moved_in(rule: DeltaRule, function: Lifted) -> Lifted:
 
 
 def _moved(rule: DeltaRule, expr: Expr, arguments: int) -> Expr:
-    """An expression of the recursive row, with so many parameters, in terms of the pair."""
+    """Rewrite an expression of the recursive row, of `arguments` parameters, to read the pair."""
     places = rule.mine
     if arguments == len(places):
         return substitute(expr, tuple(map(Parameter, places)))
-    row = Parameter(places[0])  # one value of the pair, several bindings by itself
+    row = Parameter(places[0])  # one value of the pair, but several bindings of its own
     return substitute(expr, tuple(Item(row, constant(i)) for i in range(arguments)))

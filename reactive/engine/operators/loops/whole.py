@@ -1,19 +1,19 @@
-"""A round of a loop evaluated whole: rows in, rows out, by loops without weights or state.
+"""Whole round of a loop: rows in, rows out, by generated loops without weights or state.
 
     ranks --> probe shares --> values by node --> sums --> select Rank(...)      each round
-    shares --> index by src                                                      while it stays
+    shares --> index by src                                                      while unchanged
 
-A plan over relations that are given becomes passes, each a loop of `codegen/nest.py` that makes a
-list, values by group, or an index. Those that read only what stays from round to round are run
-once. Rows are in lists, a row that is there twice is in them twice.
+A plan over given relations becomes a list of passes, each a loop of `codegen/nest.py` that produces
+a list, values by group, or an index. Passes that read only constant relations run once. Rows are in
+lists; a row of weight two is listed twice.
 
-What raises in a pass is evaluated by the reference, which raises it, or sees that it does not
-count.
+If a pass raises, the reference evaluates the round: it raises too, or finds that the query ignores
+the error.
 
-Several rounds go over a kept layout (`layout.py`, `kept.py`), once the keys of groups stay.
+Several rounds run over a layout (`layout.py`, `kept.py`), once the keys of groups are constant.
 
-State:  what was made of relations that stay, until they change.
-Cost:   one look at each row and pair of the round, a tenth of what operators take for them.
+State:  results of constant relations, until these change.
+Cost:   one visit of each row and pair of the round, a tenth of the time of operators.
 Source: T. Neumann, *Efficiently Compiling Efficient Query Plans for Modern Hardware*, 2011.
 """
 
@@ -48,31 +48,31 @@ from reactive.engine.operators.plain import (
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Slots = list[Any]
-"""What has been made so far: first the relations that are given."""
+"""The given relations, then the results of the passes."""
 Pass = Callable[[Slots], Any]
 Row = Any
 Chained = tuple[tuple[plan.Node, ...], plan.Node, Joined | None]
-"""A chain, what it is over, and that once more if it is a join in the same loop."""
+"""A chain, its base, and the base again if it is a join in the same loop."""
 MOST_NODES = 200
-"""Of a round that is made into passes."""
+"""Plan nodes of a round, above which no passes are generated."""
 FEWEST = 3
-"""Rounds for which a layout is made."""
+"""Fewest rounds for which a layout is arranged."""
 TRIES = 2
-"""Rounds after which it is looked whether keys stay."""
+"""Rounds after which the keys are tested for being constant."""
 LONGEST = 64
-"""Evaluations that have no layout at most, after those in which keys did not stay."""
+"""Most evaluations without a test of the keys, after failed tests."""
 
 
 class NoWholeRound(Exception):
-    """A plan that has no such passes."""
+    """Raised if a plan has no passes."""
 
 
 class Whole:
-    """The passes of a round, for the bodies of a loop.
+    """Passes of a round, for the bodies of a loop.
 
     Parameters
     ----------
-    bodies: over `Recursive` relations, of which the first `changing` are those of the round.
+    bodies: plans over `Recursive` relations, of which the first `changing` change in each round.
     """
 
     def __init__(self, bodies: Sequence[plan.Node], given: int, changing: int) -> None:
@@ -100,13 +100,13 @@ class Whole:
         self._waits, self._patience = 0, 1
 
     def begin(self, place: int, rows: list[Row]) -> None:
-        """Give a relation that stays."""
+        """Set the rows of a constant relation."""
         self._slots[place] = rows
         for number in range(self.given, len(self._slots)):
             self._slots[number] = None
 
     def run(self, rows: Sequence[list[Row]], times: int) -> list[list[Row]]:
-        """What a number of rounds make of its relations: over a kept layout, once keys stay."""
+        """Return the relations after `times` rounds; use a layout once the keys are constant."""
         found = list(rows)
         tries = range(self._first, self._first + TRIES) if self._may_try() else range(0)
         for done in range(times):
@@ -121,7 +121,7 @@ class Whole:
         return found
 
     def round(self, rows: Sequence[list[Row]]) -> list[list[Row]]:
-        """What the bodies make of the relations of a round."""
+        """Return the relations after one round."""
         slots = self._slots
         slots[: self.changing] = rows
         for place, (make, _) in enumerate(self._passes, self.given):
@@ -133,15 +133,15 @@ class Whole:
         return [slots[place] for place in self._tops]
 
     def looked(self) -> int:
-        """How many rows and pairs there were since it was last asked."""
+        """Return the number of rows and pairs since the last call."""
         looked, self._looked = self._looked, 0
         return looked
 
     def forget(self) -> None:
-        """Hold nothing until the next round."""
+        """Release all rows until the next round."""
         self._slots = [None] * len(self._slots)
 
-    # Rounds over a kept layout.
+    # Rounds over a layout.
 
     def _laid_out(self) -> Layout | None:
         loops = [
@@ -155,30 +155,30 @@ class Whole:
             return None
 
     def _slot_of(self, node: plan.Node) -> tuple[int, bool]:
-        """The slot of a node's rows, and whether they change from round to round."""
+        """Return the slot of a node's rows, and True if they change from round to round."""
         place = self._list(node)
         return place, self._varies[place]
 
     def _may_try(self) -> bool:
-        """Whether to look for a layout: seldom, where there was none the last times."""
+        """True if a layout should be tried; rarely after failed attempts."""
         if self.layout is None:
             return False
         self._waits -= 1
         return self._waits < 0
 
     def _kept(self, rows: Sequence[list[Row]]) -> KeptRounds | None:
-        """The layout of rounds from some rows on, if there is one."""
+        """Return the rounds over a layout that start with `rows`, if there is one."""
         assert self.layout is not None
         try:
             for place in self.layout.reads:
                 self._fill(place)
             return kept(self.layout, self._slots, rows)
-        except Exception as error:  # a round raises it, or sees that it does not count
+        except Exception as error:  # a round raises it, or finds that it is ignored
             reraise_asynchronous(error)
             return None
 
     def _fill(self, place: int) -> None:
-        """Make what stays from round to round, if it has not been made."""
+        """Compute the rows of a slot, if they are missing, and the slots that it reads."""
         if place >= self.given and self._slots[place] is None:
             make, reads = self._passes[place - self.given]
             for read in reads:
@@ -186,10 +186,10 @@ class Whole:
             self._slots[place] = make(self._slots)
 
     def _run(self, kept: KeptRounds, times: int) -> list[list[Row]]:
-        """Rounds over a layout, and the rows of the last."""
+        """Run rounds over a layout; return the relations after the last."""
         slots = self._slots
         made = kept.run(times)
-        self._looked += times * kept.looked() // 2  # they take half the time of those in rows
+        self._looked += times * kept.looked() // 2  # columns take half the time of rows
         for place in range(self.given, len(slots)):
             if self._varies[place]:
                 slots[place] = made.get(place)
@@ -197,10 +197,10 @@ class Whole:
             self._fill(place)
         return [slots[place] for place in self._tops]
 
-    # What a node is made of.
+    # Passes of plan nodes.
 
     def _list(self, node: plan.Node) -> int:
-        """The slot that has the rows of a node."""
+        """Return the slot with the rows of a node."""
         if isinstance(node, plan.Recursive):
             return node.index
         found = self._made.get(id(node))
@@ -240,7 +240,7 @@ class Whole:
                 raise NoWholeRound
 
     def _joined_up(self, node: plan.Node) -> tuple[Pass, list[int]]:
-        """The rows of loops, one after the other."""
+        """Return a pass that concatenates the rows of loops."""
         streams = self._loops(node, lambda pipeline: ListSink(pipeline, batch=True), "")
         loops = [stream.loop for stream in streams]
 
@@ -253,7 +253,7 @@ class Whole:
         return make, _read_by(streams)
 
     def _loops(self, node: plan.Node, sink_of: SinkOf, into: str) -> list[AggregateLoop]:
-        """The loops that give the rows of a node to a sink; `into` is what they are given."""
+        """Return the loops that pass the rows of a node to a sink, with parameters `into`."""
         streams = []
         for chain, base, join in self._chains(node):
             if join is None:
@@ -264,7 +264,7 @@ class Whole:
         return streams
 
     def _chains(self, node: plan.Node) -> list[Chained]:
-        """The chains whose rows together are those of a node."""
+        """Return the chains whose rows together are those of a node."""
         found: list[Chained] = []
         waiting: list[tuple[plan.Node, tuple[plan.Node, ...]]] = [(node, ())]
         while waiting:
@@ -298,7 +298,7 @@ class Whole:
         sink_of: SinkOf,
         into: str,
     ) -> tuple[Callable[..., Any], list[int]]:
-        """The loop over the side that changes, or the left, with the other side looked up."""
+        """Return the loop over the side that changes, or the left, which probes the other side."""
         left, right = self._list(join.left), self._list(join.right)
         rest = residual(join)
         called = [f for side in sides(join) for f in side_functions(side) if f is not None]
@@ -316,7 +316,7 @@ class Whole:
         return (lambda slots, *given: loop(*given, slots[outer], slots[index].get)), [outer, index]
 
     def _index(self, join: plan.Node, place: int, *, is_left: bool) -> int:
-        """The slot of the rows of a side by their key."""
+        """Return the slot with the rows of a side by key."""
         assert isinstance(join, plan.Join | plan.Product | plan.SemiJoin | plan.AntiJoin)
         side = sides(join)[not is_left]
         source = join.left if is_left else join.right
@@ -327,7 +327,7 @@ class Whole:
         return self._made[told]
 
     def _half(self, join: plan.SemiJoin | plan.AntiJoin) -> tuple[Pass, list[int]]:
-        """The rows of the left that have a partner, or none."""
+        """Return a pass that lists the left rows with a partner, or without one."""
         functions = [f for side in sides(join) for f in side_functions(side) if f is not None]
         has_rest = residual(join) is not None or not has_keys(join)
         if has_rest or not all(isinstance(f, Lifted) for f in functions):
@@ -373,7 +373,7 @@ class Whole:
 
 
 def whole_of(bodies: Sequence[plan.Node], given: int, changing: int) -> Whole | None:
-    """The passes of a round; None where there are none."""
+    """Return the passes of a round; None if there are none."""
     try:
         return Whole(bodies, given, changing)
     except NoWholeRound:
@@ -381,7 +381,7 @@ def whole_of(bodies: Sequence[plan.Node], given: int, changing: int) -> Whole | 
 
 
 def has_layout(times: int) -> bool:
-    """Whether a layout is made for a number of rounds, if they have one."""
+    """True if a number of rounds is worth a layout."""
     return times >= FEWEST
 
 

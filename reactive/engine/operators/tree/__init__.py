@@ -1,1 +1,1 @@
-"""Nests as trees of flat relations, whose rows are made when they are read."""
+"""Nests as trees of flat relations, whose rows are computed when they are read."""
