@@ -1,7 +1,7 @@
 """Calls of built-in functions with rows, of methods of rows, and of functions that read relations.
 
 sum(o.total for o in orders)        aggregate Sum(o.total)
-any(p(o) for o in orders)           whether there is a row of: where p(o)
+any(p(o) for o in orders)           exists where p(o)
 max(rows, key=f)                    the first row in the order of f
 """
 
@@ -64,7 +64,7 @@ OPERATORS: dict[str, ast.operator] = {
 
 
 def call(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    """A call that relations have a part in; None of one whose arguments are values."""
+    """Read a call that uses relations; return None if its arguments are values."""
     if isinstance(node.func, ast.Name) and node.func.id in LOOPS:
         return LOOPS[node.func.id](node, reader, reading)
     if isinstance(node.func, ast.Attribute) and touching.touches(node.func.value, reader, reading):
@@ -98,7 +98,8 @@ def _is_hashable(function: Any) -> bool:
 
 
 def _query(node: ast.Call, function: Any, name: str, reader: Any, reading: Any) -> Expr | None:
-    """A function without parameters that is being read, or a query that was made of one."""
+    """Return the rows of a function without parameters that is being read, or of a query made of
+    one."""
     text = reading.engine.text_of(function) if function is not UNSET else None
     for entry in reading.active:
         if entry.is_of(function, name, text):
@@ -122,7 +123,7 @@ def _query(node: ast.Call, function: Any, name: str, reader: Any, reading: Any) 
 
 
 def _rows(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
-    """The only argument without a name, if it is rows."""
+    """Return the only positional argument, if it is rows."""
     if len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
         return None
     if not touching.touches(node.args[0], reader, reading):
@@ -134,7 +135,7 @@ def _rows(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
 
 
 def iterated(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Rows:
-    """What iterating over rows gives: of a mapping its keys."""
+    """Return the rows that iteration yields: the keys of a mapping."""
     if rows.kind == "items":
         raise refused(node, reader, "is not read over relations", consumers.ITEMS)
     return consumers.keys_of(rows, reading) if rows.kind in ("dict", "groups") else rows
@@ -224,7 +225,7 @@ def _dict(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 
 
 def _best(name: str) -> Callable[[ast.Call, Any, Any], Expr | None]:
-    """`min` and `max`"""
+    """Return the handler of `min` or `max`."""
 
     def best(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
         rows = _rows(node, reader, reading)
@@ -248,7 +249,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Expr:
-    """The least or greatest value, which is None of no rows; or the only item of a tuple, if None
+    """Return the least or greatest value, None for no rows; or the only item of a tuple, if None
     may be a value."""
     fold = "Min" if name == "min" else "Max"
     declared = kinds(rows.value, known_of(rows.node))
@@ -268,7 +269,7 @@ def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Exp
 
 
 def _or_else(found: Subquery, otherwise: Expr, reading: Any) -> Expr:
-    """A sub-query that gives something else, which reads nothing, in the place of None."""
+    """Replace the result None of a sub-query by an expression that reads nothing."""
     is_there = Operation("is not", (Parameter(0), NONE))
     made = reading.function_of(Conditional(is_there, Parameter(0), otherwise), 1)
     return replace(found, query=plan.Select(found.query, made))
@@ -290,7 +291,7 @@ def _sorted(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 def _ordered(
     rows: Rows, key: ast.expr | None, reader: Any, reading: Any, *, descending: bool
 ) -> Rows:
-    """Rows in the order of a key, or of their own. Rows with equal keys stand as they did."""
+    """Sort rows by a key, or by their values. The sort is stable."""
     standing = standing_of(rows)
     rows = replace(_taken(rows, reading), standing=None)
     if key is None or _is_none(key):
@@ -316,11 +317,11 @@ def _ordered(
 
 
 _OF_COMPARISON = type(cmp_to_key(lambda one, other: 0))
-"""The class of what `functools.cmp_to_key` gives."""
+"""The class of the keys that `functools.cmp_to_key` returns."""
 
 
 def _applied(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any) -> Expr:
-    """What a key gives for a row."""
+    """Return the key of a row."""
     if isinstance(key, ast.Lambda) and len(key.args.args) == 1:
         bind(inside, ast.Name(key.args.args[0].arg, ast.Store()), value)
         return reader.expr(key.body)  # type: ignore[no-any-return]
@@ -347,7 +348,7 @@ def _applied(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any)
     return Call(named, (value,))
 
 
-# Methods, and what stands for loops.
+# Methods, and calls that replace loops.
 
 
 def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr | None:
@@ -388,7 +389,7 @@ def _sums(node: ast.Call, reader: Any, reading: Any) -> Expr:
 
 
 def _pairs(rows: Rows, reading: Any) -> Rows:
-    """Rows of pairs as a mapping."""
+    """Return rows of pairs as a mapping."""
     pair = rows.value
     row = items_of(pair, 2)
     if isinstance(pair, Display) and len(pair.items) == 2:

@@ -1,17 +1,17 @@
 """Values and dictionaries that a query computes from the rows of a sub-query.
 
-Parts of what is sorted, and what is sorted as a value.
+Slices of sorted rows, and sorted rows as a value:
 
-sorted(rows, key=f)[:3]             the first three, as rows
-sorted(rows, key=f)[-3:]            the last three, in the order of f
-sorted(rows, key=f)[::2]            a part of the tuple that all rows make
+    sorted(rows, key=f)[:3]             the first three, as rows
+    sorted(rows, key=f)[-3:]            the last three, in the order of f
+    sorted(rows, key=f)[::2]            a slice of the tuple of all rows
 
-Dictionaries over relations: comprehensions of one value for each key, and groups of a loop.
+Dictionaries over relations: comprehensions with one value for each key, and groups of a loop:
 
-{c.id: c.name for c in customers}       one value for each key, or `DuplicateKeyError`
-d = defaultdict(list)                   pairs of a key and a value; what a key has are the
-for o in orders:                        values of its pairs
-    d[o.cid].append(o.total)
+    {c.id: c.name for c in customers}       one value for each key, or `DuplicateKeyError`
+    d = defaultdict(list)                   pairs of a key and a value; a key has the values
+    for o in orders:                        of its pairs
+        d[o.cid].append(o.total)
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from optimizer.subqueries.calm import kinds, known_of
 
 
 def window(rows: Rows, key: ast.expr, node: ast.expr, reader: Any, reading: Any) -> Expr:
-    """`sorted(...)[a:b]` and `sorted(...)[i]`
+    """Read `sorted(...)[a:b]` or `sorted(...)[i]`.
 
-    Windows with constant ends stay rows, counted from the end of the order too. Others are parts of
-    a tuple.
+    Windows with constant ends stay rows, also if they count from the end of the order. Others are
+    parts of a tuple.
     """
     if isinstance(key, ast.Slice):
         ends = [NONE if e is None else reader.expr(e) for e in (key.lower, key.upper, key.step)]
@@ -64,7 +64,7 @@ def window(rows: Rows, key: ast.expr, node: ast.expr, reader: Any, reading: Any)
 
 
 def _is_integer(expr: Expr) -> bool:
-    """Return True of an integer that is known, and of None."""
+    """Return True for a constant integer or None."""
     return isinstance(expr, Constant) and type(expr.value) in (int, type(None))
 
 
@@ -73,7 +73,8 @@ def _integer(expr: Expr) -> int | None:
 
 
 def _between(rows: Rows, ends: list[int | None], reading: Any) -> Rows | None:
-    """The rows of a slice; None of one that depends on how many rows there are, or has a step."""
+    """Return the rows of a slice; None if the slice depends on the number of rows, or has a
+    step."""
     start, stop, step = ends
     if step == -1 and start is None and stop is None:
         return _reversed(rows, reading)
@@ -92,7 +93,7 @@ def _between(rows: Rows, ends: list[int | None], reading: Any) -> Rows | None:
 
 
 def _whole(rows: Rows, reading: Any) -> Rows:
-    """The rows that a window has taken, all of them in its order."""
+    """Return the rows of a window as all rows, in its order."""
     assert rows.order is not None
     if not rows.order.is_window:
         return rows
@@ -101,7 +102,7 @@ def _whole(rows: Rows, reading: Any) -> Rows:
 
 
 def _reversed(rows: Rows, reading: Any) -> Rows:
-    """The rows in the other direction."""
+    """Return the rows in reversed order."""
     rows = _whole(rows, reading)
     assert rows.order is not None
     order = rows.order
@@ -116,7 +117,7 @@ def cut(rows: Rows, offset: int, limit: int | None, reading: Any) -> Rows:
 
 
 PLAINLY_ORDERED = (frozenset({int}), frozenset({str}), frozenset({bytes}))
-"""Classes of values that `sorted` has in the order of `order_by`."""
+"""Classes of values that `sorted` sorts in the order of `order_by`."""
 
 
 def in_order(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Expr:
@@ -147,7 +148,7 @@ ITEMS = "for key, values in groups.items()"
 
 
 def grouped(rows: Rows, reading: Any, fold: Any = "Only") -> Rows:
-    """A row for each key, with its value; with all values of a group."""
+    """Return a row for each key, with its value; with all values of a group."""
     if rows.row == PAIR and groups(rows.node) is not None:
         return rows
     key, value = (reading.function(part, rows) for part in rows.row)
@@ -156,7 +157,7 @@ def grouped(rows: Rows, reading: Any, fold: Any = "Only") -> Rows:
 
 
 def keys_of(rows: Rows, reading: Any) -> Rows:
-    """The different keys."""
+    """Return the different keys."""
     if rows.kind == "dict":
         found = grouped(rows, reading)
         return replace(found, kind="list", row=(found.row[0],))
@@ -165,7 +166,7 @@ def keys_of(rows: Rows, reading: Any) -> Rows:
 
 
 def item(rows: Rows, key: Expr, node: ast.expr, reader: Any, reading: Any) -> Expr:
-    """`mapping[key]`"""
+    """Read `mapping[key]`."""
     found = _of_key(rows, key, reading)
     if rows.kind == "groups":
         return replace(found, kind="list", row=(rows.row[1],))
@@ -174,7 +175,7 @@ def item(rows: Rows, key: Expr, node: ast.expr, reader: Any, reading: Any) -> Ex
 
 
 def method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr:
-    """A method of a mapping."""
+    """Read a method of a mapping."""
     is_groups = rows.kind == "groups"
     if name == "items" and not node.args:
         if is_groups:
@@ -197,7 +198,7 @@ def method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> 
 
 
 def _of_key(rows: Rows, key: Expr, reading: Any) -> Rows:
-    """The rows of a key."""
+    """Return the rows of a key."""
     one = replace(rows, row=(rows.row[0],))
     found: Rows = reading.equal_to(one, key)
     return replace(found, row=rows.row)
@@ -206,7 +207,7 @@ def _of_key(rows: Rows, key: Expr, reading: Any) -> Rows:
 def bind_group(
     target: ast.expr, key: Expr, rows: Rows, reader: Any, reading: Any, inside: Any
 ) -> None:
-    """Give the names in `for key, values in groups.items()` the key and its values."""
+    """Bind the names in `for key, values in groups.items()` to the key and its values."""
     if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != 2:
         raise refused(target, reader, "takes groups as one value", ITEMS)
     first, second = target.elts
@@ -221,15 +222,15 @@ def bind_group(
     reader.bound[second.id] = found
 
 
-# What is computed of the value of a sub-query, as Python's own functions would have it.
+# Functions of the value of a sub-query, with the results of Python's own functions.
 
 Sorted = Callable[[Iterable[Any], bool], tuple[Any, ...]]
-"""Rows in order, from what was collected of them, and whether greatest first."""
+"""Sorts collected rows; the second argument is True for descending order."""
 
 
 @record
 class Needed(Pure):
-    """Returns the result of the function `name`; None is that of no rows, and raises."""
+    """Return the result of the function `name`; None is the result for no rows, and raises."""
 
     name: str
 
@@ -240,13 +241,13 @@ class Needed(Pure):
 
 
 def value_or(found: Any, default: Any) -> Any:
-    """Return a result, or the default where there were no rows: there it is None."""
+    """Return a result, or the default if it is None, the result for no rows."""
     return default if found is None else found
 
 
 @record
 class Only:
-    """The only row, which was found by `name`."""
+    """Returns the only row, which the function `name` has found."""
 
     name: str
 
@@ -257,12 +258,12 @@ class Only:
 
 
 def only_or(rows: Iterable[Any], default: Any) -> Any:
-    """The only row, or a default if there is none."""
+    """Return the only row, or a default if there is none."""
     return next(iter(rows), default)
 
 
 def found_by(values: Iterable[Any], key: Any) -> Any:
-    """The value that a dictionary has for a key."""
+    """Return the value that a dictionary has for a key."""
     found = list(values)
     if not found:
         raise KeyError(key)
@@ -270,7 +271,7 @@ def found_by(values: Iterable[Any], key: Any) -> Any:
 
 
 def found_or(values: Iterable[Any], key: Any, default: Any) -> Any:
-    """The value that a dictionary has for a key, or a default if it has none."""
+    """Return the value that a dictionary has for a key, or a default."""
     found = list(values)
     return _one(found, key) if found else default
 
@@ -286,12 +287,12 @@ def _one(found: list[Any], key: Any) -> Any:
 
 
 def numbered(values: Iterable[Any]) -> tuple[tuple[int, Any], ...]:
-    """The values with their places."""
+    """Return the values with their places."""
     return tuple(enumerate(values))
 
 
 def part(values: tuple[Any, ...], start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
-    """A slice of a tuple."""
+    """Return a slice of a tuple."""
     return values[start:stop:step]
 
 
@@ -306,7 +307,7 @@ class InOrder:
         return self.order(found, self.descending)
 
 
-# What the reading of comprehensions is given by an engine.
+# The interface of an engine for the reader of comprehensions.
 
 Fold = Literal["Sum", "Count", "Min", "Max", "Collect", "Only"]
 
@@ -315,10 +316,10 @@ class Engine(Protocol):
     """Relations as plans, aggregates, and sub-queries as joins."""
 
     bag: type
-    """What lists are in the rows of a query."""
+    """The class of lists in the rows of a query."""
 
     def plan_of(self, value: Any) -> plan.Node | None:
-        """The plan of a relation, a table or a view; None of anything else.
+        """Return the plan of a relation, a table or a view; None for other values.
 
         Raises
         ------
@@ -331,29 +332,29 @@ class Engine(Protocol):
         ...
 
     def text_of(self, value: Any) -> Callable[[], Any] | None:
-        """The function that a query was made of; None of anything else."""
+        """Return the function that a query was made of; None for other values."""
         ...
 
     def fold(self, name: Fold, value: Function | None) -> plan.Folded:
-        """An aggregate of the engine. `"Only"` is the one value of a group."""
+        """Return an aggregate of the engine. `"Only"` is the one value of a group."""
         ...
 
     def freed(self, node: plan.Node) -> plan.Node:
-        """The node without sub-queries in its callables."""
+        """Return the node without sub-queries in its callables."""
         ...
 
     def lateral(self, left: plan.Node, query: plan.Node, arguments: tuple[Expr, ...]) -> plan.Node:
-        """Rows beside those that a query has for them, as one binding more."""
+        """Return rows joined with the rows of a query for each of them, as one binding more."""
         ...
 
     def fixpoint(self, body: plan.Node, level: object, name: str) -> plan.Node:
-        """The smallest relation that is what the body makes of it."""
+        """Return the smallest relation that contains the rows of its body."""
         ...
 
     def in_order(self, pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
-        """Rows in the order of keys, as `order_by` has them, of pairs of a key and a row."""
+        """Return the rows of pairs of a key and a row, sorted by keys as by `order_by`."""
         ...
 
     def by_themselves(self, values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
-        """Values in their own order, as `order_by` has them."""
+        """Return values sorted as by `order_by`."""
         ...

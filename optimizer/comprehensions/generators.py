@@ -1,4 +1,4 @@
-"""Comprehensions: each `for` brings one binding more, each `if` is a where.
+"""Comprehensions: each `for` adds a binding, each `if` is a where.
 
     [(c.name, o.id) for c in customers for o in orders if o.cid == c.id]
 
@@ -8,22 +8,22 @@
           table customers
           table orders
 
-A collection of the row is unnested; rows that depend on the row are joined laterally. The plan is
-as the text says: it is the optimizer's rules that find the keys of joins.
+A collection of the row is unnested; rows that depend on the row are joined laterally. The plan
+follows the text: rules of the optimizer find the keys of joins.
 
-Where an expression is read: in the row of which query, and what it may read of those around it.
+A `Scope` has the bindings of the query in which an expression is read, and the values around it.
 
     [c.name for c in customers if any(o.cid == c.id for o in orders)]
      --- scope of c ---------------   --- scope of o, in that of c ---
 
-Within the scope of `o` the name `c` is `Outer(0)`, and the scope's first argument is what `c` is
-outside. A constant, and a query that reads nothing of rows, is the same in every scope.
+Within the scope of `o` the name `c` is `Outer(0)`, and the scope's first argument is the value of
+`c` outside. A constant, and a query that reads no row around it, is the same in every scope.
 
-What a sub-query is given of the row around it: the parts that it reads, in the place of all.
+`narrowed` replaces the arguments of a sub-query by the parts of the row around that it reads.
 
     o.cid == Outer(0).id, of the arguments (c,)     ->     o.cid == Outer(0), of (c.id,)
 
-Sound:  what is evaluated before the sub-query then, for all rows, raises nothing.
+Sound:  the arguments, which are evaluated for all rows, raise nothing.
 Pays:   a sub-query is evaluated for each different value of its arguments.
 """
 
@@ -85,7 +85,7 @@ KINDS: dict[type, Any] = {ast.ListComp: "list", ast.SetComp: "list", ast.Generat
 
 
 def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
-    """The rows of a comprehension."""
+    """Return the rows of a comprehension."""
     first = node.generators[0]
     source = reader.value(first.iter)
     with RowScope(reader, reading) as inside:
@@ -104,7 +104,7 @@ def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
 
 
 def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
-    """What is in the rows of a comprehension; in those that a query gives lists are multisets."""
+    """Read the element of a comprehension; lists in the rows of the result are multisets."""
     if id(of) not in reading.results or isinstance(of, ast.SetComp):
         return reader.expr(node)  # type: ignore[no-any-return]
     reading.results.add(id(node))
@@ -123,14 +123,14 @@ def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
 
 
 def of_sequence(value: Expr, reader: Any, reading: Any) -> Rows:
-    """The items of a sequence as rows, in its order."""
+    """Return the items of a sequence as rows, in its order."""
     with RowScope(reader, reading) as inside:
         inside.join(value, ast.Name("row", ast.Store()), imported=True)
         return inside.standing("list", reader.bound["row"])
 
 
 class RowScope:
-    """The scope of rows while what is said of them is read."""
+    """Context in which the parts of a comprehension are read, in a scope of its own."""
 
     def __init__(self, reader: Any, reading: Any) -> None:
         self._reader, self._reading = reader, reading
@@ -150,7 +150,7 @@ class RowScope:
         self._reader.bound = self._names
 
     def rows(self, kind: Any, row: tuple[Expr, ...]) -> Rows:
-        """What the comprehension gives for each row of its scope."""
+        """Return the rows of the comprehension: one for each row of its scope."""
         node, names = self._node(), self.scope.names
         if any(isinstance(part, Subquery) for e in row for part in walk(e)):
             whole = row[0] if len(row) == 1 else tuple_of(*row)
@@ -160,7 +160,7 @@ class RowScope:
         return Rows(kind, node, row, names, self._outside, tuple(self.scope.arguments))
 
     def standing(self, kind: Any, value: Expr) -> Rows:
-        """The rows of a comprehension, in the order of those that it is over."""
+        """Return the rows of the comprehension, in the order of the rows that it iterates over."""
         order = self._order
         if order is None:
             return self.rows(kind, (value,))
@@ -180,7 +180,7 @@ class RowScope:
         self._move(plan.Where(self._node(), self._function(test)))
 
     def join(self, source: Expr, target: ast.expr, *, imported: bool) -> None:
-        """One `for`: the rows so far, beside those of a source."""
+        """Read one `for`: join the rows so far with those of a source."""
         if isinstance(source, Rows) and self.scope.node is None:
             standing = standing_of(source)
             if standing is not None:
@@ -205,7 +205,7 @@ class RowScope:
         return self._bind(target, self._rows(source, _name(target)))
 
     def _join_in_order(self, source: Rows, standing: Standing, target: ast.expr) -> None:
-        """The first `for`, over rows in an order, whose keys stay beside them."""
+        """Read the first `for`, over ordered rows, whose keys stay beside them."""
         whole = tuple_of(source.value, *(key for key, _, _ in standing.keys))
         pair = self._rows(replace(source, row=(whole,)), _name(target))
         value, *keys = (projected(Item(pair, constant(n))) for n in range(len(standing.keys) + 1))
@@ -214,7 +214,7 @@ class RowScope:
         self._bind(target, value)
 
     def _number(self, source: Expr, target: ast.expr) -> None:
-        """The first `for`, over a sequence: its rows stand by their places in it."""
+        """Read the first `for`, over a sequence: its rows are sorted by their places in it."""
         pair = self._unnested(Call(constant(numbered), (source,)), _name(target))
         self._order = Standing(self._node(), ((Item(pair, constant(0)), False, None),))
         self._bind(target, Item(pair, constant(1)))
@@ -242,7 +242,7 @@ class RowScope:
         return over(right.value, (own,) if width == 1 else items_of(own, width))
 
     def _lateral(self, source: Rows, arguments: tuple[Expr, ...], name: str) -> Expr:
-        """Rows that depend on the row, or raise only if there is one."""
+        """Join rows that depend on the row, or raise only if there is one."""
         query, _, arguments = narrowed(source.node, (), arguments, self.scope)
         place = len(self.scope.shapes)
         made = self._reading.engine.lateral(self._node(), query, arguments)
@@ -250,7 +250,7 @@ class RowScope:
         return Parameter(place)
 
     def _lateral_row(self, source: Rows, arguments: tuple[Expr, ...], name: str) -> Expr:
-        """The same of rows that have others in them, of which they are not one value."""
+        """Join laterally rows with other rows inside, which are not one value."""
         (row,) = renumbered(ONE_ROW, source.row, arguments)[1]
         width = bindings(source.node)
         place = self._lateral(source, arguments, name)
@@ -259,14 +259,14 @@ class RowScope:
         return over(row, tuple(Parameter(place.index + n) for n in range(width)))
 
     def _unnested(self, of: Expr, name: str) -> Expr:
-        """A collection of the row."""
+        """Unnest a collection of the row."""
         node = self._node()
         place = bindings(node)
         self._move(plan.Unnest(node, self._function(of)), name)
         return Parameter(place)
 
     def _node(self) -> plan.Node:
-        """The rows so far; one if there is no source yet."""
+        """Return the rows so far; one row if there is no source yet."""
         if self.scope.node is None:
             self.scope.node = ONE_ROW
             self.scope.names = ("one",)
@@ -283,7 +283,7 @@ class RowScope:
         return Lifted(body, names, self._reading.origins, count)
 
     def _bind(self, target: ast.expr, value: Expr) -> None:
-        """Give the names of a target their part of a value."""
+        """Bind the names of a target to the parts of a value."""
         if isinstance(target, ast.Name):
             self._reader.bound[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
@@ -300,20 +300,20 @@ class RowScope:
             raise refused(target, self._reader, "is no name", "have a name for each row")
 
     def _has_items(self, value: Expr, count: int) -> bool:
-        """Whether it is known to be a tuple of that many items."""
+        """Return True if a value has the shape of a tuple of `count` items."""
         shape: Any = shape_of(value, self.scope.shapes)
         fields = getattr(shape, "_fields", shape)
         return isinstance(fields, tuple) and len(fields) == count
 
 
 def _has_order(rows: Rows) -> bool:
-    """Return True if rows of a later `for` stand in an order that did not choose them."""
+    """Return True if rows of a later `for` have an order that did not choose them."""
     standing = standing_of(rows)
     return standing is not None and not standing.is_window
 
 
 def is_part(value: Expr) -> bool:
-    """Return True of a slice of a tuple that `sorted` made of rows."""
+    """Return True for a slice of a tuple that `sorted` made of rows."""
     return isinstance(value, Call) and value.function == constant(part)
 
 
@@ -327,12 +327,13 @@ def _names(rows: Rows, name: str) -> tuple[str, ...]:
 
 
 def bind(inside: RowScope, target: ast.expr, value: Expr) -> None:
-    """As a `for` with that target does."""
+    """Bind a value like a `for` with that target."""
     inside._bind(target, value)
 
 
 class Scope:
-    """The bindings of a query that is being made, and what it reads of the scope around it."""
+    """The bindings of a query that is being built, and the values that it reads of the scope
+    around."""
 
     def __init__(self, parent: Scope | None, given: Shapes = ()) -> None:
         self.parent = parent
@@ -343,17 +344,17 @@ class Scope:
 
     @property
     def shapes(self) -> Shapes:
-        """What is known of the bindings."""
+        """The shapes of the bindings."""
         return self._given if self.node is None else shapes(self.node)
 
     def adopt(self, expr: Expr, source: Scope | None) -> Expr:
-        """What an expression of a scope around this one is here."""
+        """Rewrite an expression of a scope around this one to this scope."""
         if source is self or source is None or self.parent is None:
             return expr
         return self.imported(self.parent.adopt(expr, source))
 
     def imported(self, expr: Expr) -> Expr:
-        """What an expression of the scope directly around this one is here."""
+        """Rewrite an expression of the scope directly around this one to this scope."""
         if is_closed(expr):
             return expr
         if expr not in self.arguments:
@@ -362,27 +363,31 @@ class Scope:
         return Outer(index, self.shape_of_outer(index))
 
     def iterated(self, expr: Expr) -> Expr:
-        """The same of what is a collection. One that is made there is made here: it may have no
-        hash, or be another one each time, so that rows are not told apart by it."""
+        """Import an expression that is a collection; a collection that is built there is built
+        here.
+
+        A built collection may have no hash, or differ from call to call, so that it cannot be a
+        value that rows are identified by.
+        """
         known = () if self.parent is None else self.parent.shapes
         if is_value(expr, known):
             return self.imported(expr)
         return rebuilt(expr, tuple(map(self.iterated, parts(expr))))
 
     def row_within(self, expr: Expr) -> Expr:
-        """The same of a row that has the rows of a query in it."""
+        """Import an expression for a row that contains the rows of a query."""
         if not has_rows_within(expr):
             return self.imported(expr)
         return rebuilt(expr, tuple(map(self.row_within, parts(expr))))
 
     def never_raises(self, expr: Expr) -> bool:
-        """Whether evaluating an expression of this scope raises nothing."""
+        """Return True if evaluating an expression of this scope raises nothing."""
         count = len(self.shapes)
         known = (*self.shapes, *map(self.shape_of_outer, range(len(self.arguments))))
         return total(transform(expr, lambda e: _as_parameter(e, count)), known)
 
     def shape_of_outer(self, index: int) -> Shape:
-        """What is known of a value of the scope around this one."""
+        """Return the shape of a value of the scope around this one."""
         expr, parent = self.arguments[index], self.parent
         if parent is None:
             return None
@@ -397,7 +402,7 @@ def _as_parameter(expr: Expr, after: int) -> Expr:
 
 
 def is_closed(expr: Expr) -> bool:
-    """Whether it reads nothing of any row."""
+    """Return True if an expression reads no row."""
     return not any(isinstance(part, Parameter | Outer) for part in walk(expr))
 
 
@@ -410,7 +415,7 @@ class Names(MutableMapping[str, Expr]):
         self._own: dict[str, Expr] = {}
 
     def seen(self, name: str) -> Expr | None:
-        """What a name is, in the terms of where it was given."""
+        """Return the value of a name, in the scope in which it was bound."""
         if name in self._own:
             return self._own[name]
         return seen(self._outside, name)
@@ -443,15 +448,15 @@ class Names(MutableMapping[str, Expr]):
 
 
 def seen(names: MutableMapping[str, Expr], name: str) -> Expr | None:
-    """What a name is, without reading it in a scope of its own."""
+    """Return the value of a name, without importing it."""
     return names.seen(name) if isinstance(names, Names) else names.get(name)
 
 
 def narrowed(
     node: plan.Node, row: tuple[Expr, ...], arguments: tuple[Expr, ...], scope: Scope
 ) -> tuple[plan.Node, tuple[Expr, ...], tuple[Expr, ...]]:
-    """A plan, expressions over its rows and its arguments in a scope, with arguments that have no
-    more than what is read."""
+    """Narrow the arguments of a plan, and of expressions over its rows, to the parts that are
+    read."""
     if not arguments:
         return node, row, arguments
     narrow = _Narrow(arguments, scope)
@@ -463,7 +468,8 @@ def narrowed(
 def renumbered(
     node: plan.Node, row: tuple[Expr, ...], arguments: tuple[Expr, ...]
 ) -> tuple[plan.Node, tuple[Expr, ...]]:
-    """The same with other expressions in the place of the outer values."""
+    """Replace the outer values of a plan, and of expressions over its rows, by other
+    expressions."""
     if not arguments or all(e == Outer(place) for place, e in enumerate(arguments)):
         return node, row
 
@@ -495,11 +501,11 @@ class _Narrow:
         return expr if new == old else rebuilt(expr, new)
 
     def _may_be_given(self, expr: Expr) -> bool:
-        """Whether an expression of the scope around it raises nothing, and makes no list."""
+        """Return True if an expression of the scope around it raises nothing, and makes no list."""
         return self._scope.never_raises(expr) and not is_container(expr)
 
     def _outside(self, expr: Expr) -> Expr | None:
-        """The expression in the scope around it, if it reads that and nothing else."""
+        """Return the expression in the scope around, if it reads only that; else None."""
         every = list(walk(expr))
         if not any(isinstance(e, Outer) for e in every):
             return None

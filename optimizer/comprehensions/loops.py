@@ -1,22 +1,22 @@
 """Statements of functions in a query: loops that fill a collection, and names for parts of it.
 
-Loops that fill a collection, as the comprehensions that they are.
+`as_expressions` rewrites loops that fill a collection to comprehensions.
 
     groups = defaultdict(list)
     for o in orders:                    ->      groups = %groups((o.cid, o.total) for o in orders)
         groups[o.cid].append(o.total)
 
 `defaultdict(set)` with `add`, `defaultdict(int)` with `+=`, lists with `append` and sets with `add`
-are read likewise; the loops may have others, and an `if` each, around the one statement.
+are read likewise; the one statement may be in several loops, each with an `if`.
 
-A name that a function gives to a part of a query: computed where it stands, or where it is read.
+`after` computes a named part of a query at its assignment, or where the name is read.
 
-    total = sum(o.total for o in orders)        an expression, in the place of the name
-    owed = {o.cid for o in orders}              rows, in the place of the name
-    worst = max(o.total for o in orders)        raises if there is no order, whether or not it is
-    return [...]                                read: it is computed before the rows
+    total = sum(o.total for o in orders)        an expression, which replaces the name
+    owed = {o.cid for o in orders}              rows, which replace the name
+    worst = max(o.total for o in orders)        raises without orders, even if it is not read:
+    return [...]                                it is computed before the rows
 
-Sound:  what raises nothing, or is read in any case, need not be computed before.
+Sound:  a value that cannot raise, or is always read, need not be computed before.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from optimizer.plans.properties import bindings, shapes
 from optimizer.subqueries.raising import is_quiet
 
 Made: TypeAlias = tuple[str, list[ast.comprehension], ast.expr | None, ast.expr]
-"""A name, the generators, the key and the value of what is put into it."""
+"""A name, and the generators, the key and the value of the collection that it names."""
 
 
 def as_expressions(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
-    """The statements with expressions in the place of loops that can be one."""
+    """Replace loops by comprehensions where possible."""
     made: list[ast.stmt] = []
     begun: dict[str, tuple[str, int]] = {}
     for statement in body:
@@ -75,12 +75,12 @@ def as_expressions(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
 
 
 def _names(statement: ast.stmt, name: str) -> int:
-    """How often a statement has a name."""
+    """Return the number of times that a statement has a name."""
     return sum(isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement))
 
 
 def _started(statement: ast.stmt) -> tuple[str, str] | None:
-    """The name of an empty collection, and what is in it."""
+    """Return the name of an empty collection, and its kind."""
     match statement:
         case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value):
             pass
@@ -101,7 +101,8 @@ def _started(statement: ast.stmt) -> tuple[str, str] | None:
 
 
 def _filled(loop: ast.For) -> Made | None:
-    """What a loop puts where, if that is all that it does."""
+    """Return the name that a loop fills, and its generators, key and value, if it does nothing
+    else."""
     generators: list[ast.comprehension] = []
     inner: ast.stmt = loop
     while True:
@@ -131,7 +132,7 @@ def _into(into: ast.expr, generators: list[ast.comprehension], value: ast.expr) 
 
 
 def _expression(kind: str, made: Made, loop: ast.For) -> ast.expr | None:
-    """The comprehension of a loop, which fits what it fills."""
+    """Return the comprehension of a loop, of the kind of the collection."""
     _, generators, key, value = made
     if (key is not None) != kind.startswith("of"):
         return None
@@ -148,7 +149,7 @@ def _expression(kind: str, made: Made, loop: ast.For) -> ast.expr | None:
 
 
 def after(name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt], reading: Any) -> Expr:
-    """What goes on after a name was given a value."""
+    """Return the expression after an assignment, preceded by the value if it may raise."""
     if _is_read(name, rest) or _is_quiet(value, reading):
         return then
     need = _computed(value, reading) if isinstance(value, Rows) else value
@@ -183,7 +184,7 @@ def after(name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt], reading:
 
 
 def _of_each(need: Expr, then: Rows, reading: Any) -> Rows:
-    """Rows, for each of which what is needed is computed."""
+    """Return rows; for each of them, `need` is computed."""
     arguments = tuple(reading.scope.adopt(e, then.scope) for e in then.arguments)
     needed = need if is_closed(need) else Outer(len(arguments))
     given = arguments if is_closed(need) else (*arguments, need)
@@ -192,14 +193,14 @@ def _of_each(need: Expr, then: Rows, reading: Any) -> Rows:
 
 
 def _computed(rows: Rows, reading: Any) -> Expr:
-    """An expression that raises what computing rows does."""
+    """Return an expression that raises like the computation of the rows."""
     value = rows.value if len(rows.row) == 1 else tuple_of(*rows.row)
     made = selected(replace(rows, row=(value,)), reading.origins)
     return reading.folded(made, "Count", None)  # type: ignore[no-any-return]
 
 
 def _is_quiet(value: Expr, reading: Any) -> bool:
-    """Whether computing a value raises nothing."""
+    """Return True if computing a value raises nothing."""
     if isinstance(value, Rows):
         known = shapes(value.node)
         return is_quiet(value.node) and all(total(e, known) for e in value.row)
@@ -210,7 +211,7 @@ def _is_quiet(value: Expr, reading: Any) -> bool:
 
 
 def _is_read(name: str, rest: Sequence[ast.stmt]) -> bool:
-    """Whether the statements that follow read a name in any case."""
+    """Return True if the statements that follow always read a name."""
     for statement in rest:
         match statement:
             case ast.Return(ast.expr() as value) | ast.Assign(_, value):
@@ -225,7 +226,7 @@ def _is_read(name: str, rest: Sequence[ast.stmt]) -> bool:
 
 
 def _reads(node: ast.AST, name: str) -> bool:
-    """Whether evaluating a part evaluates a name."""
+    """Return True if evaluating a part always evaluates a name."""
     match node:
         case ast.Name(found):
             return found == name

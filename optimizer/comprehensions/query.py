@@ -1,4 +1,4 @@
-"""What is read with queries in it: a callable of a relation, a function, or a generator."""
+"""Read a callable with queries in it: a callable of a relation, a function, or a generator."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from optimizer.record import record
 
 Kind: TypeAlias = Literal["rows", "set", "mapping", "order", "value"]
 ITERATED = ("unnest", "select_many")
-"""What callables are for whose elements are rows, in whatever order."""
+"""Roles of callables whose result is iterated over, in any order."""
 NOTHING: Mapping[int, Rows] = MappingProxyType({})
 FIRST = ".0"
 """The name of the first source of a generator."""
@@ -51,7 +51,7 @@ FIRST = ".0"
 
 @record
 class Query:
-    """The plan of a query, what its rows are together, and the relations that it reads."""
+    """The plan of a query, the kind of collection of its rows, and the relations that it reads."""
 
     node: plan.Node
     kind: Kind
@@ -61,13 +61,14 @@ class Query:
 def read_callable(
     function: Opaque, shapes: Shapes, engine: Engine, inside: Mapping[int, Rows] = NOTHING
 ) -> tuple[Lifted, list[Any]]:
-    """A callable that reads relations as an expression with sub-queries, and these relations.
+    """Return a callable that reads relations as an expression with sub-queries, and these
+    relations.
 
     `inside` are parameters that stand for rows of queries, which read the others as `arguments`.
 
     Raises
     ------
-    PlanError: it cannot be read, or means nothing that changes of rows could be seen in.
+    PlanError: it cannot be read, or its result cannot be updated when rows change.
     """
     reading = QueryReader(engine, function, shapes)
     origin = Origin(function, shapes, queries=reading)
@@ -96,7 +97,7 @@ def read_callable(
 
 
 def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
-    """The query of a function without parameters, which was written as `written`."""
+    """Return the query of a function without parameters, which was written as `written`."""
     reading = QueryReader(engine, function, ())
     origin = Origin(function, (), queries=reading)
     called = function.function
@@ -116,7 +117,7 @@ def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
 
 
 def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
-    """The query of a generator expression, as a function of its first source."""
+    """Return the query of a generator expression, as a function of its first source."""
     reading = QueryReader(engine, function, ())
     origin = Origin(function, (), queries=reading)
     called: Any = function.function
@@ -156,7 +157,7 @@ def _finished(function: Opaque, result: Expr, reading: QueryReader, reader: Read
 
 
 def _of_value(value: Expr, reading: QueryReader) -> plan.Node:
-    """A relation of one row, a value."""
+    """Return a relation of one row, the value."""
     if isinstance(value, Subquery) and value.kind == "value" and not value.arguments:
         found: plan.Node = value.query
         return found
@@ -189,14 +190,14 @@ def _plan_of(
 
 
 def _pairs(rows: Rows, reading: QueryReader) -> plan.Node:
-    """The rows of a mapping, one for each key."""
+    """Return the rows of a mapping, one for each key."""
     if rows.row == consumers.PAIR:
         return rows.node
     return consumers.grouped(replace(rows, node=rows.node), reading).node
 
 
 def _ordered(rows: Rows, reading: QueryReader) -> plan.Node:
-    """The plan of rows in an order."""
+    """Return the plan of ordered rows."""
     standing = standing_of(rows)
     assert standing is not None
     limit, offset = (None, 0) if rows.order is None else (rows.order.limit, rows.order.offset)
@@ -236,7 +237,7 @@ def _reader_of(function: Opaque, origin: Origin) -> Any:
 
 
 def _results(tree: ast.Lambda | ast.FunctionDef) -> list[ast.expr]:
-    """What a function may return."""
+    """Return the expressions that a function may return."""
     if isinstance(tree, ast.Lambda):
         return [tree.body]
     returns = [each for each in ast.walk(tree) if isinstance(each, ast.Return)]
@@ -244,7 +245,7 @@ def _results(tree: ast.Lambda | ast.FunctionDef) -> list[ast.expr]:
 
 
 def _returned(function: Opaque) -> ast.expr:
-    """What a function returns, for messages."""
+    """Return the expression that a function returns, for messages."""
     called: Any = function.function
     tree = shared_syntax_of(called.__code__, called.__globals__)
     if isinstance(tree, ast.Lambda):

@@ -1,21 +1,21 @@
-"""Read a callable that names relations: its comprehensions are plans, all else is as ever.
+"""Read a callable that names relations: comprehensions become plans, the rest expressions.
 
     lambda c: (c.name, sum(o.total for o in orders if o.cid == c.id))
 
     (c.name, Subquery("value", aggregate Sum(o.total) (where o.cid == Outer(0) (orders)), (c.id,)))
 
 Each part is read as *rows*, if it is a collection of rows of relations, and else as an expression.
-Rows become an expression where something consumes them: a sum, a test, a set in a row.
+Rows become an expression where they are consumed: by a sum, a test, a set in a row.
 
-Sound:  rows are what Python computes with each relation as a list of its rows in some order, as a
-        list, set or mapping. What else depends on the order is refused.
+Sound:  rows are the result of Python, with each relation as a list of its rows in any order, as a
+        list, set or mapping. A result that depends on the order is refused.
 Source: comprehensions as queries [mrql]; sub-queries of outer values [unnesting].
 
-Operators of sets and lists of rows, and collections that are written out beside them.
+`operation` reads operators of sets and lists of rows, and of collection displays beside them.
 
-{o.cid for o in orders} | {0}       union
-{...} & {...}, {...} - {...}        intersection, difference
-[...] + [...]                       union_all
+    {o.cid for o in orders} | {0}       union
+    {...} & {...}, {...} - {...}        intersection, difference
+    [...] + [...]                       union_all
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class QueryReader:
         self.results: set[int] = set()
         """The comprehensions whose rows are shown as they are, by the identity of their nodes."""
 
-    # What the reader of callables asks.
+    # The interface for the reader of callables.
 
     @property
     def shapes(self) -> Shapes:
@@ -179,7 +179,8 @@ class QueryReader:
         return relation(source, node.id if isinstance(node, ast.Name) else node.attr)
 
     def _of_row(self, node: ast.expr, reader: Any) -> Expr | None:
-        """A row that has the rows of a query in it, or a part of it; None of something else."""
+        """Return a row that contains the rows of a query, or a part of it; None for other
+        expressions."""
         match node:
             case ast.Name(name):
                 known = seen(reader.bound, name)
@@ -203,8 +204,11 @@ class QueryReader:
     # Tests.
 
     def _decided(self, node: ast.expr, reader: Any) -> bool | None:
-        """Whether a test is true that reads nothing but constants, in a query of its own; None of
-        another, and of one that raises, which it does where the query asks it."""
+        """Return the value of a test that reads only constants, in a query of its own.
+
+        Return None for another test, and for one that raises: it will raise where the query
+        evaluates it.
+        """
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         given = {name: seen(reader.bound, name) for name in reader.bound if name in names}
         constants = {n: e.value for n, e in given.items() if isinstance(e, Constant)}
@@ -217,7 +221,7 @@ class QueryReader:
             return None
 
     def tested(self, node: ast.expr, reader: Any) -> Expr:
-        """A part that is only asked whether it is true."""
+        """Read a part of which only the truth counts."""
         if not touching.touches(node, reader, self):
             return reader.expr(node)  # type: ignore[no-any-return]
         match node:
@@ -277,16 +281,16 @@ class QueryReader:
             raise refused(node, reader, ORDER, "take it of sorted(...): sorted(rows, key=...)[:n]")
         return consumers.window(found, key, node, reader, self)
 
-    # What becomes of rows.
+    # Rows in other scopes, and as values.
 
     def placed(self, rows: Rows, scope: Scope) -> Rows:
-        """The rows as rows of another scope, all of whose outer values they read."""
+        """Return the rows as rows of another scope; they read all its outer values."""
         arguments = tuple(scope.adopt(e, rows.scope) for e in rows.arguments)
         node, row = renumbered(taken(rows, self.origins), rows.row, arguments)
         return replace(rows, node=node, row=row, scope=scope, arguments=(), order=None)
 
     def of_outside(self, rows: Rows) -> Rows:
-        """The rows of a whole query, which may be in another one and read its rows."""
+        """Return the rows of a whole query, which may be in another one and read its rows."""
         by = () if rows.order is None else rows.order.exprs
         standing = standing_of(rows) if rows.order is None else None
         stands = () if standing is None else tuple(key for key, _, _ in standing.keys)
@@ -301,7 +305,7 @@ class QueryReader:
         return replace(made, standing=replace(standing, node=node, keys=keys))
 
     def scalar(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
-        """Rows as a value: a frozen set, or a tuple of what is sorted."""
+        """Return rows as a value: a frozen set, or a tuple of sorted rows."""
         if rows.kind == "set":
             return Call(constant(frozenset), (self.collected(rows),))
         if rows.kind == "sorted":
@@ -316,14 +320,14 @@ class QueryReader:
         raise refused(node, reader, *LIST_IN_ROW)
 
     def sequence(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
-        """A list whose rows stand in an order, as a value: a tuple."""
+        """Return a list of ordered rows as a value: a tuple."""
         found = self._as_sorted(rows)
         if found is None:
             raise refused(node, reader, *LOST)
         return consumers.in_order(found, node, reader, self)
 
     def _as_sorted(self, rows: Rows) -> Rows | None:
-        """Return rows that stand in an order as what is sorted; None of others."""
+        """Return ordered rows as sorted rows; None for rows without order."""
         if rows.kind == "sorted":
             return rows
         standing = standing_of(rows)
@@ -333,35 +337,35 @@ class QueryReader:
         return replace(rows, kind="sorted", order=Order(key, descending, more=tuple(more)))
 
     def exists(self, rows: Rows) -> Expr:
-        """Whether there are rows."""
+        """Return the test that there are rows."""
         taken_in = replace(rows, node=taken(rows, self.origins), order=None)
         return self.subquery("exists", evaluated(taken_in, self.origins).node, rows)
 
     def collected(self, rows: Rows) -> Expr:
-        """All rows as a multiset."""
+        """Return all rows as a multiset."""
         return self.folded(replace(rows, node=present(rows.node)), "Collect", rows.value)
 
     def folded(self, rows: Rows, name: Any, value: Expr | None) -> Expr:
-        """An aggregate of rows."""
+        """Return an aggregate of rows."""
         node = taken(rows, self.origins)
         function = None if value is None else self.function(value, rows)
         folded = self.engine.fold(name, function)
         return self.subquery("value", self.freed(plan.Aggregate(node, None, (folded,))), rows)
 
     def subquery(self, kind: Any, node: plan.Node, rows: Rows) -> Expr:
-        """A value of rows, in the scope that is being read."""
+        """Return a value of rows, in the scope that is being read."""
         arguments = tuple(self.scope.adopt(e, rows.scope) for e in rows.arguments)
         node, _, arguments = narrowed(node, (), arguments, self.scope)
         return Subquery(kind, node, arguments)
 
     def where(self, rows: Rows, test: Expr) -> Rows:
-        """The rows for which an expression over their bindings is true."""
+        """Return the rows for which an expression over their bindings is true."""
         node = taken(rows, self.origins)
         made = self.freed(plan.Where(node, self.function(test, rows)))
         return replace(rows, node=made, order=None)
 
     def equal_to(self, rows: Rows, item: Expr) -> Rows:
-        """The rows whose value is equal to an expression of the scope that is being read."""
+        """Return the rows whose value is equal to an expression of the scope that is being read."""
         if is_closed(item) and total(item, ()):
             return self.where(rows, Operation("==", (rows.value, item)))
         arguments = tuple(self.scope.adopt(e, rows.scope) for e in rows.arguments)
@@ -369,18 +373,18 @@ class QueryReader:
         return self.where(given, Operation("==", (rows.value, Outer(len(arguments)))))
 
     def function(self, body: Expr, rows: Rows) -> Lifted:
-        """An expression over the bindings of rows, as a callable."""
+        """Return an expression over the bindings of rows, as a callable."""
         count = bindings(rows.node)
         return self.function_of(body, count, rows.names)
 
     def function_of(self, body: Expr, count: int, names: tuple[str, ...] = ()) -> Lifted:
-        """An expression over some bindings, as a callable."""
+        """Return an expression over some bindings, as a callable."""
         check_values((body,))
         names = names if len(names) == count else row_names(count)
         return Lifted(body, names, self.origins, count)
 
     def freed(self, node: plan.Node) -> plan.Node:
-        """The node without sub-queries in its callables, which are checked for what they read."""
+        """Return the node without sub-queries in its callables, and check the reads of these."""
         check_every_read(node)
         if not has_subqueries(node):
             return node
@@ -419,7 +423,7 @@ def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
 
 
 def _side(node: ast.expr, reader: Any, reading: Any) -> Rows | None:
-    """One side of an operator of collections, which may also be written out."""
+    """Return one side of an operator of collections, which may also be a display."""
     if touching.touches(node, reader, reading):
         found = reading.value(node, reader)
         if isinstance(found, Rows):
@@ -431,7 +435,7 @@ def _side(node: ast.expr, reader: Any, reading: Any) -> Rows | None:
 
 
 def _kind_of(node: ast.expr, reader: Any) -> Any:
-    """Whether what reads no relation is a set or a list."""
+    """Return the kind of an expression that reads no relation: set, list, or None."""
     if isinstance(node, ast.Set | ast.SetComp):
         return "set"
     if isinstance(node, ast.List | ast.ListComp):
@@ -445,7 +449,7 @@ def _kind_of(node: ast.expr, reader: Any) -> Any:
 
 
 def elements(of: Expr, kind: Any, reading: Any) -> Rows:
-    """The elements of a collection that no relation has."""
+    """Return the elements of a collection that is no relation."""
     written = _written(of)
     if written is not None:
         given = values(dict.fromkeys(written) if kind == "set" else written)
@@ -459,7 +463,7 @@ def elements(of: Expr, kind: Any, reading: Any) -> Rows:
 
 
 def _both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
-    """A set operation, over the arguments of both sides."""
+    """Return a set operation, over the arguments of both sides."""
     one, other = selected(left, reading.origins), selected(right, reading.origins)
     scope = Scope(reading.scope)
     nodes = [reading.placed(side, scope) for side in (one, other)]
@@ -468,7 +472,7 @@ def _both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
 
 
 def _written(of: Expr) -> tuple[Any, ...] | None:
-    """The elements of a collection of constants."""
+    """Return the elements of a collection of constants."""
     match of:
         case Constant(set() | frozenset() | list() | tuple() as value):
             return tuple(value)

@@ -1,21 +1,23 @@
-"""Rows of a query while it is being read: what a comprehension is, before somebody consumes it.
+"""Rows of a query while it is being read: the value of a comprehension, before it is consumed.
 
     [(o.id, o.total) for o in orders if not o.paid]
 
     Rows("list", where not o.paid (orders), row=((o.id, o.total),))
 
-They are an expression, so that names can have them, and are in none that is finished.
+They are an expression, so that names can be bound to them; a finished expression contains none.
 
-Functions that a query calls: read in the place of the call; one that calls itself is a fixpoint.
+`called` reads a function that a query calls, in place of the call. A function that calls itself is
+a fixpoint.
 
-def reach():
-    return {(a, b) for a, b in edges} | {(a, c) for a, b in reach() for b2, c in edges if b == b2}
+    def reach():
+        return {(a, b) for a, b in edges} | {(a, c) for a, b in reach() for d, c in edges if b == d}
 
-What a comprehension over relations cannot have, with where it is written and what to do.
+`refused` builds the error for a part that a comprehension over relations cannot have, with its
+place and a remedy.
 
-PlanError: query 'first': orders[:3] depends on the order of rows, which they do not have
-  shop.py:12, column 12: orders[:3]
-  take the first of sorted(...): sorted(rows, key=...)[:n]
+    PlanError: query 'first': orders[:3] depends on the order of rows, which they do not have
+      shop.py:12, column 12
+      take the first of sorted(...): sorted(rows, key=...)[:n]
 """
 
 from __future__ import annotations
@@ -64,10 +66,9 @@ Key: TypeAlias = tuple[Expr, bool, Any]
 
 @record
 class Order:
-    """How sorted rows stand, and which of them are taken: `limit` (None: all) after `offset`.
+    """The order of sorted rows, and the window that is taken: `limit` (None: all) after `offset`.
 
-    more: the keys by which the rows stood before they were sorted. `sorted` is stable, so rows with
-          equal keys stand by these.
+    more: the keys of the rows before they were sorted. `sorted` is stable, so these break ties.
     """
 
     key: Expr
@@ -99,9 +100,11 @@ class Order:
 
 @record
 class Standing:
-    """By what the rows of a list stand: keys over the bindings of `node`. It holds while `node` is
-    the plan of the rows; other rows have lost their order, which matters only where they are the
-    list that a query gives. Rows of a window may lose it: their order chose them."""
+    """The order of a list's rows: keys over the bindings of `node`.
+
+    It holds while `node` is the plan of the rows; other rows have lost their order, which matters
+    only in the list that a query returns. Rows of a window may lose it: their order chose them.
+    """
 
     node: plan.Node
     keys: tuple[Key, ...]
@@ -110,11 +113,11 @@ class Standing:
 
 @record
 class Rows(Expr):
-    """What a part of a callable gives that is read as a query.
+    """The value of a part of a callable that is read as a query.
 
-    `row` are expressions over the bindings of `node`: the value, or of a mapping the key and the
-    value. Callables of the plan read `Outer(i)`, the value of `arguments[i]` in `scope`. Groups are
-    the pairs of a `defaultdict(list)`: the value of a key is the list of all its values.
+    `row` are expressions over the bindings of `node`: the value, or the key and the value of a
+    mapping. Callables of the plan read `Outer(i)`, the value of `arguments[i]` in `scope`. Groups
+    are the pairs of a `defaultdict(list)`: the value of a key is the list of all its values.
     """
 
     kind: Kind
@@ -128,22 +131,22 @@ class Rows(Expr):
 
     @property
     def value(self) -> Expr:
-        """What iterating over them gives."""
+        """The value that iteration yields."""
         return self.row[0]
 
     @property
     def is_whole(self) -> bool:
-        """Whether their value is the row of the plan itself."""
+        """True if their value is the row of the plan itself."""
         return self.value == one_value(all_parameters(bindings(self.node)))
 
 
 def has_rows_within(expr: Expr) -> bool:
-    """Whether it makes a row that has the rows of a query in it."""
+    """Return True if an expression makes a row that contains the rows of a query."""
     return any(isinstance(part, Within) for part in walk(expr))
 
 
 def check_values(row: tuple[Expr, ...]) -> None:
-    """See that no row is asked for as a value that has the rows of a query in it.
+    """Check that no row that contains the rows of a query is used as a value.
 
     Raises
     ------
@@ -157,7 +160,7 @@ def check_values(row: tuple[Expr, ...]) -> None:
 
 
 def relation(node: plan.Node, name: str) -> Rows:
-    """The rows of a relation; of an ordered one, with their order."""
+    """Return the rows of a relation; those of an ordered one with their order."""
     if isinstance(node, plan.OrderBy):
         source, count = keyed.rows_of_order(node)
         known = shapes(source)
@@ -178,7 +181,7 @@ def relation(node: plan.Node, name: str) -> Rows:
 
 
 def selected(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
-    """The rows with their value as the only binding of the plan."""
+    """Return the rows with their value as the only binding of the plan."""
     if rows.is_whole and bindings(rows.node) == 1:
         return rows
     check_values(rows.row)
@@ -188,8 +191,8 @@ def selected(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
 
 
 def standing_of(rows: Rows) -> Standing | None:
-    """Return by what rows stand, of a list or of what is sorted; None of others, and of rows that
-    lost their order."""
+    """Return the order of a list or of sorted rows; None for other rows, and if they lost their
+    order."""
     if rows.kind == "sorted" and rows.order is not None:
         return Standing(rows.node, rows.order.keys, rows.order.is_window)
     standing = rows.standing
@@ -198,12 +201,12 @@ def standing_of(rows: Rows) -> Standing | None:
 
 
 def may_lose_order(rows: Rows) -> bool:
-    """Return True if nobody can see that rows lost their order, or if it chose them."""
+    """Return True if it has no effect that rows lost their order, or if the order chose them."""
     return rows.standing is None or rows.standing.is_window
 
 
 def evaluated(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
-    """The rows, in whose plan what they are is computed, if computing it may raise."""
+    """Return the rows; the plan computes their value if that may raise."""
     known = shapes(rows.node)
     if rows.order is not None or all(total(each, known) for each in rows.row):
         return rows
@@ -214,19 +217,19 @@ def evaluated(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
 
 
 def as_set(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
-    """The different values of rows."""
+    """Return the different values of rows."""
     made = selected(rows, origins) if not rows.is_whole else rows
     node = made.node if is_set(made.node) else plan.Distinct(made.node)
     return replace(made, kind="set", node=node, order=None)
 
 
 def row_of(node: plan.Node) -> tuple[Expr, ...]:
-    """The value of a row of a plan."""
+    """Return the value of a row of a plan."""
     return (one_value(all_parameters(bindings(node))),)
 
 
 def taken(rows: Rows, origins: tuple[Opaque, ...]) -> plan.Node:
-    """The plan of rows; of those that are a window of what is sorted, with nothing else."""
+    """Return the plan of rows, with the window of sorted rows."""
     order = rows.order
     if order is None or not order.is_window:
         return rows.node
@@ -254,7 +257,7 @@ class Active:
     """Function of which a query is being made."""
 
     def was(self, found: Any, reader: Any) -> bool:
-        """Return True if a value that a function has under the name is the one before the query.
+        """Return True if a name's value in a function is the value from before the query.
 
         Local functions beside the query share the variable of that name with it.
         """
@@ -268,8 +271,11 @@ class Active:
         return is_beside and _is_before(found, self.written)
 
     def is_of(self, called: Any, name: str, text: Any) -> bool:
-        """Whether a call is of this function; its name may have no value yet, or that of a query
-        which was made of the same lines before."""
+        """Return True if a call is of this function.
+
+        Its name may have no value yet, or the value of a query that was made of the same lines
+        earlier.
+        """
         if called is UNSET:
             return name == self.name
         if isinstance(called, FunctionType):
@@ -278,7 +284,7 @@ class Active:
         return code is not None and self.name != "<lambda>" and is_same_place(code, self.code)
 
     def rows(self) -> Rows:
-        """Its rows so far."""
+        """Return its rows so far."""
         self.is_called = True
         node = plan.Recursive(self.level, 0, self.name, True, (self.shape,))
         return Rows("set", node, (Parameter(0),), ("row",))
@@ -297,10 +303,10 @@ def defined(
     *,
     written: FunctionType | None = None,
 ) -> Expr:
-    """Return what a function without parameters returns.
+    """Return the result of a function without parameters.
 
     written: the function of which a query is being made. Functions that it calls may mean the query
-             by its name, which `function` does not have among its captured names then.
+    by its name, which `function` does not have among its captured names then.
     """
     shape: Shape = None
     name, before = function.__name__, UNSET if written is None else _meaning_before(written)
@@ -331,10 +337,10 @@ def defined(
 
 
 def _meaning_before(function: FunctionType) -> Any:
-    """Return what the name of a function stands for while a query is made of it.
+    """Return the value of a function's name while a query is made of it.
 
-    Return `UNSET` where its text does not mean itself by the name: in a lambda, in a method, and if
-    a later function of the file has the name.
+    Return `UNSET` if its text does not mean itself by the name: in a lambda, in a method, and if a
+    later function of the file has the name.
     """
     *around, name = function.__qualname__.split(".")
     if name != function.__code__.co_name or name == "<lambda>":
@@ -346,7 +352,7 @@ def _meaning_before(function: FunctionType) -> Any:
 
 
 def _is_before(found: Any, function: FunctionType) -> bool:
-    """Return True of another value that the name of a function had before the function."""
+    """Return True for another value that the name of a function had before the function."""
     if not isinstance(found, FunctionType):
         return True
     code, its = function.__code__, found.__code__
@@ -355,7 +361,7 @@ def _is_before(found: Any, function: FunctionType) -> bool:
 
 
 def called(node: ast.Call, function: FunctionType, reader: Any, reading: Any) -> Expr:
-    """What a call of a function that reads relations gives, or that is given some."""
+    """Return the result of a call of a function that reads relations, or takes rows."""
     arguments = tuple(map(reader.value, node.args))
     keywords = {str(k.arg): reader.value(k.value) for k in node.keywords}
     given = [*arguments, *keywords.values()]
@@ -434,7 +440,7 @@ KEY_OR_ROW = (
 
 
 def refused(node: ast.AST, reader: Any, why: str, remedy: str) -> PlanError:
-    """The error about a part of what a reader reads."""
+    """Return the error about a part of a callable."""
     opaque = reader.origin.function
     file = reader.function.__code__.co_filename
     line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0) + 1
@@ -445,6 +451,6 @@ def refused(node: ast.AST, reader: Any, why: str, remedy: str) -> PlanError:
 
 
 def shown(node: ast.AST) -> str:
-    """The text of a part, in one line."""
+    """Return the text of a part, in one line."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""Whether a part of a callable reads a relation, and what its names are."""
+"""Find parts of a callable that read relations, and resolve their names."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from optimizer.comprehensions.rows import Rows, has_rows_within
 from optimizer.lifting.readings import UNSET, resolve
 
 MADE = "%"
-"""How the names begin of what stands for a loop."""
+"""Prefix of the names that replace loops."""
 ASKED = "asked for relations"
 
 
 def touches(node: ast.AST, reader: Any, reading: Any) -> bool:
-    """Whether a part reads rows of a relation."""
+    """Return True if a part reads rows of a relation."""
     return any(_is_source(each, reader, reading) for each in _asked(node))
 
 
 def _asked(node: ast.AST) -> tuple[ast.AST, ...]:
-    """The names, each once, and the attributes in a part: kept with it, as it is read by pieces,
-    and again for each query of its text."""
+    """Return the names, each once, and the attributes in a part, cached in its node."""
     known: tuple[ast.AST, ...] | None = vars(node).get(ASKED)
     if known is None:
         found: dict[Any, ast.AST] = {}
@@ -50,7 +49,7 @@ def _is_source(node: ast.AST, reader: Any, reading: Any) -> bool:
 
 
 def _meaning(name: str, reader: Any) -> Any:
-    """The value of a name; none of the name of a query that is being made."""
+    """Return the value of a name; `UNSET` for the name of a query that is being made."""
     found = resolve(reader.function, name)
     active = reader.origin.queries.active
     is_own = any(e.name == name and e.was(found, reader.function) for e in active)
@@ -58,7 +57,7 @@ def _meaning(name: str, reader: Any) -> Any:
 
 
 def reads(value: Any, name: str, reading: Any) -> bool:
-    """Whether a value that a name has is a relation, or a function that reads one."""
+    """Return True if the value of a name is a relation, or a function that reads one."""
     if value is UNSET:
         return any(entry.name == name for entry in reading.active)
     if reading.engine.plan_of(value) is not None:
@@ -67,7 +66,7 @@ def reads(value: Any, name: str, reading: Any) -> bool:
 
 
 def reads_relations(function: FunctionType, reading: Any) -> bool:
-    """Whether a function names a relation, or calls one that does."""
+    """Return True if a function names a relation, or calls one that does."""
     known = reading.known
     if id(function.__code__) not in known:
         known[id(function.__code__)] = any(e.code is function.__code__ for e in reading.active)
@@ -89,7 +88,7 @@ def _named(function: FunctionType, reading: Any) -> Iterator[bool]:
 
 
 def without_value(node: ast.AST, reader: Any) -> ast.Name | None:
-    """A name in a part that means nothing yet."""
+    """Return a name in a part that has no value yet."""
     every = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
     own = {each.id for each in every if not isinstance(each.ctx, ast.Load)}
     own |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
@@ -101,7 +100,8 @@ def without_value(node: ast.AST, reader: Any) -> ast.Name | None:
 
 
 def constant_of(node: ast.expr, reader: Any) -> Any:
-    """The value of a name, or of an attribute of one, that is no parameter; `UNSET` of another."""
+    """Return the value of a name that is no parameter, or of its attribute; `UNSET` for other
+    parts."""
     if isinstance(node, ast.Name):
         return UNSET if seen(reader.bound, node.id) is not None else _meaning(node.id, reader)
     if isinstance(node, ast.Attribute):

@@ -1,6 +1,6 @@
-"""What a callable computes, as trees.
+"""Computations of callables, as trees.
 
-Lives here: how expressions are put together, what is known of their values, their text.
+Lives here: composition of expressions, facts about their values, their text.
 Comes in:   expressions.
 Goes out:   expressions, and facts about them.
 May import: `callables`.

@@ -1,15 +1,15 @@
-"""Expressions that do not raise: what must be evaluated for a value, and what stands in for it.
+"""Expressions that do not raise: the parts that may raise, and the value used if one does.
 
     int(s.age) > 30                attempt(int(s.age) > 30)
     int(s.age) == m.age            attempt(int(s.age), nan) == m.age
     (s.name, int(s.age))           needs int(s.age)
-    s.tags                         needs hash(s.tags), where it goes into a row or a key
+    s.tags                         needs hash(s.tags), as part of a row or a key
 
-An equation stays one, so that its sides are keys still.
+An equation stays an equation, so that its sides are still keys.
 
-The test that a row has as many items as names are given to them.
+`Unpacks` tests that a row has an item for each name.
 
-for key, value in pairs             where unpacks(row)
+    for key, value in pairs             where unpacks(row)
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class Outcome:
 
 @record
 class FirstFault(Pure):
-    """A callable of expressions: the first of some values that is a `Fault`; None if none is."""
+    """A callable of expressions: the first of some values that is a `Fault`; None without a
+    fault."""
 
     def __call__(self, *values: Any) -> Fault | None:
         found = (value.fault if value.__class__ is Outcome else value for value in values)
@@ -96,7 +97,7 @@ class FirstFault(Pure):
 
 @record
 class OrNone(Pure):
-    """A callable of expressions: a value, or None in the place of a `Fault`."""
+    """A callable of expressions: a value, or None in place of a `Fault`."""
 
     def __call__(self, value: Any) -> Any:
         if value.__class__ is Outcome:
@@ -138,7 +139,7 @@ NAN = constant(math.nan)
 
 
 def lifted(function: Function) -> Lifted:
-    """A callable as an expression; one that has not been read is called."""
+    """Return a callable as an expression; a callable that was not lifted as a call."""
     if isinstance(function, Lifted):
         return function
     count = function.parameters
@@ -147,7 +148,7 @@ def lifted(function: Function) -> Lifted:
 
 
 def hashed(expr: Expr, of: Shapes) -> tuple[Expr, ...]:
-    """What may raise in an expression, or has no hash for all that is known."""
+    """Return the parts of an expression that may raise, or that may have no hash."""
     match expr:
         case Display("tuple", items):
             inside: tuple[Expr, ...] = items
@@ -162,12 +163,13 @@ def hashed(expr: Expr, of: Shapes) -> tuple[Expr, ...]:
 
 
 def _is_hash(need: Expr) -> bool:
-    """Whether something is hashed, which is after all of the row has been computed."""
+    """Return True for a hash, which is computed after all of the row."""
     return isinstance(need, Call) and need.function == constant(hash)
 
 
 def _gives_hashable(expr: Expr, of: Shapes) -> bool:
-    """Whether the value, if there is one, has a hash: a number, or an item of a row that has."""
+    """Return True if the value, if there is one, is hashable: a number, or an item of a hashable
+    row."""
     match expr:
         case Call(Constant(value)):
             return any(value is known for known in NUMBERS)
@@ -182,14 +184,14 @@ def _is_hashed_by_fields(kind: type) -> bool:
 
 
 def taken_by(check: Callable[[Any], object] | None, expr: Expr, of: Shapes) -> tuple[Expr, ...]:
-    """What may raise where an aggregate takes a value, which it checks."""
+    """Return the expressions that may raise when an aggregate takes a value and checks it."""
     if check is None or _is_number(expr):
         return needs(expr, of)
     return hashed(expr, of) if check is hash else (Call(constant(check), (expr,)),)
 
 
 def _is_number(expr: Expr) -> bool:
-    """Whether it is one of some numbers that are written out, which every aggregate takes."""
+    """Return True for a written number, or a choice between two, which every aggregate takes."""
     match expr:
         case Constant(int() | float()):
             return True
@@ -200,14 +202,16 @@ def _is_number(expr: Expr) -> bool:
 
 
 def raising_parts(test: Expr, of: Shapes) -> list[Expr]:
-    """What may raise in a condition: of an equation each side."""
+    """Return the parts of a condition that may raise: each side of an equation."""
     sides = test.operands if isinstance(test, Operation) and test.operator == "==" else (test,)
     return [side for side in sides if not total(side, of)]
 
 
 def attempted(test: Expr, of: Shapes) -> Expr:
-    """A condition that is false where it raises. Of an equation it is its sides that do not raise,
-    so that it is one still."""
+    """Return a condition that is false where it raises.
+
+    An equation stays an equation, of sides that do not raise.
+    """
     if total(test, of):
         return test
     if not isinstance(test, Operation) or test.operator != "==":
@@ -225,13 +229,16 @@ def fails(needed: tuple[Expr, ...]) -> Expr:
 
 
 def or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
-    """A callable that gives None where something needed raises."""
+    """Return a callable that returns None if one of `needed` raises."""
     return f.with_body(_or_else(f.body, needed, NONE))
 
 
 def items_or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
-    """As `or_none`; of a tuple that nobody wrote, such as the key of a group before another key,
-    each item by itself."""
+    """Return a callable that returns None if it raises; a generated tuple has None for single
+    items.
+
+    A generated tuple is, for example, the key of a group before another key.
+    """
     if f.made is not None or not isinstance(f.body, Display) or f.body.kind != "tuple":
         return or_none(f, needed, of)
     items = [(item, hashed(item, of)) for item in f.body.items]
@@ -243,18 +250,18 @@ def _or_else(body: Expr, needed: tuple[Expr, ...], otherwise: Constant) -> Expr:
 
 
 def flat(several: Iterable[tuple[Expr, ...]]) -> tuple[Expr, ...]:
-    """Return the parts that several need, each once."""
+    """Return the parts of all tuples, each once."""
     return tuple(dict.fromkeys(expr for some in several for expr in some))
 
 
 def all_of(body: Expr, tests: Sequence[Expr]) -> Expr:
-    """All tests; the body itself if they are those that it is made of."""
+    """Return the conjunction of the tests; the body itself if they are its conjuncts."""
     return body if tuple(tests) == conjuncts(body) else conjunction(tuple(tests))
 
 
 @record
 class Unpacks:
-    """Whether a row has as many items as are asked for; another raises as it does in Python."""
+    """Callable that returns True if a row has `count` items; otherwise it raises as Python does."""
 
     count: int
 

@@ -1,32 +1,31 @@
-"""Rewrites of expressions that only constants, conditions joined by `&` and `|`, and declared
-fields decide.
+"""Rewrites of expressions: constant folding, `&` and `|` of conditions, facts of declared fields.
 
-Evaluate beforehand what only constants decide: plain arithmetic, attributes of modules, enums.
+`evaluated` folds constants: plain arithmetic, attributes of modules, enums.
 
-Only values of the built-in types that nobody can change take part, so that no code of the user
-runs, and what raises is left to raise where it is written.
+Only immutable values of built-in types are folded, so that no code of the user runs. An expression
+that raises is not folded: it raises where it is written.
 
-Conditions joined by `&` and `|`, as the `and` and `or` that they amount to.
+`asked_in_turn` rewrites conditions joined by `&` and `|` to `and` and `or`.
 
     (s.name == m.name) & (s.age > 30)           s.age > 30 and s.name == m.name
 
-Of two bools `p & q` is `p and q`, except that both are asked: q raises also where p is false. What
-cannot raise may be left out where another part decides, so what may raise is asked first. Several
-parts that may raise stay joined as they were, and are all asked.
+For two bools, `p & q` is `p and q`, except that both are evaluated: q raises also if p is false. A
+part that cannot raise may be skipped if another part decides, so parts that may raise come first.
+Several parts that may raise stay joined as written, and are all evaluated.
 
-Of other values `&` is not `and`: `2 & 1` is 0, and columns of numbers are joined item by item. So
-each part has to give True or False and nothing else: `not`, `is` and `in` always do; `==`, `<` and
-such do between constants and fields that are declared as built-in values. Declarations are trusted,
-as a type checker makes sure of them.
+For other values `&` is not `and`: `2 & 1` is 0, and columns of numbers are joined item by item. So
+each part must be True or False: `not`, `is` and `in` always are; `==`, `<` and others are for
+constants and fields that are declared as built-in values. Declarations are trusted, because type
+checkers check them.
 
-What the declarations of fields say of values; they are trusted, as a type checker looks at them.
+`is_declared` and its callers read facts about values from the declarations of fields.
 
-@dataclass(frozen=True)
-class Sale:
-    id: int                     holds no NaN; is no tuple
-    price: float | None         may be NaN;   is no tuple
-    place: tuple[int, str]      holds no NaN; may be a tuple
-    note: Any                   nothing is known
+    @dataclass(frozen=True)
+    class Sale:
+        id: int                     holds no NaN; is no tuple
+        price: float | None         may be NaN;   is no tuple
+        place: tuple[int, str]      holds no NaN; may be a tuple
+        note: Any                   no facts
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ BINARY: dict[str, Any] = {
     "not in": lambda a, b: a not in b,
 }
 COMPUTED = frozenset({"+", "-", "*"})
-"""Operators of numbers whose result is of a class that those of the operands tell."""
+"""Operators of numbers whose operands' classes decide the class of the result."""
 NUMBERS = (int, float)
 GIVE_BOOL = frozenset({"in", "not in", "is", "is not", "not"})
 UNARY: dict[str, Any] = {
@@ -122,7 +121,8 @@ UNARY: dict[str, Any] = {
 
 
 def evaluated_attribute(of: Expr, name: str) -> Expr:
-    """An attribute; of a module or an enumeration its value, if that is code or plain data."""
+    """Return an attribute; for a module or an enumeration its value, if that is code or plain
+    data."""
     if isinstance(of, Constant):
         owner = of.value
         enumeration = isinstance(owner, type) and issubclass(owner, Enum)
@@ -136,7 +136,7 @@ def evaluated_attribute(of: Expr, name: str) -> Expr:
 
 
 def evaluated(expr: Expr) -> Expr:
-    """One node, its parts being evaluated already: simpler where constants decide it."""
+    """Simplify a node that constants decide; its parts are evaluated already."""
     match expr:
         case Operation(symbol, operands) if symbol in COMPUTED and _are_slots(operands):
             return _of_slots(expr, symbol, operands)
@@ -164,14 +164,14 @@ def evaluated(expr: Expr) -> Expr:
 
 
 def _is_of_leaves(expr: Expr) -> bool:
-    """Whether it is what raises nothing, or a tuple of such, and so is no None."""
+    """Return True for a parameter, a constant, or a tuple of these: it raises nothing."""
     if isinstance(expr, Display) and expr.kind == "tuple":
         return all(map(_is_of_leaves, expr.items))
     return isinstance(expr, LEAVES)
 
 
 def computed(symbol: str, values: Sequence[Any]) -> Any:
-    """What arithmetic makes of numbers; None where it is not evaluated beforehand.
+    """Return the result of arithmetic on numbers; None if it is not evaluated beforehand.
 
     >>> computed("+", (1, 500)), computed("*", (1e300, 1e300)), computed("*", (2**40, 2**40))
     (501, inf, None)
@@ -184,8 +184,10 @@ def computed(symbol: str, values: Sequence[Any]) -> Any:
 
 
 def _of_slots(expr: Expr, symbol: str, operands: tuple[Expr, ...]) -> Expr:
-    """Arithmetic of slots: a slot again, whose value is that of others. One without a value notes
-    that there is none for these."""
+    """Return the slot of arithmetic on slots, whose value is computed of theirs.
+
+    Return the expression itself if it has no value; the operands' slots note that they were read.
+    """
     parts = [each.held if isinstance(each, Slot) else each.value for each in operands]  # type: ignore[attr-defined]
     first = next(each for each in parts if isinstance(each, Held))
     key = (symbol, *[id(each) if isinstance(each, Held) else meaning(each) for each in parts])
@@ -197,7 +199,7 @@ def _of_slots(expr: Expr, symbol: str, operands: tuple[Expr, ...]) -> Expr:
 
 
 def _are_slots(operands: tuple[Expr, ...]) -> bool:
-    """Whether they are numbers that are constants, some of them slots."""
+    """Return True if the operands are constant numbers, some of them slots."""
     are_numbers = all(isinstance(o, Constant) and o.kind in NUMBERS for o in operands)
     return are_numbers and any(isinstance(o, Slot) for o in operands)
 
@@ -212,13 +214,13 @@ def _operation(expr: Expr, symbol: str, values: list[Any]) -> Expr:
         return expr
     try:
         result = compute(*values)
-    except Exception:  # it raises where it is written
+    except Exception:  # it will raise where it is written
         return expr
     return constant(result) if _is_small(result) else expr
 
 
 def _junction(expr: Expr, parts: tuple[Expr, ...], *, stop: bool) -> Expr:
-    """Drop the constants that do not decide; end at the first that does."""
+    """Drop the constants that do not decide; stop at the first that does."""
     kept: list[Expr] = []
     for place, part in enumerate(parts):
         inner = part.parts if type(part) is type(expr) else (part,)  # type: ignore[attr-defined]
@@ -239,7 +241,7 @@ def _junction(expr: Expr, parts: tuple[Expr, ...], *, stop: bool) -> Expr:
 
 
 def _is_test(expr: Expr) -> bool:
-    """Whether it gives True or False and nothing else."""
+    """Return True if the value is True or False and nothing else."""
     return isinstance(expr, Operation) and expr.operator in GIVE_BOOL
 
 
@@ -273,8 +275,10 @@ _PLAIN: frozenset[Any] = frozenset(
 
 
 def asked_in_turn(expr: Expr, shapes: Shapes) -> Expr:
-    """A test of rows of these shapes, with `and` and `or` for `&` and `|` where they are the same;
-    itself where there is none."""
+    """Return a test of rows of these shapes with `and` and `or` for equivalent `&` and `|`.
+
+    Return the test itself if it has none.
+    """
     match expr:
         case Operation("&" | "|" as operator):
             operands = _flat(expr, operator)
@@ -298,7 +302,7 @@ def _with_tests(expr: Expr, tests: tuple[Expr, ...], shapes: Shapes) -> Expr:
 
 
 def _in_turn(expr: Expr, operator: str, operands: tuple[Expr, ...], shapes: Shapes) -> Expr:
-    """What may raise, all of it, then what does not."""
+    """Join first all tests that may raise, then the others."""
     tests = tuple([asked_in_turn(operand, shapes) for operand in operands])
     raising = [test for test in tests if not total(test, shapes)]
     quiet = [test for test in tests if total(test, shapes)]
@@ -313,16 +317,16 @@ def _in_turn(expr: Expr, operator: str, operands: tuple[Expr, ...], shapes: Shap
 
 
 def _flat(expr: Expr, operator: str) -> tuple[Expr, ...]:
-    """The operands of a chain of one operator, in the order in which they are asked."""
+    """Return the operands of a chain of one operator, in the order of evaluation."""
     if not isinstance(expr, Operation) or expr.operator != operator:
         return (expr,)
     return tuple(inner for operand in expr.operands for inner in _flat(operand, operator))
 
 
 def unproven(expr: Expr, shapes: Shapes) -> Expr | None:
-    """The first condition joined to others by `&` or `|` that may give something else than a bool.
+    """Return the first condition joined to others by `&` or `|` that may not be a bool.
 
-    Nothing where no condition is joined, as in `s.tags & m.tags`.
+    Return None if no condition is joined, as in `s.tags & m.tags`.
     """
     match expr:
         case Operation("&" | "|" as operator):
@@ -342,7 +346,7 @@ def _is_condition(expr: Expr) -> bool:
 
 
 def is_boolean(expr: Expr, shapes: Shapes) -> bool:
-    """Whether the value is True or False, for rows of these shapes."""
+    """Return True if the value is True or False, for rows of these shapes."""
     match expr:
         case Constant():
             return expr.kind is bool
@@ -367,7 +371,8 @@ def is_boolean(expr: Expr, shapes: Shapes) -> bool:
 
 
 def is_plain(expr: Expr, shapes: Shapes) -> bool:
-    """Whether the value is of a built-in class: such values compare with True or False."""
+    """Return True if the value is of a built-in class: comparisons of such values are True or
+    False."""
     match expr:
         case Constant():
             return expr.kind is not tuple and _is_plain_class(expr.kind)
@@ -390,7 +395,7 @@ def is_plain(expr: Expr, shapes: Shapes) -> bool:
 
 
 def _is_plain_class(kind: Any) -> bool:
-    if isinstance(kind, enum.EnumMeta):  # which compare as what they are made of, or by identity
+    if isinstance(kind, enum.EnumMeta):  # compare by value or by identity
         own = kind.__mro__[: kind.__mro__.index(enum.Enum)]
         return not {name for base in own if base not in _PLAIN for name in vars(base)} & ORDERS
     try:
@@ -401,7 +406,7 @@ def _is_plain_class(kind: Any) -> bool:
 
 
 Fits = Callable[[Any], bool]
-"""Whether a class is one of those that are asked for; it may be given what is no class."""
+"""Returns True for a class that fits; it may be called with other objects."""
 ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%"})
 _WITHOUT_NAN: frozenset[Any] = frozenset(
     {int, bool, str, bytes, type(None), None, date, datetime, time, timedelta}
@@ -423,7 +428,7 @@ def zone_of(hint: Any) -> tzinfo | None:
 
 
 def may_be_moment(expr: Operation) -> bool:
-    """Return False of an operation whose value is no datetime: `a * b`, `a + 1`.
+    """Return False for an operation whose value is no datetime: `a * b`, `a + 1`.
 
     >>> may_be_moment(Operation("+", (Parameter(0), Parameter(1))))
     True
@@ -434,14 +439,14 @@ def may_be_moment(expr: Operation) -> bool:
 
 @by_class
 def zoned_fields(kind: Any) -> frozenset[str]:
-    """Return the fields of a class that are declared with a time zone; none of what is no class."""
+    """Return the fields of a class that are declared with a time zone; none for other objects."""
     if not isinstance(kind, type):
         return frozenset()
     return frozenset(name for name, hint in hints_of(kind).items() if zone_of(hint) is not None)
 
 
 def tuple_width(annotation: Any) -> int | None:
-    """How many items a row of this type has, which tables see to; None if that is not said.
+    """Return the number of items that tables require for a row of this type, or None.
 
     >>> tuple_width(tuple[int, str]), tuple_width(tuple[int, ...]), tuple_width(tuple)
     (2, None, None)
@@ -451,7 +456,7 @@ def tuple_width(annotation: Any) -> int | None:
 
 
 def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
-    """Whether the value equals itself, and so do the parts of a tuple."""
+    """Return True if the value equals itself, and so do the parts of a tuple."""
     match expr:
         case Constant():
             return expr.kind in _WITHOUT_NAN or is_uuid(expr.kind)
@@ -462,12 +467,12 @@ def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
 
 
 def is_no_tuple(expr: Expr, shapes: Shapes) -> bool:
-    """Whether the value is no tuple, or one in which there is no NaN."""
+    """Return True if the value is no tuple, or a tuple without NaN."""
     return holds_no_nan(expr, shapes) or is_declared(expr, shapes, _is_no_tuple)
 
 
 def is_not_none(expr: Expr, shapes: Shapes) -> bool:
-    """Whether the value is no None, and equal to none: a field of a plain class.
+    """Return True if the value is not None, and not equal to None: a field of a plain class.
 
     >>> from optimizer.expr import Attribute, Parameter
     >>> from typing import NamedTuple
@@ -479,7 +484,7 @@ def is_not_none(expr: Expr, shapes: Shapes) -> bool:
 
 
 def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
-    """Whether it is a field that is declared as classes that fit, and as no others."""
+    """Return True for a field that is declared with classes that fit, and no others."""
     match expr:
         case Attribute(Parameter() as of, name):
             kind = shape_of(of, shapes)
@@ -495,7 +500,7 @@ def _fields(kind: type, fits: Fits) -> frozenset[str]:
 
 
 def _is_made_of(kind: Kind, fits: Fits) -> bool:
-    """Return True if a kind names what fits; of a tuple, its items, if tuples fit."""
+    """Return True if a kind names classes that fit; for a tuple, its items, if tuples fit."""
     match kind:
         case Anything():
             return False
@@ -525,5 +530,5 @@ def _is_scalar(kind: Any) -> bool:
 def _is_no_tuple(kind: Any) -> bool:
     try:
         return kind is not Any and isinstance(kind, type) and not issubclass(tuple, kind)
-    except TypeError:  # a protocol that cannot be asked
+    except TypeError:  # a protocol without support for `issubclass`
         return False

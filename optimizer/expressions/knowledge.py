@@ -1,10 +1,10 @@
-"""What is known of an expression's value without evaluating it.
+"""Facts about an expression's value that need no evaluation.
 
-A shape is what is known of one binding of a row: a class of records whose fields can be read, a
-tuple of shapes for a tuple written out, or None. Tables refuse rows of other classes, so the
-fields that a dataclass, named tuple, `msgspec.Struct` or attrs class declares are there.
+A shape describes one binding of a row: a class of records with readable fields, a tuple of shapes
+for a tuple display, or None. Tables refuse rows of other classes, so rows have the fields that
+their dataclass, named tuple, `msgspec.Struct` or attrs class declares.
 
-Sound:  `==`, `hash` and the truth of values are taken not to raise, as the contract for rows says.
+Sound:  `==`, `hash` and the truth of values do not raise, by the contract for rows.
 """
 
 from __future__ import annotations
@@ -55,16 +55,17 @@ PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
 
 
 class Pure:
-    """Base of callables of this library's own that give the same value whenever they are called,
-    and no container."""
+    """Base of this library's callables that return the same value at each call, and no
+    container."""
 
     __slots__ = ()
 
 
 @record
 class Bounded(Pure):
-    """A callable of expressions: an integer, which must be in a range. Generated code compares it
-    where it stands, and calls this of others only.
+    """A callable of expressions: an integer, which must be in a range.
+
+    Generated code compares integers inline, and calls this for other values only.
 
     >>> Bounded(-128, 127, "TINYINT")(5)
     5
@@ -84,43 +85,43 @@ class Bounded(Pure):
 
 
 class Arranges(Pure):
-    """Base of what puts collected pairs in an order, and gives the second part of each."""
+    """Base of callables that sort collected pairs, and return the second part of each."""
 
     __slots__ = ()
 
     @property
     def descending(self) -> bool:
-        """Whether rows are sorted from the greatest down."""
+        """True if rows are sorted from the greatest down."""
         raise NotImplementedError
 
     def standing(self) -> Callable[[Any], Any]:
-        """What says of the first part of a pair by what its row is sorted."""
+        """Return a function from the first part of a pair to the sort key of its row."""
         raise NotImplementedError
 
     def tie(self, row: Any) -> Any:
-        """What a row stands by among those with equal keys."""
+        """Return the sort key of a row among rows with equal keys."""
         raise NotImplementedError
 
 
 class Foldable:
-    """Base of collections that say what a `lifting.folds.Fold` gives of them, and how they differ
-    from one of before: values with weights."""
+    """Base of collections that compute a `lifting.folds.Fold`, and their difference to an older
+    version as values with weights."""
 
     __slots__ = ()
     _collects: bool = False
-    """Whether a call of the class with a comprehension is a fold itself."""
+    """True if a call of the class with a comprehension is a fold itself."""
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
-        """What one of the same class turned into this one by."""
+        """Return the difference to an older version of the collection."""
         raise NotImplementedError
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        """What the fold gives; of what keeps nothing, what was written."""
+        """Return the result of the fold; without a stored fold, that of the written expression."""
         return fold.plain(each(self), options)
 
 
 def total(expr: Expr, shapes: Shapes) -> bool:
-    """Whether evaluating it raises nothing, for rows of these shapes."""
+    """Return True if evaluating an expression raises nothing, for rows of these shapes."""
     match expr:
         case Parameter() | Local() | Outer() | Constant() | Guard() | Attempt() | Within():
             return True
@@ -142,7 +143,7 @@ def total(expr: Expr, shapes: Shapes) -> bool:
 
 
 def shape_of(expr: Expr, shapes: Shapes) -> Shape:
-    """What is known of the value."""
+    """Return the shape of the value."""
     match expr:
         case Parameter(index):
             return shapes[index] if index < len(shapes) else None
@@ -163,7 +164,8 @@ def shape_of(expr: Expr, shapes: Shapes) -> Shape:
 
 
 def is_value(expr: Expr, shapes: Shapes) -> bool:
-    """Whether evaluating it twice is as good as once: it makes no iterator and no container."""
+    """Return True if evaluating it twice is as good as once: it makes no iterator and no
+    container."""
     match expr:
         case Parameter() | Local() | Constant():
             return True
@@ -179,8 +181,7 @@ def is_value(expr: Expr, shapes: Shapes) -> bool:
 
 
 def is_container(expr: Expr) -> bool:
-    """Whether the value is a list, a set or a dictionary that is written out, or has one in it: it
-    has no hash."""
+    """Return True for a list, set or dict display, or a value that contains one: it has no hash."""
     match expr:
         case Display("tuple", inner) | And(inner) | Or(inner):
             return any(map(is_container, inner))
@@ -195,15 +196,17 @@ def is_container(expr: Expr) -> bool:
 
 
 def is_of_values(expr: Expr, shapes: Shapes) -> bool:
-    """Whether it is a collection written out, of what is as good evaluated twice. A query inside
-    makes its own."""
+    """Return True for a collection display of parts that can be evaluated twice.
+
+    A query inside makes its own collection.
+    """
     return is_container(expr) and all(
         is_value(part, shapes) or is_of_values(part, shapes) for part in parts(expr)
     )
 
 
 def is_canonical(expr: Expr, shapes: Shapes) -> bool:
-    """Whether the value is one that rows hold, so that no NaN in it is a new one."""
+    """Return True if the value is one that rows hold, so that no NaN in it is a new object."""
     match expr:
         case Parameter() | Local():
             return True
@@ -238,7 +241,7 @@ def is_canonical(expr: Expr, shapes: Shapes) -> bool:
 
 
 def hashable(expr: Expr, shapes: Shapes) -> bool:
-    """Whether the value has a hash, for it is part of what its row is hashed by."""
+    """Return True if the value has a hash, because the hash of its row uses it."""
     match expr:
         case Parameter() | Constant():
             return True
@@ -253,7 +256,7 @@ def hashable(expr: Expr, shapes: Shapes) -> bool:
 
 @by_class
 def _hashed(kind: type) -> frozenset[str]:
-    """The fields that every row of a class is hashed by."""
+    """Return the fields that the hash of every row of a class uses."""
     if _is_named_tuple(kind):
         return fields_of(kind)
     code = getattr(kind.__hash__, "__code__", None)
@@ -263,7 +266,7 @@ def _hashed(kind: type) -> frozenset[str]:
 
 
 def row_is_hashed_by(kind: type, names: tuple[str, ...]) -> bool:
-    """Whether rows of a class are equal if and only if these fields are."""
+    """Return True if rows of a class are equal if and only if these fields are."""
     own: Any = kind
     if _is_named_tuple(kind):
         plain = own.__eq__ is tuple.__eq__ and own.__hash__ is tuple.__hash__
@@ -277,7 +280,7 @@ def row_is_hashed_by(kind: type, names: tuple[str, ...]) -> bool:
 
 
 def makes_record(expr: Expr) -> bool:
-    """Whether it calls the class of a plain record with an argument for each of its fields."""
+    """Return True for a call of the class of a plain record with an argument for each field."""
     if not isinstance(expr, Call) or not isinstance(expr.function, Constant):
         return False
     kind = expr.function.value
@@ -289,7 +292,8 @@ def makes_record(expr: Expr) -> bool:
 
 
 def record_field(expr: Expr, name: str) -> Expr | None:
-    """The expression for a field of the record or tuple that an expression makes, if it does."""
+    """Return the expression for a field of the record or tuple that an expression makes, or
+    None."""
     if not makes_record(expr):
         return None
     assert isinstance(expr, Call) and isinstance(expr.function, Constant)
@@ -301,7 +305,8 @@ def record_field(expr: Expr, name: str) -> Expr | None:
 
 
 def record_item(expr: Call, position: int) -> Expr | None:
-    """The same for an item of a row that has others inside (`nested_rows`)."""
+    """Return the expression for an item of a row that has others inside (`nested_rows`), or
+    None."""
     if not makes_record(expr) or expr.keywords or not isinstance(expr.function, Constant):
         return None
     count = len(expr.arguments)
@@ -310,13 +315,13 @@ def record_item(expr: Call, position: int) -> Expr | None:
 
 
 def _begins_with_row(kind: Any) -> bool:
-    """Whether names that a named tuple has not are those of its first item (`nested_rows`)."""
+    """Return True if missing names of a named tuple are read of its first item (`nested_rows`)."""
     return _is_named_tuple(kind) and vars(kind).get("roots") == 1 and "__getattr__" in vars(kind)
 
 
 @by_class
 def fields_of(kind: type) -> frozenset[str]:
-    """The names that can be read of every instance, for nothing but its data."""
+    """Return the names of data that can be read of every instance."""
     reads: Any = kind.__getattribute__
     if "__getattr__" in dir(kind) or reads not in _PLAIN_READS:
         return frozenset()
@@ -325,7 +330,7 @@ def fields_of(kind: type) -> frozenset[str]:
 
 @by_class
 def constructor(kind: type) -> tuple[str, ...] | None:
-    """The parameters of a class that does nothing but keep its arguments; None of another."""
+    """Return the parameters of a class that only stores its arguments; None for other classes."""
     if _is_named_tuple(kind):
         plain = kind.__new__ in _generated_new(kind)
         return tuple(kind._fields) if plain else None  # type: ignore[attr-defined]
@@ -344,7 +349,7 @@ def constructor(kind: type) -> tuple[str, ...] | None:
 
 
 def _custom_init(kind: type) -> bool:
-    """Whether somebody wrote the `__init__` of a dataclass; a generated one has no file."""
+    """Return True if the `__init__` of a dataclass was written; a generated one has no file."""
     code = getattr(vars(kind).get("__init__"), "__code__", None)
     return code is None or code.co_filename != "<string>"
 
@@ -366,7 +371,7 @@ def _declared(kind: Any) -> list[str]:
 
 
 def _is_plain(kind: type, name: str) -> bool:
-    """Whether reading it runs no code of the user's."""
+    """Return True if reading the attribute runs no code of the user."""
     found = inspect.getattr_static(kind, name, None)
     reads = getattr(type(found), "__get__", None)
     return reads is None or (

@@ -1,17 +1,17 @@
-"""What can be read of the rows of a class: its fields, and whether there may be others.
+"""Attributes of the rows of a class: its fields, and other attributes that a row may have.
 
     @dataclass(frozen=True)
     class Sale:                     lacks(Sale, "prise")    True
         id: int                     lacks(Sale, "price")    False
-        price: float                lacks(object, "prise")  False: nothing is known of its instances
+        price: float                lacks(object, "prise")  False: its instances may have any field
 
-Only classes of records are known: dataclasses, named tuples, `msgspec.Struct`, attrs classes and
+Only classes of records are examined: dataclasses, named tuples, `msgspec.Struct`, attrs classes and
 pydantic models. A table of a class has rows of its subclasses too, so that an attribute is lacking
-only where no subclass that there is may have it. A class may have attributes that it does not
-declare if it has a `__getattr__` or `__getattribute__`, or if its instances have a `__dict__` that
-more than its own generated code can write to.
+only if no existing subclass may have it. A class may have attributes that it does not declare if it
+has a `__getattr__` or `__getattribute__`, or if its instances have a `__dict__` that written code,
+not only generated code, can write to.
 
-Cost: O(subclasses) for a name that the class itself does not have; nothing is kept.
+Cost: O(subclasses) for a name that the class itself does not have; nothing is cached.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from optimizer.kinds.fields import MODEL, OURS, TRACKED, is_ours, is_record, mem
 CONSTRUCTORS = frozenset({"__init__", "__post_init__", "__attrs_post_init__", "__setstate__"})
 CONSTRUCTORS |= {"__attrs_pre_init__", "model_post_init"}
 WRITES = frozenset({"__dict__", "__setattr__", "setattr", "vars"})
-"""Names that code mentions that may give an object any attribute."""
+"""Names in code that may give an object any attribute."""
 
 
 class MissingAttribute:
-    """An attribute of a class of records that its rows do not have; it says why.
+    """An attribute of a class of records that its rows do not have, with the reason.
 
-    A callable that reads it is refused when the query is made; any other reader gets an error.
+    A callable that reads it is refused when the query is built; any other reader gets an error.
     """
 
     def __init__(self, why: str) -> None:
@@ -49,32 +49,33 @@ class MissingAttribute:
 
 
 class UnreadableError(PlanError, AttributeError):
-    """The `PlanError` of an attribute that cannot be read, of which `hasattr` is false."""
+    """The `PlanError` of an attribute that cannot be read; `hasattr` is false for it."""
 
 
 UnreadableError.__name__ = UnreadableError.__qualname__ = PlanError.__name__
 
 
 def why_unreadable(kind: type, name: str) -> str | None:
-    """Why rows of a class do not have an attribute that it knows of."""
+    """Return the reason why rows of a class do not have an attribute of it; None if they may have
+    it."""
     found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
     return found.why if isinstance(found, MissingAttribute) else None
 
 
 def row_class(kind: Any) -> Any:
-    """The class of the rows of a table of a class: another one if its objects change."""
+    """Return the class of a table's rows: for a tracked class, the class of its snapshots."""
     options = getattr(kind, TRACKED, None)
     return kind if options is None else options.row_class(kind)
 
 
 def row_of(instance: Any) -> Any:
-    """An instance as a row: its snapshot if it changes."""
+    """Return an instance as a row: the snapshot of a tracked object."""
     options = getattr(instance, TRACKED, None)
     return instance if options is None else options.row_of(instance)
 
 
 def has(kind: type, name: str) -> bool:
-    """Whether instances of a record have an attribute, for all that the class says."""
+    """Return True if instances of a record have an attribute, as far as the class declares."""
     return (
         any(_declares(base, name) for base in kind.__mro__)
         or name in members(kind)
@@ -88,16 +89,16 @@ def _declares(base: type, name: str) -> bool:
 
 
 def lacks(kind: type, name: str) -> bool:
-    """Whether no row of a table of this class can have an attribute."""
+    """Return True if no row of a table of this class can have an attribute."""
     if not is_record(kind) or name.startswith("__") or has(kind, name):
         return False
     if inspect.isabstract(kind) and not type.__subclasses__(kind):
-        return False  # its rows are of classes that are still to come
+        return False  # its rows are of classes that are not defined yet
     return all(not has(each, name) and _is_closed(each) for each in family(kind))
 
 
 def length(kind: type) -> int | None:
-    """How many items the rows of a class of named tuples have; None if that is not certain."""
+    """Return the number of items of a named tuple's rows; None if it is not certain."""
     if not is_record(kind) or not issubclass(kind, tuple):
         return None
     every: list[Any] = [*family(kind)]
@@ -107,14 +108,14 @@ def length(kind: type) -> int | None:
 
 
 def makes_instances(kind: Any) -> bool:
-    """Whether calling a record's class gives an instance of it, and of no subclass."""
+    """Return True if calling a record's class makes an instance of it, and of no subclass."""
     if not is_ours(type(kind)):
         return False
     return kind.__new__ is object.__new__ or length(kind) is not None
 
 
 def family(kind: type) -> list[type]:
-    """The class and all its subclasses, each once."""
+    """Return the class and all its subclasses, each once."""
     found: dict[type, None] = {kind: None}
     waiting = [kind]
     while waiting:
@@ -130,18 +131,18 @@ def _annotated(base: type) -> Any:
         return ()
     try:
         return inspect.get_annotations(base)
-    except Exception:  # whatever evaluating an annotation may raise
+    except Exception:  # evaluating an annotation may raise any exception
         return ()
 
 
 def _is_closed(kind: type) -> bool:
-    """Whether instances have no attributes except the ones that the class declares."""
+    """Return True if instances have only the attributes that the class declares."""
     return (
         _reads_plainly(kind)
         and not _has_virtual_subclasses(kind)
         and (
             not kind.__dictoffset__
-            or hasattr(kind, TRACKED)  # a row has what is declared, whatever its object has
+            or hasattr(kind, TRACKED)  # a snapshot has only declared attributes
             or (_is_frozen(kind) and not _writes_to_itself(kind))
         )
     )
@@ -158,7 +159,7 @@ def _reads_plainly(kind: type) -> bool:
 
 
 def _has_virtual_subclasses(kind: type) -> bool:
-    """Whether other classes have been registered as subclasses of an abstract one."""
+    """Return True if other classes are registered as subclasses of an abstract class."""
     if not isinstance(kind, ABCMeta):
         return False
     try:
@@ -170,7 +171,7 @@ def _has_virtual_subclasses(kind: type) -> bool:
 
 
 def _is_frozen(kind: Any) -> bool:
-    """Whether nobody gives an instance another attribute by assigning it."""
+    """Return True if no other attribute can be assigned to an instance."""
     if hasattr(kind, MODEL):
         return getattr(kind, "model_config", {}).get("extra") != "allow"
     if hasattr(kind, "__attrs_attrs__"):
@@ -182,7 +183,8 @@ def _is_frozen(kind: Any) -> bool:
 
 
 def _writes_to_itself(kind: type) -> bool:
-    """Whether code of the class may give its instances attributes that it does not declare."""
+    """Return True if code of the class may give its instances attributes that it does not
+    declare."""
     functions = [f for base in kind.__mro__ if not is_ours(base) for f in _written(base)]
     return any(
         f.__name__ == "__new__"
@@ -193,7 +195,7 @@ def _writes_to_itself(kind: type) -> bool:
 
 
 def _written(base: type) -> Iterator[FunctionType]:
-    """The functions of a class that somebody has written."""
+    """Iterate over the functions of a class that are not generated."""
     for value in vars(base).values():
         inner = [value, *(getattr(value, n, None) for n in ("__func__", "fget", "func", "wrapped"))]
         for function in inner:
@@ -214,7 +216,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _hands_itself_on(code: CodeType) -> bool:
-    """Whether the first parameter is used for anything but reading and calling what it has."""
+    """Return True if the first parameter is used other than to read or call its attributes."""
     own = code.co_varnames[0] if code.co_varnames else ""
     if own in code.co_cellvars:
         return True

@@ -8,15 +8,14 @@
     Version(2), of order=True         ("Version", "number")
     [2], {2: 3}, object(), None       TypeError: no order
 
-A tuple is compared item by item, so its kind is that of its items; one that is longer than another
-compares with it if the items of both do. Where None has a place in the order it is of every kind.
+Tuples compare item by item, so the kind of a tuple has the kinds of its items; tuples of different
+length compare if the common items do. If None has a place in the order, it is of every kind.
 
-What adds up (`sum_kind`) is told apart more finely: no float adds to a Decimal, and integers add to
-both.
+Kinds of summands (`sum_kind`) are finer: no float adds to a Decimal, and integers add to both.
 
-Sound:  a class with a `<` of its own is taken to compare its instances if one of them compares with
-        itself; which pairs do not compare is seen where rows are together (`OwnKind`).
-Cost:   a look at the class of a value; of a tuple, at those of its items.
+Sound:  a class with its own `<` is assumed to compare its instances if one of them compares with
+        itself; pairs that do not compare are found when their rows are compared (`OwnKind`).
+Cost:   a look at the class of a value; for a tuple, at the classes of its items.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ OrderKind: TypeAlias = "str | tuple[OrderKind, ...]"
 ANY_KIND = "any"
 """The kind of None where None has a place."""
 ITEMS = "items"
-"""With one kind: a tuple of any number of items of that kind, as it is declared."""
+"""Marks a declared tuple of any number of items of one kind."""
 NUMBER, TEXT = "number", "text"
 BINARY, DECIMAL = (NUMBER, "binary"), (NUMBER, "decimal")
 """Kinds of numbers in sums: floats and fractions; decimals."""
 DIGITS = 4_000
-"""A decimal with a digit farther from the point adds to no other one exactly."""
+"""A decimal with a digit farther from the point adds exactly to no other decimal."""
 _OF_CLASSES: dict[type, str] = {
     **dict.fromkeys((int, float, bool, Decimal, Fraction), NUMBER),
     str: TEXT,
@@ -177,7 +176,7 @@ def same_order(kind: OrderKind, other: OrderKind) -> bool:
 
 
 def leaves(kind: OrderKind, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], str]]:
-    """The places inside a value, and what is at each."""
+    """Iterate over the places inside a value, and the kind at each."""
     if isinstance(kind, str):
         if kind != ANY_KIND:
             yield at, kind
@@ -203,7 +202,7 @@ class OrderKindOf(Pure):
 
 @record
 class OfOrderKind(Pure):
-    """A callable of expressions: raises TypeError for a value that is not of a kind."""
+    """A callable of expressions: raises TypeError for a value that is not of its kind."""
 
     kind: OrderKind
     nulls: bool
@@ -331,8 +330,10 @@ _ADDS: dict[tuple[OrderKind, bool, bool], Callable[[Any], None]] = {
 def sum_checks(
     kind: OrderKind | None, *, nulls: bool, mean: bool = False
 ) -> Callable[[Any], object]:
-    """Return what raises for a value that does not add to those of a kind; without one, for a value
-    that has no sum."""
+    """Return a check that raises for a value that does not add to values of a kind.
+
+    Without a kind, it raises for a value that has no sum.
+    """
     if kind is None:
         return SumKindOf(nulls, mean)
     return _ADDS[kind, nulls, mean]
@@ -363,7 +364,8 @@ _FAST: dict[tuple[OrderKind, bool], Callable[[Any], None]] = {
 
 
 def checks(kind: OrderKind | None, *, nulls: bool, inside: bool = True) -> Callable[[Any], object]:
-    """Return what raises for a value that is not of a kind; without one, for one of no order."""
+    """Return a check that raises for a value of another kind; without a kind, for one without
+    order."""
     if kind is None or kind == ANY_KIND:
         return OrderKindOf(nulls, inside)
     return _FAST.get((kind, nulls)) or OfOrderKind(kind, nulls, inside)
@@ -381,15 +383,18 @@ def refuse(*values: Any) -> None:
 
 
 def refuse_later(*values: Any) -> None:
-    """Raise for values of `keep=` that do not compare with those of the first kind by name."""
+    """Raise for values of `keep=` that do not compare with values of the kind that is first by
+    name."""
     shown = ", ".join(map(_shown, values))
     raise TypeError(f"{shown} does not compare with another value of `keep=` for its key")
 
 
 @record
 class Ranked(Pure):
-    """A callable of expressions: a value as one that compares with those of all kinds, in the order
-    of the names of these; the first kind is the best, also of the `largest`."""
+    """A callable of expressions: a value that compares with values of all kinds.
+
+    Kinds are ordered by name, and the first kind is the best, also for the `largest`.
+    """
 
     largest: bool
 

@@ -1,6 +1,6 @@
-"""Expressions as Python source text, composed from parts with names for their columns.
+"""Expressions as Python source text, their composition, and names of their columns.
 
-Expressions as Python source text: for people to read, and for the compiler.
+`text` writes an expression for people, and `Writer` for the compiler.
 
 >>> from optimizer.expr import Attribute, Operation, Parameter, constant
 >>> text(Operation(">", (Attribute(Parameter(0), "age"), constant(30))), ("s",))
@@ -86,26 +86,26 @@ BINARY = {
 BRACKETS = {"tuple": ("(", ")"), "list": ("[", "]"), "set": ("{", "}")}
 SIMPLE = (int, str, bytes, bool, float, type(None))
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""The part of a repr that is another one in each process."""
+"""The part of a repr that differs from process to process."""
 EVALUATED = Local("evaluated")
-"""What is evaluated for nothing but whether it raises."""
+"""Stands for expressions that are evaluated only because they may raise."""
 
 Written = tuple[str, int]
-"""Text, and how tightly its outermost operator binds."""
+"""Text, and the precedence of its outermost operator."""
 
 
 def text(expr: Expr, names: Sequence[str]) -> str:
-    """For people: the parameters by their names, constants by their values."""
+    """Write an expression for people: parameters by their names, constants by their values."""
     return Writer(names, described).write(transform(expr, _shown))
 
 
 def written(function: Opaque | Lifted) -> str:
-    """A callable of a query as it was written, or by its name if it could not be read."""
+    """Write a callable of a query as in its source; by its name if it was not lifted."""
     return str(function) if isinstance(function, Opaque) else text(function.body, function.names)
 
 
 def _shown(expr: Expr) -> Expr:
-    """Without what has no syntax of its own, parts that could not be read as they are written."""
+    """Replace expressions that have no syntax, and parts that were not lifted, by readable text."""
     match expr:
         case First(needs, then):
             return Call(EVALUATED, needs) if then == TRUE else then
@@ -118,7 +118,7 @@ def _shown(expr: Expr) -> Expr:
 
 
 def described(constant: Constant) -> str:
-    """A constant in words."""
+    """Return a constant in words."""
     value = constant.value
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
@@ -148,7 +148,7 @@ class Writer:
         self.known: Mapping[Expr, str] = {} if known is None else known
 
     def write(self, expr: Expr, least: int = TEST) -> str:
-        """The text, in parentheses if it binds less tightly than that."""
+        """Return the text, in parentheses if its precedence is less than `least`."""
         shown, binding = self._written(expr)
         return shown if binding >= least else f"({shown})"
 
@@ -240,7 +240,7 @@ class Writer:
         return ":".join(shown[:2] if not shown[2] else shown)
 
     def _text(self, parts: tuple[Expr, ...]) -> str:
-        """An f-string as calls of `format`, which also old versions can nest."""
+        """Return an f-string, or calls of `format` if Python before 3.12 cannot nest it."""
         shown = "".join(self._part(part) for part in parts)
         return f'f"{shown}"' if "\0" not in shown else self._joined(parts)
 
@@ -284,28 +284,29 @@ def _is_none(expr: Expr) -> bool:
     return isinstance(expr, Constant) and expr.value is None
 
 
-# Put one expression in the place of another's parameter, keeping what the plain plan evaluates.
+# Substitute an expression for a parameter, and evaluate the same parts as the plain plan.
 
 LARGEST = 200
 """Nodes that an expression may have; each step of a chain can double it."""
 
 
 def same(key: Expr) -> Expr:
-    """A key that is equal to itself if it is NaN: of a key, only its items may be none."""
+    """Wrap a key so that it equals itself if it is NaN: NaN is looked for among items of keys
+    only."""
     return tuple_of(tuple_of(key))
 
 
 def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
-    """`outer(inner(row))` as one expression, evaluating all of `inner`; None if it has a cost,
-    or is too long.
+    """Return `outer(inner(row))` as one expression that evaluates all of `inner`.
 
-    `shapes` are those of the row. Fields of a record or tuple that `inner` makes are read from the
-    expressions that it is made of, so that it need not be made.
+    Return None if `inner` has a cost, or the result is too long. `shapes` are the shapes of the
+    row. Fields of a record or tuple that `inner` makes are replaced by the expressions that it is
+    made of.
     """
     if not is_value(inner.body, shapes):
         return None
     body = transform(substitute(outer.body, (inner.body,)), projected)
-    asked = set(surely(body))  # what is evaluated anyway need not be evaluated before
+    asked = set(surely(body))  # parts that are evaluated anyway
     body = first(tuple(n for n in needs(inner.body, shapes) if n not in asked), body)
     if is_too_long(body):
         return None
@@ -319,17 +320,17 @@ def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
 
 
 def is_too_long(expr: Expr) -> bool:
-    """Whether an expression has more nodes than one that rules make should have."""
+    """Return True if an expression has more nodes than rules may make."""
     return sum(1 for _ in islice(walk(expr), LARGEST)) == LARGEST
 
 
 def first(needed: tuple[Expr, ...], then: Expr) -> Expr:
-    """`then`, after the needs, if there are any."""
+    """Return `then` after the needs, if there are any."""
     return First(needed, then) if needed else then
 
 
 def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
-    """The parts of an expression that may raise: to be evaluated where it no longer is."""
+    """Return the parts of an expression that may raise: evaluated if the expression is dropped."""
     if total(expr, shapes):
         return ()
     if isinstance(expr, Display) and expr.kind == "tuple":
@@ -341,12 +342,13 @@ def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
 
 
 def over(body: Expr, row: tuple[Expr, ...]) -> Expr:
-    """An expression over other bindings; items of tuples that are written out are these."""
+    """Substitute `row` for the bindings of an expression; items of tuple displays are read from
+    it."""
     return transform(substitute(body, row), projected)
 
 
 def one_row(expr: Expr, start: int, count: int) -> Expr:
-    """What reads the last binding of a join, as an expression over the right input's bindings.
+    """Rewrite an expression over the last binding of a join to the right input's bindings.
 
     The binding is parameter `start`; the right input has `count` bindings, which are a tuple there.
     """
@@ -356,7 +358,7 @@ def one_row(expr: Expr, start: int, count: int) -> Expr:
 
 
 def without_none_tests(expr: Expr, shapes: Shapes) -> Expr:
-    """An expression in which no record and no tuple, of which that is known, is asked for None."""
+    """Replace tests for None of records and tuples, by their shapes, with their result."""
 
     def decided(part: Expr) -> Expr:
         match part:
@@ -371,7 +373,7 @@ def without_none_tests(expr: Expr, shapes: Shapes) -> Expr:
 
 
 def projected(expr: Expr) -> Expr:
-    """A field or item of a record or tuple that is written out, as the expression for it."""
+    """Return the expression for a field or item of a record or tuple that is constructed here."""
     match expr:
         case Item(Display("tuple", items), Constant(int() as position)) if (
             -len(items) <= position < len(items)
@@ -386,7 +388,7 @@ def projected(expr: Expr) -> Expr:
 
 
 def surely(expr: Expr) -> Iterator[Expr]:
-    """The expression and the parts of it that are evaluated whenever it is."""
+    """Iterate over the expression and the parts of it that are evaluated whenever it is."""
     yield expr
     match expr:
         case And(inner) | Or(inner):
@@ -400,14 +402,14 @@ def surely(expr: Expr) -> Iterator[Expr]:
                 yield from surely(part)
 
 
-# What makes a record of columns: the class, and what they are called.
+# Classes of records, and names of their columns.
 
 
 @record
 class Naming:
     """Makes a record of a class, with the columns as arguments of their names.
 
-    `generated` are classes whose fields are just the columns, in order.
+    `generated` is True for classes whose fields are just the columns, in order.
     """
 
     kind: Any
@@ -422,9 +424,12 @@ class Naming:
 
 @record
 class Level:
-    """Rows that a nest has inside of others: `name` is their binding, `kind` the class of its rows,
-    None where these have nothing inside. `key` tells them apart, `levels` are those inside them,
-    `types` are what is declared of the bindings that they begin with."""
+    """Rows that a nest has inside of others.
+
+    `name` is their binding, `kind` the class of the level's rows, None if these have nothing
+    inside. `key` identifies a row, `levels` are the levels inside, `types` are the declared types
+    of the first bindings.
+    """
 
     name: str
     kind: Any
@@ -436,8 +441,10 @@ class Level:
 
 @record
 class RowsOf:
-    """Stands for the annotation of rows of a generated class: what is declared of each column, and
-    the levels inside, which are the last of the columns."""
+    """Stands for the annotation of rows of a generated class.
+
+    It has the declared type of each column, and the levels inside, which are the last columns.
+    """
 
     types: tuple[Any, ...]
     names: tuple[str, ...]
@@ -445,7 +452,7 @@ class RowsOf:
 
 
 def row_inside(level: Level) -> Any:
-    """Stands for the annotation of a row of a level."""
+    """Return the annotation of a row of a level, or a stand-in for it."""
     if level.kind is None:
         return level.types[0] if len(level.types) == 1 else GenericAlias(tuple, level.types)
     return RowsOf(level.types, level.kind._fields, level.levels)
@@ -453,8 +460,11 @@ def row_inside(level: Level) -> Any:
 
 @record
 class Nesting(Naming):
-    """The naming of rows with others inside: `levels` are the last of the columns, `key` tells a
-    row apart, `types` are what is declared of the other columns."""
+    """The naming of rows with others inside.
+
+    `levels` are the last columns, `key` identifies a row, `types` are the declared types of the
+    other columns.
+    """
 
     key: Any = field(compare=False)
     levels: tuple[Level, ...] = field(compare=False)
@@ -463,7 +473,7 @@ class Nesting(Naming):
 
 @record
 class KeyOfFirst:
-    """What tells rows with others inside apart: the key of the table that their first part is of.
+    """The key of rows with others inside: the key of the table of their first part.
 
     >>> from operator import attrgetter
     >>> KeyOfFirst(Opaque(attrgetter("real"), 1, "real", None, (), None))((3, "x"))
@@ -477,7 +487,7 @@ class KeyOfFirst:
 
 
 def naming_of(function: Function) -> Naming | None:
-    """The naming that a function is, and nothing else."""
+    """Return the naming that a function is, or None."""
     made = function.made if isinstance(function, Lifted) else None
     found = made.function if isinstance(made, Opaque) else None
     return found if isinstance(found, Naming) else None

@@ -1,6 +1,6 @@
-"""Joins as a list of inputs and conditions, and rows of `Extend` as what they are computed from.
+"""Joins as a list of inputs and conditions, and rows of `Extend` as expressions over their input.
 
-Joins as a list of inputs and conditions, as FROM and WHERE of SQL have them.
+`join_list` writes joins as a list of inputs and conditions, like FROM and WHERE of SQL.
 
     join x.k == y.k and y.n == z.n           inputs x, z, y
       product                        ->      tests  x.k == y.k, y.n == z.n
@@ -8,24 +8,24 @@ Joins as a list of inputs and conditions, as FROM and WHERE of SQL have them.
         z
       y
 
-Sound:  the joins below the highest raise nothing, nor does what is computed between them, so that
-        their tests can be asked along with those of the highest, and in any order.
+Sound:  the joins below the highest, and the columns computed between them, raise nothing, so that
+        their tests can be evaluated with the tests of the highest, in any order.
 
-What the rows of an `Extend` are made of, and how one is made of that.
+`outputs` returns the bindings of an `Extend` as expressions, and `extend_of` builds one of them:
 
-    Extend(R, (1,), (f,))      (r1, f(r0, r1))      as one value: what a select would give
+    Extend(R, (1,), (f,))      (r1, f(r0, r1))      as one value: the row of a select
 
-A select is the same with one binding, so that what is done here is done to both.
+A select is an extend with one binding: these functions take both.
 
-Which way to derive rows forwards a value of the recursive row that it reads.
+`forwards` finds clauses that pass a value of the recursive row on to the derived row.
 
     select Edge(r.src, e.dst)
       join r.dst == e.src            a derived row has the `src` of the recursive row below it
         recursive r
         table edges
 
-Sound:  whatever the rows of inputs are, what is asked of a derived row gives what it gives of the
-        one recursive row that it was derived from.
+Sound:  for all rows of the inputs, the expression has the same value for a derived row and for the
+        recursive row that it was derived from.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ from optimizer.record import record
 
 @record
 class JoinList:
-    """Inputs that are joined, and what is asked of their rows, in this order.
+    """Inputs that are joined, and the tests of their rows, in this order.
 
-    All bindings of all inputs are the parameters, those of an input from its place in `starts` on;
-    `row` is what the joins emit. `without_keys` of the joins look at every pair.
+    The parameters are all bindings of all inputs; the bindings of an input begin at its place in
+    `starts`. `row` is the row that the joins emit. `without_keys` of the joins look at every pair.
     """
 
     inputs: tuple[plan.Node, ...]
@@ -76,7 +76,7 @@ class JoinList:
 
     @property
     def of(self) -> Shapes:
-        """What is known of all bindings."""
+        """The shapes of all bindings."""
         known = {
             flat: shape
             for place, source in enumerate(self.inputs)
@@ -85,16 +85,16 @@ class JoinList:
         return tuple(map(known.get, range(len(self.names))))
 
     def places(self, place: int) -> range:
-        """The bindings of one input."""
+        """Return the bindings of one input."""
         start = self.starts[place]
         return range(start, start + bindings(self.inputs[place]))
 
     def input_of(self) -> dict[int, int]:
-        """The input that each binding is of."""
+        """Map each binding to its input."""
         return {flat: n for n in range(len(self.inputs)) for flat in self.places(n)}
 
     def without(self, place: int) -> JoinList:
-        """The same but for an input and what is asked of it. What is emitted is not known then."""
+        """Return the list without an input and the tests that read it; its `row` is empty."""
         gone = set(self.places(place))
         others = [n for n in range(len(self.inputs)) if n != place]
         return replace(
@@ -107,8 +107,10 @@ class JoinList:
 
 
 def join_list(node: plan.Node, names: Sequence[str] = ()) -> JoinList | None:
-    """Joins and products as a list; None of anything else. `names` are those that a callable above
-    has for the bindings of their rows."""
+    """Return joins and products as a list; None for other nodes.
+
+    `names` are the names of their bindings in a callable above.
+    """
     if not _is_listed(node, is_highest=True):
         return None
     found = _Gathered()
@@ -142,7 +144,7 @@ def _is_listed(node: plan.Node, *, is_highest: bool) -> bool:
 
 @dataclass
 class _Gathered:
-    """What has been gathered of a tree of joins, from the left to the right."""
+    """The parts of a tree of joins, from left to right."""
 
     inputs: list[plan.Node] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -151,7 +153,8 @@ class _Gathered:
     without_keys: int = 0
 
     def gather(self, node: plan.Node, *, is_highest: bool) -> tuple[Expr, ...]:
-        """Gather what is below a node; the bindings of its rows, in terms of all."""
+        """Gather the joins below a node; return the bindings of its rows in terms of all
+        bindings."""
         joins: list[plan.Join | plan.Product | plan.Extend] = []
         while _is_listed(node, is_highest=is_highest and not joins):
             assert isinstance(node, plan.Join | plan.Product | plan.Extend)
@@ -173,7 +176,7 @@ class _Gathered:
         return row
 
     def name(self, row: Sequence[Expr], names: Sequence[str]) -> None:
-        """Call bindings as a callable does, but those that have a name."""
+        """Name bindings as a callable does, unless they have a name."""
         for expr, name in zip(row, names, strict=False):
             if isinstance(expr, Parameter):
                 self.names.setdefault(expr.index, name)
@@ -185,7 +188,7 @@ class _Gathered:
 
 
 def outputs(node: plan.Extend | plan.Select) -> tuple[Expr, ...]:
-    """Each binding of the rows, in terms of those of the input."""
+    """Return each binding of the rows, in terms of the bindings of the input."""
     count = bindings(node.input)
     if isinstance(node, plan.Select):
         return (_body(node.function, count),)
@@ -193,13 +196,15 @@ def outputs(node: plan.Extend | plan.Select) -> tuple[Expr, ...]:
 
 
 def row_of(node: plan.Extend) -> Lifted:
-    """What makes a row, as one value, of the bindings of the input."""
+    """Return a callable of the input's bindings that makes a row, as one value."""
     return _read(node, one_value(outputs(node)))
 
 
 def composed_over(outer: Lifted, below: plan.Extend | plan.Select) -> Lifted | None:
-    """A callable of the rows of a node as one of the rows below, evaluating all that the node
-    does; None if something has a cost, or is too long."""
+    """Compose a callable of a node's rows with the node, to a callable of the rows below.
+
+    All columns of the node are evaluated. Return None if one has a cost, or the result is too long.
+    """
     if isinstance(below, plan.Select):
         f = below.function
         return compose(outer, f, shapes(below.input)) if isinstance(f, Lifted) else None
@@ -211,8 +216,10 @@ def composed_over(outer: Lifted, below: plan.Extend | plan.Select) -> Lifted | N
 
 
 def fused(node: plan.Extend, below: plan.Extend | plan.Select) -> plan.Extend | None:
-    """An extend of the rows of another, or of a select, as one of the rows below; None if something
-    would be evaluated twice, or is too long."""
+    """Fuse an extend with the extend or select below.
+
+    Return None if an expression would be evaluated twice, or is too long.
+    """
     made, of = outputs(below), shapes(below.input)
     if not all(isinstance(column, Lifted) for column in node.columns):
         return None
@@ -231,7 +238,7 @@ def fused(node: plan.Extend, below: plan.Extend | plan.Select) -> plan.Extend | 
 def extend_of(
     source: plan.Node, made: Sequence[Lifted], names: tuple[str | None, ...] = ()
 ) -> plan.Extend:
-    """The node that makes some bindings of those of the source."""
+    """Return the node that computes the bindings `made` of the bindings of the source."""
     bodies = takewhile(_is_binding, [f.body for f in made])
     keep = tuple(expr.index for expr in bodies if isinstance(expr, Parameter))
     return plan.Extend(source, keep, tuple(made[len(keep) :]), names)
@@ -242,14 +249,14 @@ def _is_binding(expr: Expr) -> bool:
 
 
 def _stay(node: plan.Extend, places: Sequence[int]) -> bool:
-    """Whether bindings of the rows below stay, in their order, and no column reads them."""
+    """Return True if bindings of the rows below stay, in their order, and no column reads them."""
     kept = [place for place in node.keep if place in places]
     read = [reads(column.body) for column in node.columns if isinstance(column, Lifted)]
     return kept == list(places) and not any(map(set(places).intersection, read))
 
 
 def _after(made: Sequence[Expr], below: plan.Extend | plan.Select, every: list[Expr]) -> list[Expr]:
-    """Expressions that are all evaluated, after what else the row below may raise."""
+    """Evaluate the expressions after everything else in the row below that may raise."""
     of = shapes(below.input)
     asked = {part for expr in every for part in surely(expr)}
     needed = [need for expr in made for need in needs(expr, of) if need not in asked]
@@ -259,7 +266,7 @@ def _after(made: Sequence[Expr], below: plan.Extend | plan.Select, every: list[E
 
 
 def _read(node: plan.Extend | plan.Select, body: Expr, more: Sequence[Function] = ()) -> Lifted:
-    """A callable of the bindings below a node."""
+    """Return a callable of the bindings below a node."""
     count = bindings(node.input)
     own = (node.function,) if isinstance(node, plan.Select) else node.columns
     read = (f.names for f in own if isinstance(f, Lifted))
@@ -274,7 +281,7 @@ def _body(column: Function, count: int) -> Expr:
 
 
 def ways_of(body: plan.Node) -> list[plan.Node]:
-    """The ways to derive rows; a body is their union."""
+    """Return the nodes whose union is a body: the ways to derive rows."""
     match body:
         case plan.Union(left, right) | plan.UnionAll(left, right) if not clauses.is_closed(body):
             return [*ways_of(left), *ways_of(right)]
@@ -285,14 +292,18 @@ def ways_of(body: plan.Node) -> list[plan.Node]:
 
 
 def forwards(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> bool:
-    """Whether each derived row has the value of the recursive row that it comes from; and nothing
-    on the way raises, unless it `may_raise`. What is derived of no recursive row does."""
+    """Return True if each derived row has the value of its recursive row, or there is none.
+
+    Nothing in between raises, unless it `may_raise`.
+    """
     return clauses.is_closed(body) or origin(body, asked, may_raise=may_raise) == asked
 
 
 def origin(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> Expr | None:
-    """What is asked of a derived row, in terms of the recursive row that it comes from; None if it
-    is not made of that row alone, or if something on the way raises that may not."""
+    """Rewrite an expression over a derived row to its recursive row.
+
+    Return None if it reads other rows, too, or if a callable in between may raise that must not.
+    """
     expr = asked
     while not clauses.is_closed(body):
         if not may_raise and calls_may_raise(body):
@@ -318,8 +329,10 @@ def origin(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> Expr | N
 def _below_join(
     join: plan.Join | plan.Product | plan.AntiJoin | plan.SemiJoin, expr: Expr
 ) -> tuple[plan.Node, Expr] | None:
-    """The recursive side, and the same value in terms of its rows; None if it reads the other, or
-    both are recursive."""
+    """Return the recursive side, and the expression over its rows.
+
+    Return None if the expression reads the other side, or both sides are recursive.
+    """
     left, right = join.inputs()
     if not (clauses.is_closed(left) or clauses.is_closed(right)):
         return None

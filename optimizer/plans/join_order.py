@@ -1,4 +1,4 @@
-"""In which order the inputs of a list are joined, so that each is looked up as far as that goes.
+"""Order the inputs of a join list, so that as many as possible are looked up by keys.
 
     inputs x, z, y                            join y.n == z.n
     tests  x.k == y.k, y.n == z.n     ->        join x.k == y.k
@@ -6,15 +6,14 @@
                                                   y
                                                 z
 
-Each test is asked where all that it reads has been joined.
+Each test is evaluated in the lowest join that has all inputs that it reads.
 
-Sound:  the order of rows that tests are asked of does not matter, but for what they raise. A test
-        that may raise, and those after it, are asked in the end, as they are written; further down
-        is a guard, which keeps what a test raises for, where all that is asked before it can be
-        asked there.
-Cost:   O(inputs * tests) to find an order, from each of the inputs that it may begin with.
+Sound:  the order of tests matters only for exceptions. A test that may raise, and the tests after
+        it, are evaluated last, in their order. A guard below drops other rows early: it keeps rows
+        for which the test raises, and needs the same inputs as the tests before it.
+Cost:   O(inputs * tests) to find an order, for each input that it may begin with.
 
-Inputs of joins that are asked for nothing but whether they have a partner.
+`without_existential` turns an input into a semi-join if only the presence of a partner matters.
 
     select f(x)                        select f(x)
       join y.n == z.n                    semi_join x.k == y.k
@@ -23,11 +22,11 @@ Inputs of joins that are asked for nothing but whether they have a partner.
           y                                  y
         z                                    z
 
-Of an input of which nothing else is read, and which is joined with one other input, the other one
-has the rows with a partner. What is joined with several inputs can be asked for last.
+An input that is read by tests only, and joined with one other input, becomes a semi-join of that
+input. An input that is joined with several inputs becomes the last semi-join.
 
 Sound:  where only the presence of rows counts, and no weight is negative. All tests are total, so
-        that it does not matter of which rows they are asked.
+        that the order of evaluation does not matter.
 Source: Yannakakis, *Algorithms for Acyclic Database Schemes*, 1981; existential variables of
         Datalog programs: Ramakrishnan, Beeri, Krishnamurthy, 1988.
 """
@@ -60,17 +59,17 @@ from optimizer.plans.side_conditions import has_keys
 from optimizer.record import record
 
 MOST_STARTS = 8
-"""Inputs to begin with that are tried."""
+"""First inputs that are tried."""
 Places = dict[int, Expr]
-"""Where each of the bindings of all inputs is found in a row."""
+"""The place in a row of each binding of all inputs."""
 Inputs = frozenset[int]
 Order = Sequence[Sequence[int]]
-"""Inputs in parts, which are joined first, each by itself."""
+"""Inputs in parts; each part is joined by itself first."""
 
 
 @record
 class Joined:
-    """Inputs of a list joined by a plan, in whose row all bindings have their places."""
+    """Inputs of a list joined by a plan, with the place in its row of each binding."""
 
     node: plan.Node
     places: Places
@@ -78,28 +77,28 @@ class Joined:
     """Joins that look at every pair."""
 
     def read(self, expr: Expr) -> Expr:
-        """What is an expression over all bindings, of the row."""
+        """Rewrite an expression over all bindings to the row."""
         return _read(expr, self.places)
 
     def names(self, of: JoinList) -> tuple[str, ...]:
-        """The names of the bindings of the row."""
+        """Return the names of the bindings of the row."""
         return _names(self.places, bindings(self.node), of)
 
 
 def in_order(of: JoinList, order: Order) -> Joined:
-    """The inputs of a list, joined in an order."""
+    """Join the inputs of a list in an order."""
     return _Builder(of).build(order)
 
 
 def best_order(of: JoinList) -> Order:
-    """An order with few parts; in each all inputs but the first are found by keys."""
+    """Return an order with few parts; in each part, all inputs but the first are found by keys."""
     links = _Links(of)
     starts = range(min(len(of.inputs), MOST_STARTS)) if links.depend_on_start else (0,)
     return min((links.parts_from(start) for start in starts), key=len)
 
 
 def semi_joined(of: JoinList, left: Joined, right: Joined, tests: Sequence[Expr]) -> Joined:
-    """The rows of the left that have a partner on the right."""
+    """Return the rows of the left that have a partner on the right."""
     match = plan.Match()
     if tests:
         match = plan.Match(on=_predicate(of, left, _pair_places(left, right), tests))
@@ -107,34 +106,36 @@ def semi_joined(of: JoinList, left: Joined, right: Joined, tests: Sequence[Expr]
 
 
 def alone(of: JoinList, place: int) -> Joined:
-    """One input of a list."""
+    """Return one input of a list."""
     places = {flat: Parameter(n) for n, flat in enumerate(of.places(place))}
     return Joined(of.inputs[place], dict(places))
 
 
 @record
 class _Link:
-    """An equation: the inputs that its sides read, and those that each of the tests reads which are
-    asked before and may raise, but for equations."""
+    """An equation: the inputs of its sides, and of earlier tests that may raise.
+
+    `before` are the inputs of each such test that is no equation, `needs` the inputs of all.
+    """
 
     sides: tuple[Inputs, Inputs]
     before: tuple[Inputs, ...]
     needs: Inputs
 
     def leads_to(self, there: Inputs) -> Iterator[int]:
-        """The input that is looked up by the equation, where these are joined already."""
+        """Return the input that the equation looks up, given the inputs that are joined already."""
         for one, other in (self.sides, self.sides[::-1]):
             if one and one <= there and len(other) == 1 and self._may_be_key(there, other):
                 yield from other - there
 
     def _may_be_key(self, there: Inputs, new: Inputs) -> bool:
-        """Whether all that is asked before, and may raise, is asked of one side alone."""
+        """Return True if each earlier test that may raise reads one side only."""
         each = (read <= there or read <= new for read in self.before)
         return self.needs <= there | new and all(each)
 
 
 class _Links:
-    """Which inputs can be looked up by which others."""
+    """The inputs that can be looked up by other inputs."""
 
     def __init__(self, of: JoinList) -> None:
         self._count = len(of.inputs)
@@ -159,7 +160,8 @@ class _Links:
         self.depend_on_start = is_wide or bool(needs)
 
     def parts_from(self, start: int) -> Order:
-        """The inputs in parts; in each all but the first are looked up by those before them."""
+        """Split the inputs in parts; in each part all but the first are looked up by earlier
+        inputs."""
         parts: list[list[int]] = []
         waiting = [start, *(n for n in range(self._count) if n != start)]
         while waiting:
@@ -172,14 +174,14 @@ class _Links:
         return parts
 
     def _next(self, part: Sequence[int], waiting: Sequence[int]) -> int | None:
-        """The first input that is looked up by these."""
+        """Return the first waiting input that the inputs of a part look up."""
         there = Inputs(part)
         found = {new for link in self._links for new in link.leads_to(there)}
         return min(found.intersection(waiting), default=None)
 
 
 class _Builder:
-    """Joins inputs, each test where it can be asked."""
+    """Joins inputs, with each test in the lowest possible join."""
 
     def __init__(self, of: JoinList) -> None:
         self._of = of
@@ -205,7 +207,7 @@ class _Builder:
         return found
 
     def _filtered(self, one: Joined) -> Joined:
-        """The rows of the only input that pass all tests."""
+        """Filter the rows of the only input by all tests."""
         tests = tuple(map(one.read, self._waiting.values()))
         if not tests:
             return one
@@ -226,7 +228,7 @@ class _Builder:
         return Joined(made, places, pairs)
 
     def _asked(self, there: Inputs, *, is_last: bool) -> Iterator[Expr]:
-        """What is asked of rows of these inputs, over all bindings."""
+        """Iterate over the tests of rows of these inputs, over all bindings."""
         raising: list[Expr] = []
         before = Inputs()
         for number, test in list(self._waiting.items()):
@@ -245,12 +247,12 @@ class _Builder:
                 before |= inputs
 
     def _may_be_guarded(self, number: int, test: Expr) -> bool:
-        """Whether a guard further down has not asked a test yet."""
+        """Return True if no guard further down has evaluated the test."""
         return number not in self._guarded and not isinstance(test, Again)
 
 
 def _pair_places(left: Joined, right: Joined) -> Places:
-    """Where all bindings are found in the pairs of a join."""
+    """Return the place in the pairs of a join of each binding."""
     count, more = bindings(left.node), bindings(right.node)
     row = Parameter(count)
     items = (row,) if more == 1 else tuple(Item(row, constant(n)) for n in range(more))
@@ -258,7 +260,7 @@ def _pair_places(left: Joined, right: Joined) -> Places:
 
 
 def _predicate(of: JoinList, left: Joined, places: Places, tests: Iterable[Expr]) -> Lifted:
-    """What is asked of the pairs of a join."""
+    """Return the predicate of the pairs of a join."""
     count = bindings(left.node) + 1
     body = conjunction(tuple(_read(test, places) for test in tests))
     return Lifted(body, _names(places, count, of), of.origins, count)
@@ -275,8 +277,10 @@ def _names(places: Places, count: int, of: JoinList) -> tuple[str, ...]:
 
 
 def without_existential(of: JoinList, read: Collection[int]) -> Joined | None:
-    """The inputs of a list joined, when only some of all bindings are `read`, and semi-joined where
-    nothing is; None if there is no such input, or a test may raise."""
+    """Join the inputs of a list, and semi-join inputs of which no binding is `read`.
+
+    Return None if there is no such input, or a test may raise.
+    """
     known = of.of
     if not all(total(test, known) for test in of.tests):
         return None
@@ -296,7 +300,8 @@ def without_existential(of: JoinList, read: Collection[int]) -> Joined | None:
 
 
 def _reduced(of: JoinList, read: Collection[int]) -> JoinList:
-    """The list, without the inputs of which nothing is read that are joined with one at most."""
+    """Replace the inputs without read bindings that are joined with at most one input by
+    semi-joins."""
     while len(of.inputs) > 1:
         for place in _unread(of, read):
             tests = _tests(of, place)
@@ -310,15 +315,17 @@ def _reduced(of: JoinList, read: Collection[int]) -> JoinList:
 
 
 def _to_be_last(of: JoinList, read: Collection[int]) -> int | None:
-    """An input of which nothing is read, if the others are looked up as well without it."""
+    """Return an input without read bindings, if the order has no more parts without it."""
     unread = _unread(of, read) if len(of.inputs) > 1 else []
     parts = len(best_order(of)) if unread else 0
     return next((n for n in unread if len(best_order(of.without(n))) <= parts), None)
 
 
 def _unread(of: JoinList, read: Collection[int]) -> list[int]:
-    """The inputs of which nothing is read, the last first; no relation of a recursion around it,
-    whose rows it would follow a round later."""
+    """Return the inputs without read bindings, the last first.
+
+    A relation of a recursion around is left out: its partners would follow a round later.
+    """
     return [
         place
         for place in reversed(range(len(of.inputs)))
@@ -327,7 +334,7 @@ def _unread(of: JoinList, read: Collection[int]) -> list[int]:
 
 
 def _any_other(of: JoinList, place: int) -> int:
-    """An input that is asked along with one that has nothing to do with it."""
+    """Return the input that is semi-joined with an input that no test links to another."""
     others = [n for n in range(len(of.inputs)) if n != place]
     return min(others, key=lambda other: bool(free(of.inputs[other])))
 
@@ -338,7 +345,7 @@ def _tests(of: JoinList, place: int) -> list[Expr]:
 
 
 def _partners(of: JoinList, place: int, tests: list[Expr]) -> list[int]:
-    """The inputs that one is joined with."""
+    """Return the inputs that an input is joined with."""
     input_of = of.input_of()
     return sorted({input_of[flat] for test in tests for flat in reads(test)} - {place})
 

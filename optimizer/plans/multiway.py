@@ -1,6 +1,6 @@
 """Joins of three inputs or more, and semi-joins that compare one bound.
 
-Join three or more inputs in one operator.
+`multiway_of` joins three or more inputs in one operator.
 
     join b.dst == c.src and c.dst == a.src      join of three: a.dst == b.src,
       join a.dst == b.src                 ->      b.dst == c.src, c.dst == a.src
@@ -8,20 +8,20 @@ Join three or more inputs in one operator.
         edges b
       edges c
 
-Of two inputs alone there may be very many pairs, few of which are joined with a row of the third.
-So no pairs are held: a change of an input is followed through indexes of the others, those first of
-which there are fewer. Where the conditions form a cycle, as here, those of two inputs meet.
+Two inputs alone may have very many pairs, few of which match a row of the third. So no pairs are
+stored: a changed row probes the indexes of the other inputs, the one with fewest matches first. If
+the conditions form a cycle, as here, the matches of two inputs are intersected.
 
-Sound:  the equations and tests are the ones of the joins. If anything raises, the engine goes back
-        to the joins of two.
-Needs:  keys found, each part of one of a single input; inner joins; stored tables. Without a
-        cycle, no conditions of several inputs: they would be asked last. At most 15 inputs: a loop
-        is nested for each.
+Sound:  the equations and tests are those of the binary joins. If a callable raises, the engine runs
+        the binary joins instead.
+Needs:  keys, each part of a single input; inner joins; stored tables. Without a cycle, no
+        conditions of several inputs, which would be evaluated last. At most 15 inputs: each is one
+        nested loop.
 Pays:   state is the inputs, a change costs the smaller of its sides, not the pairs of two inputs.
 Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Ammar, McSherry,
         Salihoglu, Joglekar, *Distributed Evaluation of Subgraph Queries*, 2018.
 
-Find the one comparison of both sides that a semi-join or an anti-join asks of pairs.
+`bound_of` finds the only comparison of both sides in a semi-join or an anti-join.
 
     on  a.k == b.k and b.open and a.x < b.y
 
@@ -30,14 +30,14 @@ Find the one comparison of both sides that a semi-join or an anti-join asks of p
     right   test b.open, value b.y
 
 A left row has a partner if its value is less than the greatest value of the right rows that have
-its key: the pairs need not be asked. With `>` it is the least value.
+its key: no pairs are tested. With `>` it is the least value.
 
 Sound:  the engine compares only values of one family (`reactive.engine.collections.zset`), for
-        which `<` is total and raises nothing, so that `not a < b` is `a >= b`; for others it asks
-        the pairs. A test after the comparison is asked of a row alone, which gives the same where
-        the comparison cannot raise.
-Needs:  a predicate that was read, whose other parts read one side each; no negative weights on the
-        right, which could cancel those of other values.
+        which `<` is total and raises nothing, so that `not a < b` is `a >= b`; for other values it
+        tests the pairs. A test after the comparison reads one row, with the same result, as the
+        comparison cannot raise.
+Needs:  a lifted predicate, whose other parts read one side each; no negative weights on the right,
+        which could cancel the weights of other values.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ from optimizer.plans.side_conditions import (
 from optimizer.record import record
 
 Side = tuple[Expr, Shapes]
-"""A side of an equation, and what is known of the rows that it reads."""
+"""A side of an equation, and the shapes of the rows that it reads."""
 FEWEST = 3
 MOST = 15
-"""Inputs of a join that is run as one."""
+"""Inputs of a join that runs in one operator."""
 
 
 @record
 class Equation:
-    """What is equal in the rows of two inputs of a join, each in terms of its own row."""
+    """Expressions that are equal in the rows of two inputs of a join, each over its own row."""
 
     left: int
     of_left: Expr
@@ -96,10 +96,10 @@ class Equation:
 
 @record
 class MultiwayJoin:
-    """Nested joins as one of all their inputs, whose rows are parameters.
+    """Nested joins as one join of all their inputs, whose rows are parameters.
 
-    `tests` are the tests of each input, in terms of its own row, `residual` the tests of several;
-    `row` is what the outermost join emits. `keys` are of each input the fields that no two of its
+    `tests` are the tests of each input, over its own row, `residual` the tests of several; `row` is
+    the row that the outermost join emits. `keys` are, for each input, the fields that no two of its
     rows have in common, if there are such.
     """
 
@@ -112,7 +112,7 @@ class MultiwayJoin:
 
 
 def multiway_of(node: plan.Join) -> MultiwayJoin | None:
-    """A join with those below it as one, found once; None if it is none of three and more."""
+    """Return a join with the joins below it as one, cached; None with fewer than three inputs."""
     return once(node, "multiway", _multiway)
 
 
@@ -137,7 +137,7 @@ def _multiway(node: plan.Join) -> MultiwayJoin | None:
 
 @dataclass
 class _Flat:
-    """Joins of two as one: rows of the inputs are parameters, in their order."""
+    """Binary joins as one: rows of the inputs are parameters, in their order."""
 
     relations: list[plan.Node]
     row: tuple[Expr, ...]
@@ -147,11 +147,11 @@ class _Flat:
     is_cyclic: bool = False
 
     def here(self, expr: Expr) -> Expr:
-        """An expression over the joined rows, in terms of the inputs."""
+        """Rewrite an expression over the joined rows to the inputs."""
         return transform(substitute(expr, self.row), projected)
 
     def join(self, node: plan.Join) -> bool:
-        """Add the right side of a join; whether that is possible."""
+        """Add the right side of a join; return False if that is not possible."""
         match, place = node.match, len(self.relations)
         conditions = side_conditions_of(node)
         if (match.on is not None and conditions is None) or self._may_raise():
@@ -186,8 +186,8 @@ class _Flat:
         return bool(met)
 
     def _may_raise(self) -> bool:
-        """Whether a test of the joined rows may raise: also where no row of another input
-        matches."""
+        """Return True if a test of the joined rows may raise, also without a match in another
+        input."""
         of = tuple(map(row_shape, self.relations))
         return not all(total(expr, of) for expr in self.residual)
 
@@ -201,7 +201,7 @@ class _Flat:
 
 
 def _flat(node: plan.Node) -> _Flat | None:
-    """Joins of two, with the selects between them, as one; as far down as they are too many."""
+    """Return binary joins, with the selects between them, as one; None if they are too many."""
     above: list[plan.Node] = []
     while isinstance(node, plan.Join) or _passes_on(node):
         if len(above) > 2 * MOST:
@@ -220,7 +220,7 @@ def _flat(node: plan.Node) -> _Flat | None:
 
 
 def _passes_on(node: plan.Node) -> bool:
-    """Whether it is a select of joined rows, of which nothing is computed twice or may raise."""
+    """Return True for a select of joined rows that computes nothing twice and cannot raise."""
     match node:
         case plan.Select(plan.Join() as join) | plan.Extend(plan.Join() as join):
             of = shapes(join)
@@ -230,7 +230,7 @@ def _passes_on(node: plan.Node) -> bool:
 
 
 def _parts_of_written(left: Side, right: Side) -> list[tuple[Expr, Expr]]:
-    """What is equal if two keys as written match: their parts, where both are tuples written out.
+    """Return the equal parts of two written keys: their items, if both are tuple displays.
 
     A tuple with a NaN in it matches nothing, itself included.
     """
@@ -241,7 +241,7 @@ def _parts_of_written(left: Side, right: Side) -> list[tuple[Expr, Expr]]:
 
 
 def _parts_of_found(left: Side, right: Side) -> list[tuple[Expr, Expr]]:
-    """What is equal if two sides of an equation are: tuples with the same NaN in them are, too."""
+    """Return the equal parts of two sides of an equation; tuples with the same NaN are equal."""
     parts = _items_of(left[0], right[0])
     if all(holds_no_nan(a, left[1]) or holds_no_nan(b, right[1]) for a, b in parts):
         return parts or [(left[0], right[0])]
@@ -257,12 +257,12 @@ def _items_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
 
 
 def _matched(key: Any) -> Any:
-    """A key as written; NaN, which equals nothing, for a tuple with a NaN in it."""
+    """Return a key as written; NaN, which equals nothing, for a tuple with a NaN in it."""
     return math.nan if type(key) is tuple and any(part != part for part in key) else key
 
 
 def _alone(expr: Expr) -> Expr:
-    """An expression over one input, as one of its row alone."""
+    """Rewrite an expression over one input to a row of it."""
     return transform(expr, lambda e: Parameter(0) if isinstance(e, Parameter) else e)
 
 
@@ -271,7 +271,7 @@ OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 @record
 class BoundSide:
-    """The value of a row, and the tests that the predicate has before and after the comparison."""
+    """The value of a row, and the tests of the predicate before and after the comparison."""
 
     before: tuple[Lifted, ...]
     value: Lifted
@@ -280,8 +280,11 @@ class BoundSide:
 
 @record
 class Bound:
-    """Both sides of the comparison. The value of the left is less than that of the right if
-    `is_upper`, else greater; or equal if `closed`."""
+    """Both sides of the comparison.
+
+    The value of the left is less than the value of the right if `is_upper`, else greater; or equal
+    if `closed`.
+    """
 
     left: BoundSide
     right: BoundSide
@@ -290,7 +293,7 @@ class Bound:
 
 
 def bound_of(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
-    """Return the comparison by which a row is known to have a partner, found once."""
+    """Return the comparison that decides if a row has a partner, cached."""
     return once(join, "bound", _found)
 
 
@@ -320,7 +323,7 @@ def _found(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
 
 
 def _positive(test: Expr) -> Expr:
-    """The opposite of a comparison that is negated, which is the same in a total order."""
+    """Return the opposite of a negated comparison, which is equal in a total order."""
     match test:
         case Operation("not", (Operation(symbol) as compared,)) if symbol in OPPOSITE:
             return Operation(OPPOSITE[symbol], compared.operands)

@@ -1,23 +1,23 @@
-"""What is known of a plan's rows without seeing any.
+"""Properties of a plan's rows that hold for all contents of the tables.
 
-What the bindings of rows are called: by `extend` and `bind`, as far as they have names.
+`binding_names` returns the names of bindings that `extend` and `bind` gave.
 
-    extend total=f          None, None, "total"       of two bindings
+    extend total=f          None, None, "total"       over two bindings
       join ...
 
-A join has the names of its left, and that of a right of one binding.
+A join has the names of its left, and the name of a right with one binding.
 
-Names are for people: equal plans may have others.
+Names are for people: equal plans may have different names.
 
-Rows with names: what an aggregate emits as records with a field per column.
+`named` emits the rows of an aggregate as records with a field per column.
 
     aggregate(orders=Count(), total=Sum("total"))
 
     select Row(town, orders, total)
       aggregate Count(), Sum(order.total) by order.town
 
-The columns are named by a select above the aggregate, so that equal aggregates are one whatever
-their columns are called, and rules look through the record to what it is made of.
+The columns are named by a select above the aggregate, so that aggregates with different column
+names are equal, and rules can replace fields of the record by their values.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ T = TypeVar("T")
 
 
 def bindings(node: plan.Node) -> int:
-    """How many values a row carries side by side; with more than one it is a tuple of them."""
+    """Return the number of values in a row; with more than one, the row is a tuple of them."""
     return len(shapes(node))
 
 
 def shapes(node: plan.Node) -> Shapes:
-    """What is known of each binding of the rows."""
+    """Return the shape of each binding of the rows."""
     found: Shapes = fact(node, "shapes", _shapes)
     return found
 
 
 def row_shape(node: plan.Node) -> Shape:
-    """What is known of a row as one value."""
+    """Return the shape of a row as one value."""
     return as_row(shapes(node))
 
 
 def is_set(node: plan.Node) -> bool:
-    """Whether no row occurs twice."""
+    """Return True if no row occurs twice."""
     return bool(fact(node, "is_set", _is_set))
 
 
 def free(node: plan.Node) -> frozenset[Any]:
-    """The levels of the recursive relations that it reads outside their definition."""
+    """Return the levels of the recursive relations that a node reads outside their definition."""
     found: frozenset[Any] = fact(node, "free", _free)
     return found
 
@@ -81,8 +81,10 @@ def _free(node: plan.Node) -> frozenset[Any]:
 
 
 def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
-    """A fact of a node that depends on the same fact of its inputs; computed once per node, and of
-    those that are `SHARED` once per form."""
+    """Return a fact of a node that depends on the same fact of its inputs.
+
+    It is computed once per node, and once per form if it is one of `SHARED`.
+    """
     if name in node.known or _is_known_of_form(node, name):
         return node.known[name]
     waiting = [node]
@@ -106,11 +108,11 @@ def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any
 
 
 SHARED = frozenset({"shapes", "believed", "is_set", "keeps_identity", "free"})
-"""Facts that are the same of all nodes of a form (`forms.py`)."""
+"""Facts that all nodes of a form have in common (`forms.py`)."""
 
 
 def _is_known_of_form(node: plan.Node, name: str) -> bool:
-    """Whether the form of a node knows a fact, which then the node does."""
+    """Copy a fact from the form of a node; return False if the form does not have it."""
     form = node.known.get("form")
     if form is None or name not in form.known or name not in SHARED:
         return False
@@ -119,7 +121,7 @@ def _is_known_of_form(node: plan.Node, name: str) -> bool:
 
 
 def once(node: plan.Node, name: str, compute: Callable[[Any], T]) -> T:
-    """A fact of a node by itself; computed once per node."""
+    """Return a fact of a node by itself; computed once per node."""
     if name not in node.known:
         node.known[name] = compute(node)
     return cast(T, node.known[name])
@@ -134,13 +136,13 @@ def _is_set(node: plan.Node) -> bool:
 
 
 def table_key(node: plan.Node) -> plan.Table | None:
-    """The keyed table whose rows, at most one per key, these are some of."""
+    """Return the keyed table of which the rows are a subset, at most one per key."""
     found = _down(node, "below_some_of_left", _SOME_OF_LEFT)
     return found if isinstance(found, plan.Table) and found.key is not None else None
 
 
 def groups(node: plan.Node) -> plan.Aggregate | None:
-    """The aggregate whose rows, one per group, these are some of; perhaps with names."""
+    """Return the aggregate of which the rows are a subset, one per group; they may be named."""
     node = _some_of(node)
     node = node if naming_by(node) is None else _some_of(node.inputs()[0])
     node = _some_of(node.inputs()[0]) if _shows_outcomes(node) else node
@@ -148,7 +150,7 @@ def groups(node: plan.Node) -> plan.Aggregate | None:
 
 
 def _shows_outcomes(node: plan.Node) -> bool:
-    """True for rows of an input with outcomes of aggregates replaced by what they show."""
+    """Return True for rows of an input with outcomes of aggregates replaced by their values."""
     if not isinstance(node, plan.Extend) or node.keep:
         return False
     columns = node.columns
@@ -156,28 +158,28 @@ def _shows_outcomes(node: plan.Node) -> bool:
 
 
 def naming(node: plan.Node) -> Naming | None:
-    """How the rows of an aggregate, of which these are some, are named."""
+    """Return the naming of the aggregate of which the rows are a subset."""
     return naming_by(_some_of(node))
 
 
 def _some_of(node: plan.Node) -> plan.Node:
-    """The node whose rows these are some of, as far down as nothing is done but leaving out."""
+    """Return the lowest node of which the rows are a subset."""
     return _down(node, "some_of", _SOME_OF)
 
 
 def shows_parts(node: plan.Node) -> bool:
-    """Whether a row leaves without what it stands by."""
+    """Return True if the node hides the bindings that it sorts by."""
     return isinstance(node, plan.OrderBy) and node.shown is not None
 
 
 def below_wheres(node: plan.Node) -> plan.Node:
-    """The node whose rows these are after nothing but filters."""
+    """Return the node below all filters."""
     return _down(node, "below_wheres", (plan.Where,))
 
 
 def _down(node: plan.Node, name: str, kinds: tuple[type[plan.Node], ...]) -> plan.Node:
-    """The first node that is of none of some kinds, going down by the left; it is known from then
-    on to the nodes on the way."""
+    """Return the first node down the left that is of none of `kinds`; cache it in the nodes
+    above."""
     passed: list[plan.Node] = []
     while name not in node.known and isinstance(node, kinds) and not shows_parts(node):
         passed.append(node)
@@ -189,12 +191,12 @@ def _down(node: plan.Node, name: str, kinds: tuple[type[plan.Node], ...]) -> pla
 
 
 def is_nested(node: plan.Node) -> bool:
-    """Whether these are rows with others inside, which are found by a key."""
+    """Return True for rows with others inside, which are found by a key."""
     return isinstance(node, plan.Select) and isinstance(naming_by(node), Nesting)
 
 
 def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
-    """The key of the group of a row."""
+    """Return the function that returns the key of a row's group."""
     how = naming(node)
     if isinstance(how, Nesting):
         return how.key  # type: ignore[no-any-return]
@@ -209,7 +211,7 @@ _SOME_OF_LEFT = (
 
 
 def keeps_identity(node: plan.Node) -> bool:
-    """Whether a row leaves as the object that a stored table holds."""
+    """Return True if a row is emitted as the object that a stored table holds."""
     return bool(fact(node, "keeps_identity", _keeps_identity))
 
 
@@ -226,16 +228,19 @@ def _keeps_identity(node: plan.Node) -> bool:
 
 
 def is_interned(node: plan.Node) -> bool:
-    """Whether equal rows are one object: that of one stored table.
+    """Return True if equal rows are one object: the row of one stored table.
 
-    State above may be kept by `id(row)`, which costs a tenth of hashing a dataclass by value.
+    State above may be stored by `id(row)`, which costs a tenth of hashing a dataclass by value.
     """
     return keeps_identity(node) and len(tables(node)) == 1
 
 
 def may_be_negative(node: plan.Node) -> bool:
-    """Whether a row of it, or of what it reads, may have a negative weight: that of `negate`, or of
-    a table that is not stored, which cannot tell that a row which is deleted never came."""
+    """Return True if a row of the node, or of its inputs, may have a negative weight.
+
+    `negate` makes negative weights; a table that is not stored accepts the deletion of a row that
+    was never inserted.
+    """
     return bool(fact(node, "may_be_negative", _may_be_negative))
 
 
@@ -252,7 +257,7 @@ def _may_be_negative(node: plan.Node) -> bool:
 
 
 def present(node: plan.Node) -> plan.Node:
-    """The rows of positive weight, with it; of rows of which none may be negative, they."""
+    """Return the rows of positive weight; the node itself if no weight may be negative."""
     if not may_be_negative(node) or isinstance(node, _PRESENT):
         return node
     match node:
@@ -265,7 +270,7 @@ def present(node: plan.Node) -> plan.Node:
 
 
 def of_either_sign(rows: plan.Node) -> plan.Node:
-    """Rows of which there is one for each that has a weight, also if that is negative."""
+    """Return one copy of each row with a weight, also with a negative one."""
     if not may_be_negative(rows):
         return rows
     return plan.UnionAll(plan.Distinct(rows), plan.Distinct(plan.Negate(rows)))
@@ -275,11 +280,11 @@ _PRESENT = (
     *(plan.Aggregate, plan.Distinct, plan.Reduce, plan.Top, plan.Union),
     *(plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
 )
-"""What gives rows that are there."""
+"""Nodes that emit rows of positive weight only."""
 
 
 def tables(node: plan.Node) -> tuple[plan.Table, ...]:
-    """All tables that the plan reads, each once."""
+    """Return all tables that the plan reads, each once."""
     found: tuple[plan.Table, ...] = fact(node, "tables", _tables)
     return found
 
@@ -290,7 +295,7 @@ def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
         return below
     read = [source.known["tables"] for source in node.inputs()]
     several = read if len(read) == 1 else dict.fromkeys(read)
-    if len(several) == 1:  # so that those of deep plans are one object
+    if len(several) == 1:  # so that deep plans share one tuple
         (below,) = several
         return below
     own = (node,) if isinstance(node, plan.Table) else ()
@@ -299,7 +304,8 @@ def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
 
 
 def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> list[plan.Node]:
-    """A plan's nodes, each once, inputs first; not those below a node that `until` is true of."""
+    """Return a plan's nodes, each once, inputs first; no nodes below one for which `until` is
+    true."""
     found: dict[int, plan.Node] = {}
     waiting: list[tuple[plan.Node, bool]] = [(node, False)]
     while waiting:
@@ -314,8 +320,10 @@ def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> 
 
 
 def degree(node: plan.Node) -> float:
-    """How many deltas of deltas are taken until nothing of the database is read; infinite if there
-    is no end (`facts.py`)."""
+    """Return the number of deltas of deltas until nothing of the database is read (`facts.py`).
+
+    It is infinite if there is no end.
+    """
     found: float = fact(node, "degree", _degree)
     return found
 
@@ -334,14 +342,17 @@ _PAIRS = (plan.Join, plan.OuterJoin, plan.Product)
 
 
 def binding_names(node: plan.Node) -> Names:
-    """The name of each binding, None where it has none."""
+    """Return the name of each binding, None without a name."""
     found: Names = fact(node, "binding_names", _names)
     return found
 
 
 def columns(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[str] | None:
-    """What the columns of rows with several are called: keys and aggregates, or bindings of which
-    one has a name, the others by their places; None of other rows. Those of SQL as it says."""
+    """Return the names of the columns of rows with several; None for other rows.
+
+    They are keys and aggregates, or the bindings, if one has a name; unnamed bindings are called by
+    their places. `of_sql` are the names in SQL.
+    """
     if of_sql is not None:
         return list(of_sql)
     how = naming(node)
@@ -359,7 +370,7 @@ def columns(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[str] |
 
 
 def _fields_in_order(node: plan.Node) -> tuple[str, ...] | None:
-    """The names of named rows in an order, beside which is what they stand by."""
+    """Return the names of named rows in an order, beside which are their sort keys."""
     while isinstance(node, plan.Where):
         node = node.input
     rows = node.input if isinstance(node, plan.OrderBy) and node.shown == 1 else None
@@ -372,7 +383,7 @@ def _fields_in_order(node: plan.Node) -> tuple[str, ...] | None:
 
 
 def written_names(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[str] | None:
-    """The names of columns that somebody gave, each once: those that JSON is to have."""
+    """Return the names of columns that the user gave, for JSON; None if one is given twice."""
     names = of_sql if of_sql is not None else any(binding_names(node)) and columns(node)
     return list(names) if names and len({*names}) == len(names) else None
 
@@ -392,7 +403,7 @@ def _names(node: plan.Node) -> Names:
 
 
 def named(node: plan.Node, naming: Naming) -> plan.Select:
-    """The rows of an aggregate, or of other bindings, as records."""
+    """Return the rows of an aggregate, or other bindings, as records."""
     parameters = all_parameters(len(naming.columns))
     kind = constant(naming.kind)
     if naming.generated:
@@ -406,15 +417,18 @@ def named(node: plan.Node, naming: Naming) -> plan.Select:
 
 
 def naming_by(node: plan.Node) -> Naming | None:
-    """How a node names its rows, if that is what it does."""
+    """Return the naming that a node is, or None."""
     return naming_of(node.function) if isinstance(node, plan.Select) else None
 
 
-# Inputs of which a node asks only whether a row is there, and not how often.
+# Inputs of which a node reads only the presence of rows, not their weights.
 
 
 def with_present(node: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.Node:
-    """The node with these inputs changed; itself if they stay, or if it has none."""
+    """Change the inputs of which a node reads only the presence of rows.
+
+    Return the node itself if they stay, or if it has none.
+    """
     match node:
         case plan.Distinct(source):
             inner = change(source)

@@ -1,4 +1,4 @@
-"""Shred a nest: a flat relation per level, whose labels say which rows show its rows.
+"""Shred a nest: a flat relation per level, with labels that link rows to the rows around them.
 
     select Row(c, orders)                              c          label c.id
       left_join c.id == row[0]                  ->     orders     label o.c   below c.id
@@ -9,15 +9,15 @@
             aggregate Collect(l) by l.o
               lines l
 
-What is inside of a row is the label that the left join looks up; no operator holds a bag. A level
-in an order collects pairs of what a row stands by, and the row: it keeps the rows of a label so.
-The first rows of each label (`Top`) are those of the level without what is inside of them.
+A row has, in place of an inner bag, the label that the left join looks up; no operator stores bags.
+An ordered level collects pairs of sort key and row, and stores the rows of a label in order.
+The first rows of each label (`Top`) are the rows of the level without their inner bags.
 
-A level that cannot be read so, as one that stands by what is inside of it, is computed as it was:
-what is inside is a value of its row, and the shredding of what is around it is partial.
+A level that cannot be split like this, for example because it is sorted by an inner bag, is
+computed as written: the bag is a value in its row, and the level around it is shredded partially.
 
-Sound:  what is inside is read by nothing but the row that shows it; the rows around are there in
-        it as they are, so that different rows show as different ones.
+Sound:  an inner bag is read only by the row that shows it; the rows around are parts of that row,
+        so that different rows show as different ones.
 Source: query shredding [cheney2014]; labels, dictionaries and partial shredding [slender].
 """
 
@@ -55,17 +55,19 @@ from optimizer.record import record
 from optimizer.traverse import with_functions
 
 LARGE = 128
-"""Rows of a bag from which on it is kept once it was read: less is a value, made at each reading.
+"""Size from which a bag that was read is stored; a smaller bag is built at each reading.
 
-To keep it costs a row that comes 2.4 times as much where nobody reads (45 and 19 us), whatever its
-size; not to keep it costs who reads after each row 1.4 times as much of 32 rows, 1.5 of 64, 2.1 of
-128, 3.1 of 256 (`asv_benchmarks.nested_sizes`). So 128 is where both ways to be wrong cost alike.
+A stored bag makes an insert cost 2.4 times as much if nobody reads (45 and 19 us), whatever its
+size; a bag that is not stored makes a read after each row cost 1.4 times as much for 32 rows, 1.5
+for 64, 2.1 for 128, 3.1 for 256 (`asv_benchmarks.nested_sizes`). So at 128 both mistakes cost
+alike.
 """
 
 
 @record
 class InnerPlace:
-    """What a row has inside: `place` is its column, `key` its label, of the bindings of the row."""
+    """A level inside of a row: `place` is its column, `key` its label over the bindings of the
+    row."""
 
     place: int
     key: Lifted
@@ -76,9 +78,9 @@ class InnerPlace:
 class Shredded:
     """The rows of a level.
 
-    `rows` computes them; if they are made for it (`is_made`), a row is a tuple of its parts, which
-    ends with its label where it has one. Else its parts are its bindings. `kind` is the class of
-    what is shown of a row with others inside; of one without, its only part is.
+    `rows` computes them. If `is_made`, a row is a tuple built for the level, and ends with its
+    label, if it has one; else its parts are its bindings. `kind` is the class of a shown row with
+    others inside; a row without is shown as its only part.
     """
 
     rows: plan.Node
@@ -86,13 +88,13 @@ class Shredded:
     kind: type | None
     inside: tuple[InnerPlace, ...]
     label: Lifted | None
-    """Of a row; None of the rows of the view."""
+    """The label of a row; None for the rows of the view."""
     order: Lifted | None = None
-    """What a row stands by, as `sequence` reads it; None of rows in no order."""
+    """The sort key of a row, for `sequence`; None without an order."""
     sequence: Arranges | None = None
 
     def key(self, function: Lifted) -> Lifted:
-        """A callable of bindings as one of the row."""
+        """Rewrite a callable of bindings to the row."""
         if not self.is_made:
             return function
         parts = [Item(Parameter(0), constant(n)) for n in range(function.parameters)]
@@ -101,15 +103,17 @@ class Shredded:
 
 
 def shredded(node: plan.Node, *, in_order: bool = True) -> Shredded | None:
-    """The levels of the rows of a node; None if all that is inside of them are values, as what is
-    in an order may be."""
+    """Return the levels of the rows of a node; None if all inner bags are values.
+
+    Without `in_order`, ordered bags are values.
+    """
     if not isinstance(node, plan.Select) or not isinstance(node.function, Lifted):
         return None
     return _peeled(node.input, node.function.body, None, None, in_order)
 
 
 def nesting_of(node: plan.Node) -> Nesting | None:
-    """What the rows of a node are called, if they are those of a nest."""
+    """Return the naming of a nest's rows; None for other nodes."""
     if not isinstance(node, plan.Select) or not isinstance(node.function, Lifted):
         return None
     row = node.function.body
@@ -123,7 +127,7 @@ def nesting_of(node: plan.Node) -> Nesting | None:
 def _peeled(
     node: plan.Node, row: Expr, label: Expr | None, order: Expr | None, in_order: bool
 ) -> Shredded | None:
-    """The level of rows that are shown as a call of their class."""
+    """Return the level of rows that are shown as a call of their class."""
     if not (isinstance(row, Call) and isinstance(row.function, Constant)):
         return None
     window = node if isinstance(node, plan.Top) else None
@@ -177,7 +181,7 @@ def _peeled(
 def _made(
     node: plan.Node, parts: Sequence[Expr], own: Sequence[Expr | None]
 ) -> tuple[plan.Node, list[Expr | None]]:
-    """Rows that are tuples of their parts and what else there is of them, and where that is."""
+    """Return rows that are tuples of their parts and `own`, and expressions that read `own`."""
     width = bindings(node)
     body = tuple_of(*parts, *[part for part in own if part is not None])
     places = iter(range(len(parts), len(body.items)))
@@ -186,8 +190,7 @@ def _made(
 
 
 def _without_extend(node: plan.Node) -> tuple[plan.Node, Callable[[Expr], Any]]:
-    """The node below one that only shows what is inside as further bindings, and what an expression
-    of these bindings is there."""
+    """Return the node below an extend that only shows inner bags, and a rewrite to its bindings."""
     if not isinstance(node, plan.Extend):
         return node, lambda expr: expr
     columns = [column.body for column in node.columns if isinstance(column, Lifted)]
@@ -200,8 +203,10 @@ def _without_extend(node: plan.Node) -> tuple[plan.Node, Callable[[Expr], Any]]:
 
 
 def _over(window: plan.Top, base: plan.Node, levels: Iterable[Shredded]) -> plan.Top | None:
-    """The first rows of each label of rows without what is inside; None if the order reads it, or
-    may: rows that tie stand by what is inside, if that is a sequence."""
+    """Return the first rows of each label of rows without their inner bags.
+
+    Return None if the order reads an inner bag, or may: ties are sorted by an inner sequence.
+    """
     width = bindings(base)
     every = (window.key, *(key.function for key in window.keys))
     if any(level.order is not None for level in levels):
@@ -226,7 +231,7 @@ def _labels(
     order: Expr | None,
     in_order: bool,
 ) -> dict[int, Shredded]:
-    """The levels of bindings that nothing reads but what shows them, by their places."""
+    """Return the levels of bindings that are read only to show them, by their places."""
     sequences = {_only_shows(part) for part in row.arguments if _sequence_of(part) is not None}
     shown = {_only_shows(part) for part in row.arguments} - {-1}
     shown -= set() if in_order else sequences
@@ -245,7 +250,7 @@ def _labels(
 
 
 def _joins_down_to(node: plan.Node, count: int) -> list[plan.OuterJoin]:
-    """The left joins of a row of some bindings, the first one first."""
+    """Return the left joins down to a row of `count` bindings, the lowest first."""
     joins: list[plan.OuterJoin] = []
     while bindings(node) > count:
         if not isinstance(node, plan.OuterJoin) or node.kind != "left":
@@ -256,7 +261,7 @@ def _joins_down_to(node: plan.Node, count: int) -> list[plan.OuterJoin]:
 
 
 def _level_of(join: plan.OuterJoin, is_sequence: bool, in_order: bool) -> Shredded | None:
-    """The level of what a left join finds, if it is a group of collected rows."""
+    """Return the level of a left join with a group of collected rows; None for other joins."""
     match, groups = join.match, join.right
     if match.on is not None or not isinstance(match.left_key, Lifted):
         return None
@@ -280,7 +285,7 @@ def _level_of(join: plan.OuterJoin, is_sequence: bool, in_order: bool) -> Shredd
 
 
 def _in_group(key: Expr, group: Expr) -> Expr | None:
-    """A key of the rows of groups, `(row[0], ...)`, as one of the rows in them."""
+    """Rewrite a key over rows of groups, `(row[0], ...)`, to the rows in them."""
     of_group = Item(Parameter(0), constant(0))
     needs: tuple[Expr, ...] = ()
     if isinstance(group, First):
@@ -294,7 +299,7 @@ def _in_group(key: Expr, group: Expr) -> Expr | None:
 
 
 def _whole(node: plan.Node, value: Expr, label: Expr, order: Expr | None) -> Shredded:
-    """A level whose rows have nothing inside, or values."""
+    """Return a level whose rows have nothing inside, or values."""
     width, is_made = bindings(node), False
     own: list[Expr | None] = [order, label]
     if value != one_value(all_parameters(width)):
@@ -309,8 +314,10 @@ def _of_row(part: Expr | None, width: int) -> Lifted | None:
 
 
 def _only_shows(part: Expr) -> int:
-    """The binding that an expression is the bag of, `row[1] if row is not None else Bag()`, or that
-    in an order; -1 if it is anything else."""
+    """Return the binding whose bag an expression shows; -1 for other expressions.
+
+    The expression is `row[1] if row is not None else Bag()`, or that in an order.
+    """
     if _sequence_of(part) is not None and isinstance(part, Call):
         (part,) = part.arguments
     if not isinstance(part, Conditional) or not isinstance(part.test, Operation):
@@ -323,7 +330,7 @@ def _only_shows(part: Expr) -> int:
 
 
 def _sequence_of(part: Expr) -> Arranges | None:
-    """What puts a bag in an order."""
+    """Return the function that sorts a bag, if an expression calls one."""
     if not isinstance(part, Call) or not isinstance(part.function, Constant):
         return None
     found = part.function.value
@@ -331,7 +338,7 @@ def _sequence_of(part: Expr) -> Arranges | None:
 
 
 def _without(label: Expr | None, places: set[int]) -> Expr | None:
-    """A label without what it would evaluate before for no more than what that may raise."""
+    """Return a label without the inner bags that it evaluates first only because they may raise."""
     if not isinstance(label, First):
         return label
     needs = tuple(need for need in label.needs if _only_shows(need) not in places)
@@ -351,7 +358,7 @@ def _renumbered(match: plan.Match, numbers: dict[int, int], width: int) -> plan.
 
 
 def levels(top: Shredded) -> Sequence[Shredded]:
-    """It and the levels inside, what is around sooner than what is inside."""
+    """Return a level and all levels inside; outer levels come first."""
     found = [top]
     for level in found:
         found += [inside.level for inside in level.inside]
@@ -359,7 +366,8 @@ def levels(top: Shredded) -> Sequence[Shredded]:
 
 
 def names_of(every: Sequence[Shredded], nesting: Nesting) -> list[str]:
-    """What the levels are called, in the order of `levels`; the first are the rows of the view."""
+    """Return the names of the levels, in the order of `levels`; the first are the rows of the
+    view."""
     namings: list[Nesting | Level] = [nesting]
     for number, level in enumerate(every):
         roots = 0 if level.kind is None else level.kind.roots  # type: ignore[attr-defined]
@@ -368,7 +376,7 @@ def names_of(every: Sequence[Shredded], nesting: Nesting) -> list[str]:
 
 
 def described(top: Shredded, nesting: Nesting | Level) -> str:
-    """What is a label in it, with the key by which it is looked up, and what is a value."""
+    """Return the labels of a row, with the keys that look them up, and its values, as text."""
     labels = {inside.place: inside for inside in top.inside}
     roots = nesting.kind.roots if nesting.levels else 0
     parts = []

@@ -1,6 +1,6 @@
 """Conditions of a join, split by the side that they read, and the ranges that they compare.
 
-Which parts of a join's predicate can be decided on one side, before any pair is seen.
+`side_conditions_of` finds the parts of a join's predicate that one side decides.
 
     on  s.last_name == m.last_name and s.age > 30 and s.name < m.name
 
@@ -8,16 +8,16 @@ Which parts of a join's predicate can be decided on one side, before any pair is
     right:  key m.last_name
     rest:   s.name < m.name
 
-The parts are taken in their order. One of both sides that is no equation of two sides is left for
-the pairs. If it may raise, so are all that follow it: pairs that they drop would not be asked.
+The parts are taken in their order. A part over both sides that is no equation is residual. If it
+may raise, all later parts are residual, too: they would drop pairs for which it raises.
 
-An equation in a guard, `unless_raises(x[0] == y[0])`, is a key too: a guard keeps a row of which
-something raises, and such a row is paired with all rows anyway.
+An equation in a guard, `unless_raises(x[0] == y[0])`, is a key too: a guard keeps a row that
+raises, and such a row is paired with all rows anyway.
 
-Of a join with keys of its own, and of what counts matches instead of making pairs, only those tests
-are taken that cannot raise.
+For a join with written keys, and for nodes that count matches instead of making pairs, only tests
+that cannot raise are taken.
 
-Which comparisons of a join's predicate say that rows of one side lie in ranges of the other.
+`ranges_of` finds comparisons by which rows of one side lie in ranges of the other.
 
     on  a.lo <= b.t < a.hi and a.k != b.k
 
@@ -25,14 +25,12 @@ Which comparisons of a join's predicate say that rows of one side lie in ranges 
     right:  from b.t to b.t, a point
     what matches:   left low <= right high,  right low < left high
 
-With intervals on both sides these are those that overlap; one comparison alone is a range without
-an end. The comparisons are part of what is left of the predicate (`side_conditions.py`) and are
-asked of pairs again: they only tell which pairs need not be asked.
+Two intervals match if they overlap; one comparison alone is a range without an end. The comparisons
+stay part of the residual predicate, which tests the pairs again: they only exclude pairs.
 
-Sound:  what comes before the comparisons cannot raise, or is decided before there are pairs. The
-        engine looks up only among values of which it knows that comparing them does not raise
-        (`reactive.engine.collections.zset`).
-Needs:  an inner join without equations. Of these the index by key is as good or better.
+Sound:  the parts before the comparisons cannot raise, or one side decides them. The engine looks up
+        only values that are known to compare without raising (`reactive.engine.collections.zset`).
+Needs:  an inner join without equations: an index by key is as good or better.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJ
 
 @record
 class SideTerm:
-    """A test of a row, or a part of its key. Nothing comes of it if a part of a guard raises."""
+    """A test of a row, or a part of its key. A row for which a part of a guard raises passes."""
 
     function: Lifted
     is_key: bool
@@ -70,12 +68,11 @@ class SideTerm:
 
 @record
 class SideConditions:
-    """What a join can decide of a row on its own, before it sees pairs.
+    """Conditions that one side of a join decides, before there are pairs.
 
-    Tests and keys of a side are evaluated in the order of the predicate that they came from. A row
-    that fails a test is left out. One on which something raises is paired with all rows, and the
-    whole predicate is asked of the pairs. Of other rows, those with equal keys are paired, and
-    only the `residual` of the predicate is asked.
+    Tests and keys of a side are evaluated in the order of the predicate. A row that fails a test is
+    left out. A row for which one raises is paired with all rows, and the pairs are tested with the
+    whole predicate. Other rows are paired by equal keys, and tested with the `residual` predicate.
     """
 
     left: tuple[SideTerm, ...]
@@ -84,32 +81,36 @@ class SideConditions:
 
 
 def match_of(node: AnyJoin) -> plan.Match:
-    """What a join asks of pairs: a product nothing."""
+    """Return the match of a join; an empty one for a product."""
     return plan.Match() if isinstance(node, plan.Product) else node.match
 
 
 def residual(node: AnyJoin) -> Function | None:
-    """What a join asks of pairs whose keys are equal."""
+    """Return the predicate of pairs whose keys are equal."""
     found = side_conditions_of(node)
     return match_of(node).on if found is None else found.residual
 
 
 def side_conditions_of(node: AnyJoin) -> SideConditions | None:
-    """What the sides of a join can decide, found once; None of a predicate that has not been read,
-    or that says nothing of one side."""
+    """Return the conditions that the sides of a join decide, cached.
+
+    Return None if the predicate was not lifted, or has no part of one side.
+    """
     return once(node, "side_conditions", _found)
 
 
 def has_keys(node: AnyJoin) -> bool:
-    """Whether pairs are looked up by a key, as written or found in the predicate."""
+    """Return True if pairs are looked up by a key, written or found in the predicate."""
     found = side_conditions_of(node)
     is_found = found is not None and any(step.is_key for step in found.left)
     return is_found or match_of(node).left_key is not None
 
 
 def side_of(expr: Expr, count: int) -> str | None:
-    """The side of a join whose left has `count` bindings that an expression reads; None if it reads
-    both, or neither."""
+    """Return the side of a join that an expression reads; the left side has `count` bindings.
+
+    Return None if it reads both sides, or neither.
+    """
     read = reads(expr)
     if not read:
         return None
@@ -119,7 +120,7 @@ def side_of(expr: Expr, count: int) -> str | None:
 
 
 def equation_of(test: Expr, count: int) -> tuple[Expr, Expr] | None:
-    """The left and the right side of an equation between the sides of a join."""
+    """Return the left and the right side of an equation between the sides of a join."""
     if not isinstance(test, Operation) or test.operator != "==":
         return None
     a, b = test.operands
@@ -133,12 +134,12 @@ def equation_of(test: Expr, count: int) -> tuple[Expr, Expr] | None:
 
 
 def of_left(on: Lifted, expr: Expr, count: int) -> Lifted:
-    """A part of a predicate that reads the left side, as a callable of its bindings."""
+    """Return a part of a predicate that reads the left side, as a callable of its bindings."""
     return Lifted(expr, on.names[:count], on.origins, count)
 
 
 def of_right(on: Lifted, expr: Expr, count: int) -> Lifted:
-    """A part of a predicate that reads the right side, as a callable of its row."""
+    """Return a part of a predicate that reads the right side, as a callable of its row."""
     return Lifted(one_row(expr, count, 1), on.names[count:], on.origins, 1)
 
 
@@ -156,12 +157,12 @@ def _found(node: AnyJoin) -> SideConditions | None:
 
 
 def pair_shapes(node: AnyJoin) -> Shapes:
-    """The shapes of the arguments of a join's predicate."""
+    """Return the shapes of the arguments of a join's predicate."""
     return (*shapes(node.left), row_shape(node.right))
 
 
 def may_raise(side: tuple[SideTerm, ...], of: Shapes) -> bool:
-    """Whether a side has steps that may raise."""
+    """Return True if a side has steps that may raise."""
     return not all(step.is_guard or total(step.function.body, of) for step in side)
 
 
@@ -198,7 +199,8 @@ class _Finder:
         return equation_of(test, self._count)
 
     def _guarded(self, guard: Guard) -> tuple[Expr, Expr] | None:
-        """The equation of a guard, each side after what the guard evaluates of it before."""
+        """Return the equation of a guard, each side after the `needs` of the guard that it
+        reads."""
         equation, sides = self._equation(guard.test), ("left", "right")
         needs = [(side_of(need, self._count), need) for need in guard.needs]
         if equation is None or not all(side in sides for side, _ in needs):
@@ -207,7 +209,7 @@ class _Finder:
         return first(own[0], equation[0]), first(own[1], equation[1])
 
     def _drops(self, side: str, test: Expr) -> bool:
-        """Whether a row that fails the test of its side can be left out of the join."""
+        """Return True if a row that fails the test of its side can be left out of the join."""
         if not total(test, self._shapes) and (
             self._is_strict or not isinstance(self._node, plan.Join)
         ):
@@ -226,7 +228,7 @@ class _Finder:
 
 
 def strict(function: Function | None, of: Shapes) -> bool:
-    """Whether a callable that may be absent may raise."""
+    """Return True if a callable, which may be None, may raise."""
     return function is not None and not (isinstance(function, Lifted) and total(function.body, of))
 
 
@@ -239,16 +241,16 @@ class Span:
 
     @property
     def ends(self) -> tuple[Lifted, ...]:
-        """What is computed of a row: a point, or both ends."""
+        """The values to compute for a row: a point, or both ends."""
         found = [end for end in (self.low, self.high) if end is not None]
         return tuple(found[:1] if self.low == self.high else found)
 
 
 @record
 class Ranges:
-    """The ranges of both sides, and whether they meet where one begins and the other one ends.
+    """The ranges of both sides, and True if they include their common ends.
 
-    `closed` says it of the low end of the left and the high end of the right, and then of the low
+    `closed` says it for the low end of the left and the high end of the right, and then for the low
     end of the right and the high end of the left.
     """
 
@@ -259,7 +261,7 @@ class Ranges:
 
 @record
 class Comparison:
-    """A value of one side that is less than one of the other, or not greater."""
+    """A value of one side that is less than a value of the other, or equal if `closed`."""
 
     left: Expr
     right: Expr
@@ -268,7 +270,7 @@ class Comparison:
 
 
 def ranges_of(join: plan.Join) -> Ranges | None:
-    """The ranges that a join's predicate names, found once."""
+    """Return the ranges in a join's predicate, cached."""
     return once(join, "ranges", _find_ranges)
 
 
@@ -281,7 +283,7 @@ def _find_ranges(join: plan.Join) -> Ranges | None:
 
 
 def _comparisons(join: plan.Join, rest: Lifted) -> list[Comparison]:
-    """The first comparison of the sides, and one that bounds the same values from the other end."""
+    """Return the first comparison of the sides, and one that bounds it from the other end."""
     found: list[Comparison] = []
     count, of = bindings(join.left), pair_shapes(join)
     for test in conjuncts(rest.body):
@@ -296,7 +298,7 @@ def _comparisons(join: plan.Join, rest: Lifted) -> list[Comparison]:
 
 
 def comparison_of(test: Expr, count: int) -> Comparison | None:
-    """Return the comparison of the sides that a test is; the left one has `count` bindings."""
+    """Return a test as a comparison of the sides; the left one has `count` bindings."""
     if isinstance(test, Attempt) and test.otherwise == FALSE:
         test = test.of
     if not isinstance(test, Operation) or test.operator not in ("<", "<=", ">", ">="):
@@ -334,13 +336,13 @@ def _ranges(join: plan.Join, on: Lifted, *tests: Comparison) -> Ranges:
     )
 
 
-# Whether computing a plan may raise.
+# Plans that may raise.
 
 
 def plan_may_raise(node: plan.Node) -> bool:
-    """Whether any callable in the plan, or what is done with its results, may raise.
+    """Return True if a callable in the plan, or the use of its results, may raise.
 
-    What a view raises it raises itself, whatever becomes of a query over it.
+    A view raises its exceptions itself, whatever queries read it.
     """
     return bool(fact(node, "may_raise", _may_raise))
 
@@ -353,5 +355,5 @@ def _may_raise(node: plan.Node) -> bool:
 
 
 def calls_may_raise(node: plan.Node) -> bool:
-    """Whether the callables of one node may."""
+    """Return True if a callable of one node may raise."""
     return any(strict(function, given) for function, given in called(node))

@@ -1,38 +1,38 @@
-"""Strata of recursions and bodies of iterations, taken from the form of a query.
+"""Strata of recursions, bodies of iterations, and the forms that translations replaced.
 
-Take a definition apart into strata: relations that depend on each other stay together.
+`in_strata` splits a definition into strata: relations that depend on each other stay together.
 
     reach  <-  edges, reach                         stratum 1: fixpoint reach
     others <-  nodes not in reach                   stratum 2: a query over stratum 1
 
-A relation that does not lead back to itself is no recursion, and one that depends on others without
-their depending on it may negate and aggregate them.
+A relation that does not depend on itself is no recursion. A relation may negate and aggregate
+relations that do not depend on it.
 
 Source: stratified negation: Apt, Blair, Walker, 1988.
 
-Refuse a recursion that depends on its own negation or aggregate: it has no meaning.
+`check_stratified` refuses a recursion that depends on its own negation or aggregate.
 
-A relation that is to hold what it does not hold has no smallest solution. Recursion may go through
-what is monotone (more rows in, no fewer rows out), and through the side of a negation whose rows
-are kept; never through the side that takes rows away.
+A relation that contains a row if it does not contain it has no smallest solution. Recursion may
+pass through monotone inputs (more rows in, no fewer rows out), and through the left side of a
+negation; never through the side whose rows exclude others.
 
     fixpoint 'reachable' depends on its own negation
       reachable -> anti_join (right input) -> reachable
 
 Source: stratified negation: Apt, Blair, Walker, *Towards a Theory of Declarative Knowledge*, 1988.
 
-An iteration apart from what it reads: its inputs, and bodies over relations that are given.
+`over_given` splits an iteration into its inputs, and bodies over stand-ins for them.
 
 ranks <- select(join(shares, ranks))  U  nothing
 
 inputs    start, shares, nothing
 bodies    select(join(given 1, given 0))  U  given 2
 
-The form that a translation was given, kept beside the plan that it made of the form.
+`with_form` stores the form that a translation took with the plan that it returned.
 
-The check of a translation evaluates this form, and so shares nothing with the translation. It is
-known of the node itself: a rule that makes another node of it leaves the form behind. Only where a
-recursion gets its level, the form gets it too (`parts_of`, `over_parts`).
+The check of a translation evaluates this form, and so shares nothing with the translation. The node
+itself holds the form: a node that a rule makes of it has none. When a recursion gets its level, the
+form gets it too (`parts_of`, `over_parts`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Finish = Callable[[plan.Fixpoint], plan.Fixpoint]
 
 
 def in_strata(node: plan.Fixpoint, finish: Finish) -> list[plan.Node]:
-    """The plan of each relation; `finish` is given each fixpoint that is left."""
+    """Return the plan of each relation; `finish` is called with each remaining fixpoint."""
     made: dict[int, plan.Node] = {}
     for group in _groups([_read(node, body) for body in node.bodies]):
         made |= zip(group, _stratum(node, group, made, finish), strict=True)
@@ -74,7 +74,7 @@ def in_strata(node: plan.Fixpoint, finish: Finish) -> list[plan.Node]:
 def _stratum(
     node: plan.Fixpoint, group: list[int], made: dict[int, plan.Node], finish: Finish
 ) -> list[plan.Node]:
-    """The plans of relations that depend on each other; the plans of lower strata are made."""
+    """Return the plans of relations that depend on each other; `made` has the lower strata."""
 
     def named(part: plan.Recursive) -> plan.Node:
         known = made.get(part.index)
@@ -92,12 +92,12 @@ def _stratum(
 
 
 def _read(node: plan.Fixpoint, body: plan.Node) -> set[int]:
-    """The relations of a definition that a body reads."""
+    """Return the relations of a definition that a body reads."""
     return {part.index for part in relations_read(body, node.level)}
 
 
 def _groups(reads: list[set[int]]) -> list[list[int]]:
-    """Those that read each other, directly or not, together; each after all that it reads."""
+    """Group relations that read each other, directly or not; each group after all that it reads."""
     reached = [set(direct) for direct in reads]
     for _ in reads:
         for some in reached:
@@ -110,18 +110,19 @@ def _groups(reads: list[set[int]]) -> list[list[int]]:
 
 
 Step = tuple[str, str]
-"""What the recursion goes through, and what it depends on there: its negation, an aggregate, ..."""
+"""The input that the recursion passes through, and its barrier: a negation, an aggregate, ..."""
 
 REMEDY = "  move the anti_join, difference or aggregate outside the fixpoint"
 WITHOUT_NEGATIVE = (
     *(plan.Distinct, plan.Difference, plan.DifferenceAll, plan.Intersection, plan.Aggregate),
     *(plan.IntersectionAll, plan.Reduce, plan.Top, plan.OrderBy, plan.Fixpoint),
 )
-"""Nodes none of whose rows has a negative weight, whatever they read."""
+"""Nodes whose rows have no negative weight, whatever they read."""
 
 
 def check_stratified(node: plan.Fixpoint) -> None:
-    """Raise `StratificationError` if a relation depends on itself in a way that is not monotone."""
+    """Raise `StratificationError` if a relation depends on itself by an input that is not
+    monotone."""
     level = node.level
     for index, body in enumerate(node.bodies):
         for part in _parts(body, level):
@@ -139,7 +140,7 @@ def check_stratified(node: plan.Fixpoint) -> None:
 
 
 def check_positive(node: plan.Fixpoint) -> None:
-    """Raise `PlanError` if rows of negative weight are read: a derivation is there or not."""
+    """Raise `PlanError` if rows of negative weight are read: a derived row is present or absent."""
     for body in node.bodies:
         read = nodes(body, until=_has_no_negative)
         if any(isinstance(part, plan.Negate) for part in read):
@@ -150,12 +151,12 @@ def check_positive(node: plan.Fixpoint) -> None:
 
 
 def _has_no_negative(part: plan.Node) -> bool:
-    """Whether no row has a negative weight; what is recursive may be taken apart for its rows."""
+    """Return True if no row has a negative weight; a recursive node is not searched as a whole."""
     return isinstance(part, WITHOUT_NEGATIVE) and not free(part)
 
 
 def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:
-    """The nodes of a body; the nodes of an iteration as they are in its first round."""
+    """Iterate over the nodes of a body, and of the first round of an iteration in it."""
     for part in nodes(body):
         yield part
         if isinstance(part, plan.Iterate) and any(level in free(each) for each in part.starts):
@@ -164,7 +165,7 @@ def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:
 
 
 def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
-    """The inputs of a node that recursion may not come through."""
+    """Iterate over the inputs of a node that recursion may not pass through."""
     if isinstance(node, plan.Aggregate) and by_left_row(node) is not None:
         return
     inputs = node.inputs()
@@ -174,7 +175,7 @@ def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
 
 
 def _through(node: plan.Node, place: int) -> str:
-    """A node and one of its inputs, in words."""
+    """Return a node and one of its inputs in words."""
     if isinstance(node, plan.Fixpoint):
         return "fixpoint with keep="
     side = f" ({('left', 'right')[place]} input)" if len(node.inputs()) == 2 else ""
@@ -182,12 +183,12 @@ def _through(node: plan.Node, place: int) -> str:
 
 
 def _names(node: plan.Fixpoint, source: plan.Node) -> list[int]:
-    """The relations of a fixpoint that a part of a body reads."""
+    """Return the relations of a fixpoint that a part of a body reads."""
     return [part.index for part in relations_read(source, node.level)]
 
 
 def _way_back(node: plan.Fixpoint, target: int, reached: list[int]) -> list[str] | None:
-    """The names of relations on the way from one of those reached to the target."""
+    """Return the names of relations on the path from one of `reached` to the target."""
     reads = [_names(node, body) for body in node.bodies]
     ways: dict[int, list[str]] = {i: [node.names[i]] for i in reached}
     waiting = list(ways)
@@ -203,9 +204,10 @@ def _way_back(node: plan.Fixpoint, target: int, reached: list[int]) -> list[str]
 
 
 def over_given(node: plan.Iterate) -> tuple[tuple[plan.Node, ...], plan.Iterate]:
-    """Where it starts and what its bodies read besides; and the iteration over these.
+    """Return the inputs of an iteration, and the iteration over stand-ins for them.
 
-    In its bodies the relations of a round come first, then what stays from round to round.
+    Inputs are its starts, and the other inputs of its bodies. In the bodies, the relations of a
+    round are numbered first, then the inputs that stay from round to round.
     """
     level = node.level
     inputs: list[plan.Node] = list(node.starts)
@@ -233,7 +235,7 @@ def over_given(node: plan.Iterate) -> tuple[tuple[plan.Node, ...], plan.Iterate]
 
 
 def handed(root: plan.Node) -> plan.Node:
-    """A plan over rows that are handed in, in the place of relations that are not defined in it."""
+    """Replace relations that are not defined in a plan by `Given`, rows that the caller passes."""
     for level in free(root):
         root = substituted(root, level, lambda part: plan.Given(part.index, part.is_set, part.of))
     return root
@@ -242,9 +244,9 @@ def handed(root: plan.Node) -> plan.Node:
 def _shaped(
     level: Any, starts: Sequence[plan.Recursive], bodies: Sequence[plan.Node]
 ) -> tuple[plan.Node, ...]:
-    """The bodies, in which it is known of the relations of a round what their rows are.
+    """Return the bodies with shapes for the relations of a round.
 
-    It is what the rows are that they start with, if bodies over such rows make such rows.
+    They are the shapes of the starts, if bodies over such rows emit such rows.
     """
     known = [start.of for start in starts]
     while True:
@@ -271,8 +273,10 @@ class InRows:
 
 @record
 class BesideRows:
-    """Rows, beside those that a query has for the values of each; with `is_left`, None beside a row
-    for which the query has none."""
+    """Rows, joined with the rows of a query for each of them.
+
+    With `is_left`, a row for which the query has none is joined with None.
+    """
 
     left: plan.Node
     query: plan.Node
@@ -282,7 +286,7 @@ class BesideRows:
 
 @record
 class OfGroups:
-    """A query for each group of rows, in which these are `Recursive` of a level."""
+    """A query for each group of rows; in it, the rows of the group are `Recursive` of a level."""
 
     source: plan.Node
     key: Function
@@ -292,7 +296,7 @@ class OfGroups:
 
 @record
 class ByPolicy:
-    """A query in which rows that raise go by a policy; `read` and `checks` as in `guarded`."""
+    """A query in which rows that raise follow a policy; `read` and `checks` as in `guarded`."""
 
     query: plan.Node
     policy: Literal["null", "drop"]
@@ -304,7 +308,7 @@ class ByPolicy:
 class QuantifiedComparison:
     """A comparison of a row of `count` values with ANY or ALL rows of a query, with NULL as None.
 
-    `wanted` is the truth that is asked for: the comparison may also be NULL.
+    `wanted` is the truth value to test for: the comparison may also be NULL.
     """
 
     symbol: str
@@ -317,7 +321,7 @@ Form = InRows | BesideRows | OfGroups | ByPolicy
 
 
 def with_form(made: plan.Node, form: Form) -> plan.Node:
-    """Return a node that now knows its form; a node that was there before stays as it is."""
+    """Return a node with its form; a node that is part of the form stays as it is."""
     if not any(made is node for each in _given(form) for node in nodes(each)):
         made.known["asked form"] = form
     return made
@@ -334,13 +338,13 @@ def _given(form: Form) -> tuple[plan.Node, ...]:
 
 
 def form_of(node: plan.Node) -> Form | None:
-    """Return the form that a node was made of, if a translation made the node."""
+    """Return the form of which a translation made a node; None for other nodes."""
     found: Form | None = node.known.get("asked form")
     return found
 
 
 def parts_of(form: Form) -> tuple[plan.Node, ...]:
-    """Return the plans in a form: what its nodes read, and the queries in their callables."""
+    """Return the plans in a form: the inputs of its nodes, and the queries in their callables."""
     match form:
         case InRows(node):
             return (*node.inputs(), *_queries(*_bodies(node)))
@@ -354,7 +358,7 @@ def parts_of(form: Form) -> tuple[plan.Node, ...]:
 
 
 def over_parts(form: Form, made: Callable[[plan.Node], plan.Node]) -> Form:
-    """Return the form with other plans in the place of its parts."""
+    """Return the form with its parts replaced."""
 
     def asking(expr: Expr) -> Expr:
         match expr:
@@ -382,12 +386,12 @@ def over_parts(form: Form, made: Callable[[plan.Node], plan.Node]) -> Form:
 def substituted_with_forms(
     root: plan.Node, level: Any, value: Callable[[plan.Recursive], plan.Node]
 ) -> plan.Node:
-    """Return the plan as `substituted` does; what was known of sub-queries in it stays known."""
+    """Substitute relations as `substituted` does, also in the forms of nodes."""
     return all_substituted((root,), level, value, FORMS)[0]
 
 
 class _Forms:
-    """The forms of nodes, as what is known beside their inputs."""
+    """The forms of nodes, for `Beside`: facts that are copied with their nodes."""
 
     def parts(self, node: plan.Node) -> tuple[plan.Node, ...]:
         form = form_of(node)
@@ -402,7 +406,7 @@ class _Forms:
 
 
 FORMS = _Forms()
-"""Forms are carried over where nodes are made anew only to have other levels."""
+"""Copies forms when nodes are rebuilt only to change their levels."""
 
 
 def levels_in(form: Form) -> frozenset[Any]:

@@ -1,30 +1,28 @@
-"""Tests of fields against constants: which values a condition lets through, and which it pins.
+"""Tests of fields against constants: the values that pass, and the values of pinned fields.
 
-Which values of one field a condition lets through: what an index by that field can be asked for.
+`wanted` finds the values of a field that can pass a condition, to look them up in an index.
 
     o.customer == 7 and o.amount > 3          customer: 7
     o.amount > 3 and o.customer == 7          customer: 7, where the amount of a row is a number
     o.customer in (7, 8)                      customer: 7 or 8
     3 < o.amount <= 10 and o.paid             amount: more than 3, up to 10
 
-What is asked before the field must not raise for the rows that are left out: either it is certain
-not to, or it compares fields with constants and does not raise for rows whose fields are of certain
-classes. Of other rows the condition itself is to be asked, up to where it has been understood.
+Earlier parts of the condition must not raise for the rows that are left out: they cannot raise, or
+they compare fields with constants and do not raise for rows whose fields are of certain classes.
+Other rows are tested with the condition itself, up to the parts that were understood.
 
-Sound:  the field is there and has a hash; a dictionary finds its constants exactly where `==` says
-        so, by the contract for rows. Values of which it is not known how they compare with the ends
-        of a range are to be asked too.
+Sound:  the field exists and is hashable; a dictionary finds its constants exactly if `==` is true,
+        by the contract for rows. Values that may not compare with the ends of a range are tested.
 
-Which constants a condition pins the fields of a row to.
+`constant_tests` finds the constants that a condition pins the fields of a row to.
 
     o.kind == "sale" and o.price > 3     kind: {"sale"}
     o.kind in ("sale", "gift")           kind: {"sale", "gift"}
     o.price > 3 and o.kind == "sale"     kind: {"sale"}, where the price of a row is a number
     o.price > 3                          nothing
 
-So rows can be looked up by that field instead of being asked one condition after another. What is
-asked before must not raise: either it is certain not to, or it compares fields with constants, and
-does not raise for rows whose fields are of certain classes.
+So readers of rows are looked up by that field, and not each condition is tested. Earlier parts must
+not raise, as above.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 @record
 class AnyOf:
-    """Any of some values."""
+    """Any of several values."""
 
     values: tuple[Any, ...]
 
@@ -73,7 +71,7 @@ class AnyOf:
 
 @record
 class Between:
-    """From one value to another, of which None is none; `closed` says whether they belong to it."""
+    """A range from one value to another; None is no end, and `closed` includes the ends."""
 
     low: Any
     high: Any
@@ -87,10 +85,10 @@ class Between:
 
 @record
 class Wanted:
-    """The values that are wanted of a field.
+    """The values of a field that can pass a condition.
 
-    `needs` are the classes of other fields for which nothing raises before; `asked` how many of
-    the parts of the condition decide it, of which those at `places` say nothing more.
+    `needs` maps other fields to the classes for which no earlier part raises; `asked` is the number
+    of parts of the condition that decide, of which the parts at `places` are implied by the values.
     """
 
     field: Attribute
@@ -101,11 +99,11 @@ class Wanted:
 
 
 def wanted(parts: Sequence[Expr], shapes: Shapes) -> list[Wanted]:
-    """What a condition wants of each field that it compares with constants.
+    """Return the values that can pass a condition, for each field that it compares with constants.
 
     Parameters
     ----------
-    parts: what is asked of the first binding, one after the other.
+    parts: the tests of the first binding, in their order.
     """
     values: dict[str, Wanted] = {}
     ranges: dict[str, Wanted] = {}
@@ -136,7 +134,7 @@ def _one(values: tuple[Any, ...]) -> Any:
 
 
 def _found(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | None:
-    """What a single test wants of a field."""
+    """Return the field that a single test compares, and the values that pass."""
     if not isinstance(part, Operation) or len(part.operands) != 2:
         return None
     operator, (left, right) = part.operator, part.operands
@@ -162,12 +160,13 @@ def _found(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | No
 
 
 def _value(constant: Constant) -> Any:
-    """The value of a constant, or what stands for those of all queries of a shape."""
+    """Return the value of a constant, or the holder that stands for the values of all queries of a
+    shape."""
     return constant.held if isinstance(constant, Slot) else constant.value
 
 
 def _kind(value: Any) -> type[Any]:
-    """The class of a value, or of what stands for it."""
+    """Return the class of a value, or of the value in its holder."""
     return type(value.value if isinstance(value, Held) else value)
 
 
@@ -185,7 +184,7 @@ def _is_field(expr: Expr, shapes: Shapes) -> bool:
 
 
 def _is_found(value: Any) -> bool:
-    """Whether a dictionary finds a constant exactly where `==` says so."""
+    """Return True if a dictionary finds a constant exactly if `==` is true."""
     kind = _kind(value)
     if kind is tuple:
         return all(map(_is_found, value))
@@ -209,7 +208,7 @@ def _narrowed(
     needs: Mapping[str, Classes],
     place: int,
 ) -> Wanted:
-    """A range of a field, with one more end; a second low or high end is a test like others."""
+    """Add an end to a range of a field; a second low or high end is an ordinary test."""
     if known is None:
         return Wanted(field, bounds, needs, place + 1, frozenset({place}))
     old = known.values
@@ -226,7 +225,7 @@ def _narrowed(
 
 
 def _compare(low: Any, high: Any) -> bool:
-    """Whether the ends of a range are of one kind."""
+    """Return True if the ends of a range are of one kind."""
     numbers = (int, float, bool, Decimal, Fraction)
     kinds = (_kind(low), _kind(high))
     return kinds[0] is kinds[1] or (kinds[0] in numbers and kinds[1] in numbers)
@@ -235,7 +234,7 @@ def _compare(low: Any, high: Any) -> bool:
 Pins = Mapping[str, frozenset[Any]]
 Classes = frozenset[type]
 KINDS = (str, int, bytes)
-"""Constants that a dictionary finds exactly where `==` says so."""
+"""Constants that a dictionary finds exactly if `==` is true."""
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 NUMBERS: Classes = frozenset({int, float, bool})
 _COMPARABLE: Mapping[type, Classes] = {
@@ -243,14 +242,14 @@ _COMPARABLE: Mapping[type, Classes] = {
     str: frozenset({str}),
     bytes: frozenset({bytes}),
 }
-"""With what a constant compares."""
+"""Classes of values that a constant compares with."""
 
 
 class ConstantTests(Mapping[str, frozenset[Any]]):
     """The fields that conditions pin, each with the values that pass.
 
-    `classes`: fields whose values are to be of certain classes, or it may raise before.
-    `wants`: by which fields, and what of them, rows could be looked up (`wanted.py`).
+    `classes`: fields whose values must be of certain classes, or an earlier part may raise.
+    `wants`: the fields by which rows could be looked up, and their values (`wanted`).
     """
 
     __slots__ = ("_pins", "classes", "wants")
@@ -279,7 +278,7 @@ NO_CONSTANT_TESTS = ConstantTests({})
 
 
 def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
-    """The fields of the first binding that conditions pin, with the values that pass."""
+    """Return the fields of the first binding that conditions pin, with the values that pass."""
     pins: dict[str, frozenset[Any]] = {}
     classes: dict[str, Classes] = {}
     needed: dict[str, Classes] = {}
@@ -300,7 +299,8 @@ def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
 
 
 def compared(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
-    """The field that a condition compares with a constant, and for which values it cannot raise."""
+    """Return the field that a condition compares with a constant, and the classes that cannot
+    raise."""
     match part:
         case Operation(operator, (Attribute(Parameter(0), name), Constant() as constant)):
             pass

@@ -1,6 +1,6 @@
-"""Results of sub-queries as bindings beside those of the outer rows.
+"""Results of sub-queries as bindings beside the bindings of the outer rows.
 
-What sub-queries give, as bindings beside those of the rows that ask.
+`Answers` joins rows with the results of their sub-queries.
 
     select (c.name, value(aggregate Sum(o.total) where o.customer == outer[0].id))
       table customers
@@ -11,18 +11,17 @@ What sub-queries give, as bindings beside those of the rows that ask.
         aggregate Sum(o.total) by o.customer
           table orders
 
-Scalars of one source that depend on the same values are one aggregate. What is computed of an
-aggregate is computed of the row, where the sub-query stands.
+Scalars of one source that depend on the same values are one aggregate. Computations with the
+aggregate are evaluated for the row, in place of the sub-query.
 
-A query in which something may raise is asked of the rows alone of which Python would ask it, so
-that what these rows have in common with others is found by their values (`answers.py`).
+A query that may raise is evaluated only for values of rows for which Python would evaluate it.
 
-A correlated query for all rows around it: for each value that they have, once.
+`translation` evaluates a correlated query once for each value that the rows around it have.
 
     where o.customer == outer[0]        outer[0] is c.id of customers c
       table orders
     ->
-    join outer == o.customer            or, if nothing in it raises,    table orders, by o.customer
+    join outer == o.customer            or, if it cannot raise,         table orders, by o.customer
       distinct
         select c.id
           table customers
@@ -30,21 +29,21 @@ A correlated query for all rows around it: for each value that they have, once.
 
 Source: [neumann2015] the domain of a dependent join.
 
-When the sub-queries of an expression are asked.
+`guarded` finds the condition under which Python evaluates each sub-query of an expression.
 
     c.active and any(...) or sum(...) > 3       any(...)   if c.active
                                                 sum(...)   if not (c.active and any(...))
 
-Python evaluates a part of an expression only where those before it have it so.
+Earlier parts of an expression decide if Python evaluates a later part.
 
-A query of one group becomes one of all groups: the value that rows depend on is the key.
+`per_group` turns a query over one group into a query over all groups, with the group as key.
 
     g.where(p).group_by(j).aggregate(Count())        aggregate Count() by (k, j)
                                                        where p
                                                          rows of all groups, grouped by k
 
-A group exists while it has a row. What shows something of no rows, an aggregate of all, does so for
-groups of which nothing is left where it stands.
+A group exists while it has a row. An aggregate of all rows has a result for no rows, too: for
+groups of which the query has filtered out all rows.
 
 Source: `translation.py`.
 """
@@ -115,8 +114,11 @@ from optimizer.subqueries.translation import RequestedValues, Requirements, Tran
 
 @record
 class _Request:
-    """A query that is asked: what is to be found for each of some values, and, if it is computed of
-    an aggregate, how. `by_equation` says that it may be asked of other values, too."""
+    """A query, the values that it is evaluated for, and the scalar of an aggregate that it
+    computes.
+
+    `is_quiet` is True if it may be evaluated for all rows, `by_equation` if for other values, too.
+    """
 
     query: Subquery
     node: plan.Node
@@ -127,9 +129,9 @@ class _Request:
 
 
 class Answers:
-    """Rows, and beside them what sub-queries give for each.
+    """Rows, and beside them the results of sub-queries for each.
 
-    `names` and `origins` are those of the callable that asks.
+    `names` and `origins` are those of the callable with the sub-queries.
     """
 
     def __init__(
@@ -146,12 +148,12 @@ class Answers:
         self._known: dict[Expr, Expr] = {}
 
     def lifted(self, body: Expr) -> Lifted:
-        """An expression of the rows, as a callable."""
+        """Return an expression over the rows as a callable."""
         count = bindings(self.rows)
         return Lifted(body, names_of(self.names, count), self.origins, count)
 
     def read(self, *exprs: Expr) -> tuple[Expr, ...]:
-        """Expressions of which each is evaluated, with what the sub-queries in them give."""
+        """Return expressions, each of which is evaluated, with the results of their sub-queries."""
         while any(map(has_subquery, exprs)):
             guards = guarded(*exprs)
             ready = [s for s in guards if not any(map(has_subquery, s.arguments))]
@@ -166,7 +168,7 @@ class Answers:
         return exprs
 
     def _ask(self, query: Subquery, guard: Expr | None) -> None:
-        """Ask a query that may raise, of the rows that a guard lets through."""
+        """Evaluate a query that may raise, for the rows that pass a guard."""
         made = replace(query, arguments=self.bound(query.arguments, guard))
         asking = self.rows if guard is None else plan.Where(self.rows, self.lifted(guard))
         self._answer([self._request(made)], asking)
@@ -186,12 +188,12 @@ class Answers:
         return _Request(query, node, values, quiet, quiet or is_quiet_beside(node, given), found)
 
     def _may_ask(self, expr: Expr) -> bool:
-        """Whether something may be computed of all rows."""
+        """Return True if an expression may be evaluated for all rows."""
         return may_ask(self.rows, self._how)(expr)
 
     def bound(self, arguments: tuple[Expr, ...], guard: Expr | None) -> tuple[Expr, ...]:
-        """Arguments, of which those that may raise are computed before, of the rows that a guard
-        lets through."""
+        """Return arguments; those that may raise are computed first, for the rows that pass a
+        guard."""
         return tuple([self._column(argument, guard) for argument in arguments])
 
     def _column(self, expr: Expr, guard: Expr | None) -> Expr:
@@ -208,7 +210,7 @@ class Answers:
     # Each kind.
 
     def _answer(self, requests: list[_Request], asking: plan.Node) -> None:
-        """Find what queries give for the values of the rows that ask."""
+        """Join the rows with the results of queries for the values of the rows in `asking`."""
         groups: dict[Any, list[_Request]] = {}
         for request in requests:
             if isinstance(request.node, plan.Aggregate) and request.scalar is not None:
@@ -219,7 +221,7 @@ class Answers:
             self._group(group, asking)
 
     def _group(self, group: list[_Request], asking: plan.Node) -> None:
-        """Scalars of one source that depend on the same values."""
+        """Evaluate scalars of one source that depend on the same values."""
         folded = tuple(dict.fromkeys(f for request in group for f in _folded(request)))
         results = dict(zip(folded, self._results(group[0], folded, asking), strict=True))
         for request in group:
@@ -230,7 +232,7 @@ class Answers:
     def _results(
         self, request: _Request, folded: tuple[plan.Folded, ...], asking: plan.Node
     ) -> list[Result]:
-        """What some aggregates show, for each row."""
+        """Return the results of some aggregates for each row."""
         place = Parameter(bindings(self.rows))
         gate = Gate()
         (source,) = self._gated(request, gate).inputs()
@@ -254,7 +256,7 @@ class Answers:
         ]
 
     def _one(self, request: _Request, asking: plan.Node) -> None:
-        """What one query gives, by itself: whether it has a row, or its only one."""
+        """Evaluate one query by itself: if it has a row, or its only value."""
         is_value = request.query.kind == "value"
         if is_value and bindings(request.node) != 1:
             raise PlanError(
@@ -284,7 +286,7 @@ class Answers:
         )
 
     def _left_join(self, made: plan.Node, x: Keyed, values: tuple[Expr, ...]) -> None:
-        """Have rows beside them whose first item is the key of what is found for their values."""
+        """Left join the rows with `made`, whose first item is the key that the values match."""
         found = replace(x, node=made, key=Item(Parameter(0), constant(0)), row=())
         match = match_back(self.rows, values, found, self._how, self.names)
         self.rows = plan.OuterJoin(self.rows, made, match, "left")
@@ -301,9 +303,12 @@ REFUSAL = "a sub-query that reads the row around it cannot do {} for every row"
 
 @record
 class How:
-    """What only an engine knows: what an aggregate shows of no rows, and a value in which every NaN
-    is the same. And whether a language says in what order things are asked, so that what raises
-    may do so of no other rows than those that it is asked of."""
+    """Facts that only the engine has.
+
+    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value in which all
+    NaN are the same object. With `in_order`, the language defines the order of evaluation, so that
+    an exception may be raised only for rows for which the expression is evaluated.
+    """
 
     of_no_rows: Callable[[plan.Folded], Any]
     canonical: Callable[[Any], Any]
@@ -318,9 +323,9 @@ def translation(
     *,
     by_equation: bool,
 ) -> Translation:
-    """Of queries, for all values that arguments have in some rows.
+    """Return a translation of queries for all values that arguments have in some rows.
 
-    With `by_equation` they are asked of other values too, where an equation finds those.
+    With `by_equation` they are evaluated for other values too, if an equation finds those.
     """
     key = one_value(arguments) if arguments else tuple_of()
     groups = plan.Distinct(plan.Select(of_either_sign(rows), _callable(key, rows, names)))
@@ -337,7 +342,7 @@ def match_back(
     how: How,
     names: tuple[str, ...] = (),
 ) -> plan.Match:
-    """When rows have the value of a row of a query, whose key is read in it as one value."""
+    """Match rows with the rows of a query by its key, which is read as one value."""
     count = len(arguments)
     if not arguments:
         return plan.Match()
@@ -353,19 +358,20 @@ def match_back(
 
 
 def may_ask(rows: plan.Node, how: How) -> Callable[[Expr], bool]:
-    """What says whether something may be computed of every row, because it raises nothing."""
+    """Return a predicate: True if an expression may be computed for every row, as it raises
+    nothing."""
     known = known_of(rows)
     return lambda expr: not how.in_order or is_calm(expr, known)
 
 
 def calm_of(rows: plan.Node) -> Callable[[Expr], bool]:
-    """What says whether something raises nothing, whatever the row."""
+    """Return a predicate: True if an expression raises for no row."""
     known = known_of(rows)
     return lambda expr: is_calm(expr, known)
 
 
 def _holds_no_nan(expr: Expr, rows: plan.Node) -> bool:
-    """Whether the value equals itself, by what is declared or known of the rows."""
+    """Return True if the value equals itself, as the rows declare or prove."""
     known = known_of(rows)
     found = kinds(expr, known)
     return holds_no_nan(expr, known.shapes) or (bool(found) and found <= WITHOUT_NAN)
@@ -377,12 +383,14 @@ def _callable(body: Expr, rows: plan.Node, names: tuple[str, ...]) -> Lifted:
 
 
 Guard = tuple[Expr, ...]
-"""Tests, all of which are true of the rows that something is asked of."""
+"""Tests that are all true for the rows for which an expression is evaluated."""
 
 
 def guarded(*exprs: Expr) -> dict[Subquery, Expr | None]:
-    """The sub-queries in some expressions, each of which is evaluated, in the order in which they
-    are: with the test that must be true of a row for it to be asked, if there is one."""
+    """Return the sub-queries in expressions that are all evaluated, in the order of evaluation.
+
+    Each has the test that must be true for its evaluation, or None.
+    """
     found: dict[Subquery, list[Guard]] = {}
     for expr in exprs:
         for part, guard in _asked(expr, ()):
@@ -391,8 +399,10 @@ def guarded(*exprs: Expr) -> dict[Subquery, Expr | None]:
 
 
 def _either(guards: list[Guard]) -> Expr | None:
-    """Whether one of them lets a row through; those that ask more than another are not needed, and
-    may have the sub-query itself in them."""
+    """Return the test that one of the guards is true; a guard that includes another is dropped.
+
+    A dropped guard may contain the sub-query itself.
+    """
     if not all(guards):
         return None
     least = [g for g in guards if not any(set(other) < set(g) for other in guards)]
@@ -422,7 +432,7 @@ def _asked(expr: Expr, guard: Guard) -> Iterator[tuple[Subquery, Guard]]:
 
 
 def negation(test: Expr) -> Expr:
-    """Whether a test is false."""
+    """Return the negated test."""
     match test:
         case Operation("not", (inner,)):
             return inner
@@ -431,7 +441,7 @@ def negation(test: Expr) -> Expr:
 
 
 def as_condition(test: Expr) -> Expr:
-    """A test of which only the truth counts, with `not` at the sub-queries in it."""
+    """Return a test of which only the truth counts, with `not` moved to its sub-queries."""
     if not has_subquery(test):
         return test
     match test:
@@ -471,14 +481,15 @@ def per_group(
     of_no_rows: Callable[[plan.Folded], Any],
     canonical: Callable[[Any], Any],
 ) -> plan.Node:
-    """The plan of a query for each group of `source`, in which it is `Recursive` of the level.
+    """Return the plan of a query for each group of `source`, in which it is `Recursive` of the
+    level.
 
-    `of_no_rows` gives what an aggregate shows of no rows, `canonical` a value in which every NaN is
-    the same. Rows are the key of the group, and the bindings of the query.
+    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value in which all
+    NaN are the same object. Rows are the key of the group, and the bindings of the query.
 
     Raises
     ------
-    PlanError: something in the query cannot be asked of all groups together.
+    PlanError: part of the query cannot be evaluated for all groups together.
     """
     values = _groups(source, read(key, shapes(source)), canonical)
 
@@ -491,11 +502,11 @@ def per_group(
 
 
 def _groups(source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]) -> RequestedValues:
-    """The rows of all groups."""
+    """Return the rows of all groups."""
     same = None if is_canonical(key.body, shapes(source)) else constant(canonical, "canonical")
     row: tuple[Expr, ...] = all_parameters(bindings(source))
     whole, names = Keyed(source, key.body, row, covers=True), key.names
-    if not total(key.body, shapes(source)):  # it is asked of all rows, once
+    if not total(key.body, shapes(source)):  # evaluated once for each row
         made = key.with_body(tuple_of(key.body, one_value(row)))
         row = items(Item(Parameter(0), ONE), len(row))
         pairs = plan.Select(source, made)

@@ -1,6 +1,6 @@
 """Expressions and plans that cannot raise, as the classes of their rows declare.
 
-Whether something raises nothing, if rows have in their fields what their classes declare.
+`is_calm` proves that an expression cannot raise if fields have values of their declared types.
 
     o.customer == c.id                          calm
     o.amount > 3             amount: float      calm
@@ -8,13 +8,13 @@ Whether something raises nothing, if rows have in their fields what their classe
     o.paid is not None and o.paid > day         calm, also where paid: date | None
     o.amount / o.pieces                         may raise
 
-What is calm may be asked of rows that nobody asks about: of a query whose rows are grouped by what
-an equation finds, all groups are made. Declarations are trusted, as in `evaluated.py`.
+A calm expression may be evaluated for more rows than in Python: a query whose rows are grouped by
+the side of an equation computes all groups. Declarations are trusted, as in `evaluated.py`.
 
-What is known of the bindings of a plan's rows beside their classes: of what classes values are.
+`forms` finds the classes of values in the bindings of a plan's rows.
 
-select o.total                  total: float        (float or int,)
-aggregate Count(), Max(o.day)   day: date           (int,), (date or None,)
+    select o.total                  total: float        (float or int,)
+    aggregate Count(), Max(o.day)   day: date           (int,), (date or None,)
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from optimizer.record import record
 from optimizer.subqueries.keyed import outers, read
 
 Kinds = frozenset[Any]
-"""The classes that a value is of; none where they are not known."""
+"""The classes that a value may have; empty if unknown."""
 
 
 @record
 class Of:
-    """What is known of the bindings of a row, by their class and otherwise, and of the arguments of
-    the query."""
+    """Facts about the bindings of a row, by shape and by form, and about the arguments of the
+    query."""
 
     shapes: Shapes
     arguments: tuple[Kinds, ...] = ()
@@ -68,15 +68,15 @@ class Of:
 
 @record
 class NullableParts:
-    """What is known of a tuple, or None: of each item if it is no None."""
+    """A tuple, or None: the form of each item if it is a tuple."""
 
     items: tuple[Form, ...]
 
 
 Form: TypeAlias = "Kinds | tuple[Form, ...] | NullableParts"
-"""What is known of a value: its classes, or, of a tuple, what is known of each item."""
+"""Facts about a value: its classes, or the form of each item of a tuple."""
 Known = frozenset[Expr]
-"""Expressions that are not None, as a test has found before."""
+"""Expressions that an earlier test has found not to be None."""
 
 UNKNOWN: Kinds = frozenset()
 NOTHING = type(None)
@@ -99,7 +99,7 @@ CALLS = (str, repr, bool, len, abs)
 
 
 def is_calm(expr: Expr, of: Of, known: Known = frozenset()) -> bool:
-    """Whether evaluating it raises nothing, for rows of these shapes."""
+    """Return True if evaluating an expression raises nothing, for rows of these shapes."""
     if total(expr, of.shapes):
         return True
     match expr:
@@ -138,7 +138,7 @@ def is_calm(expr: Expr, of: Of, known: Known = frozenset()) -> bool:
 
 
 def present(test: Expr, *, is_true: bool) -> Known:
-    """The expressions that are not None if a test is true, or false."""
+    """Return the expressions that are not None if a test is true, or false."""
     match test:
         case Operation("is not", (inner, other)) if other == NONE:
             return frozenset({inner} if is_true else ())
@@ -155,7 +155,7 @@ def present(test: Expr, *, is_true: bool) -> Known:
 
 
 def kinds(expr: Expr, of: Of, known: Known = frozenset()) -> Kinds:
-    """The classes of which the value is, by what is declared; none where nothing is known."""
+    """Return the declared classes of the value; none if unknown."""
     found = form(expr, of, known)
     if isinstance(found, NullableParts):
         return frozenset({tuple, NOTHING})
@@ -163,7 +163,7 @@ def kinds(expr: Expr, of: Of, known: Known = frozenset()) -> Kinds:
 
 
 def form(expr: Expr, of: Of, known: Known = frozenset()) -> Form:
-    """What is known of the value."""
+    """Return the form of the value."""
     match expr:
         case Parameter(index) if index < len(of.bindings):
             found = of.bindings[index] or UNKNOWN
@@ -227,12 +227,12 @@ def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
 
 
 def _of_member(kind: type, name: str) -> Kinds:
-    """The classes of a member as its class declares it; none where it does not."""
+    """Return the declared classes of a member; none without a declaration."""
     return declared(hints_of(kind).get(name, Any))
 
 
 def declared(hint: Any) -> Kinds:
-    """The classes that an annotation names."""
+    """Return the classes that an annotation names."""
     match kind_of(hint):
         case Either(kinds):
             every = [declared(each) for each in kinds]
@@ -244,31 +244,32 @@ def declared(hint: Any) -> Kinds:
 
 
 def of_shape(shape: Shape) -> Form:
-    """What a shape says of a value."""
+    """Return the form of a value of some shape."""
     return tuple(map(of_shape, shape)) if isinstance(shape, tuple) else of_class(shape)
 
 
 def of_class(kind: Any) -> Kinds:
-    """The classes of a value that is declared as one; an integer may stand for a float."""
+    """Return the classes of a value of a declared class; an integer may stand for a float."""
     if kind is float:
         return frozenset({float, int})
     return frozenset({kind}) if isinstance(kind, type) and kind is not object else UNKNOWN
 
 
 def is_number(found: Form) -> bool:
-    """Whether values of these classes can be added to each other as numbers."""
+    """Return True if values of these classes can be added to each other as numbers."""
     return isinstance(found, frozenset) and (found <= NUMBERS or found <= EXACT)
 
 
 def signed(found: Kinds) -> Kinds:
-    """The classes of `-x`, where `x` is of some."""
+    """Return the classes of `-x` for the classes of `x`."""
     if not is_number(found):
         return UNKNOWN
     return frozenset({int if kind is bool else kind for kind in found})
 
 
 def is_ordered(found: Form) -> bool:
-    """Whether values of these classes can be compared with each other; tuples item by item."""
+    """Return True if values of these classes can be compared with each other; tuples item by
+    item."""
     if isinstance(found, tuple):
         return all(map(is_ordered, found))
     if isinstance(found, NullableParts):
@@ -304,7 +305,7 @@ def _operation_is_calm(operator: str, operands: tuple[Expr, ...], of: Of, known:
 
 
 def _is_collection(expr: Expr) -> bool:
-    """Whether it is one of values that can be compared with any."""
+    """Return True for a collection whose items can be compared with any value."""
     match expr:
         case Display("tuple" | "list"):
             return True
@@ -330,7 +331,7 @@ TUPLES: Kinds = frozenset({tuple})
 
 
 def forms(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Forms:
-    """What is known of the bindings of the rows of a query whose arguments are of these classes."""
+    """Return the forms of the bindings of a query's rows, given the classes of its arguments."""
     if not outers(node):
         found: Forms = fact(node, "forms", _of_closed)
         return found
@@ -342,12 +343,12 @@ def forms(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Forms:
 
 
 def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Of:
-    """What is known of the rows of a node, for callables of these."""
+    """Return the facts about the rows of a node, for callables of these rows."""
     return Of(shapes(node), arguments, forms(node, arguments))
 
 
 def may_be_none(node: plan.Node, place: int) -> bool:
-    """Whether a binding of the rows may be None, for all that is declared."""
+    """Return True if a binding of the rows may be None, as declared."""
     found = forms(node)[place]
     if isinstance(found, frozenset):
         return not found or NOTHING in found
@@ -385,7 +386,7 @@ def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) ->
 
 
 def _unpacked(of: Forms, test: Expr) -> Forms:
-    """The same of rows for which a test is true: of tuples that it unpacks the number of items."""
+    """Return the forms of rows for which a test is true: unpacked tuples have a number of items."""
     found = list(of)
     for part in conjuncts(test):
         match part:
@@ -395,7 +396,7 @@ def _unpacked(of: Forms, test: Expr) -> Forms:
 
 
 def _of_rows(annotation: Any) -> Form:
-    """What the rows of a table are declared as; of tuples of some width, their items."""
+    """Return the form of a table's rows as declared; for tuples of fixed length, of their items."""
     kind = kind_of(annotation)
     if isinstance(kind, Places) and kind.items:
         return tuple(map(_of_rows, kind.items))
@@ -423,7 +424,7 @@ def _of_groups(node: plan.Aggregate, of: Of) -> Forms:
 
 
 def _of_folded(folded: plan.Folded, of: Of, *, is_empty: bool) -> Kinds:
-    """What an aggregate shows, which may be that of no rows."""
+    """Return the classes of an aggregate's result, which may be its result for no rows."""
     if folded.name in ("Count", "CountDistinct"):
         return frozenset({int})
     value = Parameter(0) if folded.value is None else _body(folded.value, of)

@@ -1,12 +1,12 @@
-"""Rows with each element of a bag that they were given, without the bag.
+"""Replace an unnested bag by the rows that it was collected from.
 
     left_join c.id == row[0]                       join c.id == o.customer
       table customers                      ->        table customers
       aggregate Collect(o) by o.customer             table orders
 
-`flat` looks for the groups that a bag was made of, however far below: what stands between, such as
-further joins, is done to the rows without the bag. Rows that other rows stand for are `Read`: how
-each of the bindings that were there is read.
+`flat` finds the groups from which a bag was made, however far below: the nodes in between, such as
+further joins, are applied to the rows without the bag. `Read` are rows that replace others, with an
+expression for each replaced binding.
 
 Source: [slender] unnesting; *unnest . nest = id* of nested relational algebra.
 """
@@ -49,34 +49,40 @@ from optimizer.subqueries.raising import FOLDS_ANY, raises_nothing
 from optimizer.traverse import called
 
 BAG = Local("a bag")
-"""Stands for what is read of a bag that is not there any more."""
+"""Stands for a bag that the rows no longer have."""
 
 
 @record
 class Read:
-    """Rows in the place of others: how each binding of those is read of these; and an element of a
-    bag of them, if it is about one."""
+    """Rows that replace other rows: an expression for each of their bindings, and for an element.
+
+    `element` is the element of the unnested bag, if there is one.
+    """
 
     node: plan.Node
     row: tuple[Expr, ...]
     element: Expr = BAG
 
     def over(self, body: Expr) -> Expr:
-        """An expression of the rows that were there."""
+        """Rewrite an expression over the replaced rows."""
         return over(body, self.row)
 
     def function(self, f: Function | None) -> Lifted | None:
-        """A callable of the rows that were there; None if it reads what they have no more."""
+        """Rewrite a callable of the replaced rows; None if it reads a bag that is gone."""
         return moved(f, self.row, bindings(self.node))
 
 
 def as_it_is(node: plan.Node) -> Read:
-    """Rows as they are."""
+    """Return rows that replace themselves."""
     return Read(node, all_parameters(bindings(node)))
 
 
 def moved(f: Function | None, row: Sequence[Expr], count: int) -> Lifted | None:
-    """A callable over other bindings, of which there are so many."""
+    """Rewrite the callable `f` over `count` new bindings; `row` has an expression for each old
+    binding.
+
+    Return None if `f` is not lifted, or if the result reads a bag or is too long.
+    """
     if not isinstance(f, Lifted):
         return None
     body = over(f.body, tuple(row))
@@ -87,15 +93,15 @@ def moved(f: Function | None, row: Sequence[Expr], count: int) -> Lifted | None:
 
 
 def reads_bag(expr: Expr) -> bool:
-    """Whether it reads what is not there any more."""
+    """Return True if an expression reads a bag that is gone."""
     return any(part is BAG for part in walk(expr))
 
 
-# Above: a node over other rows than it was.
+# Above: a node over replaced rows.
 
 
 def above(node: plan.Node, *inputs: Read) -> Read | None:
-    """A node over rows in the place of its inputs'; None if it reads what they have no more."""
+    """Return a node over rows that replace its inputs; None if it reads a bag that is gone."""
     (read, *_) = inputs
     match node:
         case plan.Where():
@@ -120,7 +126,7 @@ def above(node: plan.Node, *inputs: Read) -> Read | None:
 
 
 def pairs(node: plan.Product | plan.Join | plan.OuterJoin, left: Read, right: Read) -> Read | None:
-    """Pairs of rows; what is read of the right one, is so of its items."""
+    """Return pairs of rows; expressions over the right row read its items."""
     place = Parameter(bindings(left.node))
     own = _bindings_of(place, bindings(right.node))
     of_right = tuple([over(expr, own) for expr in right.row])
@@ -136,7 +142,7 @@ def pairs(node: plan.Product | plan.Join | plan.OuterJoin, left: Read, right: Re
 
 
 def _rotated(read: Read) -> Read:
-    """Pairs with pairs, as pairs with one after the other: each finds its own by its key.
+    """Rewrite pairs with pairs as pairs with one row after the other, each found by its key.
 
     join a == b.k                 join b.j == c
       A                             join a == b.k
@@ -169,7 +175,7 @@ def _rotated(read: Read) -> Read:
 def _match(
     match: plan.Match, left: Read, right: Read, row: tuple[Expr, ...] | None = None
 ) -> plan.Match | None:
-    """When pairs match, of other rows."""
+    """Rewrite a match to other rows."""
     row = (*left.row, Parameter(bindings(left.node))) if row is None else row
     made = plan.Match(
         left.function(match.left_key),
@@ -183,21 +189,21 @@ def _match(
 
 
 def _of_one(f: Function | None, right: Read) -> Lifted | None:
-    """A callable of the right row, which is one value."""
+    """Rewrite a callable of the right row, which is one value."""
     own = _bindings_of(Parameter(0), bindings(right.node))
     return moved(f, (one_value([over(expr, own) for expr in right.row]),), 1)
 
 
 def _bindings_of(row: Expr, count: int) -> tuple[Expr, ...]:
-    """The bindings of rows that are one value."""
+    """Return the bindings of rows that are one value."""
     return (row,) if count == 1 else items(row, count)
 
 
-# Below: where a bag comes from.
+# Below: the node that collects a bag.
 
 
 def flat(node: plan.Node, bag: Expr) -> Read | None:
-    """The rows of a node with each element of a bag; None if it is not known what makes it."""
+    """Return the rows of a node with each element of a bag; None if its source was not found."""
     bag, is_arranged = _arranged(bag)
     match node:
         case plan.Extend() | plan.Select():
@@ -222,7 +228,7 @@ _ARRANGED = Arranges()
 
 
 def _arranged(bag: Expr) -> tuple[Expr, bool]:
-    """What is put in an order, and whether it is."""
+    """Return the bag without the call that sorts it, and True if there was one."""
     match bag:
         case Call(Constant(Arranges()), (collected,)):
             return collected, True
@@ -235,7 +241,7 @@ def _again(bag: Expr, is_arranged: bool) -> Expr:
 
 
 def _further(node: plan.Node, bag: Expr) -> Read | None:
-    """The node over an input that has the bag already."""
+    """Return the node over an input that has the bag already."""
     of, count = node.inputs(), bindings(node.inputs()[0])
     if not reads(bag) or not _is_quiet(node):
         return None
@@ -249,7 +255,7 @@ def _further(node: plan.Node, bag: Expr) -> Read | None:
 
 
 def _is_quiet(node: plan.Node) -> bool:
-    """Whether no callable of a node raises, nor what it does with what they give."""
+    """Return True if the callables of a node, and the use of their results, cannot raise."""
     if isinstance(node, plan.Unnest):
         return raises_nothing(node)
     found = called(node, [shapes(source) for source in node.inputs()])
@@ -257,7 +263,7 @@ def _is_quiet(node: plan.Node) -> bool:
 
 
 def _computed(node: plan.Extend | plan.Select, bag: Expr, is_arranged: bool) -> Read | None:
-    """What is computed of rows, in terms of these."""
+    """Rewrite computed columns to the rows that replace the input."""
     made, of = outputs(node), shapes(node.input)
     if not all(is_value(expr, of) and total(_without_bags(expr), of) for expr in made):
         return None
@@ -266,7 +272,7 @@ def _computed(node: plan.Extend | plan.Select, bag: Expr, is_arranged: bool) -> 
 
 
 def _without_bags(expr: Expr) -> Expr:
-    """The same, where bags raise nothing, nor putting them in an order."""
+    """Return an expression without bags and their sorting, which cannot raise."""
 
     def plain(each: Expr) -> Expr:
         found = _bag_of(each)
@@ -276,7 +282,7 @@ def _without_bags(expr: Expr) -> Expr:
 
 
 def _of_other(node: plan.Node, other: plan.Node, bag: Expr, is_arranged: bool) -> Read | None:
-    """The rows of one side, if the bags of the other one are empty."""
+    """Return the rows of one side, if the bags of the other side are empty."""
     empty = _unshared(other)
     while isinstance(empty, plan.Extend | plan.Select):
         bag_there, empty = over(bag, outputs(empty)), empty.input
@@ -289,12 +295,12 @@ def _of_other(node: plan.Node, other: plan.Node, bag: Expr, is_arranged: bool) -
 
 
 def _unshared(node: plan.Node) -> plan.Node:
-    """A node that has one reader less now."""
+    """Return the input of a shared node, which has one reader less now."""
     return node.input if isinstance(node, plan.Shared) else node
 
 
 def _of_groups(node: plan.Aggregate, bag: Expr, is_arranged: bool) -> Read | None:
-    """The rows that groups were made of, each with its key, in the place of groups with bags."""
+    """Return the rows that groups were made of, each with its key, in place of groups with bags."""
     source, key = node.input, node.key
     if node.row is not None or not isinstance(key, Lifted) or may_be_negative(source):
         return None
@@ -310,7 +316,10 @@ def _of_groups(node: plan.Aggregate, bag: Expr, is_arranged: bool) -> Read | Non
 
 
 def _collected(node: plan.Aggregate, number: int) -> Lifted | None:
-    """What a group collects, by the number of its binding, if nothing else of it may raise."""
+    """Return the callable that a group collects, if the other aggregates cannot raise.
+
+    `number` is the binding of the bag.
+    """
     folded, of = node.aggregates[number - 1], shapes(node.input)
     others = [each for each in node.aggregates if each is not folded]
     is_quiet = all(
@@ -323,7 +332,7 @@ def _collected(node: plan.Aggregate, number: int) -> Lifted | None:
 
 
 def _element(value: Expr, of: Shapes, is_arranged: bool) -> tuple[Expr, Expr]:
-    """What is collected of a row, and how the row inside is read in that."""
+    """Return the collected value of a row, and how the inner row is read in it."""
     if not is_arranged:
         return value, Parameter(0)
     if isinstance(value, Display) and total(value.items[0], of):
@@ -332,7 +341,7 @@ def _element(value: Expr, of: Shapes, is_arranged: bool) -> tuple[Expr, Expr]:
 
 
 def _bag_of(expr: Expr) -> tuple[Expr, int] | None:
-    """The group, and which item of it is the bag that it is asked for; or else nothing."""
+    """Return the group, and the item of it that is the bag; None for other expressions."""
     match _arranged(expr)[0]:
         case Conditional(
             Operation("is not", (group, none)),
@@ -345,7 +354,7 @@ def _bag_of(expr: Expr) -> tuple[Expr, int] | None:
 
 
 def _of_matches(node: plan.OuterJoin, bag: Expr, is_arranged: bool) -> Read | None:
-    """An inner join that finds the rows of groups, in the place of a left one that finds these."""
+    """Return an inner join with the rows of groups, in place of a left join with the groups."""
     found, groups, match = _bag_of(bag), node.right, node.match
     last, row = Parameter(bindings(node.left)), (*all_parameters(bindings(node.left)), BAG)
     if found is None or found[0] != last or node.kind != "left" or match.on is not None:
@@ -373,7 +382,8 @@ def _of_matches(node: plan.OuterJoin, bag: Expr, is_arranged: bool) -> Read | No
 
 
 def _before(node: plan.Node, expr: Display) -> tuple[plan.Node, Display]:
-    """Rows, and an expression over them, before something was computed of them."""
+    """Move an expression below the nodes that computed its bindings, as far as these cannot
+    raise."""
     while isinstance(node, plan.Select | plan.Extend):
         made, of = outputs(node), shapes(node.input)
         below = over(expr, made)
@@ -385,11 +395,11 @@ def _before(node: plan.Node, expr: Display) -> tuple[plan.Node, Display]:
 
 
 def _is_free(expr: Expr, of: Shapes) -> bool:
-    """Whether an expression need not be evaluated where it is, nor once."""
+    """Return True if an expression may be evaluated elsewhere, and more than once."""
     return is_value(expr, of) and total(_without_bags(expr), of)
 
 
 def _reads_key(f: Lifted) -> bool:
-    """Whether it reads nothing but the first item of its only argument."""
+    """Return True if a callable reads only the first item of its argument."""
     key = Item(Parameter(0), constant(0))
     return not reads(transform(f.body, lambda e: NONE if e == key else e))

@@ -1,46 +1,46 @@
-"""A node whose callables have sub-queries in them becomes a plan that has none.
+"""Remove the sub-queries in the callables of a node.
 
     where any(o.customer == c.id for o in orders)         semi_join on o.customer == c.id
     where not any(...)                                    anti_join
     where sum(o.total for ...) > 3, select, ...           a left join with an aggregate
 
-Sound:  for all weights. Python's order is kept where it can be noticed: what a row is asked for
-        before a sub-query is asked before, and what may raise is asked of no other rows.
-Needs:  the inputs, and the queries in sub-queries, have none in them any more.
-Cost:   of the node, that of one operator for each sub-query more.
+Sound:  for all weights. Python's order of evaluation is kept where it can be observed: tests before
+        a sub-query stay before it, and no expression that may raise is evaluated for more rows.
+Needs:  the inputs, and the queries in sub-queries, have no sub-queries left.
+Cost:   one operator more for each sub-query.
 Source: [neumann2015], [fegaras2000].
 
-Rows beside those that a query has for them.
+`lateral` joins rows with the rows of a query for each of them.
 
     customers c, and of each
       select o.total                                 join on o.customer == c.id
         where o.customer == outer[0].id       ->       table customers
           table orders                                 table orders
 
-Of a query that does nothing but filter, a join has all the conditions. Another one is asked for all
-values that the rows have (`answers.py`).
+The conditions of a query that only filters become the conditions of a join. Other queries are
+evaluated for all values that the rows have (`answers.py`).
 
 Sound: for all weights; they multiply.
-Needs: the query has no sub-queries in its callables any more (`freed.py`).
+Needs: the callables of the query have no sub-queries left.
 Source: [neumann2015].
 
-Joins whose conditions have sub-queries in them.
+`pairs_of` and `joined` rewrite joins whose conditions have sub-queries.
 
-join on p(l, r) and any(...)          where any(...)                 (as `freed.py` has it)
-                                        join on p(l, r)
-semi_join, anti_join on ...           semi_join, anti_join, by the row, with the pairs
-left_join on ...                      the pairs, and the rows that are in none
+    join on p(l, r) and any(...)          where any(...)                 (rewritten by `freed`)
+                                            join on p(l, r)
+    semi_join, anti_join on ...           semi_join, anti_join, by the row, with the pairs
+    left_join on ...                      the pairs, and the rows without a pair
 
-The rows for which a query has a row, or has none: a semi join, or an anti join.
+`existing` returns the rows for which a query has a row, or has none: a semi or anti join.
 
     exists (where o.customer == outer[0].id and o.paid)      semi_join on o.customer == c.id
       table customers                                  ->                 and o.paid
                                                                table customers
                                                                table orders
 
-The conditions of a query that does nothing but filter are those of the join, which finds its keys
-in them, and asks no pairs but those that agree in them. Of another query, the values for which it
-has a row are found among all that the rows have (`answers.py`).
+The conditions of a query that only filters become those of the join, which finds keys in them, and
+tests only pairs with equal keys. Other queries find the values for which they have a row, among all
+values that the rows have (`answers.py`).
 """
 
 from __future__ import annotations
@@ -116,15 +116,15 @@ def freed(
     canonical: Callable[[Any], Any],
     in_order: bool = True,
 ) -> plan.Node:
-    """The plan of a node without the sub-queries in its callables; itself if it has none.
+    """Return the plan of a node without the sub-queries in its callables; the node if it has none.
 
-    `of_no_rows` gives what an aggregate shows of no rows, `canonical` a value in which every NaN is
-    the same. With `in_order=False`, what raises in a sub-query may also do so for values that no
-    row has, as in languages that do not say when something is evaluated; that costs less.
+    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value in which all
+    NaN are the same object. With `in_order=False`, a sub-query may also raise for values that no
+    row has, as in languages without a defined order of evaluation; that costs less.
 
     Raises
     ------
-    PlanError: a sub-query stands where it cannot be asked, or cannot be asked of all rows together.
+    PlanError: a sub-query cannot be evaluated in this node, or not for all rows together.
     """
     if not has_subqueries(node):
         return node
@@ -135,7 +135,7 @@ def freed(
 
 
 def _translated(f: Function) -> Function:
-    """The callable with the sub-queries that comparisons with queries were translated to."""
+    """Replace comparisons with queries by the sub-queries that they were translated to."""
     if not isinstance(f, Lifted):
         return f
     body = transform(f.body, lambda e: e.translated if isinstance(e, Quantified) else e)
@@ -203,7 +203,7 @@ def _where(source: plan.Node, p: Lifted, how: How) -> plan.Node:
 
 
 def _existence(test: Expr) -> tuple[Subquery, bool] | None:
-    """A query that must have a row, or none."""
+    """Return a query that must have a row, or none, and which of the two."""
     match test:
         case Subquery("exists"):
             return test, True
@@ -214,7 +214,7 @@ def _existence(test: Expr) -> tuple[Subquery, bool] | None:
 
 
 def _wider(node: plan.Node, source: plan.Node, how: How) -> plan.Node:
-    """A node over rows with more bindings, which its callables read."""
+    """Return a node over rows with more bindings, which its callables read."""
     count = bindings(source)
     every = [f for f in functions(node) if isinstance(f, Lifted)]
     names = next((f.names for f in every if f.origins), ())
@@ -235,14 +235,14 @@ def _wider(node: plan.Node, source: plan.Node, how: How) -> plan.Node:
 
 
 def _of_rows(folded: plan.Folded, answers: Answers, count: int) -> plan.Folded:
-    """An aggregate of rows reads those that it had."""
+    """Restrict an aggregate of rows to the bindings that it had."""
     if folded.value is not None or folded.name == "Count":
         return folded
     return replace(folded, value=answers.lifted(row_of(count)))
 
 
 def _reduced(node: plan.Reduce, source: plan.Node, key: Lifted, how: How) -> plan.Node:
-    """Groups whose key is a part of the rows."""
+    """Return groups whose key is a part of the rows."""
     answers = Answers(source, how, key.names, key.origins)
     (body,) = answers.read(key.body)
     made = _lifted(answers, key, tuple_of(body, row_of(bindings(source))))
@@ -272,15 +272,14 @@ def lateral(
     names: tuple[str, ...] = (),
     origins: tuple[Opaque, ...] = (),
 ) -> plan.Node:
-    """The bindings of the left, and then those of a query that reads `Outer(i)`, which is the value
-    of `arguments[i]`.
+    """Join the bindings of the left with those of a query that reads `Outer(i)`, `arguments[i]`.
 
     With `"left"`, rows for which it has none have None in their place. `names` and `origins` are
     those of the left's bindings, for messages; the others are as for `freed`.
 
     Raises
     ------
-    PlanError: the query cannot be asked of all rows together.
+    PlanError: the query cannot be evaluated for all rows together.
     """
     how = How(of_no_rows, canonical, in_order)
     answers = Answers(left, how, names, origins)
@@ -292,20 +291,21 @@ def lateral(
     else:
         node, row = _of_values(answers, query, arguments, how, kind)
     width = bindings(left)
-    if row != (Parameter(width),):  # the query's only binding is not where it should be
+    if row != (Parameter(width),):  # the query's only binding has another place
         node = extended(node, tuple(range(width)), row, names, origins)
     return with_form(node, form)
 
 
 def _is_source(query: Peeled) -> bool:
-    """Whether its rows are those of the source, of one binding: of none, it is None."""
+    """Return True if a query's rows are those of its source, of one binding: without row, it is
+    None."""
     return bindings(query.source) == 1 and query.row == all_parameters(1)
 
 
 def _of_pairs(
     answers: Answers, query: Peeled, arguments: tuple[Expr, ...], how: How, kind: Kind
 ) -> tuple[plan.Node, tuple[Expr, ...]]:
-    """The join of rows with those of the source, and the query's row in it."""
+    """Join rows with the rows of the source; return the query's row in it."""
     rows = answers.rows
     gate = Gate()
     source = gate.open(gate.before(query.source), rows) if how.in_order else query.source
@@ -322,7 +322,7 @@ def _of_pairs(
 def _of_values(
     answers: Answers, query: plan.Node, arguments: tuple[Expr, ...], how: How, kind: Kind
 ) -> tuple[plan.Node, tuple[Expr, ...]]:
-    """The join of rows with those of the query for all their values, and its row in that."""
+    """Join rows with the rows of the query for all their values; return its row in that."""
     rows, width = answers.rows, bindings(query)
     gate = Gate()
     node, values = narrowed(query, arguments, calm_of(rows))
@@ -347,7 +347,8 @@ def _of_values(
 
 
 def pairs_of(node: Any) -> plan.Node:
-    """The pairs of a join, as a `where` of those for which what has no sub-queries is true."""
+    """Return the pairs of a join as a `where`, over pairs with the conditions without
+    sub-queries."""
     asked = asked_of_pairs(node, has_subquery)
     on = asked.on
     assert on is not None
@@ -360,7 +361,7 @@ def pairs_of(node: Any) -> plan.Node:
 
 
 def joined(node: Any, pairs: plan.Node) -> plan.Node:
-    """The rows of a join of any kind, with its pairs."""
+    """Return the rows of a join of any kind, given its pairs."""
     match node:
         case plan.SemiJoin():
             return plan.SemiJoin(node.left, pairs, _of_left(node.left))
@@ -382,13 +383,13 @@ def _function(on: Any, body: Expr) -> Lifted:
 
 
 def _of_left(left: plan.Node) -> plan.Match:
-    """When a pair has a row of the left."""
+    """Match the rows of the left with pairs by the left row."""
     count = bindings(left)
     return _same_row(count, items_of(Parameter(0), count))
 
 
 def _same_row(count: int, items: tuple[Expr, ...]) -> plan.Match:
-    """When bindings are the items of a pair, whatever NaN is in them."""
+    """Match bindings with the items of a pair; a NaN equals itself."""
     mine, theirs = same(row_of(count)), same(one_value(items))
     return plan.Match(Lifted(mine, row_names(count), (), count), Lifted(theirs, ("row",), (), 1))
 
@@ -414,7 +415,7 @@ def existing(
     names: tuple[str, ...] = (),
     origins: tuple[Opaque, ...] = (),
 ) -> plan.Node:
-    """The rows for which a query has a row, or has none. Its arguments raise nothing."""
+    """Return the rows for which a query has a row, or has none. Its arguments raise nothing."""
     join = plan.SemiJoin if is_there else plan.AntiJoin
     node = stripped(query.query)
     found = peeled(node)
@@ -442,7 +443,7 @@ def on_pairs(
     names: tuple[str, ...],
     origins: tuple[Opaque, ...],
 ) -> Lifted | None:
-    """The conditions of a query as those of pairs of a row and one of its source."""
+    """Return the conditions of a query as conditions on pairs of a row and a row of its source."""
     if not query.conditions:
         return None
     count = bindings(rows)

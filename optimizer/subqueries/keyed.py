@@ -1,6 +1,6 @@
 """Rows of a sub-query for many outer rows at a time, with the bindings and orders that they keep.
 
-Orders that stay: the plan of a filter or a projection over an ordered relation.
+`order_above` keeps an order: it plans a filter or a projection over an ordered relation.
 
     where p                            order_by k
       order_by k             ->          where p
@@ -8,8 +8,8 @@ Orders that stay: the plan of a filter or a projection over an ordered relation.
     select f                           order_by row1, row2         shows row0
       order_by k             ->          bind f(row), k(row), tie(row)
 
-The order moves above the node. What `select` and `bind` leave out stays beside the rows, unseen:
-the keys, and what tied rows stand by. A window stays below, since it chooses the rows:
+The order moves above the node. The sort keys and the tie-breaker become hidden bindings beside the
+rows of `select` and `bind`. A window stays below, because it chooses the rows:
 
     select f                           order_by row1, row2         shows row0
       order_by k, limit 3    ->          bind f(row), k(row), tie(row)
@@ -17,14 +17,13 @@ the keys, and what tied rows stand by. A window stays below, since it chooses th
 
 Cost: a second order of the rows of a window; else none.
 
-What a correlated query reads of the row around it.
+`narrowed` reduces a correlated query to the values that it needs of the row around it.
 
     where o.customer == outer[0].id and o.paid       arguments (c,)
     ->
     where o.customer == outer[0] and o.paid          arguments (c.id,)
 
-The fewer and smaller the values that a query depends on, the fewer of them there are, and a value
-that stands alone on a side of an equation can be a key.
+Smaller values have fewer different ones, and a value that is a side of an equation can be a key.
 """
 
 from __future__ import annotations
@@ -72,21 +71,21 @@ from optimizer.record import record
 from optimizer.traverse import functions, with_functions
 from optimizer.traverse import rebuilt as rebuilt_plan
 
-# The rows of a query for many values together, and what one reads of them.
+# The rows of a query for many values together, and how they are read.
 
 
 @record
 class Keyed:
-    """The rows of a query for many values: where a row of the node has the value, which is its key,
-    and the bindings that it has in the query of one.
+    """The rows of a query for many values: expressions over a node's row for the value, which is
+    its key, and for the bindings of the query for one value.
 
-    `covers` says that there is a row for every value; `plain`, that keys are equal as values of the
-    rows are, so that those with a NaN are none: otherwise each is one of the values that are asked
-    for, and equal to itself.
+    `covers` is True if there is a row for every value. `plain` is True if keys are compared like
+    values of the rows, so that no key has a NaN; otherwise each key is one of the requested values,
+    and equal to itself.
 
     `pair` is not 0 if each row of the node was made here as a tuple of the key and a row of `pair`
-    bindings. Only the code that makes such rows can say so: a tuple of the user's own may be read
-    by the same expressions, `row[0]` and `row[1]`, and have more in it.
+    bindings. Only the code that makes such rows can set it: a tuple of the user may be read by the
+    same expressions, `row[0]` and `row[1]`, and have more items.
     """
 
     node: plan.Node
@@ -99,55 +98,55 @@ class Keyed:
 
 ZERO, ONE = constant(0), constant(1)
 FIRST = Item(Parameter(0), ZERO)
-"""The key of a row that is packed: it has one binding, a tuple of the key and the row."""
+"""The key of a packed row: its only binding is a tuple of the key and the row."""
 
 
 def read(f: Function, given: Shapes = ()) -> Lifted:
-    """A callable as an expression."""
+    """Return a callable as an expression."""
     return f if isinstance(f, Lifted) else lift(f, given)
 
 
 def function(body: Expr, parameters: int, of: Lifted) -> Lifted:
-    """An expression that was made of a callable."""
+    """Return an expression that was derived from a callable as a callable."""
     names = of.names if len(of.names) == parameters else ()
     return Lifted(body, names or row_names(parameters), of.origins, parameters)
 
 
 def names_of(names: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """Names of `count` bindings, the first of which have some already."""
+    """Return names of `count` bindings; the first have `names`."""
     fresh = [name for name in row_names(count + len(names)) if name not in names]
     return (*names, *fresh)[:count]
 
 
 def one(body: Expr) -> Lifted:
-    """A callable of one binding."""
+    """Return a callable of one binding."""
     return Lifted(body, ("row",), (), 1)
 
 
 def items(of: Expr, count: int) -> tuple[Expr, ...]:
-    """The bindings of a row that is one value."""
+    """Return the bindings of a row that is one value."""
     return (of,) if count == 1 else items_of(of, count)
 
 
 def tuple_items(body: Expr) -> tuple[Expr, ...] | None:
-    """The items of a tuple that is written out."""
+    """Return the items of a tuple display."""
     return body.items if isinstance(body, Display) and body.kind == "tuple" else None
 
 
 def over_row(f: Function, row: tuple[Expr, ...], parameters: int) -> Lifted:
-    """A callable of a row that is read somewhere in the bindings of another."""
+    """Rewrite a callable of a row to bindings of another row."""
     made = read(f)
     return function(over(made.body, row), parameters, made)
 
 
 def match_of(node: Any) -> plan.Match:
-    """When rows of a join match; of a product, always."""
+    """Return the match of a join; an empty one for a product."""
     found: plan.Match = getattr(node, "match", plan.Match())
     return found
 
 
 def with_match(node: Any, match: plan.Match) -> plan.Node:
-    """A join or product with another condition."""
+    """Return a join or product with another condition."""
     if not isinstance(node, plan.Product):
         return replace(node, match=match)  # type: ignore[no-any-return]
     if match == plan.Match():
@@ -156,7 +155,8 @@ def with_match(node: Any, match: plan.Match) -> plan.Node:
 
 
 def asked_of_pairs(node: Any, reads: Callable[[Expr], object]) -> plan.Match:
-    """When rows of a join match, without keys in which something is read that pairs alone have."""
+    """Return the match of a join, with keys that satisfy `reads` turned into conditions on
+    pairs."""
     match, count = match_of(node), bindings(node.inputs()[0])
     if match.left_key is None or match.right_key is None:
         return match
@@ -171,7 +171,7 @@ def asked_of_pairs(node: Any, reads: Callable[[Expr], object]) -> plan.Match:
 
 
 def _tests_of_keys(mine: Expr, theirs: Expr, known: Shapes) -> list[Expr]:
-    """Whether keys match: they are equal, and no NaN is an item of them."""
+    """Return the tests that keys match: they are equal, and no item is NaN."""
     parts, others = tuple_items(mine), tuple_items(theirs)
     if parts and others and len(parts) == len(others):
         if all(total(part, known) for part in (*parts, *others)):
@@ -187,8 +187,8 @@ def _has_no_nan(key: Any) -> bool:
 
 @record
 class OfGroup:
-    """What a callable makes of a part of a group, where the key and the rows have that of the group
-    before them."""
+    """Calls a function with a group's own key and rows, which have the key of an outer group before
+    them."""
 
     function: Callable[[Any, Any], Any]
 
@@ -199,7 +199,7 @@ class OfGroup:
 
 @record
 class KeptOfGroup:
-    """The same of one that keeps its groups."""
+    """An `OfGroup` of a function that keeps its groups."""
 
     function: KeepsGroups
 
@@ -223,7 +223,7 @@ class KeptOfGroup:
 
 
 class _Part:
-    """A kept group, of rows that have something before them."""
+    """A kept group of rows that have an outer key before them."""
 
     __slots__ = ("_group", "commit", "contents", "footprint", "undo")
 
@@ -241,14 +241,14 @@ class _Part:
 
 
 def of_group(f: Opaque) -> Opaque:
-    """The callable that is called with the key and the rows of a group alone."""
+    """Return the callable that is called with the key and the rows of a group alone."""
     kept = keeper(f)
     made = OfGroup(f.function) if kept is None else KeptOfGroup(kept)
     return replace(f, function=made, identity=("of a group", f.identity))
 
 
 TIE = "tie"
-"""The name of the hidden binding by which tied rows stand."""
+"""The name of the hidden binding that breaks ties."""
 
 
 def rows_of_order(order: plan.OrderBy) -> tuple[plan.Node, int]:
@@ -262,7 +262,7 @@ def rows_of_order(order: plan.OrderBy) -> tuple[plan.Node, int]:
 
 
 def is_lost(order: plan.OrderBy) -> bool:
-    """Return True if the order chose no row, so that nothing is left of it where it is not kept."""
+    """Return True if the order chose no row, so that it has no effect where order is not kept."""
     windows = (n.limit is not None or n.offset for n in nodes(order) if isinstance(n, plan.OrderBy))
     return not any(windows)
 
@@ -276,12 +276,12 @@ def in_no_order(order: plan.OrderBy) -> plan.Node:
 
 
 def order_above(node: plan.Node, tie: Callable[[Any], Any]) -> plan.OrderBy | None:
-    """Return the order of what `node` makes of the rows of an order; None if it keeps no order.
+    """Return the order of the rows that `node` makes of ordered rows; None if it keeps no order.
 
     Parameters
     ----------
     node: a node whose first input is a `plan.OrderBy`.
-    tie: what rows with equal keys stand by.
+    tie: the sort key of rows with equal keys.
     """
     order = node.inputs()[0]
     assert isinstance(order, plan.OrderBy)
@@ -306,8 +306,7 @@ def order_above(node: plan.Node, tie: Callable[[Any], Any]) -> plan.OrderBy | No
 
 
 def in_order(order: plan.Node, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
-    """Return rows in the order of some keys. Rows that are equal in these stay in the order that
-    they had, if they had one, as `sorted` has it."""
+    """Return rows in the order of some keys. The sort is stable, like `sorted`."""
     if not isinstance(order, plan.OrderBy):
         return plan.OrderBy(order, keys, None, 0)
     source, count = rows_of_order(order)
@@ -315,7 +314,7 @@ def in_order(order: plan.Node, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
     known = {key.function for key in made}
     for key in order.keys:
         then = _over(key, bindings(source))
-        if then.function not in known:  # else its rows are equal where it would be asked
+        if then.function not in known:  # an equal key does not break ties
             known.add(then.function)
             made.append(then)
     return plan.OrderBy(source, tuple(made), None, 0, order.shown)
@@ -358,7 +357,7 @@ def _over(key: plan.SortKey, width: int) -> plan.SortKey:
 
 
 def _widened(function: Function, source: plan.Node, count: int) -> Function:
-    """Return a callable of the shown bindings as one of all."""
+    """Return a callable of the shown bindings as a callable of all."""
     width = bindings(source)
     return function if width == count else _of_first(function, count, width, shapes(source))
 
@@ -384,7 +383,7 @@ def _of_first(function: Function, count: int, width: int, known: Any) -> Lifted:
 
 
 def outers(node: plan.Node) -> frozenset[int]:
-    """The arguments that a plan reads."""
+    """Return the arguments that a plan reads."""
     found: frozenset[int] = fact(node, "outers", _outers)
     return found
 
@@ -396,12 +395,12 @@ def _outers(node: plan.Node) -> frozenset[int]:
 
 
 def read_by(expr: Expr) -> frozenset[int]:
-    """The arguments that an expression reads."""
+    """Return the arguments that an expression reads."""
     return frozenset(part.index for part in walk(expr) if isinstance(part, Outer))
 
 
 def with_values(expr: Expr, values: tuple[Expr, ...]) -> Expr:
-    """An expression with others in the place of the arguments."""
+    """Replace the arguments in an expression by values."""
     if not read_by(expr):
         return expr
     found = transform(expr, lambda e: values[e.index] if isinstance(e, Outer) else e)
@@ -413,10 +412,10 @@ def narrowed(
     arguments: tuple[Expr, ...],
     is_calm: Callable[[Expr], bool],
 ) -> tuple[plan.Node, tuple[Expr, ...]]:
-    """A query that reads no more of the row around it than it needs, and what that is.
+    """Return a query that reads only the needed values of the row around it, and these values.
 
-    `is_calm` says whether something raises for no row around it. What is not is left where the
-    query asks it, behind the tests that the query has.
+    `is_calm` returns True for expressions that raise for no row around. Other expressions stay in
+    the query, behind its tests.
     """
     if not outers(query):
         return query, ()
@@ -470,7 +469,7 @@ def extended(
     names: tuple[str, ...] = (),
     origins: tuple[Opaque, ...] = (),
 ) -> plan.Node:
-    """Some bindings of a node, in that order, and then columns computed of all of them.
+    """Return some bindings of a node, in that order, and then columns computed of all of them.
 
     `names` are those of its bindings.
     """
@@ -483,11 +482,11 @@ def extended(
 
 
 def first_of(node: plan.Node, count: int) -> plan.Node:
-    """The first bindings of a node, alone."""
+    """Return the first `count` bindings of a node."""
     return extended(node, tuple(range(count)), ())
 
 
 def row_of(count: int) -> Expr:
-    """The bindings of a row as one value."""
+    """Return the bindings of a row as one value."""
     row = all_parameters(count)
     return row[0] if count == 1 else tuple_of(*row)

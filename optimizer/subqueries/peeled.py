@@ -1,14 +1,14 @@
-"""A correlated query as rows that depend on nothing, and conditions of them.
+"""A correlated query as an uncorrelated source, and conditions on its rows.
 
-select o.total                                     table orders
-  where o.customer == outer[0] and o.paid    ->      conditions o.customer == outer[0], o.paid
-    table orders                                     row (o.total,)
+    select o.total                                     table orders
+      where o.customer == outer[0] and o.paid    ->      conditions o.customer == outer[0], o.paid
+        table orders                                     row (o.total,)
 
-An aggregate of all rows, and what is computed of it.
+`scalar` splits a query into an aggregate of all rows, and a computation with its results.
 
-select row / row1 if row1 else None            aggregate Sum(o.total), Count()
-  aggregate Sum(o.total), Count()       and    lambda row, row1: row / row1 if row1 else None
-    ...
+    select row / row1 if row1 else None            aggregate Sum(o.total), Count()
+      aggregate Sum(o.total), Count()       and    lambda row, row1: row / row1 if row1 else None
+        ...
 """
 
 from __future__ import annotations
@@ -52,8 +52,11 @@ from optimizer.traverse import called, with_called
 
 @record
 class Peeled:
-    """The rows of a query: those of `source`, which reads no arguments, for which the conditions
-    are true, one after the other. `row` has their bindings, as expressions of those of the source.
+    """The rows of a query: the rows of `source`, which reads no arguments, that pass the
+    conditions.
+
+    Conditions are evaluated in order. `row` has the query's bindings, as expressions over the
+    source's bindings.
     """
 
     source: plan.Node
@@ -63,7 +66,7 @@ class Peeled:
 
 
 def peeled(node: plan.Node) -> Peeled | None:
-    """A query without what its callables make of arguments; None where it is of another form."""
+    """Return a query as a source and conditions; None if it has another form."""
     if not outers(node):
         return Peeled(node, all_parameters(bindings(node)), (), ())
     match node:
@@ -88,8 +91,10 @@ def peeled(node: plan.Node) -> Peeled | None:
 
 
 def _pairs(node: plan.Product | plan.Join) -> Peeled | None:
-    """Pairs of the rows of two sources, with the conditions of both, if nothing of all that raises:
-    conditions are asked of pairs, and what matches of rows for which they are false."""
+    """Return pairs of the rows of two sources, with the conditions of both, if these cannot raise.
+
+    Conditions are tested on pairs, and the match on rows for which they are false.
+    """
     left, right = peeled(node.left), peeled(node.right)
     node = cast("plan.Product | plan.Join", with_called(node, read))
     if left is None or right is None or not _are_quiet(node, left, right):
@@ -103,7 +108,7 @@ def _pairs(node: plan.Product | plan.Join) -> Peeled | None:
 
 
 def _are_quiet(node: plan.Product | plan.Join, *sides: Peeled) -> bool:
-    """Whether no condition raises, nor what says when pairs match, which reads no arguments."""
+    """Return True if no condition raises, nor the match of the pairs, which reads no arguments."""
     tests = all(total(test, shapes(side.source)) for side in sides for test in side.conditions)
     found = called(node, [shapes(source) for source in node.inputs()])
     match = all(
@@ -133,7 +138,7 @@ def _extend(below: Peeled, node: plan.Extend) -> Peeled | None:
 
 
 def _select(below: Peeled, f: Lifted, row: tuple[Expr, ...], source: plan.Node) -> Peeled | None:
-    """The rows that a callable makes of some bindings."""
+    """Return the rows that a callable makes of some bindings."""
     if not is_value(f.body, shapes(source)):
         return None
     made = over(f.body, row)
@@ -150,13 +155,13 @@ def _select(below: Peeled, f: Lifted, row: tuple[Expr, ...], source: plan.Node) 
 
 
 def _unasked(needed: tuple[Expr, ...], conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The expressions but those that conditions before them have evaluated."""
+    """Return the expressions that earlier conditions have not evaluated."""
     known = {part for test in conditions for part in surely(test)}
     return tuple([each for each in needed if not known.issuperset(conjuncts(each))])
 
 
 def of_values(query: Peeled, values: tuple[Expr, ...]) -> Peeled:
-    """The same, with expressions in the place of the arguments."""
+    """Replace the arguments of a query by expressions."""
     return replace(
         query,
         row=tuple([with_values(part, values) for part in query.row]),
@@ -165,7 +170,7 @@ def of_values(query: Peeled, values: tuple[Expr, ...]) -> Peeled:
 
 
 def filtered(query: Peeled) -> plan.Node:
-    """The rows of the source for which the conditions are true; these read no arguments."""
+    """Return the rows of the source that pass the conditions; these read no arguments."""
     if not query.conditions:
         return query.source
     names = row_names(bindings(query.source))
@@ -174,7 +179,7 @@ def filtered(query: Peeled) -> plan.Node:
 
 
 def equation(test: Expr) -> tuple[int, Expr] | None:
-    """The argument that a condition has be equal to something in the rows, and that."""
+    """Return the argument in an equation, and the expression over the rows that it equals."""
     if not isinstance(test, Operation) or test.operator != "==":
         return None
     for mine, theirs in (test.operands, test.operands[::-1]):
@@ -192,7 +197,7 @@ class ScalarOfAggregate:
 
 
 def scalar(query: plan.Node) -> ScalarOfAggregate | None:
-    """A query as what is computed of an aggregate of all rows; None if it is no such one."""
+    """Return a query as a computation with an aggregate of all rows; None for other queries."""
     above: list[plan.Select | plan.Extend] = []
     node = query
     while isinstance(node, plan.Select | plan.Extend):
@@ -211,9 +216,9 @@ def scalar(query: plan.Node) -> ScalarOfAggregate | None:
 
 @record
 class Result:
-    """What an aggregate shows for a row: `value`, if it has rows `there`, and else `of_none`.
+    """The result of an aggregate for a row: `value`, if its rows are `there`, and else `of_none`.
 
-    `is_none` says whether the value may be None.
+    `is_none` is True if the value may be None.
     """
 
     value: Expr
@@ -223,8 +228,11 @@ class Result:
 
 
 def shown(found: ScalarOfAggregate, results: Sequence[Result], arguments: tuple[Expr, ...]) -> Expr:
-    """The value of results of one aggregate: what is computed of them where it has rows, or else
-    what is computed of no rows, which may be known."""
+    """Return the value computed of the results of one aggregate.
+
+    Where it has no rows, the value is computed of the results for no rows, at once if they are
+    constant.
+    """
     some, none = [r.value for r in results], [r.of_none for r in results]
     there = results[0].there if results else TRUE
     if there == TRUE:
@@ -242,7 +250,7 @@ def _of(found: ScalarOfAggregate, results: Sequence[Expr], arguments: tuple[Expr
 
 
 def _decided(expr: Expr, present: frozenset[Expr] = frozenset()) -> Expr:
-    """An expression in which what is known not to be None is not asked for that."""
+    """Replace tests for None of expressions that are not None."""
 
     def decided(part: Expr) -> Expr:
         match part:
@@ -255,7 +263,7 @@ def _decided(expr: Expr, present: frozenset[Expr] = frozenset()) -> Expr:
 
 
 def constant_of_no_rows(value: Any) -> Constant:
-    """Return as an expression what an aggregate shows of no rows; empty collections are equal."""
+    """Return an aggregate's result for no rows as an expression; empty collections are equal."""
     if isinstance(value, Foldable) and isinstance(value, Sized) and not len(value):
         return Constant(value, ("empty", type(value)))
     return constant(value)

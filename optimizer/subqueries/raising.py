@@ -1,12 +1,12 @@
-"""Whether a query may raise where nobody asks for its rows, and what keeps it from that.
+"""Find queries that may raise, and keep them empty while no row needs them.
 
     where 1 / o.rate > 3                    where 1 / o.rate > 3
       table orders              ->            semi_join
                                                 table orders
                                                 table customers
 
-A query of no row around it is not asked, and so raises nothing in Python. So what may raise in it
-has rows only while there is one.
+Python does not evaluate a query without a row around it, so that it does not raise. So a node that
+may raise has rows only while there is such a row.
 
 Source: `calm.py`.
 """
@@ -38,11 +38,11 @@ FOLDS_ANY = frozenset({"Count", "CountDistinct", "Collect"})
 FOLDS_ORDERED = frozenset({"Min", "Max"})
 FOLDS_NUMBERS = frozenset({"Sum", "Avg"})
 GIVEN = (plan.View, plan.Fixpoint, plan.Iterate, plan.Component)
-"""What raises by itself, whoever reads it."""
+"""Nodes that raise by themselves, whoever reads them."""
 
 
 def is_quiet(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
-    """Whether nothing in a query raises, whose arguments are of these classes."""
+    """Return True if a query cannot raise, given the classes of its arguments."""
     if not outers(query):
         return bool(fact(query, "is_quiet", _is_quiet))
     every = nodes(query, until=lambda node: not outers(node))
@@ -52,8 +52,10 @@ def is_quiet(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
 
 
 def is_quiet_beside(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
-    """Whether nothing raises in the part of a query that reads its arguments: what does raise, does
-    so for all values or for none."""
+    """Return True if the part of a query that reads its arguments cannot raise.
+
+    The rest raises for all values or for none.
+    """
     every = nodes(query, until=lambda node: not outers(node))
     return all(raises_nothing(node, arguments) for node in every if outers(node))
 
@@ -65,7 +67,7 @@ def _is_quiet(node: plan.Node) -> bool:
 
 
 def raises_nothing(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
-    """Whether a node does not raise, whatever its inputs do."""
+    """Return True if a node does not raise by itself; its inputs may."""
     if isinstance(node, GIVEN):
         return True
     if not all(is_calm(read(f, of.shapes).body, of) for f, of in _called(node, arguments)):
@@ -84,7 +86,7 @@ def raises_nothing(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
 
 
 def _called(node: plan.Node, arguments: tuple[Kinds, ...]) -> Iterator[tuple[Function, Of]]:
-    """The callables of a node, with what is known of what they are given."""
+    """Iterate over the callables of a node, with the facts about their arguments."""
     if not node.facts.calls:
         return
     every: list[Any] = [forms(source, arguments) for source in node.inputs()]
@@ -93,7 +95,7 @@ def _called(node: plan.Node, arguments: tuple[Kinds, ...]) -> Iterator[tuple[Fun
 
 
 def _folds(folded: plan.Folded, of: Of) -> bool:
-    """Whether an aggregate takes any value that it may be given."""
+    """Return True if an aggregate accepts every value that it may get."""
     if folded.name in FOLDS_ANY:
         return True
     value = Parameter(0) if folded.value is None else read(folded.value, of.shapes).body
@@ -110,9 +112,9 @@ def _stands(key: Function, of: Of) -> bool:
 
 
 class Gate:
-    """Lets no rows through while there are none of others.
+    """Removes all rows of a query while there are no rows around it.
 
-    What these are is said at the end (`open`): they may read arguments of a query further out.
+    `open` sets the rows around at the end: they may read arguments of an outer query.
     """
 
     def __init__(self) -> None:
@@ -120,16 +122,16 @@ class Gate:
         self._others = plan.Recursive(self._level, 0, "rows", is_set=False)
         self._made: dict[int, plan.Node] = {}
         self._empty: set[int] = set()
-        """Nodes that have no rows while there are none."""
+        """Nodes that have no rows while there are no rows around."""
 
     def before(self, query: plan.Node) -> plan.Node:
-        """A query in which what reads no arguments is asked for nothing while there are none."""
+        """Return a query whose nodes that read no arguments and may raise are gated."""
         for node in nodes(query, until=_needs_no_gate):
             self._take(node)
         return self._made.get(id(query), query)
 
     def open(self, made: plan.Node, rows: plan.Node) -> plan.Node:
-        """What was made of such a query, with the other rows."""
+        """Return a plan made of a gated query, with the rows around."""
         return substituted(made, self._level, lambda _: of_either_sign(rows))
 
     def _take(self, node: plan.Node) -> None:
@@ -156,7 +158,7 @@ def _needs_no_gate(node: plan.Node) -> bool:
 
 
 def _has_no_more(node: plan.Node) -> bool:
-    """Whether it has rows only if its first input has."""
+    """Return True if a node has rows only if its first input has."""
     match node:
         case plan.Aggregate(_, key):
             return key is not None
@@ -166,11 +168,11 @@ def _has_no_more(node: plan.Node) -> bool:
             return not isinstance(node, plan.Union | plan.UnionAll)
 
 
-# A query that has a row if and only if another has one, and less to do.
+# A simpler query with the same existence of rows.
 
 
 def stripped(query: plan.Node) -> plan.Node:
-    """The query without what changes its rows and not whether there are any."""
+    """Return the query without nodes that do not change if it has rows."""
     while True:
         match query:
             case plan.Distinct(source) | plan.OrderBy(source, _, None, 0):

@@ -1,37 +1,36 @@
-"""A query of one value becomes one of all values: the value joins each operator's key.
+"""Translate a query for one value to a query for all values: the value joins each operator's key.
 
     g.where(p).group_by(j).aggregate(Count())        aggregate Count() by (k, j)
                                                        where p
                                                          rows of all groups, grouped by k
 
-Every node becomes one that has the rows of all values together. In each of its rows one can read
-the value and the row that the query of one value has (`Keyed`), and in no other way do two of its
-rows differ, so that sets and counts of them are those of each value.
+Every node becomes a node with the rows of all values together. Each of its rows consists of the
+value and the row of the query for one value (`Keyed`), and of nothing else, so that sets and counts
+of rows are those of each value.
 
-    where, select, unnest       the same, of what is read as the row
-    distinct, unions, ...       the same, of rows that have the value in them
+    where, select, unnest       the same, over the expressions that read the row
+    distinct, unions, ...       the same, over rows that contain the value
     negate                      the same
-    joins with other rows       the same; of two parts that depend on it, the values must be equal
-                                besides (`translation.py`)
+    joins with other rows       the same; two sides that depend on the value must also have
+                                equal values
     aggregates, top, reduce     by the value, and their own key if they have one
     order with a limit          top of each value
-    rows that do not depend     beside every value; only where it makes a difference
-    on it
+    rows that do not depend     paired with every value, if necessary
+    on the value
 
-What an equation finds needs no values: of rows `where o.customer == outer[0]` the value is
+An equation yields the values itself: for rows `where o.customer == outer[0]` the value is
 `o.customer`.
 
-What shows something of no rows, an aggregate of all, does so for values of which nothing is left
-where it stands (`covers`).
+An aggregate of all rows has a result for no rows, too: for values without rows left (`covers`).
 
 Source: *lifting* of operators to streams of streams [dbsp] section 5; flattening of nested queries
         [slender]; dependent joins pushed down [neumann2015].
 
-Joins in a query that becomes one of all values.
+`joined` translates joins.
 
-of rows that depend on the value, with others      the same
-of others, with rows that depend on the value      the same, if pairs alone count
-of two that depend on it                           the values must be equal besides
+    rows that depend on the value, with others      the same
+    others, with rows that depend on the value      the same, if only pairs count
+    two sides that depend on the value              the values must be equal, too
 """
 
 from __future__ import annotations
@@ -93,12 +92,12 @@ from optimizer.traverse import with_inputs
 
 @record
 class RequestedValues:
-    """The values that a query is asked for.
+    """The values for which a query is evaluated.
 
-    `known` are rows with their value, from which names are taken; `groups` each value once. The
-    value is one of `arguments` arguments, or a tuple of so many, that the query reads as `Outer`;
-    None if it reads them otherwise. `canonical` is what makes each NaN in a value the same, if that
-    is necessary.
+    `known` are rows with their value, whose names are used; `groups` has each value once. The value
+    is one of `arguments` arguments, or a tuple of `arguments` values, that the query reads as
+    `Outer`; None if it reads them otherwise. `canonical` makes all NaN in a value the same object,
+    if necessary.
     """
 
     known: Keyed
@@ -111,11 +110,11 @@ class RequestedValues:
 
 @record
 class Requirements:
-    """What a translation needs to know, and cannot.
+    """Facts that a translation needs from its caller.
 
-    `of_no_rows` gives what an aggregate shows of no rows. `refusal` says in words what cannot be
-    done, and for what; with `by_equation` nothing in the query raises, so that it may be asked of
-    values that nobody asks for.
+    `of_no_rows` returns the result of an aggregate over no rows. `refusal` is the text of an error,
+    with a place for the refused operation. With `by_equation` the query raises nothing, so that it
+    may be evaluated for values that no row has.
     """
 
     of_no_rows: Callable[[plan.Folded], Any]
@@ -124,10 +123,10 @@ class Requirements:
 
 
 class Translation:
-    """Of a query, for some values.
+    """A translation of queries to queries for some values.
 
-    `depends` says of a node whether it, or one below it, depends on the value; `leaf` gives what
-    stands for one that does so by itself.
+    `depends` is True for a node that depends on the value, or is above one; `leaf` returns the
+    replacement of a node that depends on it by itself.
     """
 
     def __init__(
@@ -144,14 +143,14 @@ class Translation:
         self._made: dict[int, Keyed] = {}
 
     def of(self, query: plan.Node) -> Keyed:
-        """The rows of a query for all values."""
+        """Return the rows of a query for all values."""
         for node in nodes(query):
             if self.depends(node) and id(node) not in self._made:
                 self._made[id(node)] = self._by_equation(node) or self._keyed(node)
         return self.side(query)
 
     def bindings_of(self, query: plan.Node) -> plan.Node:
-        """The same, with the value as their first binding."""
+        """Return the rows of a query for all values, with the value as their first binding."""
         x = self.of(query)
         count = len(x.row) + 1
         if (x.key, *x.row) == all_parameters(count) and bindings(x.node) == count:
@@ -160,7 +159,8 @@ class Translation:
         return extend_of(x.node, [made.with_body(part) for part in (x.key, *x.row)])
 
     def side(self, node: plan.Node) -> Keyed:
-        """What stands for a node; for one that knows nothing of the value, its rows with each."""
+        """Return the translation of a node; a node that does not depend on the value is paired with
+        each."""
         if id(node) in self._made:
             return self._made[id(node)]
         row = items(Parameter(1), bindings(node))
@@ -213,11 +213,12 @@ class Translation:
     # Callables.
 
     def callable(self, f: Function, x: Keyed, *more: Expr) -> Lifted:
-        """A callable of the query's row, and of more, as one of the node's."""
+        """Rewrite a callable of the query's row, and of `more`, to the node's bindings."""
         return self.over(f, x.key, (*x.row, *more), bindings(x.node) + len(more))
 
     def over(self, f: Function, key: Expr, row: tuple[Expr, ...], parameters: int) -> Lifted:
-        """A callable of bindings in which the value and the query's row are read so."""
+        """Rewrite a callable to bindings in which `key` and `row` read the value and the query's
+        row."""
         made = read(f)
         body = over(made.body, row)
         count = self.values.arguments
@@ -226,14 +227,14 @@ class Translation:
         return function(body, parameters, made)
 
     def by(self, x: Keyed, key: Function | None) -> Lifted:
-        """The value, with another key."""
+        """Return the key of the value, with another key."""
         if key is None:
             return self.plain(x.key, x)
         own = self.callable(key, x)
         return function(tuple_of(x.key, own.body), own.parameters, own)
 
     def plain(self, body: Expr, x: Keyed) -> Lifted:
-        """A callable that nobody wrote."""
+        """Return an expression as a callable that has no source."""
         whole = self.values.known
         count, known = bindings(x.node), len(whole.row)
         begins = x.key == whole.key and x.row[:known] == whole.row
@@ -242,7 +243,7 @@ class Translation:
         return Lifted(body, names, self.values.origins, count)
 
     def packed(self, x: Keyed, f: Function | None = None) -> Keyed:
-        """The same with rows of one binding: the value, and the row as one value."""
+        """Return rows with one binding: a tuple of the value, and the row as one value."""
         count = len(x.row)
         row = items(Item(Parameter(0), ONE), count)
         if x.pair == count and (x.key, x.row, bindings(x.node)) == (FIRST, row, 1):
@@ -253,7 +254,7 @@ class Translation:
         return Keyed(plan.Select(x.node, made), FIRST, row, x.covers, x.plain, count)
 
     def compared(self, key: Expr, *, plain: bool) -> tuple[Expr, ...]:
-        """The parts of a value in a key of a join."""
+        """Return the parts of a value in a key of a join."""
         if plain:
             return items(key, self.values.arguments or 1)
         canonical = self.values.canonical
@@ -262,7 +263,7 @@ class Translation:
     # Nodes.
 
     def _by_equation(self, node: plan.Node) -> Keyed | None:
-        """The rows of a query in which each argument is equal to something in them."""
+        """Return the rows of a query in which each argument equals an expression over them."""
         count = self.values.arguments
         if not self.asked.by_equation or not count:
             return None
@@ -309,13 +310,13 @@ class Translation:
         return replace(left, node=with_inputs(node, [left.node, right.node]), covers=covers)
 
     def _alone(self, x: Keyed) -> Keyed:
-        """The same with nodes whose rows have nothing but the value and the row."""
+        """Return rows that have no bindings but the value and the row."""
         read = frozenset[int]().union(*map(reads, (x.key, *x.row)))
         is_alone = {Parameter(place) for place in read} <= {x.key, *x.row}
         return x if is_alone and len(read) == bindings(x.node) else self.packed(x)
 
     def _sound(self, x: Keyed) -> Keyed:
-        """The rows whose key is a value that may be asked for."""
+        """Return the rows whose key is a value without NaN."""
         if not x.plain:
             return x
         tests = [Operation("==", (k, k)) for k in self.compared(x.key, plain=True)]
@@ -333,17 +334,17 @@ class Translation:
         return found if x.covers else self._filled(found, node)
 
     def folded(self, node: plan.Aggregate, x: Keyed) -> tuple[plan.Folded, ...]:
-        """The aggregates of a node, which read the rows of the query."""
+        """Return the aggregates of a node, rewritten to the rows of the query."""
         return tuple(replace(a, value=self._value_of(a, x)) for a in node.aggregates)
 
     def _value_of(self, folded: plan.Folded, x: Keyed) -> Function | None:
-        """What an aggregate reads; without a callable of its own, the row."""
+        """Return the value of an aggregate; the row if it has no callable."""
         if folded.value is not None:
             return self.callable(folded.value, x)
         return None if folded.name == "Count" else self.plain(one_value(x.row), x)
 
     def _filled(self, x: Keyed, node: plan.Aggregate) -> Keyed:
-        """The rows of an aggregate of all, and the rows of values for which it had none."""
+        """Add the result for no rows of the values for which an aggregate of all has no rows."""
         found = self.packed(x)
         match = plan.Match(
             one(tuple_of(*self.compared(Parameter(0), plain=x.plain))),
@@ -373,7 +374,7 @@ class Translation:
         limit: int,
         offset: int,
     ) -> Keyed:
-        """The first rows by the value, and a key of their own if they have one."""
+        """Return the first rows by the value, and by a key of their own if they have one."""
         keys = tuple(replace(key, function=self.callable(key.function, x)) for key in keys)
         covers = x.covers and limit > 0 and not offset
         made = plan.Top(x.node, self.by(x, own), keys, limit, offset)
@@ -405,7 +406,7 @@ class Translation:
 
 
 def joined(all_: Translation, node: plan.Node) -> Keyed:
-    """What stands for a product or join, one of whose sides or callables depends on the value."""
+    """Translate a product or join, of which a side or a callable depends on the value."""
     left, right = node.inputs()
     kind = node.kind if isinstance(node, plan.OuterJoin) else None
     is_inner = isinstance(node, plan.Product | plan.Join)
@@ -419,7 +420,7 @@ def joined(all_: Translation, node: plan.Node) -> Keyed:
 
 
 def _with_others(all_: Translation, node: plan.Node, x: Keyed) -> Keyed:
-    """Rows of the value, with those of others."""
+    """Join rows of the value with others."""
     match, count = match_of(node), bindings(x.node)
     new = plan.Match(
         None if match.left_key is None else all_.callable(match.left_key, x),
@@ -434,7 +435,7 @@ def _with_others(all_: Translation, node: plan.Node, x: Keyed) -> Keyed:
 
 
 def _of_others(all_: Translation, node: plan.Node, x: Keyed) -> Keyed:
-    """Rows of others, with those of the value."""
+    """Join others with rows of the value."""
     left, match = node.inputs()[0], match_of(node)
     count = bindings(left)
     group, row = items(Parameter(count), 2)
@@ -446,7 +447,7 @@ def _of_others(all_: Translation, node: plan.Node, x: Keyed) -> Keyed:
 
 
 def _of_two(all_: Translation, node: plan.Node, left: Keyed, right: Keyed) -> Keyed:
-    """Two parts of the value, whose keys must be equal besides."""
+    """Join two sides of the value, whose values must be equal, too."""
     match, row = match_of(node), Item(Parameter(1), ONE)
     own = None if match.left_key is None else all_.callable(match.left_key, left)
     other = _of_right(match.right_key)
@@ -467,7 +468,7 @@ def _of_two(all_: Translation, node: plan.Node, left: Keyed, right: Keyed) -> Ke
 def _with_value(
     all_: Translation, left: tuple[Lifted | None, Keyed], right: tuple[Lifted | None, Keyed]
 ) -> tuple[Lifted, Lifted]:
-    """The keys of packed sides, with the value before each."""
+    """Return the keys of packed sides, with the value before each."""
     (own, mine), (other, theirs) = left, right
     value = all_.compared(FIRST, plain=mine.plain or theirs.plain)
     if own is None or other is None:
@@ -487,19 +488,21 @@ def _spread(*parts: Expr) -> Expr:
 
 
 def with_value(*parts: object) -> tuple[object, ...]:
-    """A key with the value before it, where a NaN in a key that is a tuple is an item still, and so
-    equals nothing."""
+    """Return a key with the value before it.
+
+    The items of a tuple stay items, so that a NaN among them equals nothing.
+    """
     *value, key = parts
     return (*value, tuple, *key) if type(key) is tuple else parts
 
 
 def _of_right(key: Function | None) -> Lifted | None:
-    """The key of a right side that is packed."""
+    """Return the key of a packed right side."""
     return None if key is None else over_row(key, (Item(Parameter(0), ONE),), 1)
 
 
 def _outer(made: plan.Node, kind: str, left: Keyed, right: Keyed) -> Keyed:
-    """The rows of an outer join of two packed sides, either of which may be missing."""
+    """Return the rows of an outer join of two packed sides, either of which may be missing."""
     here, there = (Operation("is not", (Parameter(place), NONE)) for place in (0, 1))
     mine = tuple(Conditional(here, part, NONE) for part in left.row)
     key = Conditional(here, FIRST, Item(Parameter(1), ZERO))

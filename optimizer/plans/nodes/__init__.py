@@ -1,1 +1,1 @@
-"""Nodes of plans that have a file of their own; `optimizer.plan` has all nodes by their names."""
+"""Nodes of plans in modules of their own; `optimizer.plan` exports all nodes by their names."""
