@@ -1,6 +1,6 @@
-"""From expressions to functions: source text that one can read, compiled.
+"""Code generation: from expressions to functions, as readable source text, compiled.
 
-Lives here:  the writer of expressions, the body of a loop, what takes its rows, names in the code.
+Lives here:  the writer of expressions, the bodies of loops, their sinks, the names in the code.
 Comes in:    expressions (`optimizer.expr`) and chains of linear plan nodes.
 Goes out:    Python functions, and their source.
 May import:  `collections`, `runtime`.

@@ -1,6 +1,6 @@
-"""Loops over joins in a cycle: rows, or the number of rows, that a pair of ends makes.
+"""Loops over joins in a cycle: the joined rows of a changed pair of ends, or their number.
 
-Which rows a pair of ends makes, in each place of a join in a cycle, and the loops over them.
+`CycleRows` writes the loops over the joined rows, for each place of the join where the pair is.
 
     a: x -> y    b: y -> z    c: x -> z             row leads from left to right
 
@@ -9,40 +9,29 @@ Which rows a pair of ends makes, in each place of a join in a cycle, and the loo
     as b    for part in to_left.keys() & to_right.keys():           each x
     as c    for part in from_left.keys() & to_right.keys():         each y
 
-The row is in the dictionaries already. A join is linear in each place, so what it makes is
+The row is already in the dictionaries. A join is linear in each place, so an inserted row makes
 
     d(A B C)  =  d B' C'  +  A d C'  +  A B d       where A', B', C' are without the row
 
-if it comes (and the contrary if it goes, when it is still there): of places of the same relation,
-the earlier ones have the row, the later ones do not. Values are bound one after the other, each by
-the dictionaries of all places that lead to it from what is bound: generic join.
+and a deleted row, while it is still there, the negative of that: of the places of one relation, the
+earlier ones have the row, the later ones do not. Values are bound one by one, each by the
+dictionaries of all places that lead to it from bound values: generic join.
 
-Where ends have several rows (`crowded`), each of a place is joined with each of the others.
+If ends have several rows (`crowded`), each row of a place is joined with each row of the others.
 
 Source: Ngo, Re, Rudra, *Skew strikes back*, 2013; delta queries: Ammar, McSherry, Salihoglu,
         Joglekar, 2018.
 
-How many joined rows a pair of ends makes, in each place of a join of which no row is read.
+`CycleTerms` writes the number of joined rows, for a join whose rows are not read.
 
-    a: x -> y    b: y -> z    c: x -> z             (left, right) is a pair that comes
+    a: x -> y    b: y -> z    c: x -> z             (left, right) is the inserted pair
 
     as a    met += len(from right & from left)      each z
     as b    met += len(to left & to right)          each x
     as c    met += len(from left & to right)        each y
 
-The pair is in the sets already. A join is linear in each place, so what it makes is
-
-    d(A B C)  =  d B' C'  +  A d C'  +  A B d       where A', B', C' are without the pair
-
-if it comes (and the contrary if it goes, when it is still there): of places of the same relation,
-the earlier ones have the pair, the later ones do not. Values are bound one after the other, each by
-the sets of all places that lead to it from what is bound: generic join.
-
-Where pairs have other weights than one, or both ends are equal, the same is done with a product of
-weights (`weighted`).
-
-Source: Ngo, Re, Rudra, *Skew strikes back*, 2013; delta queries: Ammar, McSherry, Salihoglu,
-        Joglekar, 2018.
+The law and the binding order are as in `CycleRows`, with sets of ends. If pairs have weights other
+than one, or both ends are equal, weights are multiplied instead (`weighted`).
 """
 
 from __future__ import annotations
@@ -55,12 +44,12 @@ from optimizer.record import record
 from reactive.engine.codegen.emitter import Emitter
 
 Then = Callable[[Emitter, str], None]
-"""Writes what is done with the joined rows, which are there so often."""
+"""Writes the code for the joined rows; the second argument is the text of their weight."""
 
 
 @record
 class _CycleReads:
-    """What a place leads to from an end that is bound."""
+    """A read of a place: its dictionary for one bound end."""
 
     place: int
     of: int
@@ -81,20 +70,20 @@ Bound = dict[int, str]
 
 @dataclass(slots=True)
 class CycleRows:
-    """Writes the loops of the places of one relation, one after the other."""
+    """Writes the loops of all places of one relation, one after the other."""
 
     occurrences: Sequence[Occurrence]
     names: Sequence[str]
     then: Then
     crowded: frozenset[int]
-    """The relations in which ends may have several rows."""
+    """The relations whose pairs of ends may have several rows."""
     is_whole: bool = False
-    """Whether all places have the row, as where all that there is is gone through."""
+    """True if all places have the row, as in a pass over all rows."""
     _hoisted: dict[str, str] = field(default_factory=dict)
     _parts: int = 0
 
     def write(self, emitter: Emitter, place: int) -> None:
-        """The loops over what a row makes in a place, within those over rows."""
+        """Write the loops over the joined rows of a row in a place, inside the loop over rows."""
         start, end = self.occurrences[place].ends
         bound = {start: "left", end: "right", NOTHING: "nothing"}
         self._parts = 0
@@ -117,7 +106,7 @@ class CycleRows:
         self._begin(emitter, place, known)
 
     def _begin(self, emitter: Emitter, place: int, bound: Bound) -> None:
-        """What is bound first: where nothing is intersected, the one of which there are fewer."""
+        """Bind the first variable: without an intersection, the one with fewer values."""
         found = self._nexts(place, bound)
         best = _best(found)
         others = [variable for variable in found if variable != best]
@@ -145,7 +134,7 @@ class CycleRows:
     def _loop(
         self, emitter: Emitter, place: int, part: str, readings: Sequence[_CycleReads]
     ) -> Emitter:
-        """The loop over the values that all readings lead to, and their rows."""
+        """Write the loop over the values in which the reads agree, and their rows."""
         asked = [reading for reading in readings if reading.symbol != "nothing"]
         below = {reading: self._named(emitter, reading) for reading in readings}
         sets = list(dict.fromkeys(below[reading] for reading in asked or readings))
@@ -167,7 +156,7 @@ class CycleRows:
         return inner
 
     def _consume(self, emitter: Emitter, place: int, bound: Bound) -> None:
-        """With all values bound: the rows, or each of several with each."""
+        """Write the code for fully bound values: their rows, or each combination of several."""
         inner = emitter if self._parts else emitter.loop("for times in (1,):")
         weights = ["weight"]
         for other in range(len(self.occurrences)):
@@ -179,7 +168,7 @@ class CycleRows:
         self.then(inner, " * ".join(weights))
 
     def _several(self, place: int, other: int, bound: Bound) -> str:
-        """The pairs of what the ends of a place have."""
+        """Return the text of the rows with their weights at the ends of a place."""
         held = self._held(other)
         if not self._is_without(place, other):
             return f"rows_of({held}) if {held}.__class__ in SEVERAL else (({held}, 1),)"
@@ -188,15 +177,15 @@ class CycleRows:
         return f"without({held}, {self.names[place]}, weight) if {are_it} else rows_of({held})"
 
     def _is_alone(self, place: int) -> bool:
-        """Whether ends have one row at most."""
+        """Return True if a pair of ends has at most one row."""
         return self.occurrences[place].of not in self.crowded
 
     def _held(self, place: int) -> str:
-        """The variable of what the ends of a place have: a row, or several."""
+        """Return the variable of the entry for the ends of a place: a row, or several."""
         return self.names[place] if self._is_alone(place) else f"found_{place}"
 
     def _and_there(self, place: int, other: int) -> str:
-        """What is asked of a row whose place does not have the one that changes."""
+        """Return the text of the test that the row of a place is not the changed row."""
         if not self._is_alone(other) or not self._is_without(place, other):
             return ""
         return f" and {self.names[other]} is not {self.names[place]}"
@@ -206,7 +195,7 @@ class CycleRows:
         return is_own and other > place and not self.is_whole
 
     def _all_from(self, place: int, bound: Bound) -> list[_CycleReads]:
-        """What is read from the ends of the row."""
+        """Return the reads from the ends of the row."""
         found = [reading for some in self._nexts(place, bound).values() for reading in some]
         for other, occurrence in enumerate(self.occurrences):
             if other != place and all(variable in bound for variable in occurrence.ends):
@@ -214,7 +203,7 @@ class CycleRows:
         return found
 
     def _nexts(self, place: int, bound: Bound) -> dict[int, list[_CycleReads]]:
-        """Each variable that places lead to from what is bound."""
+        """Return the reads from bound variables, by the variable that they lead to."""
         found: dict[int, list[_CycleReads]] = {}
         for other, occurrence in enumerate(self.occurrences):
             one, two = occurrence.ends
@@ -232,7 +221,7 @@ class CycleRows:
         return _CycleReads(other, self.occurrences[other].of, symbol, is_onward)
 
     def _named(self, emitter: Emitter, reading: _CycleReads) -> str:
-        """The variable of a dictionary, set here if it is not yet."""
+        """Return the variable of a dictionary; set it here if it is new."""
         if reading.text in self._hoisted:
             return self._hoisted[reading.text]
         name = f"below_{self._parts}_{reading.place}"
@@ -248,25 +237,25 @@ class CycleRows:
 
 
 def _best(found: dict[int, list[_CycleReads]]) -> int | None:
-    """The variable that most is known of."""
+    """Return the variable with the most reads."""
     return max(found, key=lambda variable: _rank(found[variable]), default=None)
 
 
 def _rank(readings: Sequence[_CycleReads]) -> int:
-    """How many dictionaries are intersected, without those of all rows."""
+    """Return the number of intersected dictionaries, except dictionaries of all rows."""
     return sum(reading.symbol != "nothing" for reading in readings)
 
 
 NOTHING = -1
-"""The variable that is bound to nothing: what rows with one end lead from."""
+"""The variable that is bound to nothing: rows with one end start there."""
 
 Line = tuple[int, str]
-"""How deep it is, and its text."""
+"""The depth and the text of a line."""
 
 
 @record
 class Occurrence:
-    """A place of a join: whose pairs it has, and the variables of the ends of a pair."""
+    """A place of a join: its relation, and the variables of the ends of a pair."""
 
     of: int
     ends: tuple[int, int]
@@ -274,7 +263,7 @@ class Occurrence:
 
 @record
 class _CountedReading:
-    """What a place leads to from an end that is bound; `without` if the pair is not there."""
+    """A read of a place from a bound end; `without` if the place does not have the pair."""
 
     of: int
     symbol: str
@@ -289,7 +278,7 @@ class _CountedReading:
         return (self.symbol, other) if self.is_onward else (other, self.symbol)
 
     def excluded(self) -> tuple[str, str]:
-        """Of which symbol it must be read to lead to the pair, and which end it then leads to."""
+        """Return the symbol whose read would lead to the pair, and the end that it leads to."""
         if self.symbol == "nothing":
             return "nothing", "right"
         return ("left", "right") if self.is_onward else ("right", "left")
@@ -306,7 +295,7 @@ class CycleTerms:
     _parts: int = 0
 
     def write(self, of: int) -> list[Line]:
-        """The lines that add to `met` what the pair makes, in all places of a relation."""
+        """Return the lines that add the joined rows of a pair to `met`, for all its places."""
         terms: Counter[tuple[Line, ...]] = Counter()
         for place, occurrence in enumerate(self.occurrences):
             if occurrence.of == of:
@@ -340,7 +329,7 @@ class CycleTerms:
         self._begin(place, bound, factors, depth)
 
     def _begin(self, place: int, bound: dict[int, str], factors: list[str], depth: int) -> None:
-        """What is bound first: where nothing is intersected, the one of which there are fewer."""
+        """Bind the first variable: without an intersection, the one with fewer values."""
         found = self._nexts(place, bound)
         best = _best_counted(found)
         others = [variable for variable in found if variable != best]
@@ -380,7 +369,7 @@ class CycleTerms:
         self._follow(place, {**bound, variable: part}, more, depth + 1, None)
 
     def _count(self, readings: Sequence[_CountedReading], depth: int) -> None:
-        """Of the last variable only the number of its values is wanted."""
+        """Write the code for the last variable, which only counts its values."""
         sets = self._sets(readings)
         self.lines.append((depth, f"met += len({' & '.join(sets)})"))
         for end, asked in self._exclusions(readings):
@@ -388,9 +377,9 @@ class CycleTerms:
             self.lines.append((depth, f"if {' and '.join(tests)}: met -= 1"))
 
     def _exclusions(self, readings: Sequence[_CountedReading]) -> list[tuple[str, str]]:
-        """The ends that are not there for places that do not have the pair, and if what holds.
+        """Return the ends that are missing in places without the pair, each with its condition.
 
-        Both ends differ here.
+        The two ends are different here.
         """
         found: dict[str, list[str]] = {}
         for reading in readings:
@@ -407,7 +396,7 @@ class CycleTerms:
         ]
 
     def _weight(self, reading: _CountedReading, other: str) -> str:
-        """How many rows a pair has that is there."""
+        """Return the text of the weight of a pair."""
         one, two = reading.pair(other)
         weight = f"times_{reading.of}(({one}, {two}), 1)"
         if not reading.without:
@@ -415,7 +404,7 @@ class CycleTerms:
         return f"({weight} + (since if {one} == left and {two} == right else 0))"
 
     def _nexts(self, place: int, bound: dict[int, str]) -> dict[int, list[_CountedReading]]:
-        """Each variable that places lead to from what is bound."""
+        """Return the reads from bound variables, by the variable that they lead to."""
         found: dict[int, list[_CountedReading]] = {}
         for other, occurrence in enumerate(self.occurrences):
             one, two = occurrence.ends
@@ -435,7 +424,7 @@ class CycleTerms:
         return self.occurrences[place].of == self.occurrences[other].of
 
     def _sets(self, readings: Sequence[_CountedReading]) -> list[str]:
-        """The sets of readings, each once; those of all rows last."""
+        """Return the sets of reads, each once; sets of all rows last."""
         ordered = sorted(readings, key=lambda reading: reading.symbol == "nothing")
         return list(dict.fromkeys(map(self._set, ordered)))
 
@@ -447,7 +436,7 @@ class CycleTerms:
 
 
 def _times(term: Iterable[Line], times: int) -> Iterator[Line]:
-    """The lines of a term that several places have alike, as those of a circle do."""
+    """Yield the lines of a term, multiplied by the number of places that have it."""
     for depth, text in term:
         if times > 1:
             text = text.replace("met += ", f"met += {times} * ").replace("-= 1", f"-= {times}")
@@ -455,10 +444,10 @@ def _times(term: Iterable[Line], times: int) -> Iterator[Line]:
 
 
 def _best_counted(found: dict[int, list[_CountedReading]]) -> int | None:
-    """The variable that most is known of."""
+    """Return the variable with the most reads."""
     return max(found, key=lambda variable: _count_sets(found[variable]), default=None)
 
 
 def _count_sets(readings: Sequence[_CountedReading]) -> int:
-    """How many sets are intersected, without those of all rows."""
+    """Return the number of intersected sets, except sets of all rows."""
     return sum(reading.symbol != "nothing" for reading in readings)

@@ -1,13 +1,14 @@
-"""The body of a generated loop: what a chain of linear operators does to one row.
+"""The body of a generated loop: it applies a chain of linear operators to one row.
 
     where o.quantity > 1                        quantity = row.quantity
     select (o.product, o.quantity * o.price)    if not quantity > 1: continue
                                                 value = quantity * row.price
                                                 append(((row.product, value), weight))
 
-A row that a select makes is not made if it is a tuple or a plain record: what reads its fields
-reads the expressions that it is made of. What is read more than once is put in a variable, as soon
-as it is certain to be evaluated. The order of what may raise is that of the plain operators.
+If a select makes a tuple or a plain record, that row is not built: readers of its fields read the
+expressions of the fields instead. An expression that is read more than once is stored in a
+variable, as soon as it is certain to be evaluated. Expressions that may raise are evaluated in the
+order of the plain operators.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ from reactive.engine.codegen.expected import Expected, ValueUse
 from reactive.engine.codegen.functions import BoundValues, CodeWriter, can_be_variable
 
 Chain = Sequence[plan.Node]
-"""Where, select, unnest and select_many nodes, the first to see a row first."""
+"""Nodes of the kinds where, select, unnest and select_many, from input to output."""
 
 LONGEST = 60
-"""Nodes of an expression that is written out wherever its value is read."""
+"""Maximum number of nodes of an expression that is written at each read of its value."""
 MAY_MAKE_NAN = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
 
@@ -68,11 +69,11 @@ class Instruction:
 
 
 USES = {"set": ValueUse.KEPT, "each": ValueUse.GIVEN}
-"""What is done with the value of an instruction, where more is than looking at it."""
+"""The uses of instruction values that are more than a look."""
 
 
 class RowPipeline:
-    """The instructions of a chain, and what its rows are, in terms of the rows that it is fed."""
+    """The instructions of a chain, and its output row as expressions of the input row."""
 
     def __init__(self, chain: Chain, bindings: int, shapes: Shapes) -> None:
         self.shapes = shapes
@@ -80,30 +81,30 @@ class RowPipeline:
         self.instructions: list[Instruction] = []
         self.row: tuple[Expr, ...] = all_parameters(bindings)
         self.is_input = True
-        """Whether the rows that come out are those that come in."""
+        """True if the output rows are the input rows."""
         self.extend(chain)
 
     @property
     def makes_several(self) -> bool:
-        """Whether a row may make more than one."""
+        """True if an input row may make several output rows."""
         return any(instruction.kind == "each" for instruction in self.instructions)
 
     def extend(self, chain: Chain) -> None:
-        """Go on with what further operators do to the rows."""
+        """Append the instructions of further operators."""
         for node in chain:
             self._add(node)
 
     def test(self, expr: Expr) -> None:
-        """Drop rows for which an expression over the rows of now is false."""
+        """Drop rows that do not satisfy an expression over the current row."""
         for part in conjuncts(self.of(expr)):
             self._test(part)
 
     def of(self, expr: Expr) -> Expr:
-        """An expression over the rows of now, in terms of what the loop has at hand."""
+        """Rewrite an expression over the current row as one over the variables of the loop."""
         return transform(substitute(expr, self.row), projected)
 
     def take(self, expr: Expr) -> Expr:
-        """`of`, with all that may raise in it evaluated first."""
+        """Return `of(expr)`, after instructions that evaluate its parts that may raise."""
         expr = self.of(expr)
         while isinstance(expr, First):
             self.instructions += [Instruction("touch", need) for need in expr.needs]
@@ -112,16 +113,16 @@ class RowPipeline:
         return expr
 
     def narrow(self, arguments: int) -> None:
-        """Make the row of now one value where its readers take one, as of the right of a join."""
+        """Make the current row one value if its readers take one, as on the right of a join."""
         if arguments < len(self.row):
             self.row = (self.value(),)
 
     def value(self) -> Expr:
-        """The row of now as one value."""
+        """Return the current row as one value."""
         return self.row[0] if len(self.row) == 1 else tuple_of(*self.row)
 
     def need(self, expr: Expr) -> None:
-        """Evaluate what may raise in an expression, in terms of what the loop has at hand."""
+        """Add instructions that evaluate the parts of an expression that may raise."""
         self.instructions += [Instruction("touch", part) for part in needs(expr, self.shapes)]
 
     def _add(self, node: plan.Node) -> None:
@@ -148,7 +149,7 @@ class RowPipeline:
             case First(needed, then):
                 self.instructions += [Instruction("touch", need) for need in needed]
                 self._test(then)
-            case Guard(test, needed):  # if anything raises, the plain operators take over
+            case Guard(test, needed):  # if anything raises, the plain operators are used
                 self.instructions += [Instruction("touch", need) for need in needed]
                 self._test(test)
             case Again(test):
@@ -159,7 +160,7 @@ class RowPipeline:
                 self.instructions.append(Instruction("test", expr))
 
     def _made(self, body: Expr) -> Expr:
-        """What a select makes of the rows of now, in terms of what the loop has at hand."""
+        """Return the row that a select makes, as an expression over variables of the loop."""
         expr = self.of(body)
         if is_value(expr, self.shapes) and sum(1 for _ in walk(expr)) <= LONGEST:
             return self.take(body)
@@ -179,7 +180,7 @@ class RowPipeline:
 class Emitter:
     """Writes the instructions of a pipeline as lines of code, then the expressions of its sink.
 
-    Bodies of loops within each other write to the same `lines`.
+    The bodies of nested loops share `lines`.
     """
 
     def __init__(
@@ -203,12 +204,12 @@ class Emitter:
             values.reserve(name)
 
     def loop(self, head: str) -> Emitter:
-        """The body of a loop that begins here; it knows what is known here."""
+        """Begin a loop and return the emitter of its body, which shares the known variables."""
         self.line(head)
         return self.block()
 
     def block(self, head: str = "") -> Emitter:
-        """The body of lines further within; it knows what is known here."""
+        """Return the emitter of a nested block, which shares the known variables."""
         if head:
             self.line(head)
         inner = Emitter(self._values, self._names, self._shapes, self.indent + 1, self.lines)
@@ -218,23 +219,22 @@ class Emitter:
         return inner
 
     def begin(self, instructions: Sequence[Instruction], more: Sequence[Expr]) -> None:
-        """Announce instructions and the expressions that follow them, and take a row of several
-        bindings apart."""
+        """Announce instructions and later expressions, and unpack a row of several bindings."""
         self.expect(instructions, more)
         self.unpack(self._names)
 
     def unpack(self, names: Sequence[str]) -> None:
-        """Put the bindings of `row` in variables, if it has several."""
+        """Assign the bindings of `row` to variables, if it has several."""
         if len(names) > 1:
             self.line(f"{', '.join(names)} = row")
 
     def expect(self, instructions: Iterable[Instruction], more: Iterable[Expr]) -> None:
-        """Tell beforehand what will be written, so that what comes twice gets a name."""
+        """Announce the expressions to be written, so that repeated ones get a variable."""
         written = [(each.expr, USES.get(each.kind, ValueUse.LOOKED_AT)) for each in instructions]
         self._expected.add([*written, *((expr, ValueUse.KEPT) for expr in more)])
 
     def write(self, instructions: Iterable[Instruction]) -> None:
-        """The instructions, one after the other."""
+        """Write the instructions, one after the other."""
         for instruction in instructions:
             match instruction.kind:
                 case "test":
@@ -251,30 +251,30 @@ class Emitter:
                     self.line(f"{instruction.name} = canonical({instruction.name})")
 
     def line(self, text: str, deeper: int = 0) -> None:
-        """A line of code."""
+        """Write a line of code."""
         if text.startswith("for "):
             self._known.begin_loop()
         self.lines.append("    " * (self.indent + deeper) + text)
 
     def use(self, expr: Expr, least: int = 0) -> str:
-        """The text of an expression that is evaluated here and now."""
+        """Return the text of an expression that is evaluated here."""
         self._name_what_comes_twice(expr)
         self._name_attempts(expr)
         return self._writer.write(expr, least)
 
     def named(self, expr: Expr) -> str:
-        """The name of a variable that holds an expression."""
+        """Return the name of a variable that holds an expression."""
         text = self.use(expr)
         return text if text.isidentifier() else self.variable("value", text)
 
     def variable(self, wish: str, text: str) -> str:
-        """The name of a new variable, set here."""
+        """Return the name of a new variable, set here."""
         name = self._free(wish)
         self.line(f"{name} = {text}")
         return name
 
     def canonical(self, expr: Expr) -> str:
-        """The same, with every NaN in it the one that rows hold."""
+        """Return the text of an expression, with every NaN in it replaced by the canonical one."""
         if is_canonical(expr, self._shapes):
             return self.use(expr)
         match expr:
@@ -291,9 +291,10 @@ class Emitter:
                 return f"canonical({self.use(expr)})"
 
     def hoist(self, readable: frozenset[int], within: Iterable[Expr] | None = None) -> None:
-        """Put fields of some parameters in variables now, before a loop over others begins.
+        """Assign fields of some parameters to variables, before a loop over others begins.
 
-        Those that are read `within` some expressions, or all that are read.
+        The fields are those read `within` some expressions; without these, all fields that are
+        read.
         """
         found = [
             expr
@@ -319,7 +320,7 @@ class Emitter:
             self._name(expr)
 
     def _name(self, expr: Expr) -> str:
-        """The variable that holds an expression, set here if it is not yet."""
+        """Return the variable that holds an expression; set it here if it is new."""
         known = self._known.get(expr)
         if known is not None:
             return known
@@ -338,7 +339,7 @@ class Emitter:
         return name
 
     def _attempt_test(self, expr: Expr) -> None:
-        """Drop rows for which a test is false, or raises."""
+        """Drop rows whose test is false or raises."""
         with self._trying("continue"):
             while isinstance(expr, First):
                 for need in expr.needs:
@@ -348,7 +349,7 @@ class Emitter:
                 self.line(f"if not {self.use(expr, 3)}: continue")
 
     def _name_attempts(self, expr: Expr) -> None:
-        """Put what may raise and then is a constant in variables: that takes lines of its own."""
+        """Assign attempts, which are a constant if they raise, to variables by lines of code."""
         for part in [] if expr in self._known else list(surely(expr)):
             if isinstance(part, Attempt) and part not in self._known:
                 self._name_attempt(part)
@@ -358,7 +359,7 @@ class Emitter:
         with self._trying(f"{name} = {self._writer.write(expr.otherwise)}"):
             self.line(f"{name} = {self.use(expr.of)}")
         for part in self._known.keys() - known.keys():
-            del self._known[part]  # which is not there where something has raised
+            del self._known[part]  # unset if the attempt has raised
         if self._expected.may_name(expr):
             self._known[expr] = name
         else:
@@ -366,13 +367,13 @@ class Emitter:
 
     @contextmanager
     def _trying(self, otherwise: str) -> Iterator[None]:
-        """Lines that may raise, and one to be run where they do."""
+        """Write lines that may raise, and the line to run if they do."""
         start = len(self.lines)
         self.line("try:")
         self.indent += 1
         yield
         self.indent -= 1
-        if len(self.lines) == start + 1:  # all of it is known
+        if len(self.lines) == start + 1:  # the value is already in a variable
             self.lines.pop()
             return
         self.line("except Exception as error:")
@@ -380,7 +381,7 @@ class Emitter:
         self.line(otherwise, 1)
 
     def _touch(self, expr: Expr) -> None:
-        """Evaluate an expression now; who writes it next has the value."""
+        """Evaluate an expression here; the next use of it reads the variable."""
         name = self._name(expr)
         if expr not in self._known:
             self._known.once[expr] = name
@@ -400,7 +401,7 @@ class Emitter:
 
 
 def row_names(functions: Iterable[Lifted], bindings: int) -> tuple[str, ...]:
-    """Names for the bindings of a row: `row`, or those that the user gave them, if they will do."""
+    """Return the names for the bindings of a row: `row`, or the user's names if they are free."""
     if bindings == 1:
         return ("row",)
     for function in functions:
@@ -418,15 +419,15 @@ def _reads_local(expr: Expr) -> bool:
     return isinstance(expr, Local) or any(_reads_local(part) for part in parts(expr))
 
 
-# The variables of a loop that hold what has been evaluated.
+# The variables of a loop that hold evaluated expressions.
 
 
 class Known(dict[Expr, str]):
-    """The variables that hold what has been evaluated.
+    """The variables that hold evaluated expressions.
 
-    What may be an iterator or a container, as of a callable that could not be read, is good for one
-    use: that of who asks first, before a loop begins (`once`). What is `kept` in a row is good for
-    one row, and a loop makes several.
+    A value that may be an iterator or a container, as from an opaque callable, is valid for one
+    use, before a loop begins (`once`). A value `kept` in a row is valid for one row, but a loop
+    makes several.
     """
 
     def __init__(self) -> None:
@@ -435,14 +436,14 @@ class Known(dict[Expr, str]):
         self.kept: set[Expr] = set()
 
     def begin_loop(self) -> None:
-        """Forget what is not good for more than one row."""
+        """Drop the values that are valid for one row only."""
         self.once.clear()
         for expr in self.kept:
             self.pop(expr, None)
         self.kept.clear()
 
     def for_loops(self) -> dict[Expr, str]:
-        """What loops within may use."""
+        """Return the variables that nested loops may use."""
         return {expr: name for expr, name in self.items() if expr not in self.kept}
 
     def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
@@ -453,7 +454,7 @@ class Known(dict[Expr, str]):
 
 
 def canonical_test(name: str, expr: Operation) -> str:
-    """Return the text of a test that the value of an operation is as rows hold it.
+    """Return the text of a test that the value of an operation is canonical.
 
     >>> canonical_test("value", Operation("*", ()))
     'value == value'

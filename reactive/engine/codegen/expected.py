@@ -1,13 +1,12 @@
-"""What a generated loop will write, so that what comes twice is evaluated once and has a name.
+"""Expressions that a generated loop will write, so that repeated ones get a variable.
 
     if row.quantity > 1 and row.quantity < 9         quantity is read once
     if score(row) > 1 and score(row) < 9             score is called once
-    (tags(row), tags(row))                           tags is called twice: its results are two
+    (tags(row), tags(row))                           tags is called twice: two results are needed
 
-A value may be read as often as one likes. A call that nothing is known of may return an iterator or
-a container, of which each call makes another one. Its result stands for all of them where it is
-looked at only (compared, calculated with, tested), and for one more that goes into a row; not where
-it is handed to what may use it up, or change it.
+A plain value may be read any number of times. An opaque call may return a new iterator or container
+each time. One result can replace several if it is only looked at (compared, computed with, tested),
+and in addition stored in one row; but not if it is passed to code that may consume or change it.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ LOOKS = (
     *(abs, bool, float, hash, int, isinstance, len, ord, repr, round, str),
     *(summable, summable_or_none, *order_kinds.FAST_CHECKS),
 )
-"""Functions that do nothing to their arguments, and keep none."""
+"""Functions that neither change nor store their arguments."""
 MAKES_NEW = frozenset({"+", "*", "/", "//", "%", "**"})
-"""Operators whose result is the same of one object and itself as of two equal ones."""
+"""Operators with the same result for one object twice as for two equal objects."""
 
 
 class ValueUse(IntEnum):
-    """What is done with a value; a later one is more than an earlier one."""
+    """The use of a value, in ascending order of possible effects on it."""
 
     LOOKED_AT = 0
     KEPT = 1
@@ -60,7 +59,7 @@ class ValueUse(IntEnum):
 
 
 class Expected:
-    """How often expressions will be written, and what is done with them."""
+    """The numbers of expected uses of expressions, and the kinds of these uses."""
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
@@ -68,7 +67,7 @@ class Expected:
         self._calls: dict[Expr, Counter[ValueUse]] = {}
 
     def add(self, exprs: list[tuple[Expr, ValueUse]]) -> None:
-        """More expressions, each with what is done with its value."""
+        """Add expressions, each with the use of its value."""
         for expr, use in exprs:
             if any(isinstance(part, Call | Apply) for part in walk(expr)):
                 self._note(expr, use)
@@ -76,19 +75,19 @@ class Expected:
             self._count(expr)
 
     def comes_twice(self, expr: Expr) -> bool:
-        """Whether it is worth a variable."""
+        """Return True if the expression is worth a variable."""
         return self._often.get(expr, 0) > 1
 
     def may_name(self, expr: Expr) -> bool:
-        """Whether a variable may stand for it wherever it is written."""
+        """Return True if a variable may replace the expression wherever it is written."""
         return is_value(expr, self._shapes) or self._is_one(expr)
 
     def is_kept(self, expr: Expr) -> bool:
-        """Whether its value goes into a row, so that it is not that of the next one too."""
+        """Return True if its value is stored in a row, so that the next row needs another one."""
         return bool(self._calls) and expr in self._calls and self._calls[expr][ValueUse.KEPT] > 0
 
     def often(self) -> list[Expr]:
-        """What has been counted."""
+        """Return all counted expressions."""
         return list(self._often)
 
     def _count(self, expr: Expr) -> None:
@@ -97,12 +96,12 @@ class Expected:
             count = self._often.get(expr, 0) + 1
             self._often[expr] = count
             if count > 1:
-                return  # it has a name, and its parts are not written again
+                return  # it gets a variable: its parts are not written again
         for part in parts(expr):
             self._count(part)
 
     def _is_one(self, expr: Expr) -> bool:
-        """Whether the result of one call is as good as those of several."""
+        """Return True if the result of one call can replace the results of several calls."""
         uses = self._calls.get(expr) if self._calls else None
         return uses is not None and not uses[ValueUse.GIVEN] and uses[ValueUse.KEPT] < 2
 
@@ -118,7 +117,7 @@ def _is_look(value: object) -> bool:
 
 
 def _parts(expr: Expr, use: ValueUse) -> Iterator[tuple[Expr, ValueUse]]:
-    """The parts of an expression, with what it does with them if `use` is done with it."""
+    """Yield the parts of an expression and their uses, given the use of the whole."""
     looked_at, inside = ValueUse.LOOKED_AT, max(use, ValueUse.KEPT)
     match expr:
         case Operation():
@@ -153,11 +152,11 @@ def _operands(expr: Operation) -> Iterator[tuple[Expr, ValueUse]]:
     looked_at, given = ValueUse.LOOKED_AT, ValueUse.GIVEN
     match expr:
         case Operation("in" | "not in", (left, right)):
-            yield from ((left, looked_at), (right, given))  # an iterator is used up
+            yield from ((left, looked_at), (right, given))  # an iterator is consumed
         case Operation("is" | "is not", (left, right)):
             use = looked_at if isinstance(left, Constant) or isinstance(right, Constant) else given
             yield from ((left, use), (right, use))
         case Operation(operator, (left, right)) if left == right and operator not in MAKES_NEW:
-            yield from ((left, given), (right, given))  # a list with NaN in it equals itself only
+            yield from ((left, given), (right, given))  # a list with NaN equals only itself
         case Operation(_, operands):
             yield from ((operand, looked_at) for operand in operands)

@@ -1,26 +1,26 @@
-"""From expressions to functions: source text, compiled, that one can read and step through.
+"""Functions of expressions: source text, compiled, that can be read and debugged.
 
     s.age > 30 and s.first_name == "Sally"  ->  lambda s: s.age > 30 and s.first_name == "Sally"
 
-Values that have no literal are bound to names. The text is registered in `linecache`, so that a
-traceback shows it.
+Values without a literal are bound to names. The text is registered in `linecache`, so that
+tracebacks show it.
 
-Code that was generated for a node of a plan, with other constants for that of another query.
+`recall_of` reuses code generated for one query for another that differs in constants.
 
-    def step(delta): ... row.customer == c      c = "ann", for the plan that a template came from
-    def step(delta): ... row.customer == c      c = "bob", for one that the template made
+    def step(delta): ... row.customer == c      c = "ann", for the plan that a template was made of
+    def step(delta): ... row.customer == c      c = "bob", for a plan made of the template
 
-Sound:  the nodes differ in constants of slots alone, which code has by name whatever their values
-        are (`functions.Values`), and in callables and tables that it does not refer to.
-State:  with each node of a template the functions made for it, which stay as long as it does.
+Sound:  the nodes differ only in constants of slots, which code refers to by name whatever their
+        values (`BoundValues`), and in callables and tables that the code does not refer to.
+State:  per node of a template, the functions generated for it, as long as the template exists.
 
-The names in generated code: those of its own, and those for what comes from a query.
+Names of generated code never clash with names of a query.
 
-    OWN        variables and functions that the lines are written with; some with numbers behind
-    the rest   fields, parameters, captured values and callables, by the names that they have
+    OWN        variables and functions that the lines use; some with a number appended
+    the rest   fields, parameters, captured values and callables, by their own names
 
-A captured `weight` that was called so in a loop over `row, weight` would be another value. So what
-comes from a query never has a name that is the code's own, which none is that begins with `_`.
+A captured `weight` would be hidden in a loop over `row, weight`. So an object of the query never
+gets a name of the code's own, and none of these begins with `_`.
 """
 
 from __future__ import annotations
@@ -72,25 +72,28 @@ from reactive.engine.runtime.boundary import GENERATED
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 LONGEST = 60
-"""What the names of files begin with that generated code is in."""
+"""Maximum length of a literal in generated code."""
 MOST_TEXTS = 512
-"""Texts of which the code is kept, for the next query of that shape."""
+"""Number of texts whose code is cached, for later queries of the same shape."""
 NOWHERE = "<reactive expression>"
 """The file of an expression that no user wrote."""
 CAPTURED = (int, float, str, bytes)
-"""Values of variables that generated code has by their names."""
+"""Classes of captured values that generated code refers to by name."""
 LITERALS = (int, str, bytes, bool, type(None))
 WRITTEN_HERE = frozenset({Outer, Subquery, Guard, Call, Attempt})
-"""Expressions that generated code has in other words than texts for a reader."""
+"""Expressions whose generated code differs from their text for readers."""
 EMPTY_ENTRY: Any = (0, None, [], NOWHERE)
 _numbers = itertools.count(1)
 _gone: deque[str] = deque()
-"""Texts of functions that are gone. They are taken out of `linecache` when the next one is put in:
-a garbage collection may come while somebody goes through it."""
+"""Files of functions that no longer exist; removed from `linecache` when the next file is added.
+
+They are not removed immediately, since a garbage collection may run while other code iterates over
+`linecache`.
+"""
 
 
 class BoundValues:
-    """The values that generated code refers to, by the names that it has for them."""
+    """The objects that generated code refers to, by name."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self.by_name: dict[str, Any] = {
@@ -101,31 +104,35 @@ class BoundValues:
             "reraise": reraise_asynchronous,
         }
         self.slots: dict[str, int] = {}
-        """Names of the values that other queries of the shape have other ones of."""
+        """Names of values that other queries of the same shape replace, with their slots."""
         self._names: dict[int, str] = {}
         self._reserved = set(reserved)
 
     def reserve(self, name: str) -> None:
-        """Keep a name for a variable of the code."""
+        """Reserve a name for a variable of the code."""
         self._reserved.add(name)
 
     def bind(self, by_name: Mapping[str, Any]) -> None:
-        """Have values by names that are the code's own."""
+        """Bind values to names of the code's own."""
         assert all(map(is_own, by_name)), by_name
         self.by_name |= by_name
 
     def are_seen(self, variables: Set[str]) -> bool:
-        """Whether no variable of the code hides one, or what Python has by that name; nor could
-        hide one of another name."""
+        """Return True if no variable of the code hides a bound value or a builtin, or could."""
         if not self.by_name.keys().isdisjoint(variables):
             return False
         known = (is_own(name) or name in self._reserved for name in variables)
-        hidden = (name != "_" and hasattr(builtins, name) for name in variables)  # a prompt's last
+        hidden = (
+            name != "_" and hasattr(builtins, name) for name in variables
+        )  # `_` is the last value of a prompt
         return not self._reserved or (all(known) and not any(hidden))
 
     def constant(self, constant: Constant) -> str:
-        """A literal; or a name of the value, also of what was captured: so is code of one shape of
-        query one text, whatever the constants are."""
+        """Return a literal or the name of a value.
+
+        Captured values and constants of slots get a name, so that queries of one shape have one
+        text, whatever the constants are.
+        """
         value = constant.value
         if constant.slot is not None:
             name = self.name(value, constant.name or "value")
@@ -140,12 +147,12 @@ class BoundValues:
         return self.name(value, constant.name or getattr(value, "__name__", None) or "value")
 
     def applied(self, part: Apply) -> str:
-        """The name of a callable that could not be read."""
+        """Return the name of an opaque callable."""
         name = "part" if part.function.is_part else part.function.name
         return self.name(part.function.function, name)
 
     def name(self, value: Any, wish: str) -> str:
-        """A name for a value, as wished if it is free."""
+        """Return a name for a value: the wished one if it is free."""
         known = self._names.get(id(value))
         if known is not None:
             return known
@@ -160,7 +167,7 @@ class BoundValues:
 
 
 class CodeWriter(Writer):
-    """Writes expressions as code; a guard that may be wrong takes the careful way."""
+    """Writes expressions as code; guards that may fail are written as calls of `guard`."""
 
     def __init__(
         self,
@@ -207,14 +214,16 @@ class CodeWriter(Writer):
         return super()._operation(operator, operands)
 
     def _unfolded(self, operand: Expr) -> Expr:
-        """What `is` compares; a literal other than None is hidden from Python, which warns of it: a
-        test of one query may be of what another makes."""
+        """Return the operands of `is`; literals other than None are wrapped in a lambda.
+
+        Python warns of comparing literals by `is`, but one query may test what another one makes.
+        """
         is_hidden = operand not in self.known and _is_folded(operand) and not _is_single(operand)
         return Local(f"(lambda: {self.write(operand)})()") if is_hidden else operand
 
 
 def _is_folded(expr: Expr) -> bool:
-    """Whether Python makes one constant of the text."""
+    """Return True if Python folds the text into one constant."""
     match expr:
         case Constant(value):
             is_named = expr.name is not None or expr.slot is not None
@@ -226,12 +235,12 @@ def _is_folded(expr: Expr) -> bool:
 
 
 def _is_single(expr: Expr) -> bool:
-    """Whether there is one object of that value."""
+    """Return True if only one object has this value."""
     return isinstance(expr, Constant) and (expr.value is None or isinstance(expr.value, bool))
 
 
 def guard(evaluate: Callable[[], object]) -> bool:
-    """Whether a test is true, or raises."""
+    """Return True if a test is true or raises."""
     try:
         return bool(evaluate())
     except Exception as error:
@@ -240,7 +249,7 @@ def guard(evaluate: Callable[[], object]) -> bool:
 
 
 def attempt(evaluate: Callable[[], Any], otherwise: Any) -> Any:
-    """What is evaluated, or something else where that raises.
+    """Return the value of `evaluate`, or `otherwise` if it raises.
 
     >>> attempt(lambda: int("x"), None)
     """
@@ -252,17 +261,17 @@ def attempt(evaluate: Callable[[], Any], otherwise: Any) -> Any:
 
 
 def callable_of(function: Function) -> Callable[..., Any]:
-    """The callable that computes an expression: the user's own, where it computes just that."""
+    """Return the callable that computes an expression: the user's own, if it does just that."""
     return _as_made(function) or _deferred(function)  # type: ignore[arg-type]
 
 
 def compiled_of(function: Function) -> Callable[..., Any]:
-    """The same, compiled at once: for many rows, each of which is spared a call."""
+    """Return the callable, compiled immediately: for many rows, this saves a call per row."""
     return _as_made(function) or _compiled(function)  # type: ignore[arg-type]
 
 
 def _as_made(function: Function) -> Callable[..., Any] | None:
-    """The callable of what is not to be compiled, as callables made of others."""
+    """Return the existing callable of a function, if it must not be compiled; else None."""
     if isinstance(function, Opaque):
         return _with_folds(function) or function.function
     match function.made:
@@ -280,7 +289,7 @@ def _as_made(function: Function) -> Callable[..., Any] | None:
 
 
 def _with_folds(function: Opaque) -> Callable[..., Any] | None:
-    """What goes over bags as folds do, wherever it is called; None of a callable without any."""
+    """Return a callable that folds bags incrementally, wherever called; None without folds."""
     if function.is_part or not folds.may_fold(function.function):
         return None
     read = lift(function)
@@ -293,7 +302,7 @@ def _folds(function: Lifted) -> bool:
 
 
 def _deferred(function: Lifted) -> Callable[..., Any]:
-    """The callable, compiled when it is first called: most are there for what seldom happens."""
+    """Return a callable that is compiled on its first call, since most are rarely called."""
     made: Callable[..., Any] | None = None
 
     def call(*row: Any) -> Any:
@@ -315,7 +324,7 @@ def _compiled(function: Lifted) -> Callable[..., Any]:
 
 
 def build(name: str, text: str, values: BoundValues) -> Callable[..., Any]:
-    """The function of that name that the text defines; its traceback shows the text.
+    """Build the function that the text defines; tracebacks show the text.
 
     >>> double = build("double", "def double(x):\\n    return 2 * x\\n", BoundValues())
     >>> double(4), double.__code__.co_filename in linecache.cache
@@ -336,15 +345,17 @@ def build(name: str, text: str, values: BoundValues) -> Callable[..., Any]:
 
 
 class _FileOf(weakref.ref["FunctionType"]):
-    """A reference to a generated function that knows the file of its text: one object, where
-    `weakref.finalize` makes four."""
+    """A reference to a generated function, with the file of its text.
+
+    It is one object; `weakref.finalize` would create four.
+    """
 
     __slots__ = ("name",)
     name: str
 
 
 def _forget(of: _FileOf) -> None:
-    """Empty the entry of a function that is gone in `linecache`, which is taken out later."""
+    """Clear the `linecache` entry of a function that no longer exists; it is removed later."""
     file = of.name
     _files.pop(file, None)
     if file in linecache.cache:
@@ -353,19 +364,19 @@ def _forget(of: _FileOf) -> None:
 
 
 _files: dict[str, _FileOf] = {}
-"""The generated functions that are alive, by the files of their texts."""
+"""The existing generated functions, by the files of their texts."""
 
 
 @lru_cache(maxsize=MOST_TEXTS)
 def _code(text: str) -> CodeType:
-    """The code of the function that a text defines; compiling takes longer than to write it."""
+    """Return the code of the function that a text defines; cached, since compiling is slow."""
     module = compile(text, "<reactive>", "exec", dont_inherit=True)
     (code,) = (constant for constant in module.co_consts if isinstance(constant, CodeType))
     return code
 
 
 def _variables(code: CodeType) -> Iterator[str]:
-    """The variables of a function, and of those within it."""
+    """Yield the variables of a function and of its inner functions."""
     yield from code.co_varnames
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -373,13 +384,13 @@ def _variables(code: CodeType) -> Iterator[str]:
 
 
 def _in_file(code: CodeType, file: str) -> CodeType:
-    """A copy of code, with that within it: what the interpreter learns of one is of that one."""
+    """Return a copy of code and its inner code, for the interpreter to specialize separately."""
     constants = [_in_file(c, file) if isinstance(c, CodeType) else c for c in code.co_consts]
     return code.replace(co_filename=file, co_consts=tuple(constants))
 
 
 def source_of(made: Callable[..., Any]) -> str:
-    r"""The text that `build` made a function of.
+    r"""Return the source text of a function that `build` made.
 
     >>> source_of(build("one", "def one():\n    return 1\n", BoundValues()))
     'def one():\n    return 1\n'
@@ -407,13 +418,13 @@ def _after(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[...
 
 
 def _distinct(names: Sequence[str], count: int) -> tuple[str, ...]:
-    """The names of parameters; others if two of them are the same, or they are missing."""
+    """Return the names of parameters; other names if they are missing or not unique."""
     usable = len(set(names)) == len(names) == count and all(map(str.isidentifier, names))
     return tuple(names) if usable else row_names(count)
 
 
 def _placed(text: str, place: Place | None) -> CodeType:
-    """The code of an expression, which claims to stand where the user wrote what it came from."""
+    """Return the code of an expression, placed at the user's source line for tracebacks."""
     if place is None:
         return _in_file(_code_anywhere(text), NOWHERE)
     line = linecache.getline(place.file, place.line).rstrip()
@@ -423,15 +434,15 @@ def _placed(text: str, place: Place | None) -> CodeType:
 
 @lru_cache(maxsize=MOST_TEXTS)
 def _code_anywhere(text: str) -> CodeType:
-    """The code of an expression that no user wrote; `_placed` gives copies of it."""
+    """Return the code of an expression that no user wrote; `_placed` returns copies of it."""
     return compile(text, NOWHERE, "eval", dont_inherit=True)
 
 
 @lru_cache(maxsize=MOST_TEXTS)
 def _code_at(text: str, file: str, line: int, first: int, end: int) -> CodeType:
-    """The code of an expression at columns of a line; a query from scratch has it again and again.
+    """Return the code of an expression at columns of a line; cached for repeated queries.
 
-    `_placed` gives copies of it, as `build` does of that of a function.
+    `_placed` returns copies of it, as `build` does for functions.
     """
     tree = ast.parse(text, mode="eval")
     for node in ast.walk(tree):
@@ -445,16 +456,19 @@ def _code_at(text: str, file: str, line: int, first: int, end: int) -> CodeType:
 Made = tuple[Callable[..., Any], str]
 """A function, and its text."""
 Recall = Callable[[str, Callable[[], Made]], Made]
-"""Gives what was made for that role, or makes it."""
+"""Returns the code made for a role, or makes it."""
 
 
 def anew(role: str, make: Callable[[], Made]) -> Made:
-    """Make it, whatever there is."""
+    """Make the code, without reuse."""
     return make()
 
 
 def recall_of(known: dict[str, Any]) -> Recall:
-    """How code is made for a physical node, of which this is `known`."""
+    """Return the function that makes or reuses code for a physical node.
+
+    `known` is the data of its template.
+    """
     instance = known.get("instance")
     if instance is None:
         return anew
@@ -475,11 +489,13 @@ def _recalled(
 
 
 def _with_values(function: Any, slots: dict[str, int], values: Sequence[Any]) -> FunctionType:
-    """The function with the values of another query; of code of its own, as the interpreter learns
-    of code what its variables are."""
+    """Return the function with the constants of another query.
+
+    It gets its own code, since the interpreter specializes code by the types of its variables.
+    """
     own = {name: values[slot] for name, slot in slots.items()}
     made = FunctionType(function.__code__.replace(), function.__globals__ | own, function.__name__)
-    vars(made)["written"] = function  # which keeps its text in `linecache`
+    vars(made)["written"] = function  # this keeps its text in `linecache`
     return made
 
 
@@ -497,7 +513,7 @@ OWN = frozenset(_WORDS.split())
 
 
 def is_own(name: str) -> bool:
-    """Whether generated code may have a variable or function of that name.
+    """Return True if generated code may have its own variable or function of this name.
 
     >>> is_own("weight"), is_own("times_0_1"), is_own("row2"), is_own("price"), is_own("_weight")
     (True, True, True, False, False)
@@ -507,7 +523,7 @@ def is_own(name: str) -> bool:
 
 
 def can_be_variable(name: str) -> bool:
-    """Whether nothing in generated code has that name that is not the query's.
+    """Return True if a query may use this name for a variable of generated code.
 
     >>> can_be_variable("price"), can_be_variable("weight"), can_be_variable("len")
     (True, False, False)
@@ -516,7 +532,7 @@ def can_be_variable(name: str) -> bool:
 
 
 def apart(wish: str) -> str:
-    """A name like that which is not the code's own, and no keyword.
+    """Return a similar name that is neither the code's own nor a keyword.
 
     >>> apart("price"), apart("weight"), apart("class"), apart("1st")
     ('price', '_weight', '_class', '_1st')

@@ -1,4 +1,4 @@
-"""An expression computed as it stands, without making code of it: of keys found in a predicate."""
+"""Interpret expressions without generating code, for keys found in a predicate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Read = Callable[[Row], Any]
 
 
 def itself(row: Row) -> Row:
-    """What reads the only binding of a row."""
+    """Return the row: it is its only binding."""
     return row
 
 
@@ -41,9 +41,9 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": itself, "!r": repr, "!s": st
 
 
 def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
-    """The expression as a callable of a row; None if it has parts that are not known here.
+    """Return the expression as a callable of a row; None if it has unknown parts.
 
-    `binding` gives what reads a parameter of the expression in a row.
+    `binding` returns the function that reads a parameter of the expression from a row.
 
     >>> from optimizer.expr import Operation, Parameter, constant
     >>> double = interpreted(Operation("*", (Parameter(0), constant(2))), lambda _: lambda row: row)
@@ -104,7 +104,7 @@ def _call(function: Any, *arguments: Any) -> Any:
 
 
 def _until(parts: Iterable[Read], *, stop: bool) -> Read:
-    """The first part that is true, or false, as `stop` says; or else the last."""
+    """Return the first part that is true, or false if `stop` is False; else the last part."""
     reads = list(parts)
 
     def first(row: Row) -> Any:

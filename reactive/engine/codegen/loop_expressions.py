@@ -1,36 +1,36 @@
-"""Expressions in generated loops: inner bags, deep expressions that are cut, keys and columns.
+"""Expressions in generated loops: inner bags, cut deep expressions, keys and columns.
 
-Which bags of rows a loop goes over, and what else it reads of the rows.
+`inner_bags` finds the bags in rows that a loop iterates over, and the other fields it reads.
 
     unnest c.orders | unnest o.lines | select (c.town, line.price)
 
     of c:   the bag `orders`, and `town`
     of o:   the bag `lines`, and nothing
 
-A bag is found where the loop goes over a field of a row, or of a value that it goes over, reads the
-field for nothing else, and of the row nothing but fields. Then it needs of two rows that differ in
-the bag no more than what changed in it (`collections/inner_changes.py`).
+A bag is found if the loop iterates over a field of a row, or of an inner value, reads that field
+nowhere else, and reads the row only by fields. Then, of two rows that differ in the bag, the loop
+needs only the changes in it (`collections/inner_changes.py`).
 
-Cut deep expressions: a part that is nested too deeply becomes a call of a compiled function.
+`Shallow` cuts deep expressions: a part nested too deeply becomes a call of a compiled function.
 
     ((((a + b) + c) + d) + e)   ->   part(a, b, c, d) + e       part = lambda p, q, r, s: p + q ...
 
-All that reads expressions recurses over them: rules, code generation, Python's own compiler. The
-texts that programs write are deeper than any stack. No expression that leaves the translation of a
-text is deeper than `DEEPEST`, nor, written out as a tree, much larger than `LARGEST`.
+All readers of expressions recurse over them: rules, code generation, Python's own compiler. Texts
+written by programs are deeper than any stack. No expression that leaves the translation of a text
+is deeper than `DEEPEST`, nor, written as a tree, much larger than `LARGEST`.
 
-A part is called with whole bindings, never with their columns: it evaluates what the expression
-evaluates, in the same order, and raises the same. Sub-queries stay outside of it, as arguments, so
-that they are made joins.
+A part is called with whole bindings, never with their columns: it evaluates the same expressions in
+the same order, and raises the same errors. Sub-queries stay outside as arguments, so that they can
+be converted to joins.
 
 Cost:  O(1) for an expression whose parts were measured before.
 
-The key of a row in generated code: what a join looks up, or puts into an index.
+`key_parts` and `matching_key` write the key of a row, for a join to look up or to index.
 
-A key that is written by the user is compared as it is; parts of keys that were found in a predicate
-have the meaning of `==`. What equals nothing, as NaN, is `NO_MATCH`.
+A key written by the user is compared as it is; parts of keys found in a predicate follow `==`. A
+value that equals nothing, such as NaN, is `NO_MATCH`.
 
-An expression over columns as one list comprehension, which is as fast as Python goes.
+`column` writes an expression over columns as one list comprehension, the fastest loop in Python.
 
 found[pair] / kept       [found[pair] / kept for pair, kept in zip(rows_0, rows_1)]
 """
@@ -69,22 +69,22 @@ from reactive.engine.collections import inner_changes
 from reactive.engine.collections.index import NO_MATCH, match_key
 
 WHOLE = None
-"""Stands for all of a row, where a field would be."""
+"""Stands for a whole row, in place of a field."""
 
 
 def inner_bags(
     pipeline: RowPipeline, after: Sequence[Expr], places: Sequence[int]
 ) -> list[inner_changes.InnerBag]:
-    """The bags of rows of a pipeline that feeds what evaluates these expressions `after` it.
+    """Return the inner bags of a pipeline's rows, given the expressions evaluated `after` it.
 
-    `places` are the bindings that rows of the delta have.
+    `places` are the bindings that the rows of the delta have.
     """
     reads = _BindingReads(pipeline, after, places)
     return [bag for place in places for bag in reads.bags(Parameter(place))]
 
 
 class _BindingReads:
-    """Counts the parts that a loop reads, of each binding and of each bag that it goes over."""
+    """Counts the parts that a loop reads, of each binding and of each inner bag."""
 
     def __init__(self, pipeline: RowPipeline, after: Sequence[Expr], places: Sequence[int]) -> None:
         self._places = list(places)
@@ -94,7 +94,7 @@ class _BindingReads:
         self._found = Counter(read for expr in every for read in _reads(expr, roots))
 
     def bags(self, root: Expr) -> Iterator[inner_changes.InnerBag]:
-        """The bags of one of them."""
+        """Yield the bags of one root."""
         fields = {field for of, field in self._found if of == root}
         for each in self._each:
             found = _field(_collection(each.expr))
@@ -120,7 +120,7 @@ class _BindingReads:
 
 
 def _reads(expr: Expr, roots: set[Expr]) -> Iterator[tuple[Expr, inner_changes.Field | None]]:
-    """The rows that an expression reads, each with the field that it reads, or as a whole."""
+    """Yield the rows that an expression reads, each with the field read, or `WHOLE`."""
     waiting = [expr]
     while waiting:
         expr = waiting.pop()
@@ -138,7 +138,7 @@ def _is_root(expr: Expr, roots: set[Expr]) -> bool:
 
 
 def _collection(expr: Expr) -> Expr:
-    """Return the collection that is gone over, without the check that leaves out other rows."""
+    """Return the iterated collection, without the check that skips other values."""
     match expr:
         case Attempt(Call(Constant() as function, (of,)), _) if function.value is elements:
             return of
@@ -147,7 +147,7 @@ def _collection(expr: Expr) -> Expr:
 
 
 def _field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:
-    """Return the owner and the field of an attribute or item, also if a mapping there is read."""
+    """Return the owner and the field of an attribute or item, also through a mapping's method."""
     match expr:
         case Call(Attribute(mapping, name), ()) if name in inner_changes.VIEWS:
             found = _field(mapping)
@@ -160,31 +160,31 @@ def _field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:
 
 
 DEEPEST = 50
-"""Levels. Python's parser takes 200 brackets, and its recursion limit is 1,000 frames."""
+"""Maximum depth. Python's parser accepts 200 brackets; its recursion limit is 1,000 frames."""
 LARGEST = 4_000
-"""Nodes. An expression that is read in several places of another is written out in each."""
+"""Maximum number of nodes; an expression that is read in several places counts in each."""
 SPLIT = (Operation, Call, Conditional)
-"""Large nodes that become parts; AND and OR do not, as they have the equations of joins."""
+"""Large nodes that become parts; AND and OR do not, since they contain the equations of joins."""
 _KEPT = (Parameter, Outer, Subquery)
 
 
 class Shallow:
-    """The expressions of one text that were measured, and what became of those that are deep."""
+    """The measured expressions of one text, with replacements of the deep ones."""
 
     __slots__ = ("_known", "_parts")
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Expr, Expr, int, int]] = {}
-        """By the identity of an expression: it, what it became, its depth and size."""
+        """The expression, its replacement, depth and size, by the identity of the expression."""
         self._parts: dict[Expr, Constant] = {}
 
     def __call__(self, expr: Expr) -> Expr:
-        """Return the expression itself, or an equivalent one that is not as deep."""
+        """Return the expression itself, or an equivalent one of limited depth."""
         known = self._known.get(id(expr))
         return self._measured(expr) if known is None else known[1]
 
     def _measured(self, expr: Expr) -> Expr:
-        """Measure all parts that were not measured before, inner ones first, without recursion."""
+        """Measure all parts not measured before, inner ones first, without recursion."""
         waiting = [expr]
         while waiting:
             each = waiting[-1]
@@ -201,7 +201,7 @@ class Shallow:
         return self._known[id(expr)][1]
 
     def _cut(self, expr: Expr, inner: tuple[Expr, ...]) -> tuple[Expr, int, int]:
-        """Return what the expression becomes, with its depth and size."""
+        """Return the replacement of an expression, with its depth and size."""
         known = [self._known[id(part)] for part in inner]
         if any(old is not new for old, new, _, _ in known):
             expr = rebuilt(expr, tuple(new for _, new, _, _ in known))
@@ -212,7 +212,7 @@ class Shallow:
         return self._part(expr)
 
     def _part(self, expr: Expr) -> tuple[Expr, int, int]:
-        """Make a call of the expression."""
+        """Replace the expression by a call of a compiled function."""
         arguments: dict[Expr, Parameter] = {}
         body = _with_arguments(expr, arguments)
         function = self._parts.get(body)
@@ -225,13 +225,13 @@ class Shallow:
         return Call(function, given), deep + 1, len(given) + 2
 
     def _depth(self, argument: Expr) -> int:
-        """Return the depth of an argument: a sub-query may be asked for deep values."""
+        """Return the depth of an argument: a sub-query may have deep arguments."""
         self(argument)
         return self._known[id(argument)][2]
 
 
 def _with_arguments(expr: Expr, arguments: dict[Expr, Parameter]) -> Expr:
-    """Put parameters of a function in the place of bindings, which are noted as its arguments."""
+    """Replace bindings by parameters of a function, and collect the bindings as its arguments."""
     if isinstance(expr, _KEPT):
         return arguments.setdefault(expr, Parameter(len(arguments)))
     old = parts(expr)
@@ -240,13 +240,13 @@ def _with_arguments(expr: Expr, arguments: dict[Expr, Parameter]) -> Expr:
 
 
 KEYS: dict[str, Any] = {"NO_MATCH": NO_MATCH, "match_key": match_key}
-"""What these lines call by name."""
+"""The functions that these lines call by name."""
 
 
 def key_parts(
     pipeline: RowPipeline, written: Lifted | None, steps: Sequence[SideTerm]
 ) -> list[Expr]:
-    """The parts of the key; the tests of the side become tests of the loop, in their order."""
+    """Return the parts of the key; the tests of the side become tests of the loop, in order."""
     parts: list[Expr] = []
     if written is not None:
         parts.append(pipeline.take(written.body))
@@ -259,13 +259,13 @@ def key_parts(
 
 
 def key_or_no_match(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_written: bool) -> str:
-    """The text of the key of a row that is kept in any case."""
+    """Return the text of the key of a row that is stored in any case."""
     if not key:
         return "()"
     names = _names(body, key)
     if is_written:
         (name,) = names
-        plain = f"{name}.__class__ is int or {name}.__class__ is str"  # as `match_key` begins
+        plain = f"{name}.__class__ is int or {name}.__class__ is str"  # inlined from `match_key`
         return f"{name} if {plain} else match_key({name})"
     for name, part in zip(names, key, strict=True):
         if not hashable(part, shapes):
@@ -275,7 +275,7 @@ def key_or_no_match(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_wr
 
 
 def matching_key(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_written: bool) -> str:
-    """The text of the key, after lines that leave out a row whose key matches nothing."""
+    """Return the text of the key, after lines that skip a row whose key matches nothing."""
     if is_written:
         text = key_or_no_match(body, key, shapes, is_written=True)
         name = body.variable("key", text)
@@ -296,7 +296,7 @@ def _names(body: Emitter, key: Sequence[Expr]) -> list[str]:
 
 
 def whole(names: Sequence[str]) -> str:
-    """The text of a key of some parts."""
+    """Return the text of a key with some parts."""
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
@@ -304,12 +304,12 @@ Column = list[Any]
 
 
 def column(expr: Expr, each: Sequence[str], given: Sequence[str] = ()) -> Callable[..., Column]:
-    """Return a function of columns that gives the column of an expression over local variables.
+    """Return a function of columns that computes the column of an expression over variables.
 
     Parameters
     ----------
-    each: variables that go through columns side by side, the first arguments.
-    given: variables that are columns as they are, the arguments behind them.
+    each: variables that iterate over columns in parallel, the first arguments.
+    given: variables that hold whole columns, the later arguments.
     """
     values = BoundValues()
     lists = [f"rows_{place}" for place in range(len(each))]

@@ -14,33 +14,33 @@
             ...
         return out                                                  the sink, after
 
-A source produces rows, a move (a probe, mostly) produces for each what it finds, and the sink
-consumes them: each writes its lines, and lets the next write its own within. Fields that are read
-within a loop over what was found are read before it.
+A source produces rows, a move (mostly a probe) produces the matches of each row, and the sink
+consumes them: each writes its lines, and the next writes its own lines inside. Fields that are read
+in an inner loop are read before it.
 
 Source: T. Neumann, *Efficiently Compiling Efficient Query Plans for Modern Hardware*, 2011.
 
-What takes the rows of a nest of loops: it writes lines before the loops, in the middle, after.
+A sink consumes the rows of a nest of loops: it writes lines before the loops, inside, and after.
 
     ListSink    out        pairs of row and weight; of a batch, rows
     CountSink   counts     equal rows of a batch, counted
     KeySink     out        keys beside pairs; of a batch, keys and rows
 
-Those of aggregates stand beside their operators (`operators/loops`).
+The sinks of aggregates are beside their operators (`operators/loops`).
 
-The lines that add a value to a running sum (`collections/exact.py`), and that show one.
+`write_plus_value` and others write the lines of a running sum (`collections/exact.py`).
 
     if price.__class__ is int and total.__class__ is int:
         total += price * weight
     elif price.__class__ is float and ... (scaled := price * UP * DOWN).is_integer():
-        floats = total[1] + weight                      of a sum of floats, a pair
+        floats = total[1] + weight                      a sum of floats is a pair
         ...
     elif price.__class__ is Decimal and total.__class__ is DecimalSum and price.is_finite():
         total = total.plus(price, weight)
     else:
         total = plus_value(total, price, weight)
 
-Cost: some 0.1 us for a float beside 0.04 us for an integer; the call takes 0.3 us more.
+Cost: some 0.1 us for a float, beside 0.04 us for an integer; the call takes 0.3 us more.
 """
 
 from __future__ import annotations
@@ -72,32 +72,34 @@ from reactive.engine.collections.exact import (
 
 @record
 class Bound:
-    """What is bound where a part of the nest begins: the places of bindings, and texts whose
-    product is how often the row is there."""
+    """The bindings and the weight of a row at the start of a part of the nest.
+
+    `places` are the places of bindings; the product of the texts in `weights` is the weight.
+    """
 
     places: frozenset[int]
     weights: tuple[str, ...]
 
     def and_found(self, places: Iterable[int], *weights: str) -> Bound:
-        """With what a move has found."""
+        """Return a copy with the bindings and weights that a move has added."""
         return Bound(self.places.union(places), (*self.weights, *weights))
 
 
 Then = Callable[[Emitter, Bound], None]
-"""Writes what is done with each row that a part of the nest produces."""
+"""Writes the code for each row that a part of the nest produces."""
 
 
 @record
 class LoopSource:
-    """What a loop goes through.
+    """The source of a loop.
 
     Parameters
     ----------
-    over: the variable of it.
-    each: what a loop over it binds.
-    taken: lines that take this apart.
-    weights: of a row.
-    places: of the bindings of the row, among all that are joined; none of sums.
+    over: the variable that the loop iterates over.
+    each: the variables that the loop binds.
+    taken: lines that unpack these.
+    weights: the texts of the weight of a row.
+    places: the places of the row's bindings in the joined row; empty for sums.
     """
 
     over: str
@@ -108,20 +110,20 @@ class LoopSource:
 
 
 class Move(Protocol):
-    """A step from a row to what it is joined with."""
+    """A step from a row to the rows that it is joined with."""
 
     @property
     def given(self) -> bool:
-        """Whether the source has its key."""
+        """True if the source has its key."""
 
     def exprs(self) -> Iterable[Expr]:
-        """What is evaluated to go it."""
+        """Return the expressions that it evaluates."""
 
     def look_up(self, nest: LoopNest, emitter: Emitter) -> None:
-        """Write the lines that find what it leads to."""
+        """Write the lines that look up the matches."""
 
     def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
-        """Write the loops over what was found."""
+        """Write the loops over the matches."""
 
 
 class LoopNest:
@@ -130,9 +132,9 @@ class LoopNest:
     Parameters
     ----------
     names: the variables of the bindings of a joined row.
-    pipeline: what is done with a row.
+    pipeline: the instructions for a joined row.
     more: variables that lines of sources and moves set.
-    counts: whether the function also returns the number of rows, or sums, that were found.
+    counts: True if the function also returns the number of rows, or sums, that were found.
     """
 
     def __init__(
@@ -154,15 +156,15 @@ class LoopNest:
         self._lines: list[str] = []
 
     def first(self, over: str, function: Callable[[Any], Any], name: str) -> None:
-        """Do something to what a loop goes through, before it begins; `name` gets a number."""
+        """Apply a function to the source of a loop before it begins; `name` gets a number."""
         name = f"{name}_{len(self._lines)}"
         self.values.bind({name: function})
         self._lines.append(f"    {over} = {name}({over})")
 
     def loop(self, source: LoopSource, *moves: Move, first: RowPipeline | None = None) -> None:
-        """The loop over a source, and in it those over what its rows are joined with.
+        """Write the loop over a source, and inside it the loops over the joined rows.
 
-        `first` is what is done with a row before it is joined.
+        `first` has the instructions for a row before it is joined.
         """
         self._lines.append(f"    for {source.each} in {source.over}:")
         emitter = Emitter(self.values, (*self.names, *self._more), self.shapes, 2, self._lines)
@@ -178,13 +180,13 @@ class LoopNest:
         self.follow(emitter, moves, Bound(frozenset(source.places), source.weights))
 
     def become(self, pipeline: RowPipeline, sink: LoopSink) -> None:
-        """Do something else with the rows of later loops; the sink is of the same kind."""
+        """Set the instructions and the sink of later loops; the sink is of the same kind."""
         self._pipeline, self._sink = pipeline, sink
 
     def follow(
         self, emitter: Emitter, moves: Sequence[Move], bound: Bound, *, is_found: bool = False
     ) -> None:
-        """Write moves, one within the other, and the sink; the first may be looked up already."""
+        """Write moves, one inside the other, and the sink; the first may be looked up already."""
         if not moves:
             self._consume(emitter, bound.weights)
             return
@@ -202,31 +204,31 @@ class LoopNest:
         self._sink.write(emitter, weight)
 
     def after(self) -> list[Expr]:
-        """What is evaluated of a row once all moves have been made."""
+        """Return the expressions evaluated for a row after all moves."""
         return [
             *(instruction.expr for instruction in self._pipeline.instructions),
             *self._sink.exprs(),
         ]
 
     def hoist(self, emitter: Emitter, bound: Bound) -> None:
-        """Read fields of what is bound now, before a loop begins."""
+        """Read fields of bound rows before a loop begins."""
         emitter.hoist(bound.places, self.after())
 
     def one(self, places: Sequence[int]) -> str:
-        """The variable that holds some bindings as one value."""
+        """Return the variable that holds some bindings as one value."""
         return self.names[places[0]] if len(places) == 1 else "row"
 
     def unpack(self, emitter: Emitter, places: Sequence[int]) -> None:
-        """Put bindings into variables."""
+        """Assign bindings to variables."""
         emitter.unpack([self.names[place] for place in places])
 
     def count(self, emitter: Emitter, text: str) -> None:
-        """Count what was found."""
+        """Write the line that counts the found rows."""
         if self._counts:
             emitter.line(f"met += {text}")
 
     def build(self, parameters: str, name: str = "step") -> tuple[Callable[..., Any], str]:
-        """The function, and its text."""
+        """Build the function; return it with its text."""
         sink = self._sink
         text = "\n".join(
             [
@@ -244,7 +246,7 @@ class LoopNest:
 
 
 class LoopSink(Protocol):
-    """`bound` are the values that its lines call by name, `result` what the function returns."""
+    """A consumer of rows: `bound` are the values that its lines name, `result` is returned."""
 
     bound: dict[str, Any]
     result: str
@@ -256,7 +258,7 @@ class LoopSink(Protocol):
 
 
 class ListSink:
-    """Takes rows into a list of pairs; of a `batch`, without their weight."""
+    """Appends rows to a list of pairs; of a `batch`, without their weight."""
 
     result = "out"
 
@@ -305,9 +307,9 @@ class CountSink:
 
 
 class KeySink:
-    """Puts keys beside the pairs; of a `batch`, makes lists of keys and of rows.
+    """Appends keys beside the pairs; of a `batch`, makes lists of keys and of rows.
 
-    Where a pair goes on as it came, it is the same object: `pair`.
+    If a pair is passed on unchanged, it is the same object: `pair`.
     """
 
     def __init__(
@@ -360,11 +362,14 @@ RUNNING_SUMS: dict[str, Any] = {
     "copied": copied,
     "sum_of": shown,
 }
-"""What the lines call by name."""
+"""The functions that the lines call by name."""
 
 
 def write_plus_value(total: str, value: str, weight: str, *, is_own: bool) -> Iterator[str]:
-    """Add `weight` times a value to the variable `total`, which may be changed if it `is_own`."""
+    """Write lines that add `weight` times a value to the variable `total`.
+
+    `is_own` allows them to change the sum in place.
+    """
     yield f"if {value}.__class__ is int and {total}.__class__ is int:"
     yield f"    {total} += {value} * {weight}"
     yield f"elif {total}.__class__ is tuple and {_is_scaled(value)}:"
@@ -379,7 +384,7 @@ def write_plus_value(total: str, value: str, weight: str, *, is_own: bool) -> It
 
 
 def write_plus(total: str, more: str, times: str, *, is_own: bool) -> Iterator[str]:
-    """Add `times` times another sum, which is a variable, to the variable `total`."""
+    """Write lines that add `times` times another sum, a variable, to the variable `total`."""
     yield f"if {more}.__class__ is int and {total}.__class__ is int:"
     yield f"    {total} += {more} * {times}"
     yield "else:"
@@ -388,7 +393,7 @@ def write_plus(total: str, more: str, times: str, *, is_own: bool) -> Iterator[s
 
 
 def text_times(value: str, often: str, is_sum: bool) -> str:
-    """The expression of the sum of a value that comes so often, or of a sum that does."""
+    """Return the expression of a value or sum, multiplied by `often`."""
     times_int = f"{value} * {often} if {value}.__class__ is int"
     if is_sum:
         return f"{times_int} else times_sum({value}, {often})"
@@ -397,7 +402,7 @@ def text_times(value: str, often: str, is_sum: bool) -> str:
 
 
 def text_plus(total: str, value: str, often: str, is_sum: bool) -> str:
-    """The expression of a sum and a value that comes so often, or a sum that does."""
+    """Return the expression of a sum plus `often` times a value or sum."""
     are_int = f"{total}.__class__ is int and {value}.__class__ is int"
     plus_int = f"{total} + {value} * {often} if {are_int}"
     if is_sum:
@@ -411,23 +416,23 @@ def text_plus(total: str, value: str, often: str, is_sum: bool) -> str:
 
 
 def _is_scaled(value: str) -> str:
-    """The test of a float that is an integer when scaled; `scaled` is then what it is."""
+    """Return the test of a float that is an integer when scaled; it assigns `scaled`."""
     return f"{value}.__class__ is float and (scaled := {value} * UP * DOWN).is_integer()"
 
 
 def _is_decimal(total: str, value: str) -> str:
-    """The test of a finite decimal that is added to a sum of decimals."""
+    """Return the test of a finite decimal that is added to a sum of decimals."""
     classes = f"{value}.__class__ is Decimal and {total}.__class__ is DecimalSum"
     return f"{classes} and {value}.is_finite()"
 
 
 def text_mean(state: str) -> str:
-    """The expression of an average, whose state is a running sum and a count."""
+    """Return the expression of an average, whose state is a running sum and a count."""
     of_floats = f"{state}[0].__class__ is tuple and {state}[1] > 0"
     return f"({state}[0][0] * UNIT / {state}[1] if {of_floats} else avg_of({state}))"
 
 
 def text_shown(total: str) -> str:
-    """The expression of what a running sum in a variable, or a place of a list, shows."""
+    """Return the expression of the value of a running sum, in a variable or list item."""
     of_floats = f"{total}[0] * UNIT if {total}.__class__ is tuple else sum_of({total})"
     return f"({total} if {total}.__class__ is int else {of_floats})"

@@ -1,12 +1,12 @@
-"""In which order a change of one input of a multiway join is followed through the others.
+"""Probe orders: how a change of one input of a multiway join visits the other inputs.
 
-from a:   b and c together          both begin where a ends, or end where it begins; and meet
-from a:   b, then c, d              the other way round, if it is shorter
-from a:   d by its key, then ...    first what finds one row at most
+    from a:   b and c together          both begin where a ends, or end where it begins; and meet
+    from a:   b, then c, d              the other way round, if it is shorter
+    from a:   d by its key, then ...    first an input that matches at most one row
 
-An input of which no two rows have a key in common is looked up by that alone, whatever else is
-known of it: the rest is compared with the row. It so needs one index, and where the rows of another
-input lead to it, there is nothing to meet.
+An input with a unique key is looked up by that key alone, whatever else is known: other equations
+are tested on the row found. So it needs one index, and if the rows of another input lead to it, no
+intersection is needed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from optimizer.plans.multiway import Equation, MultiwayJoin
 from optimizer.record import record
 
 Key = tuple[int, tuple[Expr, ...], tuple[Expr, ...]]
-"""An index: of which input, by which expressions over its row, and, of a trie, by which below."""
+"""An index: its input, the expressions over its row, and, of a trie, the expressions below."""
 
 
 @record
 class InputProbe:
-    """The next input of a probe order: the index, and what is looked up in it, in terms of the
-    others.
+    """The next input of a probe order: the index, and the expressions to look up in it.
 
-    `is_only`: it finds one row at most. `tests` are what else is equal, in terms of all inputs.
+    `is_only`: it finds at most one row. `tests` are the other equations, over all inputs.
     """
 
     key: Key
@@ -43,7 +42,7 @@ class InputProbe:
 
 @record
 class Intersection:
-    """The next two inputs: what is found of each in a trie, and the values below that both have."""
+    """The next two inputs: two tries, and the values that both have below the looked-up keys."""
 
     left: InputProbe
     right: InputProbe
@@ -51,11 +50,11 @@ class Intersection:
 
 ProbeStep = InputProbe | Intersection
 ProbeOrder = list[list[ProbeStep]]
-"""From an input through all others: one order, or two of which the shorter is taken."""
+"""One order through all other inputs, or two; then the shorter one is used."""
 
 
 def probes_of(moves: Sequence[ProbeStep]) -> Iterator[InputProbe]:
-    """All probes of the steps, in their order."""
+    """Yield all probes of the steps, in order."""
     for move in moves:
         if isinstance(move, Intersection):
             yield move.left
@@ -65,12 +64,12 @@ def probes_of(moves: Sequence[ProbeStep]) -> Iterator[InputProbe]:
 
 
 def keys_of(order: ProbeOrder) -> list[Key]:
-    """The indexes of a probe order, each once."""
+    """Return the indexes of a probe order, each once."""
     return list(dict.fromkeys(step.key for moves in order for step in probes_of(moves)))
 
 
 def probe_order(start: int, multiway: MultiwayJoin) -> ProbeOrder:
-    """The probe order for changes of an input."""
+    """Return the probe order for changes of an input."""
     moves, bound = list[ProbeStep](), {start}
     while len(bound) < len(multiway.tests):
         steps = _best(_nexts(bound, multiway), multiway)
@@ -84,7 +83,7 @@ def probe_order(start: int, multiway: MultiwayJoin) -> ProbeOrder:
 
 
 def is_led_by_keys(multiway: MultiwayJoin) -> bool:
-    """Whether keys of inputs lead around all cycles, so that nowhere two inputs have to meet."""
+    """Return True if unique keys lead around all cycles, so that no two inputs are intersected."""
     if not any(multiway.keys):
         return False
     orders = [probe_order(place, multiway) for place in range(len(multiway.tests))]
@@ -101,8 +100,10 @@ def _rest(moves: list[ProbeStep], bound: set[int], multiway: MultiwayJoin) -> li
 
 
 def _best(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Sequence[InputProbe]:
-    """What finds one row at most; or those of which most is known, if that is little without those
-    that another one's row leads to."""
+    """Return the best next probes: a unique one, or the probes with most equations.
+
+    If these have one equation, leave out inputs that a row of another one leads to.
+    """
     only = [step for step in steps if step.is_only]
     if only:
         return only[:1]
@@ -114,12 +115,12 @@ def _best(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Sequence[Input
 
 
 def _one_of(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> ProbeStep:
-    """The first one; of two of which little is known, both, if they meet."""
+    """Return the first probe, or the intersection of two with one equation each, if they meet."""
     return (_intersection(steps, multiway) if len(steps) > 1 else None) or steps[0]
 
 
 def _is_led_to(step: InputProbe, others: Sequence[InputProbe], multiway: MultiwayJoin) -> bool:
-    """Whether the rows of another one say of which key its row is."""
+    """Return True if the rows of another input determine the key of this one."""
     key, places = multiway.keys[step.place], {other.place for other in others}
     sides = [side for e in multiway.equations for side in _both(e)]
     led = {own for place, own, other, _ in sides if place == step.place and other in places}
@@ -144,7 +145,7 @@ def _over(step: InputProbe, below: Expr) -> InputProbe:
 
 
 def _nexts(bound: set[int], multiway: MultiwayJoin) -> list[InputProbe]:
-    """Each input that an equation leads to from those that are bound."""
+    """Return the probe of each input that an equation connects to the bound inputs."""
     found: dict[int, list[tuple[Expr, Expr]]] = {}
     for e in multiway.equations:
         for place, own, other, of_other in _both(e):
@@ -155,12 +156,12 @@ def _nexts(bound: set[int], multiway: MultiwayJoin) -> list[InputProbe]:
 
 
 def _both(e: Equation) -> tuple[tuple[int, Expr, int, Expr], tuple[int, Expr, int, Expr]]:
-    """An equation from each side: the input and its part, the other one and its part."""
+    """Return an equation from each side: the input and its part, the other one and its part."""
     return (e.left, e.of_left, e.right, e.of_right), (e.right, e.of_right, e.left, e.of_left)
 
 
 def _probe(place: int, pairs: list[tuple[Expr, Expr]], key: UniqueKey) -> InputProbe:
-    """The look-up of an input by what is known of it, or by its key alone."""
+    """Return the look-up of an input by all its equations, or by its unique key alone."""
     pairs = sorted(pairs, key=_own_text)  # one index for any order
     rest = list[tuple[Expr, Expr]]()
     is_only = bool(key) and key <= {own for own, _ in pairs}

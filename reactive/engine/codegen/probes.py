@@ -1,11 +1,11 @@
-"""What a row of a nest is joined with, and the loops over it.
+"""Moves of a nest: look up the rows to join with, and loop over them.
 
-    Probe       what an index, or sums, has of a key
-    Meeting     what two inputs have of a key each, with the same value below
-    Shorter     two orders: the one of which less is found
+    Probe       the entry of an index, or of sums, for a key
+    Meeting     the entries of two inputs, with the same value below
+    Shorter     two orders: the one that finds fewer rows
 
-A probe finds one row, several, or rows with weights (`collections/index.py`); its form says how the
-loops over these are written.
+A probe finds one row, several, or rows with weights (`collections/index.py`); its form writes the
+loops over these.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from reactive.engine.collections.trie import meetings, pairs
 from reactive.engine.collections.zset import Pair
 
 Form = Callable[[LoopNest, Emitter, str, Bound, Then], None]
-"""Writes the loops over what a variable has that was found."""
+"""Writes the loops over the found rows in a variable."""
 MOST_REPEATED = 4
-"""How often the rows of a key are there on average, at most, to be put into a batch."""
+"""Maximum average number of copies of a key's rows that are put into a batch."""
 
 
 @record
 class ProbeCode:
-    """What has a key.
+    """A look-up by a key.
 
     Parameters
     ----------
     find: the function that looks up.
-    form: how the loops over what it finds are written.
-    key: the parts of the key, in terms of the row; None for the one that the source has.
-    is_written: whether the key is as the user wrote it; None if any key may be looked up, also one
-        that equals nothing.
-    tests: what is asked of what it finds.
+    form: writes the loops over the found rows.
+    key: the parts of the key, as expressions over the row; None for the key of the source.
+    is_written: True if the key is as the user wrote it; None if any key may be looked up, including
+        one that equals nothing.
+    tests: conditions on the found rows.
     """
 
     find: str
@@ -82,9 +82,9 @@ class ProbeCode:
 
 @record
 class Meeting:
-    """The rows of two inputs that have the same value below the keys that they were looked up by.
+    """The rows of two inputs with the same value below the keys that were looked up.
 
-    Where nothing is read of these rows, they are counted. `later` are the moves behind it.
+    If these rows are not read, they are counted. `later` are the moves after it.
     """
 
     left: ProbeCode
@@ -124,7 +124,7 @@ class Meeting:
 
 @record
 class Shorter:
-    """Two orders to go through all inputs; the one is taken of which less is found at first."""
+    """Two orders through all inputs; the one that finds fewer rows first is used."""
 
     first: Sequence[Move]
     second: Sequence[Move]
@@ -152,10 +152,10 @@ class Shorter:
 
 
 def split(*places: int) -> Form:
-    """A loop over rows, and another one over rows with weights: the fastest, and the longest.
+    """Loop over rows, and separately over rows with weights: the fastest form, and the longest.
 
-    Where the rows that look up have no weights, as those of a batch, what is found is as often
-    there as it weighs; the function returns None if that is less than once, or much.
+    If the probing rows have no weights, as in a batch, found rows are repeated by their weight; the
+    function returns None if a weight is below one, or large.
     """
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
@@ -185,7 +185,7 @@ def split(*places: int) -> Form:
 
 
 def paired(times: str, *places: int) -> Form:
-    """A loop over pairs of row and weight, made of rows in any form."""
+    """Loop over pairs of row and weight, made from rows in any form."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.values.bind({"Rows": FewRows, "Weighted": Weighted, "once": _once})
@@ -202,8 +202,10 @@ def paired(times: str, *places: int) -> Form:
 
 
 def members(*places: int, weight: str = "") -> Form:
-    """A loop over the rows of a set, in an index or a relation. `weight` is then that of the pair,
-    in terms of `{row}` and `{weight}`."""
+    """Loop over the rows of a set, in an index or a relation.
+
+    `weight` is the text of the weight of a pair, over `{row}` and `{weight}`.
+    """
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.values.bind({"Rows": FewRows, "Weighted": Weighted, "Many": Many})
@@ -225,7 +227,7 @@ def members(*places: int, weight: str = "") -> Form:
 
 
 def only(times: str, *places: int) -> Form:
-    """The only row, once; if there is more, the function returns None."""
+    """Bind the only row, with weight one; if there are more, the function returns None."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.values.bind({"Rows": FewRows, "Weighted": Weighted})
@@ -240,7 +242,7 @@ def only(times: str, *places: int) -> Form:
 
 
 def only_one(place: int) -> Form:
-    """The only row: there is never another one of its key."""
+    """Bind the only row: its key is unique."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.values.bind({"Weighted": Weighted})
@@ -257,7 +259,7 @@ def _once(rows: Sequence[Any]) -> list[Pair]:
 
 
 def _repeated(found: Weighted) -> list[Any] | None:
-    """The rows, each as often as it is there; None if some are there less than once, or often."""
+    """Repeat the rows by their weight; None if some weight is below one, or weights are large."""
     rows = [row for row, times in found.values() if times == 1]
     if len(rows) == len(found):
         return rows

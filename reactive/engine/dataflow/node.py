@@ -15,7 +15,8 @@ deltas to the node's pending ones, and the node steps when a flush takes them.
 
 A row without a key, or whose key may make the condition raise, is sent to all readers.
 
-A row without a key, or whose key may make the condition raise, is sent to all readers.
+State:  a reference per reader and value; ranges in order.
+Cost:   O(1) and the readers found; O(log ranges) more where there are any.
 
 `Turns` checks captured variables round-robin, for readers that a commit may not reach.
 

@@ -1,7 +1,7 @@
-"""An operator whose state and work are elsewhere, as a mechanism.
+"""Operators whose state and work are elsewhere: the engine's side of offloading.
 
-Lives here:  the operator that packs and keeps changes until a flush, and the flush itself.
-Comes in:    deltas, and what keeps a fragment there (`Remote`; `spark_backend` has one).
+Lives here:  the operator that packs changes and stores them until a flush, and the flush itself.
+Comes in:    deltas, and the store of a fragment elsewhere (`Remote`; `spark_backend` has one).
 Goes out:    deltas, at flushes.
 May import:  `dataflow`, `operators`, `collections`, `runtime`.
 """

@@ -1,23 +1,23 @@
-"""A flush: what is deferred is brought up to the state of one commit, all of it or nothing.
+"""A flush: bring all deferred nodes up to the state of one commit, atomically.
 
-    barrier    with the lock        what waits, up to the last commit, is set apart
-    send       without it           each remote operator has its entries applied
-    step       with the lock        the nodes below take in what came of it
+    barrier    with the lock        set apart the pending changes, up to the last commit
+    send       without the lock     each remote operator applies its entries
+    step       with the lock        the nodes below step over the resulting deltas
     show       with the lock        all leaves change together
 
-Commits go on meanwhile: what they leave behind waits for the next flush. Any thread may resume a
-flush, also one inside the lock that cannot wait for another to get in.
+Commits continue meanwhile: their changes are pending until the next flush. Any thread may resume a
+flush, including one that holds the lock and cannot wait for another thread.
 
-One that raises is over, and nothing is lost: each node keeps what came to it until it has stepped,
-and the next flush goes on from there, with all that was committed meanwhile.
+A flush that raises is over, and nothing is lost: each node keeps its changes until it has stepped,
+and the next flush continues there, with all later commits.
 
-State:  how far it has come.
+State:  the current stage.
 
-Have what remote operators set apart at barriers applied: by those that share what they keep, in
-one go.
+`send_together` makes remote operators apply the entries set apart at barriers; operators that share
+a store do so in one call.
 
 State:  none.
-Cost:   an `apply` for each barrier.
+Cost:   an `apply` per barrier.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from reactive.engine.remote.remote_operator import RemoteOperator
 from reactive.engine.remote.remote_tree import RemoteLeaf
 
 MOST = 8
-"""How many parts are sent to at the same time."""
+"""Number of remotes that are sent to at the same time."""
 Stage = tuple[bool, Callable[[], object]]
-"""Whether it needs the lock, and what to do; without the lock, what can be done twice."""
+"""True if the stage needs the lock, and its action; without the lock, one that is repeatable."""
 
 
 class Flush:
-    """One flush, from its barrier on. Made inside the lock.
+    """One flush, from its barrier on. Create it inside the lock.
 
-    `version` is the commit up to which it brings what is deferred.
+    `version` is the commit that deferred nodes are brought up to.
     """
 
     def __init__(self, graph: Graph, version: int) -> None:
@@ -74,16 +74,16 @@ class Flush:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has come to its end, or has raised."""
+        """True if it is complete, or has raised."""
         return self._failed or self.is_done
 
     @property
     def is_done(self) -> bool:
-        """Whether all that was deferred is now at its version."""
+        """True if all deferred nodes are at its version."""
         return self._place == len(self._stages)
 
     def run(self, inside: Callable[[], AbstractContextManager[None]]) -> None:
-        """Run it to its end, unless it fails for another thread that does so."""
+        """Run to the end, unless another thread that runs the same flush fails."""
         while not self._failed and (place := self._place) < len(self._stages):
             needs_lock, act = self._stages[place]
             try:
@@ -128,7 +128,7 @@ class Flush:
     def _finish(self) -> None:
         """Change all leaves, or none if one raises."""
         for node in self._graph.remotes:
-            if is_heard(node):  # perhaps since just now
+            if is_heard(node):  # perhaps only since the last stage
                 _give(node, node.operator.overlooked())
         for node in self._trees:
             self._step(node)
@@ -141,7 +141,7 @@ class Flush:
                 node.operator.flushed()
 
     def _prepare(self, nodes: Sequence[Node]) -> tuple[CommitStep, list[Sequence[Any]]]:
-        """Have nodes take in what waits for them, all or none; and what each emits."""
+        """Step nodes over their pending changes, all or none; return what each emits."""
         step, outs = CommitStep(self._graph.delivery_queue, self.version), list[Sequence[Any]]()
         try:
             for node in nodes:
@@ -158,7 +158,7 @@ class Flush:
 
 
 class _TakenIn:
-    """A deferred node that has taken in what waited: it waits no more, or does so again."""
+    """A deferred node that has stepped: its changes are dropped, or pending again."""
 
     __slots__ = ("_node",)
 
@@ -176,14 +176,18 @@ class _TakenIn:
 
 
 def is_heard(node: Node) -> bool:
-    """Whether somebody in the process is to be told how the output of a remote node changes: all
-    but views that nobody subscribes to, which ask when they are read."""
+    """Return True if a reader in the process needs the changes of a remote node's output.
+
+    Views without subscribers need none: they query the rows when they are read.
+    """
     return not all(_only_asks(reader) for reader, _ in node.consumers)
 
 
 def _only_asks(reader: Node) -> bool:
-    """Whether a reader of a remote node asks when it is read, and nobody is to be told: a view, or
-    a nest of which each view is so."""
+    """Return True if a reader of a remote node queries it when read, and has no subscribers.
+
+    The reader is a view, or a nest all of whose views are so.
+    """
     if reader.leaf is not None:
         is_asked = isinstance(reader.operator, RemoteLeaf)
         return is_asked and not reader.leaf.subscribers
@@ -193,13 +197,15 @@ def _only_asks(reader: Node) -> bool:
 
 
 def _send(graph: Graph, nodes: list[Node]) -> None:
-    """Send what several have to send, at the same time, and what shares its state in one go; raise
-    what the first of them raised."""
+    """Send the entries of several nodes in parallel; nodes that share a store are sent in one call.
+
+    Raise the error of the first node that failed.
+    """
     waiting = [node for node in nodes if node.operator.lag or node.operator.is_fed]
     groups = list({node: _together(graph, node) for node in waiting}.values())
     apart = [group for n, group in enumerate(groups) if group not in groups[:n]]
     if len(apart) < 2:
-        return  # its own stage does it
+        return  # the node's own stage sends it
     with futures.ThreadPoolExecutor(MOST, thread_name_prefix="reactive-flush") as pool:
         sent = [pool.submit(_send_group, group) for group in apart]
     for future in sent:
@@ -207,8 +213,7 @@ def _send(graph: Graph, nodes: list[Node]) -> None:
 
 
 def _together(graph: Graph, node: Node) -> list[Node]:
-    """The nodes whose remotes share what they keep with that of a node, also ones that are only
-    being filled."""
+    """Return the remote nodes that share a store with `node`, even if still being filled."""
     shared = node.operator.shared
     if shared is None:
         return [node]
@@ -216,7 +221,7 @@ def _together(graph: Graph, node: Node) -> list[Node]:
 
 
 def _send_group(nodes: list[Node]) -> None:
-    """Without the lock: who listens from now on is told all the same, when it is handed out."""
+    """Send entries without the lock; a reader that subscribes meanwhile still gets the changes."""
     send_together([(node.operator, not is_heard(node)) for node in nodes])
 
 
@@ -229,13 +234,14 @@ def _give(node: Node, out: Sequence[Any]) -> None:
 
 
 def send_together(operators: Sequence[tuple[RemoteOperator, bool]]) -> None:
-    """Have what one set apart at barriers applied, once; or several, whose remotes share what they
-    keep. Another thread that does so is waited for, also one that fills; one that is still to be
-    filled is left out.
+    """Apply the entries that one operator, or several with a shared store, set apart at barriers.
+
+    Wait for another thread that does so, or that fills an operator; skip operators not filled yet.
 
     Parameters
     ----------
-    operators: with whether each is quiet: nobody asks how its output changes, as far as is known.
+    operators: pairs of an operator and True if it is quiet: as far as is known, no reader needs the
+        changes of its output.
     """
     with ExitStack() as stack:
         for operator, _ in sorted(operators, key=lambda pair: id(pair[0])):

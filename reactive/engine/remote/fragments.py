@@ -1,29 +1,27 @@
-"""What of a plan can be done elsewhere: nodes whose rows fall into buckets.
+"""Fragments: the parts of a plan that can be offloaded, because their rows fall into buckets.
 
-A fragment can be moved if its rows fall into buckets that have nothing to do with each other: those
-of a key. The bucket of a row depends on its key alone, and equal keys have the same, whatever they
-are made of; that other keys may share it does no harm.
+A fragment can be offloaded if its rows fall into independent buckets, one per key. The bucket of a
+row depends on its key alone, and equal keys have the same bucket, whatever their classes; other
+keys may share it.
 
     join by customer            bucket of the customer, of the rows of both sides
     aggregate by region         bucket of the region
     distinct, union, ...        bucket of the row
 
-A whole part of a plan as one fragment: all of it is done elsewhere, with nothing between.
+`whole_of` makes one fragment of a whole part of a plan: it runs elsewhere without steps in between.
 
     aggregate Sum by town              the fragment, down to its inputs
       join order.customer == ...
         table orders                   an input, from the process
-        table customers                an input, or fed from where its rows are
+        table customers                an input, or fed from the place of its rows
 
-Inputs are tables and rows that the query has written in it, with the tests that they pass in the
-process; of a table that is elsewhere, the
-chain over it. What may be inside is what whoever does it can do; also recursions, and loops of many
-rounds (`is_loop`), which are not written out then.
+Inputs are tables and literal rows of the query, with the filters that they pass in the process; of
+a table that is elsewhere, the chain over it. A fragment may contain the nodes that the backend can
+run, and also recursions, and loops of many rounds (`is_loop`), which are not unrolled then.
 
-Which recursions can be done elsewhere, how, and when that is the better place: what `explain`
-says.
+`advice` tells `explain` which recursions can be offloaded, how, and when that pays off.
 
-reach = edges U select (r.src, e.dst) (...)       by partitions of `src`, of which few are touched
+reach = edges U select (r.src, e.dst) (...)       by partitions of `src`, few of them touched
 same  = ... select (a.child, b.child) (...)       keeps no column: by rounds
 ranks <- select (...)   n times                   all rounds, in one worker
 """
@@ -55,15 +53,14 @@ from reactive.errors import OffloadError
 LEVEL = "part"
 """The inputs of a fragment are `plan.Recursive(LEVEL, place, ...)`."""
 Prepare = Callable[[Row], tuple[Any, Row] | None]
-"""The key of a row, and what is kept of it; None for one that can be of no use."""
+"""Returns the key of a row and the row to store; None if the row is not needed."""
 
 
 @record
 class Fragment:
     """A node of a plan over inputs that are given: `Recursive` of the level `LEVEL`.
 
-    `of` are the nodes of the plan that it stands for, from the one on top to the one that reads the
-    inputs.
+    `of` are the nodes of the plan that it replaces, from the top to the node that reads the inputs.
     """
 
     node: plan.Node
@@ -71,34 +68,34 @@ class Fragment:
     inputs: tuple[plan.Node, ...]
     prepare: tuple[Prepare, ...]
     keys_of: Callable[[Row], list[Any]] | None
-    """The keys of a row of the output: all that it was made of has one of them. None: any key."""
+    """Returns the keys of an output row: each input row of it has one of them. None: any key."""
 
     window: plan.OrderBy | None = None
-    """What of the rows is wanted in the process: the first ones of an order."""
+    """The order whose first rows the process reads, if any."""
     is_whole: bool = False
-    """Whether it is of all nodes down to tables, of which none needs to be in buckets."""
+    """True if it contains all nodes down to tables, and needs no buckets."""
 
     apart: str = field(default="", compare=False)
-    """Why it is not done together with what is below it, if that was asked for."""
+    """The reason why it is not merged with the fragment below, if that was requested."""
 
     @property
     def is_never_empty(self) -> bool:
-        """Whether there may be rows in the output where there are none in the inputs."""
+        """True if the output may have rows although the inputs have none."""
         inside = nodes(self.node)
         return any(isinstance(node, plan.Aggregate) and node.key is None for node in inside)
 
     @property
     def is_by_group(self) -> bool:
-        """Whether the first value of a row of the output is its key."""
+        """True if the first value of an output row is its key."""
         return self.keys_of is group_of
 
 
 class Unmovable(Exception):
-    """Why a node of a plan has to stay."""
+    """The reason why a node of a plan cannot be offloaded."""
 
 
 def part_of(node: plan.Node) -> Fragment:
-    """What is to be done elsewhere for a node.
+    """Return the fragment that offloads a node.
 
     Raises
     ------
@@ -153,15 +150,14 @@ def part_of(node: plan.Node) -> Fragment:
 
 
 def scan_of(node: plan.Node) -> Fragment:
-    """The rows of a node as a fragment: for one whose rows are elsewhere, and wanted in the
-    process."""
+    """Return the rows of a node as a fragment: for a table elsewhere that the process reads."""
     return Fragment(_given(0, node), (node,), (node,), (by_row,), None)
 
 
 def _chained(
     node: plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest, below: Fragment
 ) -> Fragment:
-    """A node that looks at one row of a fragment after the other, as the end of that fragment."""
+    """Append a node that maps single rows to the fragment below it."""
     if below.window is not None:
         raise Unmovable("it looks at a few rows only")
     if not raises_nothing(node):
@@ -172,7 +168,7 @@ def _chained(
 
 
 def raises_nothing(node: plan.Node) -> bool:
-    """Whether no callable of a node raises anything, for whatever row it is given."""
+    """Return True if no callable of a node raises, for any row."""
     return all(
         isinstance(function, Lifted) and total(function.body, shapes(node.inputs()[0]))
         for function in functions(node)
@@ -189,12 +185,12 @@ def _over(node: Any, left: plan.Node, right: plan.Node) -> plan.Node:
 
 
 def by_row(row: Row) -> tuple[Any, Row]:
-    """A row that is its own key."""
+    """Return a row as its own key."""
     return row, row
 
 
 def _aggregate_part(node: plan.Aggregate, source: plan.Node, key: Function) -> Fragment:
-    """The rows that are kept are the key and the values that are aggregated."""
+    """Return the fragment of an aggregate; it stores the keys and the aggregated values."""
     count = bindings(source)
     of_key = spread(key, count)
     values = [_value(folded, count) for folded in node.aggregates]
@@ -221,12 +217,12 @@ def _itself(row: Row) -> Row:
 
 
 def alone(row: Row) -> list[Any]:
-    """The keys of a row that is its own."""
+    """Return the keys of a row that is its own key."""
     return [row]
 
 
 def group_of(row: Row) -> list[Any]:
-    """The keys of a row that begins with its group."""
+    """Return the keys of a row whose first value is its group."""
     return [row[0]] if isinstance(row, tuple) and row else []
 
 
@@ -249,7 +245,7 @@ def _join_part(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin)
 
 
 def _keyed(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> plan.Match:
-    """The same with the keys that were found in its predicate as if they had been written."""
+    """Return the match with the keys found in its predicate as written keys."""
     left, right = sides(node)
     if not (left[1] or right[1]):
         return node.match
@@ -259,22 +255,21 @@ def _keyed(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> 
 
 
 def _found(side: Side, count: int) -> Function:
-    """The key of a side; those of both are of one class, also where one has no more than its key as
-    written."""
+    """Return the key of a side; both sides get one class, even if one key is as written."""
     key = FoundKey(side, count)
     return Opaque(key, count, "key", None, (), side, "the key of join")
 
 
 @record
 class _Found:
-    """A key of which all has been asked: a NaN in it is not looked for again."""
+    """A key that is already checked, so that it is not searched for a NaN again."""
 
     key: Any
 
 
 @dataclass(frozen=True)
 class FoundKey:
-    """What `plain.side_key` gives, as a callable of the bindings of a row that can be pickled."""
+    """The key function of `plain.side_key` over the bindings of a row, as a picklable callable."""
 
     side: Side
     count: int
@@ -302,7 +297,7 @@ def _check_key(side: Any) -> None:
 
 
 def _by_key(key: Any, *, keeps_alone: bool) -> Prepare:
-    """Rows that can match nothing are of use where those without a partner are kept."""
+    """Return the function that prepares a row; it returns unmatched rows with `keeps_alone`."""
 
     def prepare(row: Row) -> tuple[Any, Row] | None:
         found = key(row)
@@ -319,7 +314,7 @@ def _by_key(key: Any, *, keeps_alone: bool) -> Prepare:
 
 
 def _pair_keys(node: plan.Node, left: Prepare, right: Prepare) -> Callable[[Row], list[Any]]:
-    """The keys of a row that a join emits: the keys of either side, which may be missing."""
+    """Return the keys of a row that a join emits, from both sides if present."""
     if isinstance(node, plan.SemiJoin | plan.AntiJoin):
         return lambda row: _keys((left, row))
     assert isinstance(node, plan.Join | plan.OuterJoin)
@@ -334,7 +329,7 @@ def _pair_keys(node: plan.Node, left: Prepare, right: Prepare) -> Callable[[Row]
 
 
 def _keys(*sides: tuple[Prepare, Row]) -> list[Any]:
-    """The keys of those that have one; what is no row of a side may raise anything."""
+    """Return the keys of the sides that have one; a value that is not a row of a side may raise."""
     found = []
     for prepare, row in sides:
         with suppress(Exception):
@@ -344,7 +339,7 @@ def _keys(*sides: tuple[Prepare, Row]) -> list[Any]:
 
 
 Holds = Callable[[plan.Node], bool]
-"""Whether the rows of a node are elsewhere, and it looks at one after the other."""
+"""Tells if the rows of a node are elsewhere, and the node maps single rows."""
 STATEFUL = (
     *(plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
     *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
@@ -353,8 +348,10 @@ STATEFUL = (
 )
 RECURSIONS = (plan.Fixpoint, plan.Iterate)
 WRITTEN_OUT = 3
-"""Rounds of a loop up to which it goes elsewhere as the operators of all rounds: the query of one
-job grows with them."""
+"""Maximum number of rounds of a loop that is offloaded unrolled.
+
+The query of a job grows with the number of rounds.
+"""
 _INSIDE = (
     *STATEFUL,
     plan.Component,
@@ -368,13 +365,15 @@ _INSIDE = (
 
 
 def is_loop(node: plan.Iterate) -> bool:
-    """Whether a loop that goes elsewhere goes as one, and not as the operators of its rounds."""
+    """Return True if a loop is offloaded as one node, and not unrolled."""
     return node.times is None or node.times > WRITTEN_OUT or node.is_tolerant()
 
 
 def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
-    """The fragment from a node down to its inputs; None if something in it has to stay, or if it is
-    several relations that are defined together."""
+    """Return the fragment from a node down to its inputs.
+
+    Return None if a node in it cannot be offloaded, or if it is several relations defined together.
+    """
     if has_components(top):
         return None
     cut = _Cut(holds)
@@ -394,8 +393,10 @@ def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
 
 
 def level_of(part: plan.Select, holds: Holds) -> Fragment | None:
-    """Rows with their keys, `(key, row)`, which are kept by the key; None if something below has to
-    stay."""
+    """Return the fragment of rows with their keys, `(key, row)`, stored by the key.
+
+    Return None if a node below cannot be offloaded.
+    """
     cut = _Cut(holds)
     rows = cut.of(part.input)
     if rows is None:
@@ -406,15 +407,14 @@ def level_of(part: plan.Select, holds: Holds) -> Fragment | None:
 
 
 def _with_first(node: plan.Node) -> plan.Node:
-    """Of an order that the process sorts again, also the rows before the offset, and all of each
-    that it stands by."""
+    """Extend a limit to the rows before the offset, if the process sorts the rows again."""
     if not isinstance(node, plan.OrderBy) or node.limit is None:
         return node
     return replace(node, limit=node.limit + node.offset, offset=0, shown=None)
 
 
 class _Cut:
-    """Goes down a plan, and takes note of what is inside and of the inputs."""
+    """Walks down a plan, and collects the nodes inside and the inputs."""
 
     def __init__(self, holds: Holds) -> None:
         self._holds = holds
@@ -423,7 +423,7 @@ class _Cut:
         self.inputs: list[plan.Node] = []
 
     def of(self, node: plan.Node) -> plan.Node | None:
-        """The node over inputs; None if it, or one below, has to stay."""
+        """Return the node over inputs; None if it, or one below, cannot be offloaded."""
         if id(node) not in self._made:
             self._made[id(node)] = self._of(node)
         return self._made[id(node)]
@@ -439,7 +439,7 @@ class _Cut:
             return None
         if isinstance(node, plan.Reduce) and is_of_whole(node):
             return None
-        if not free(node):  # else it is of a recursion, which is what goes
+        if not free(node):  # else it is part of a recursion that is offloaded whole
             self.inside.append(node)
         below = [self.of(source) for source in node.inputs()]
         return None if None in below else with_inputs(node, [n for n in below if n is not None])
@@ -454,17 +454,19 @@ class _Cut:
 
 
 def _may_go(node: plan.Fixpoint | plan.Iterate) -> bool:
-    """Whether a recursion is no part of another, and of rows that are there or not."""
+    """Return True if a recursion is independent of others and has no negative weights."""
     return not free(node) and not (isinstance(node, plan.Iterate) and may_be_negative(node))
 
 
 WORTH = 1_000_000
-"""Rows of a recursion from which on a flush elsewhere costs less than what they take here: it takes
-about as long as a million derivations in the process, whatever changes."""
+"""Minimum number of rows of a recursion that make a flush elsewhere faster.
+
+A flush takes about as long as a million derivations in the process, whatever changes.
+"""
 
 
 def why_not(node: plan.Node, holds: Holds) -> str | None:
-    """Why a recursion has to stay, as far as its plan says; None if it may go."""
+    """Return why a recursion cannot be offloaded, according to its plan; None if it can."""
     if isinstance(node, plan.Iterate) and not is_loop(node):
         return "its rounds are written out, one over the other, and move as operators do"
     if whole_of(node, holds) is None:
@@ -473,7 +475,7 @@ def why_not(node: plan.Node, holds: Holds) -> str | None:
 
 
 def advice(node: plan.Node, held: int | None) -> str:
-    """Where a recursion that may go is better off. `held` are its rows in the process."""
+    """Describe where a recursion runs best. `held` is the number of its rows in the process."""
     of = decomposed(node)
     if of is None and linear(node) is None:
         return _of_one_worker(held)

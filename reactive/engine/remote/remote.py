@@ -1,40 +1,41 @@
-"""Fragments that are elsewhere: what keeps their rows, what feeds them, and what is left after a
-restart.
+"""Fragments elsewhere: the store of their rows, external inputs, and a resume after a restart.
 
-The first rows of an order whose other rows are elsewhere.
+`RemoteWindow` holds the first rows of an order whose other rows are elsewhere.
 
-    order_by(k).limit(n, offset)      needs the first offset + n rows; some more are held here,
-                                      up to a bound. What is beyond it is only kept.
+    order_by(k).limit(n, offset)      needs the first offset + n rows; some more are held here, up
+                                      to a bound. Rows beyond the bound are only stored elsewhere.
 
-A row within the bound is inserted or deleted here. When so many were deleted that there are too
-few, the rows that are kept are looked through once for the next ones: after at least as many
-removals from the top as were held in reserve.
+A row within the bound is inserted or deleted here. When too few rows are left, all stored rows are
+scanned once for the next ones: after at least as many deletions from the top as there were reserve
+rows.
 
 State:  some multiple of offset + n rows.
 Cost:   O(|dL| + rows held) per flush; now and then O(all rows).
 Source: K. Yi et al., *Efficient Maintenance of Materialized Top-k Views*, 2003.
 
-What keeps the rows of a fragment elsewhere, in Spark or wherever, and takes their changes in.
+`Remote` stores the rows of a fragment elsewhere, in Spark for example, and applies their changes.
 
 entries --apply--> delta of the output
 
-Batches of rows that are elsewhere, and what is known of a table that they feed.
+`ExternalStream` feeds batches of rows that are elsewhere to a table.
 
-    batches --prepare, without the lock--> written aside --publish, inside it--> a version
+    batches --prepare, without the lock--> staged --publish, inside it--> a version
 
-A batch has the query that it is of and a number: those that have come are noted with the rows.
+A batch has a number and the name of its query; the numbers of published batches are stored with the
+rows.
 
-After a restart: the rows that an earlier process left of a part, and those that tables hold now.
+After a restart, `difference` compares the rows that an earlier process stored for a fragment with
+the current rows of the tables.
 
     difference  =  rows of the process  -  rows of the state
 
-    none         the part goes on from the state
+    none         the fragment resumes from the state
     "process"    the difference is sent to the state
-    "state"      its opposite is committed to the tables, which then hold what the state does
-    neither      an error: one of the two would be lost without a word
+    "state"      the opposite is committed to the tables, which then hold the rows of the state
+    neither      an error: otherwise one of the two would be lost silently
 
 State:  none.
-Cost:   O(rows of the part's inputs), once after a restart.
+Cost:   O(rows of the fragment's inputs), once after a restart.
 """
 
 from __future__ import annotations
@@ -62,16 +63,16 @@ Entry = tuple[int, int, Row, int]
 
 
 RESERVE = 64
-"""Rows that are held at least beyond those that are needed."""
+"""Minimum number of rows held beyond the needed ones."""
 
 
 class RemoteWindow:
-    """A `Remote` whose output are the first rows of an order and some more; `rows` keeps them all.
+    """A `Remote` whose output is the first rows of an order and some more; `rows` stores all.
 
     Parameters
     ----------
-    order: the node that is to be shown; another operator does so with what this emits.
-    rows: a remote whose output is its input.
+    order: the node to compute; another operator does so from the output of this one.
+    rows: a remote whose output is the node's input.
     """
 
     def __init__(self, order: plan.OrderBy, rows: Remote) -> None:
@@ -82,7 +83,7 @@ class RemoteWindow:
         self._needed = order.limit + order.offset
         self._held: Counter[Row] = Counter()
         self._bound: _Rank | None = None
-        """The last row that is held, if rows beyond it are kept."""
+        """The last row held, if rows beyond it are stored elsewhere."""
         self._is_known = False
         self.begun_anew = rows.begun_anew
         self.adopt = rows.adopt
@@ -99,7 +100,7 @@ class RemoteWindow:
         return bucket, _Packed(packed, row)
 
     def stage(self, number: int, entries: Sequence[Entry]) -> None:
-        self._is_known = False  # what is held is looked up once they are there
+        self._is_known = False  # the held rows are read again after the entries have arrived
         self._rows.stage(number, _sent(entries))
 
     def apply(
@@ -118,7 +119,7 @@ class RemoteWindow:
         return () if quiet else changes
 
     def _after(self, entries: Sequence[Entry]) -> tuple[Counter[Row], _Rank | None]:
-        """What is held after these insertions and deletions."""
+        """Return the held rows after these insertions and deletions."""
         held, bound = self._held.copy(), self._bound
         for _, _, packed, weight in entries:
             if bound is None or not bound < self._rank(packed.row):
@@ -134,7 +135,7 @@ class RemoteWindow:
     def _first(
         self, pairs: Callable[[], Iterable[Pair]], bound: _Rank | None
     ) -> tuple[Counter[Row], _Rank | None]:
-        """The first of some rows, and the last rank that is held; `bound` if these are all."""
+        """Return the first of some rows, and the last rank held; `bound` if these are all rows."""
         first = heapq.nsmallest(self._wanted + 1, pairs(), key=lambda pair: self._rank(pair[0]))
         if len(first) <= self._wanted:
             return Counter(dict(first)), bound
@@ -170,7 +171,7 @@ class RemoteWindow:
 
 
 class _Packed:
-    """A row as it is sent, and as it is."""
+    """A row in packed form, with the row itself."""
 
     __slots__ = ("packed", "row")
 
@@ -194,7 +195,7 @@ def _unpacked(row: Any) -> Any:
 
 
 class _Rank:
-    """The place of a row in the order; rows that no order tells apart share theirs."""
+    """The position of a row in the order; rows that compare equal share it."""
 
     __slots__ = ("_descending", "_key", "_row")
 
@@ -211,12 +212,12 @@ class _Rank:
 
 
 Changes: TypeAlias = Literal["append", "cdf", "debezium", "weight", "snapshot"]
-"""How the rows of a stream say what changes."""
+"""The encoding of changes in the rows of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a stream is read; the names are those of `Database.spark_stream`."""
+    """Options of a stream, named as in `Database.spark_stream`."""
 
     changes: Changes = "append"
     deletes: Any = None
@@ -229,9 +230,10 @@ class StreamOptions:
 
 @dataclass(frozen=True, slots=True)
 class FrameBatch:
-    """Rows that came together.
+    """Rows that arrived together.
 
-    `made` is when, as `time.time()` tells. `token` is the number of the batch in its query.
+    `made` is the time of the batch, as in `time.time()`. `token` is the number of the batch in its
+    query.
     """
 
     frame: Any
@@ -241,26 +243,25 @@ class FrameBatch:
 
 
 class StagedBatch(Protocol):
-    """A batch that is written aside."""
+    """A batch that is staged and not published yet."""
 
     @property
     def rows(self) -> int:
-        """How many rows change, with those that are left out."""
+        """The number of changed rows, including rows left out."""
         ...
 
     @property
     def is_change(self) -> bool:
-        """Whether it is to be published: not if it was before, or is a snapshot without a
-        difference."""
+        """True if it must be published: it was not published before, and changes rows."""
         ...
 
     def publish(self) -> None:
-        """Let it count; quick. Inside the lock of the database."""
+        """Publish the batch; fast. Call it inside the lock of the database."""
         ...
 
 
 class ExternalStream(Protocol):
-    """What feeds a table of rows that are elsewhere, and these rows."""
+    """A source of batches for a table whose rows are elsewhere."""
 
     @property
     def rows(self) -> ExternalRows:
@@ -269,46 +270,46 @@ class ExternalStream(Protocol):
 
     @property
     def unfit(self) -> ExternalRows | None:
-        """The rows that are left out; None while one of them stops the stream."""
+        """The rows left out; None if the stream stops at the first unfit row."""
         ...
 
     @property
     def token(self) -> int | None:
-        """The number of the last batch that counts."""
+        """The number of the last published batch."""
         ...
 
     def batches(self, since: Any, stop: threading.Event) -> Iterable[FrameBatch]:
-        """As of a `Source`."""
+        """Yield batches, as a `Source` does."""
         ...
 
     def waiting(self) -> int | None:
-        """How many changes are still to come, if that is known."""
+        """Return the number of changes still to come, or None if unknown."""
         ...
 
     def prepared(self, batch: FrameBatch) -> AbstractContextManager[StagedBatch]:
-        """Write a batch aside.
+        """Stage a batch.
 
         Raises
         ------
-        TableError: a row does not fit, and none is to be left out; nothing has changed.
+        TableError: a row does not fit, and none may be left out; nothing has changed.
         """
         ...
 
 
 Adopt: TypeAlias = Literal["state", "process"]
-"""Whose rows count where the process and the state differ."""
+"""The side whose rows count if process and state differ."""
 
 
 def check_adopt(adopt: Adopt | None) -> None:
-    """Raise ValueError for what is none."""
+    """Raise ValueError if `adopt` is invalid."""
     if adopt not in (None, "state", "process"):
         raise ValueError(f'adopt is "state" or "process", not {adopt!r}')
 
 
 def difference(wanted: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
-    """What leads from the entries that an earlier process left to those that are wanted.
+    """Return the entries that change the state of an earlier process to the wanted entries.
 
-    These are taken last: once they are, nothing raises.
+    `wanted` is consumed last, and then nothing can raise.
     """
     weights: Counter[tuple[int, int, Row]] = Counter()
     for place, bucket, row, weight in kept:
@@ -319,7 +320,7 @@ def difference(wanted: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
 
 
 def to_restore(fragment: Fragment, found: Iterable[Entry]) -> dict[plan.Table, list[Pair]]:
-    """What is to be inserted into and deleted from tables so that a difference is none.
+    """Return the insertions and deletions in tables that make a difference empty.
 
     Raises
     ------
@@ -333,12 +334,12 @@ def to_restore(fragment: Fragment, found: Iterable[Entry]) -> dict[plan.Table, l
     of: dict[plan.Table, dict[Row, int]] = {}
     for place, _, row, weight in found:
         (table,) = tables(fragment.inputs[place])
-        of.setdefault(table, {})[row] = -weight  # the same of each input that the row is in
+        of.setdefault(table, {})[row] = -weight  # equal in each input with the row
     return {table: list(rows.items()) for table, rows in of.items()}
 
 
 def refusal(fragment: Fragment, found: Sequence[Entry]) -> OffloadError:
-    """The error of a difference that nobody has decided about."""
+    """Return the error for a difference if neither side was chosen."""
     places = {place for place, *_ in found}
     of_rows = places.issubset(range(len(fragment.inputs)))
     inputs = [fragment.inputs[place] for place in places] if of_rows else fragment.inputs
@@ -364,40 +365,40 @@ def _listed(names: Sequence[str]) -> str:
     return f"table {shown} does" if len(names) == 1 else f"tables {shown} do"
 
 
-# Rows that are elsewhere already, and what of them goes to a fragment without coming by.
+# Rows elsewhere that are fed to a fragment without passing through the process.
 
 BEFORE = -1
 """The version before the first rows."""
 Once: TypeAlias = tuple[str, int]
-"""A query and the number of one of its batches, which count up: it is taken in once."""
+"""A query and the number of a batch of it, in ascending order; each is applied once."""
 
 
 class ExternalRows(Protocol):
-    """Rows that are kept elsewhere, and their changes, by version."""
+    """Rows that are stored elsewhere, and their changes, by version."""
 
     @property
     def version(self) -> int:
-        """The last one; 0 is what there was at first."""
+        """The last version; version 0 has the initial rows."""
         ...
 
     def check(self, row: Row) -> None:
-        """Raise `OffloadError` for a row that cannot be kept as what it is."""
+        """Raise `OffloadError` if a row cannot be stored unchanged."""
         ...
 
     def append(self, pairs: Sequence[Pair]) -> int:
-        """Insert and delete rows: a new version."""
+        """Insert and delete rows; return the new version."""
         ...
 
     def append_frame(self, frame: Any, weight: int, once: Once | None = None) -> int:
-        """The same of rows that are there already. With a batch that came before, no new one."""
+        """Insert or delete the rows of a frame; return the version, unchanged for a known batch."""
         ...
 
     def upsert(self, rows: Any, once: Once | None = None) -> int:
-        """Rows, or a frame of them, in the place of the rows that have their keys."""
+        """Replace the rows of equal keys by the given rows, or by the rows of a frame."""
         ...
 
     def replace(self, frame: Any, once: Once | None = None) -> int:
-        """The rows of a frame in the place of all rows."""
+        """Replace all rows by the rows of a frame."""
         ...
 
     def pairs(self) -> Iterator[Pair]:
@@ -405,28 +406,28 @@ class ExternalRows(Protocol):
         ...
 
     def size(self) -> int:
-        """How many there are."""
+        """Return the number of rows."""
         ...
 
     def frame(self) -> Any:
-        """All rows, without fetching them."""
+        """Return all rows as a frame, without fetching them."""
         ...
 
     def stop(self) -> None:
-        """Nobody reads it any more."""
+        """Release resources when there are no readers."""
         ...
 
     def steps(self, chain: Sequence[plan.Node]) -> list[str]:
-        """How the nodes of a chain run there, a line each."""
+        """Describe how the nodes of a chain run there, a line each."""
         ...
 
 
 @record
 class ExternalInput:
-    """Rows that an input of a fragment is fed from where they are, instead of from the process.
+    """External rows that are fed directly to an input of a fragment, not from the process.
 
-    Those of versions after `after`, up to `upto`, through `chain`; the node that sees them first
-    comes first.
+    These are the rows of versions after `after`, up to `upto`, mapped by `chain`, whose first node
+    reads the rows.
     """
 
     place: int
@@ -442,49 +443,50 @@ class ExternalSource(Protocol):
     rows: ExternalRows
 
     def save(self) -> int:
-        """Give what has been committed a version; the number of the last one."""
+        """Save all commits as a version; return the number of the last version."""
         ...
 
 
 Batch = tuple[Sequence[Entry], Sequence[ExternalInput]]
-"""What one `apply` is of."""
+"""The arguments of one `apply`."""
 Sources = Mapping[int, tuple[ExternalSource, tuple[plan.Node, ...]]]
-"""The inputs that are fed from elsewhere, by their place: from which table, through which chain."""
+"""The external inputs by place: the table, and the chain over it."""
 NO_SOURCES: Sources = MappingProxyType({})
 Output = Pairs | int
-"""How the output changes, or the number of the `apply` that can still tell."""
+"""The delta of the output, or the number of the `apply` that can still return it."""
 
 
 class Remote(Protocol):
-    """Where the rows of a fragment are kept.
+    """Store of the rows of a fragment elsewhere.
 
-    Its methods are called by one thread at a time, and never while another one of it runs.
+    Its methods are called by one thread at a time, never concurrently.
     """
 
     begun_anew: str
-    """Why it does not go on with what an earlier process kept of its views; empty if it does, or if
-    nothing was kept."""
+    """The reason why it does not resume the state of an earlier process.
+
+    Empty if it does, or if there is no state.
+    """
     adopt: Adopt | None
-    """Whose rows count where tables hold others than an earlier process left; None: an error."""
+    """The side whose rows count if tables differ from the stored state; None: an error."""
 
     def bucket(self, key: Any) -> int:
-        """Where rows of a key belong: the same for equal keys."""
+        """Return the bucket of a key; equal keys have the same bucket."""
         ...
 
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, Any]:
-        """The bucket of a key, and a row of an input as it is sent.
+        """Return the bucket of a key, and the packed form of an input row.
 
         Raises
         ------
-        OffloadError: it cannot be kept there as what it is.
+        OffloadError: the row cannot be stored unchanged.
         """
         ...
 
     def stage(self, number: int, entries: Sequence[Entry]) -> None:
-        """Keep entries of a number that is to be applied later, with what is given then.
+        """Stage entries of a number that `apply` will apply later, together with its arguments.
 
-        They are of one input. What has been staged of a number that is never applied counts for
-        nothing.
+        They belong to one input. Staged entries of a number that is never applied have no effect.
         """
         ...
 
@@ -496,56 +498,56 @@ class Remote(Protocol):
         *,
         quiet: bool = False,
     ) -> Pairs:
-        """Take entries in, and say how the output changes, unless that is to be `quiet`.
+        """Apply entries and return the delta of the output; `quiet` may return nothing.
 
-        What was staged of the number is taken in too.
+        Staged entries of the same number are applied, too.
 
-        Numbers count up from 0, or from one after `resumed`. When this raises, the same number
-        comes again, with the same entries and the same that is fed: they must be taken in once.
+        Numbers count up from 0, or from `resumed` + 1. If this raises, the caller repeats the
+        number with the same entries and external inputs: they must be applied once.
 
         Raises
         ------
-        TakenIn: a callable raised; the next number is to give what came of this one too.
+        TakenIn: a callable raised; the next number must return the changes of this one, too.
         """
         ...
 
     def contents(self) -> Iterable[Pair]:
-        """The output as of the last `apply`, each row once."""
+        """Return the output as of the last `apply`, each row once."""
         ...
 
     def at(self, bucket: int) -> Iterable[Pair]:
-        """What of the output is made of the rows of a bucket."""
+        """Return the part of the output that derives from the rows of a bucket."""
         ...
 
     @property
     def resumed(self) -> int | None:
-        """The last number that an earlier process had applied, if this goes on from there."""
+        """The last number that an earlier process applied, if its state is resumed; else None."""
         ...
 
     def footprint(self) -> tuple[int, int]:
-        """Rows and bytes kept."""
+        """Return the number of rows stored, and their bytes."""
         ...
 
     def describe(self) -> str:
-        """Where and how it is kept, and what runs where: a line for `explain`."""
+        """Describe where and how the rows are stored, and which work runs where: one line."""
         ...
 
     def entries(self) -> Iterable[Entry]:
-        """What is kept, each row once."""
+        """Return the stored entries, each row once."""
         ...
 
     def stop(self) -> None:
-        """Nobody reads it any more. What a later process is to go on with is kept."""
+        """Release resources without readers; keep the state that a later process resumes."""
         ...
 
     def close(self) -> None:
-        """Give everything up."""
+        """Release everything, including the state."""
         ...
 
 
 @runtime_checkable
 class RemoteSums(Protocol):
-    """A remote that may keep sums by group, which are compared with rows by their sums."""
+    """A remote that may store sums by group, which are compared with rows by their sums."""
 
     def netted(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return entries of rows and of sums as one entry per group whose sums are not 0."""
@@ -554,9 +556,9 @@ class RemoteSums(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RemotePart:
-    """What one of several remotes is given, that take it in together.
+    """The input of one of several remotes that apply together.
 
-    `barrier` is the commit up to which it is; None if nobody else is given the same.
+    `barrier` is the commit that the part reaches; None if no other remote gets the same part.
     """
 
     number: int
@@ -567,21 +569,23 @@ class RemotePart:
 
 @runtime_checkable
 class Sharing(Protocol):
-    """A `Remote` that shares what it keeps with others, and takes in together with them."""
+    """A `Remote` that shares its store with others, and applies together with them."""
 
     shared: object
-    """The same for all that do."""
+    """Equal for all remotes with the same store."""
 
     @property
     def left(self) -> int:
-        """How many have left that shared with it: what failed may do now without them."""
+        """The number of remotes that have left the store.
+
+        Without them, a failed `apply` may succeed.
+        """
         ...
 
     def is_brought(self, place: int) -> bool:
-        """Whether others bring the rows of an input, so that they are not to be handed over."""
+        """Return True if another remote brings the rows of an input, so that this one does not."""
         ...
 
     def take_in(self, parts: Sequence[tuple[Any, RemotePart]]) -> None:
-        """Have what some of them are given taken in, once; each can then be asked by `apply` what
-        came of it."""
+        """Apply the parts of several remotes, once; `apply` then returns the changes of each."""
         ...

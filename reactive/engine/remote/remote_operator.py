@@ -1,30 +1,31 @@
-"""An operator whose state and work are elsewhere: in Spark, or wherever a `Remote` keeps them.
+"""An operator whose state and work are elsewhere, in Spark for example: a `Remote` stores them.
 
-    commit:   deltas --prepare, pack--> entries, which wait
+    commit:   deltas --prepare, pack--> entries, which are pending
     flush:    entries --Remote.apply--> delta of the output
 
-The output is the union of what the fragment makes of each bucket, and a change of rows is a change
-of their buckets:
+The output is the union of the fragment's output for each bucket, and changed rows change their
+buckets:
 
     d part(rows)  =  part(touched buckets, after)  -  part(touched buckets, before)
 
 State:  the entries since the last flush.
 Cost:   O(|dL|) per commit.
 
-What some remotes can do besides: tell of a change later, and have their output read where it is.
+Further abilities of some remotes: return a delta later (`Telling`), and have their output read in
+place (`Followable`).
 
-    told       how a quiet `apply` has changed the output
-    rows       all rows of the output, as of when the reader began
-    changes    what flushes have come to since
-    forget     the reader has both; what comes from now on is for the next time
+    told       the delta of the output in a quiet `apply`
+    rows       all rows of the output, as of the start of the reader
+    changes    the sum of the deltas since
+    forget     the reader has read both; later changes are for its next reading
 
-What they read is kept for them, however many flushes there are in between; unless that is more than
-all rows are, or the remote is given up: then they have to begin anew.
+Changes are stored for a reader until it reads them, over any number of flushes. If they outgrow the
+rows, or the remote is closed, the reader must start again.
 
-What waits for a flush: entries, with about how many bytes they take.
+`WaitingEntries` are the entries that wait for a flush, with an estimate of their bytes.
 
 State:  the entries.
-Cost:   that of a list, and a look at one entry of sixteen.
+Cost:   that of a list, and a size estimate of one entry in sixteen.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ from reactive.engine.remote.remote import (
 from reactive.errors import OffloadError, TakenIn
 
 FILL = -1
-"""The barrier before all others: of what a part begins with."""
+"""The barrier before all others: that of the initial rows."""
 
 
 class RemoteOperator:
-    """Stands in the graph for a fragment that is elsewhere; its output comes by flushes only.
+    """The graph's operator for a fragment elsewhere; its output changes by flushes only.
 
-    A flush sets apart what waits (`set_barrier`), has it applied (`send_together`), which may take
-    long and is done while commits go on, and then hands out what came of it (`flush`). Before the
-    first one, what its inputs held from the start is handed over (`fill`).
+    A flush sets the pending entries apart (`set_barrier`), applies them (`send_together`), which
+    may be slow and does not block commits, and then returns the delta of the output (`flush`).
+    Before the first flush, `fill` sends the initial rows of the inputs.
     """
 
     __slots__ = (
@@ -91,7 +92,7 @@ class RemoteOperator:
         self.fragment = fragment
         self.remote = remote
         self.shared = remote.shared if isinstance(remote, Sharing) else None
-        """What its remote shares with others; None if it shares nothing."""
+        """The store that its remote shares with others; None if it shares none."""
         self._sources = sources
         self._fed = dict.fromkeys(sources, BEFORE)
         self._held: list[tuple[int, Snapshot]] = []
@@ -114,7 +115,7 @@ class RemoteOperator:
         self.latency = 0.0
         self.touched = 0
         self.fetched = 0
-        """Rows of changes that have been fetched into the process."""
+        """Number of changed rows fetched into the process."""
 
     # At commits.
 
@@ -144,25 +145,27 @@ class RemoteOperator:
 
     @property
     def lag(self) -> int:
-        """How many entries wait."""
+        """The number of pending entries."""
         held = self._staged + sum(len(snapshot) for _, snapshot in self._held)
         return held + len(self._waiting) + sum(len(entries) for entries, _ in self._batches)
 
     @property
     def lag_bytes(self) -> int:
-        """About how many bytes these take."""
+        """The estimated bytes of the pending entries."""
         return self._waiting.bytes + sum(entries.bytes for entries, _ in self._batches)
 
     @property
     def is_fed(self) -> bool:
-        """Whether something that is to be fed waits."""
+        """True if external inputs are pending."""
         return any(fed for _, fed in self._batches)
 
     # At flushes.
 
     def set_barrier(self, version: int) -> None:
-        """What waits now, up to a commit, is what the next flush is of, after what the last one
-        could not send."""
+        """Set the pending entries, up to a commit, apart for the next flush.
+
+        The next flush first repeats the entries that the last one could not send.
+        """
         fed = [found for place in self._sources if (found := self._feed(place)) is not None]
         if self._waiting or fed:
             self._batches.append((self._waiting, fed))
@@ -170,14 +173,14 @@ class RemoteOperator:
             self._waiting = WaitingEntries()
 
     def _feed(self, place: int) -> ExternalInput | None:
-        """What an input has to be fed from where the rows of its table are."""
+        """Return the new external rows of an input, or None."""
         table, through = self._sources[place]
         after, upto = self._fed[place], table.save()
         self._fed[place] = upto
         return ExternalInput(place, table.rows, through, after, upto) if upto > after else None
 
     def fed(self) -> list[ExternalInput]:
-        """The inputs that are fed, with all that they have been."""
+        """Return the external inputs with all rows fed so far."""
         given = self._sources.items()
         return [
             ExternalInput(place, table.rows, through, BEFORE, self._fed[place])
@@ -185,21 +188,21 @@ class RemoteOperator:
         ]
 
     def _try_again(self) -> None:
-        """Have what failed done again, if one that shared has left since, whose fault it may be."""
+        """Repeat a failed `apply`, if the remote that may have caused it has left the store."""
         if self._owed is not None and isinstance(self.remote, Sharing):
             if not self._batches and self.remote.left != self._left:
                 self._batches, self._barriers = [(WaitingEntries(), [])], [FILL]
             self._left = self.remote.left
 
     def _prepare(self) -> tuple[Remote, RemotePart]:
-        """What is sent next, to a remote that takes it in together with others."""
-        self._pairs(self._unseen), self._pairs(self._out)  # a later one cannot tell of them
+        """Return the next part to send, for a remote that applies together with others."""
+        self._pairs(self._unseen), self._pairs(self._out)  # a later `apply` could not return them
         return self.remote, RemotePart(self._number, self._barriers[0], *self._batches[0])
 
     def _apply(self, *, quiet: bool) -> None:
         began = perf_counter()
         quiet = quiet and isinstance(self.remote, Telling)
-        self._pairs(self._unseen), self._pairs(self._out)  # a later one cannot tell of them
+        self._pairs(self._unseen), self._pairs(self._out)  # a later `apply` could not return them
         try:
             pairs = self.remote.apply(self._number, *self._batches[0], quiet=quiet)
             self.fetched += len(pairs)
@@ -213,7 +216,7 @@ class RemoteOperator:
         self.flushes += 1
 
     def lose(self, error: OffloadError) -> None:
-        """Nobody can be reached: what waits is given up, and from now on nothing is kept."""
+        """Give up pending entries and ignore later ones, because the backend cannot be reached."""
         self.lost = error
         self._waiting, self._batches, self._barriers = WaitingEntries(), [], []
 
@@ -222,16 +225,16 @@ class RemoteOperator:
         del self._batches[0], self._barriers[0]
 
     def flush(self, *, quiet: bool = False) -> Pairs | None:
-        """What came of it: the delta of the output; None if that is `quiet` and was not fetched."""
+        """Return the delta of the output; None if `quiet` and not fetched."""
         with self._sending:
             is_told = not (quiet and any(isinstance(output, int) for output in self._out))
             pairs = self._pairs(self._out) if is_told else None
             self._unseen += self._out
             self._out = []
-            return None if pairs is None else sorted(pairs, key=_weight)  # what goes first
+            return None if pairs is None else sorted(pairs, key=_weight)  # deletions first
 
     def overlooked(self) -> Pairs:
-        """What came of it and was not asked for, now that somebody is there to be told."""
+        """Return the deltas that quiet flushes did not fetch, for a new reader."""
         with self._sending:
             places = [place for place, out in enumerate(self._unseen) if isinstance(out, int)]
             self._pairs(self._unseen)
@@ -239,7 +242,7 @@ class RemoteOperator:
             return sorted(found, key=_weight)
 
     def _pairs(self, outputs: list[Output]) -> list[Pair]:
-        """What has come of several: what has not been fetched is so now."""
+        """Return the sum of several deltas; fetch those not fetched yet."""
         for place, output in enumerate(outputs):
             if isinstance(output, int):
                 pairs = outputs[place] = self.remote.told(output)  # type: ignore[attr-defined]
@@ -247,16 +250,16 @@ class RemoteOperator:
         return [pair for output in outputs for pair in output]  # type: ignore[union-attr]
 
     def _ahead(self) -> list[Pair]:
-        """What has been applied, and is not to be seen yet."""
+        """Return the changes that are applied and not visible yet."""
         return [*self._pairs(self._unseen), *self._pairs(self._out)]
 
     def flushed(self) -> None:
-        """A flush is over: what came of it is now to be seen."""
+        """Make the changes of a finished flush visible."""
         with self._sending:
             self._unseen = []
 
     def begin(self, inputs: Sequence[Snapshot]) -> None:
-        """What the inputs hold from the start is to be handed over. Inside the lock."""
+        """Collect the initial rows of the inputs. Call it inside the lock."""
         own = [(n, held) for n, held in enumerate(inputs) if self._hands_over(n) and len(held)]
         self._held = [(n, held) for n, held in own if not self._asks(n, held)]
         for place, held in own:
@@ -270,19 +273,20 @@ class RemoteOperator:
         self.is_filled = not self._batches
 
     def _asks(self, place: int, held: Snapshot) -> bool:
-        """Whether callables of the user's are asked as the rows of an input are handed over: that
-        is to be done inside the lock."""
+        """Return True if sending the rows of an input calls user code; do that inside the lock."""
         return held.is_made or self.fragment.prepare[place] is not by_row
 
     def _hands_over(self, place: int) -> bool:
-        """Whether what an input holds has to come from here."""
+        """Return True if this operator must send the rows of an input."""
         if place in self._sources:
             return False
         return not (isinstance(self.remote, Sharing) and self.remote.is_brought(place))
 
     def _prepare_all(self, place: int, held: Snapshot) -> None:
-        """Have the rows of an input prepared, a piece at a time; they are sent at once, or wait if
-        they are to be compared with what an earlier process left."""
+        """Prepare the rows of an input piecewise, and stage each piece.
+
+        If they must be compared with the state of an earlier process, they are collected instead.
+        """
         while len(held):
             deltas: list[Pairs] = [()] * len(self.fragment.prepare)
             deltas[place] = held.piece()
@@ -295,15 +299,15 @@ class RemoteOperator:
             self.commit()
 
     def fill(self, adopt: Adopt | None = None) -> None:
-        """Hand over what the inputs held from the start, once; of what an earlier process left,
-        the difference.
+        """Send the initial rows of the inputs, once; with a state of an earlier process, the
+        difference.
 
-        That is done in pieces, each of which is forgotten when it is there; what is left goes on
-        from the piece that failed.
+        Rows are sent in pieces; each is freed once it has arrived. After an error, the next call
+        continues with the piece that failed.
 
         Raises
         ------
-        OffloadError: there is a difference, and nobody has said that the process counts.
+        OffloadError: there is a difference, and `adopt` is not "process".
         """
         with self._sending:
             if not self.is_filled:
@@ -318,7 +322,7 @@ class RemoteOperator:
                 self._staged, self.is_filled = 0, True
 
     def differs(self) -> Sequence[Entry]:
-        """What the inputs held from the start, without what an earlier process left."""
+        """Return the initial entries of the inputs less the entries of an earlier process."""
         with self._sending:
             if self.is_filled or self.remote.resumed is None:
                 return ()
@@ -333,7 +337,7 @@ class RemoteOperator:
             return self._batches[0][0]
 
     def restored(self) -> None:
-        """What was committed since its beginning counts as held from the start. Inside the lock."""
+        """Count the commits since `begin` as initial rows. Call it inside the lock."""
         (entries, fed), *others = self._batches
         since = [entry for later, _ in others for entry in later] + self._waiting
         self._batches = [
@@ -351,10 +355,10 @@ class RemoteOperator:
                 held.forget()
             del self._held[0]
 
-    # What is there, as of the last flush that came to its end.
+    # The output as of the last completed flush.
 
     def contents(self) -> Iterable[Pair]:
-        """The whole output."""
+        """Return the whole output."""
         with self._sending:
             self.fill()
             found, ahead = self.remote.contents(), self._ahead()
@@ -362,11 +366,11 @@ class RemoteOperator:
 
     @property
     def is_followable(self) -> bool:
-        """Whether the output can be read where it is."""
+        """True if the output can be read in place."""
         return isinstance(self.remote, Followable) and self.remote.is_followable
 
     def follow(self) -> Following:
-        """What reads the output where it is, as of the last flush or a later one."""
+        """Return a reader of the output in place, as of the last flush or a later one."""
         with self._sending:
             if self.lost is not None:
                 raise self.lost
@@ -375,7 +379,7 @@ class RemoteOperator:
             return self.remote.follow()
 
     def size(self) -> int:
-        """How many rows the output has, copies counted."""
+        """Return the number of rows of the output, counting copies."""
         with self._sending:
             self.fill()
             if not isinstance(self.remote, Telling):
@@ -383,22 +387,22 @@ class RemoteOperator:
             return self.remote.size() - sum(weight for _, weight in self._ahead())
 
     def at(self, key: Any) -> list[Pair]:
-        """What of the output shares the bucket of a key."""
+        """Return the part of the output in the bucket of a key."""
         return self._of({self.remote.bucket(key)})
 
     def count(self, row: Row) -> int:
-        """How often a row is in the output."""
+        """Return the number of copies of a row in the output."""
         if self.fragment.keys_of is None:
             return sum(weight for found, weight in self.contents() if found == row)
         buckets = {self.remote.bucket(key) for key in self.fragment.keys_of(row)}
         return sum(weight for found, weight in self._of(buckets) if found == row)
 
     def near(self, keys: Collection[Any], *, is_shown: bool) -> list[Pair]:
-        """What of the output shares the bucket of one of some keys.
+        """Return the part of the output in the buckets of some keys.
 
         Parameters
         ----------
-        is_shown: as views show it; else with what a flush has handed out that is under way.
+        is_shown: True to read the rows that views show; False to include a flush in progress.
         """
         with self._sending:
             self.fill()
@@ -416,18 +420,18 @@ class RemoteOperator:
             return _before(found, self._ahead())
 
     def footprint(self) -> tuple[int, int]:
-        """What is kept in the process: nothing but what waits."""
+        """Return the size in the process, where only pending entries are stored: none."""
         return 0, 0
 
     def describe(self) -> str:
-        """Where and how it is kept, and what runs where."""
+        """Describe where and how the rows are stored, and which work runs where."""
         fed = [(table.rows, nodes) for table, nodes in self._sources.values() if nodes]
         apart = [f"by itself: {self.fragment.apart}"] if self.fragment.apart else []
         steps = (step for rows, chain in fed for step in rows.steps(chain))
         return "; ".join([self.remote.describe(), *apart, *steps])
 
     def stop(self) -> None:
-        """Nobody reads it any more. Stopping twice is no error."""
+        """Stop when there are no readers. Stopping twice is no error."""
         with self._sending:
             if not self.is_closed:
                 self.is_closed = True
@@ -435,7 +439,7 @@ class RemoteOperator:
 
 
 def _before(found: Pairs, ahead: Pairs) -> list[Pair]:
-    """Rows that were found, as they were before what has come since; others may come along."""
+    """Undo later changes in the found rows; the result may contain additional rows."""
     if not ahead:
         return list(found)
     rows = {row for row, _ in found}
@@ -449,14 +453,14 @@ def _weight(pair: Pair) -> int:
 
 @runtime_checkable
 class Telling(Protocol):
-    """A `Remote` whose output need not be fetched: it can still tell how it has changed."""
+    """A `Remote` whose deltas need not be fetched: it can return them later."""
 
     def told(self, number: int) -> Pairs:
-        """How the output changed in an `apply` that was quiet, until there is a later one."""
+        """Return the delta of the output in a quiet `apply`, until the next one."""
         ...
 
     def size(self) -> int:
-        """How many rows the output has, copies counted."""
+        """Return the number of rows of the output, counting copies."""
         ...
 
 
@@ -465,73 +469,73 @@ class FindingSome(Protocol):
     """A `Remote` that looks up several keys together."""
 
     def some(self, keys: Collection[Any]) -> Pairs:
-        """What of the output is made of rows with one of the keys; others may come along."""
+        """Return the output rows derived from rows with one of the keys; possibly others, too."""
         ...
 
 
 class RemoteRows(Protocol):
-    """Rows with weights that are elsewhere, not added up, for those who know how to read them."""
+    """Rows with weights elsewhere, not summed, for readers that know their format."""
 
     @property
     def rows(self) -> int:
-        """There are no more than so many."""
+        """An upper bound of the number of rows."""
         ...
 
     def with_rows(self, more: Any) -> Any:
-        """These and more, of the same kind."""
+        """Return these rows and more rows of the same kind."""
         ...
 
 
 class Following(Protocol):
-    """What one reader has read of a remote."""
+    """A reader of the output of a remote, with its position."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it has to begin anew."""
+        """True if it must start again."""
         ...
 
     @property
     def waiting(self) -> int:
-        """How many changed rows it has not read, at most."""
+        """The maximum number of changed rows that it has not read."""
         ...
 
     def rows(self) -> Any:
-        """All rows as of when it began, as `RemoteRows`; until something is forgotten."""
+        """Return all rows as of its start, as `RemoteRows`; not after `forget`."""
         ...
 
     def changes(self) -> Any:
-        """How the output has changed since, as `RemoteRows`; None if it has not."""
+        """Return the changes since, as `RemoteRows`; None if there are none."""
         ...
 
     def forget(self) -> None:
-        """What `rows` and the last `changes` have given was read."""
+        """Mark the results of `rows` and of the last `changes` as read."""
         ...
 
     def close(self) -> None:
-        """It reads no more."""
+        """Stop reading."""
         ...
 
 
 @runtime_checkable
 class Followable(Protocol):
-    """A `Remote` whose output can be read where it is."""
+    """A `Remote` whose output can be read in place."""
 
     @property
     def is_followable(self) -> bool:
-        """Whether that is so of the rows of this one."""
+        """True if this remote's output can be read in place."""
         ...
 
     def follow(self) -> Following:
-        """A reader of the output as of the last `apply`."""
+        """Return a reader of the output as of the last `apply`."""
         ...
 
 
 BESIDE = 24
-"""Bytes that a list and the garbage collector take for an entry."""
+"""Bytes that a list and the garbage collector need for an entry."""
 
 
 class WaitingEntries(list[Entry]):
-    """Entries that wait; more of them are added by `take` only.
+    """Pending entries; more are added by `take` only.
 
     Examples
     --------
@@ -548,11 +552,11 @@ class WaitingEntries(list[Entry]):
         self._size.add(self)
 
     def take(self, entries: list[Entry]) -> None:
-        """Let more of them wait."""
+        """Add entries."""
         self += entries
         self._size.add(entries)
 
     @property
     def bytes(self) -> int:
-        """About how many bytes they take."""
+        """The estimated bytes of the entries."""
         return self._size.bytes

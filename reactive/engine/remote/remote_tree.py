@@ -1,31 +1,32 @@
 """Views whose rows are elsewhere: leaves, levels of nests, and trees that look rows up.
 
-A nest whose levels are elsewhere, each as parts: rows are made when they are read, of look-ups.
+`RemoteTree` is a nest whose levels are elsewhere, each as a fragment: rows are built by look-ups
+when they are read.
 
-    view[key]    the row, then what is inside of it, a look-up for each level
-    a delta      what changed, the rows that show it, and what is inside of these
+    view[key]    the row, then its inner rows, a look-up for each level
+    a delta      the changes, the rows that contain them, and their inner rows
     all rows     all rows of each level
 
-Nothing is kept. A delta that somebody keeps without reading it is read before the next flush.
+Nothing is stored. A delta that is held and unread is read before the next flush.
 
-State:  none, but what has been looked up for the delta that was told last.
+State:  none, except look-ups for the last delta.
 Cost:   of a flush none; of a reading, look-ups by the depth, and the rows that are read.
 Source: [slender] shredding; query shredding [cheney2014].
 
-The leaf of a view whose rows are elsewhere: it asks for them when they are read.
+`RemoteLeaf` is the leaf of a view whose rows are elsewhere: it looks them up when they are read.
 
-State:  how many rows there are.
-Cost:   of a commit none; of a lookup that of reading one bucket; of all rows, that of reading all.
+State:  the number of rows.
+Cost:   of a commit none; of a look-up, reading one bucket; of all rows, reading all.
 
-The rows of a level of a nest by a key, which a part keeps elsewhere: what an index is here.
+`LevelRows` are the rows of a level by key, stored elsewhere as a fragment, in place of an index.
 
-    pairs(label)    looks the label up, if that has not been done since something was forgotten
+    pairs(label)    looks the label up, unless that was done since the last `forget`
     fetch(labels)   looks several up together
-    load()          has all of them, for a reading of everything
+    load()          reads all rows, for a reading of everything
 
-State:  what was looked up, until it is forgotten.
-Cost:   of a look-up that of reading a bucket, whatever the rows there are; of several together
-        little more.
+State:  the look-ups, until `forget`.
+Cost:   of a look-up, reading a bucket, whatever the number of rows; of several together little
+        more.
 """
 
 from __future__ import annotations
@@ -47,28 +48,28 @@ from reactive.engine.operators.tree.tree import Tree, Unread
 from reactive.engine.remote.remote_operator import RemoteOperator
 
 MOST_HERE = 100_000
-"""Rows of all levels up to which all rows are made here."""
+"""Maximum number of rows of all levels for building all rows in the process."""
 
 
 class AllRows(Protocol):
-    """All rows of a nest, worked out where its levels are."""
+    """All rows of a nest, computed in the place of its levels."""
 
     def pieces(self) -> Iterator[list[Pair]]:
-        """The rows of now, some at a time."""
+        """Yield the current rows in pieces."""
         ...
 
     def to_spark(self, row_type: Any = None) -> Any:
-        """The same as a DataFrame."""
+        """Return the current rows as a DataFrame."""
         ...
 
 
 class RemoteTree(Tree):
-    """The rows of a nest of which parts elsewhere have the levels.
+    """The rows of a nest whose levels are stored in fragments elsewhere.
 
     Parameters
     ----------
     parts: by their port.
-    every: has all rows, where they can be had without those of all levels in the process.
+    every: returns all rows, if they can be computed without reading all levels into the process.
     """
 
     __slots__ = ("_read", "every", "parts")
@@ -97,19 +98,19 @@ class RemoteTree(Tree):
         return found
 
     def outdated(self) -> None:
-        """The rows have changed; perhaps it is not told which."""
+        """Drop look-ups after a flush, which need not tell the changed rows."""
         for rows in self._read:
             rows.forget()
         for level in self.levels:
             level.bags.clear()
 
     def settle(self) -> None:
-        """There will be another flush: what is read later of the last one is read now."""
+        """Read lazy changes of the last flush now, before the next flush."""
         super().settle()
         self.outdated()
 
     def apply(self, changes: LevelChanges, least: int = 0) -> None:
-        """Nothing is kept that would have to follow."""
+        """Do nothing: no rows are stored that would have to change."""
 
     # What it has, as of the last flush.
 
@@ -117,7 +118,7 @@ class RemoteTree(Tree):
         return self._rows.operator.size()
 
     def pairs(self) -> Iterator[Pair]:
-        """The rows with their weights, made of all rows of all levels; of many, some at a time."""
+        """Yield the rows with their weights, from all rows of all levels; many, in pieces."""
         pieces = self.pieces()
         if pieces is not None:
             for piece in pieces:
@@ -129,7 +130,7 @@ class RemoteTree(Tree):
             yield from super().pairs()
 
     def pieces(self) -> Iterator[list[Pair]] | None:
-        """The same of many, as of now, some at a time; None of few."""
+        """Return the current rows in pieces; None if they are few, or must be built here."""
         if sum(level.rows.operator.size() for level in self.levels) <= MOST_HERE:
             return None
         every = self.every()
@@ -150,7 +151,7 @@ class RemoteTree(Tree):
         return self.made(level, label)
 
     def fetch(self, level: Level, rows: Iterable[Row]) -> None:
-        """Look up all that is inside of rows."""
+        """Look up all inner rows of rows."""
         rows = tuple(rows)
         for inner in level.inside:
             labels = {inner.under(row) for row in rows}
@@ -171,7 +172,7 @@ class RemoteTree(Tree):
 
     @contextmanager
     def _as_shown(self) -> Iterator[None]:
-        """Read the rows that views show; what is looked up is forgotten."""
+        """Read the rows that views show; drop the look-ups afterwards."""
         self._show(is_shown=True)
         try:
             yield
@@ -185,7 +186,7 @@ class RemoteTree(Tree):
 
 
 class RemoteChanges(LevelChanges):
-    """What came and went; what is looked up for it is, level by level, together."""
+    """The changes of a flush; their look-ups are done together, level by level."""
 
     __slots__ = ()
     _tree: RemoteTree
@@ -207,7 +208,7 @@ class RemoteChanges(LevelChanges):
         return super().edits()
 
     def _look_up(self) -> None:
-        """Look up which rows show what changed."""
+        """Look up the rows that contain changed rows."""
         levels = self._tree.levels
         labels = [set(self.own(level)) for level in levels]
         for level in reversed(levels):
@@ -221,7 +222,7 @@ class RemoteChanges(LevelChanges):
                         }
 
     def _look_at_weights(self) -> None:
-        """Look up how often touched rows are there."""
+        """Look up the weights of touched rows."""
         top, *others = self._tree.levels
         for level in others:
             level.rows.fetch(self.touched(level))
@@ -230,10 +231,10 @@ class RemoteChanges(LevelChanges):
 
 
 class RemoteLeaf:
-    """The rows of a view, which the operator below keeps elsewhere.
+    """The rows of a view, stored elsewhere by the operator below.
 
-    `size` is how many there are, if that is known; otherwise they are counted when asked for. `key`
-    gives that of the group of a row.
+    `size` is the number of rows, if known; otherwise they are counted on demand. `key` returns the
+    group of a row.
     """
 
     __slots__ = ("_key", "_last", "_operator", "_size", "touched")
@@ -273,7 +274,7 @@ class RemoteLeaf:
         return self._size
 
     def outdated(self) -> None:
-        """The rows have changed, and it is not told which."""
+        """Drop the number of rows after a flush that does not tell the changes."""
         self._size = None
 
     def count(self, row: Row) -> int:
@@ -286,7 +287,7 @@ class RemoteLeaf:
         return list(repeat(self._operator.contents()))
 
     def find(self, key: Any) -> Row | None:
-        """The row of a group, or None."""
+        """Return the row of a group, or None."""
         hash(key)
         of = self._operator
         near: Iterable[Pair] = of.at(key) if of.fragment.is_by_group else of.contents()
@@ -307,12 +308,12 @@ Label = Any
 
 
 class LevelRows:
-    """Rows that are found by their label; those of the top by the key of the view.
+    """Rows found by their label; at the top level by the key of the view.
 
     Parameters
     ----------
-    operator: gives pairs of a label and a row.
-    key: that of a row of the top; None of other levels.
+    operator: emits pairs of a label and a row.
+    key: returns the key of a row at the top level; None at other levels.
     """
 
     __slots__ = ("_found", "_is_loaded", "_key", "is_shown", "operator")
@@ -323,21 +324,21 @@ class LevelRows:
         self._found: dict[Label, list[Pair]] = {}
         self._is_loaded = False
         self.is_shown = False
-        """Whether what is read is as views show it, also while a flush is under way."""
+        """True to read rows as views show them, even during a flush."""
 
     def keyed(self, delta: Pairs) -> list[KeyedPair]:
-        """A delta of the part as one of an index."""
+        """Return a delta of the fragment as one of an index."""
         return [(self._label(row[0]), (row[1], weight)) for row, weight in delta]
 
     def pairs(self, label: Label) -> Sequence[Pair]:
-        """The rows with a label."""
+        """Return the rows with a label."""
         if label is NO_MATCH:
             return ()
         self.fetch((label,))
         return self._found.get(label, ())
 
     def fetch(self, labels: Iterable[Label]) -> None:
-        """Look labels up that have not been."""
+        """Look up the labels that were not looked up yet."""
         found = self._found
         new = {label for label in labels if label not in found and label is not NO_MATCH}
         if new and not self._is_loaded:
@@ -345,28 +346,28 @@ class LevelRows:
             self._take(self.operator.near(new, is_shown=self.is_shown), new)
 
     def load(self) -> None:
-        """Have all rows."""
+        """Read all rows."""
         self.forget()
         self._found = defaultdict(list)
         self._take(self.operator.contents(), None)
         self._is_loaded = True
 
     def forget(self) -> None:
-        """What was looked up may be different by now."""
+        """Drop all look-ups, which may be outdated."""
         self._found, self._is_loaded = {}, False
 
     def weight(self, label: Label, row: Row) -> int:
-        """How often a row is there."""
+        """Return the number of copies of a row."""
         if self._key is not None:
             label = canonical(self._key(row))
         return sum(weight for other, weight in self.pairs(label) if other == row)
 
     def items(self) -> Iterator[KeyedPair]:
-        """What was looked up."""
+        """Yield the rows looked up so far."""
         return ((label, pair) for label, pairs in self._found.items() for pair in pairs)
 
     def keys(self) -> list[Label]:
-        """All labels."""
+        """Return all labels."""
         return [row[0] for row, _ in self.operator.contents()]
 
     def _take(self, pairs: Iterable[Pair], among: Collection[Label] | None) -> None:

@@ -1,10 +1,9 @@
-"""Background threads, and how long the interval of a `trigger=` is.
+"""A background thread for jobs, and the intervals of `trigger=`.
 
-A thread for what nobody should have to wait for: moves, and flushes at intervals.
+`Background` runs jobs that callers need not wait for: moves, and flushes at intervals. Its thread
+starts with the first job, refers to its owner weakly, and ends with the owner.
 
-It begins with the first job, holds nothing that it works for, and ends with it.
-
-How long a `trigger=` is: of sinks, and of streams on Spark.
+`seconds` reads a `trigger=` of sinks, and of streams on Spark.
 
     2, 0.5                        seconds
     "10s", "500 ms", "5 minutes"  a number and a unit; the words also as plurals
@@ -31,7 +30,7 @@ log = logging.getLogger("reactive")
 
 
 class Background(Generic[T]):
-    """Does jobs for `of`, one after the other; and `regularly` every `interval` seconds."""
+    """Runs jobs for `of`, one after the other; and `regularly` every `interval` seconds."""
 
     def __init__(self, of: T, regularly: Callable[[T], object], interval: float | None) -> None:
         self._of = weakref.ref(of)
@@ -41,18 +40,18 @@ class Background(Generic[T]):
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self.is_over = False
-        """Whether no more jobs are done."""
+        """True if no further jobs are run."""
         self.error: Exception | None = None
-        """What the last job raised, if it did."""
+        """The exception of the last job, or None."""
 
     def do(self, job: Callable[[T], object]) -> None:
-        """Have a job done soon, unless it is over."""
+        """Queue a job, unless the thread is stopped."""
         if not self.is_over:
             self._jobs.put(job)
             self.start()
 
     def start(self) -> None:
-        """Begin, unless it has begun or is over."""
+        """Start the thread, unless it runs or is stopped."""
         with self._lock:
             owner = self._of()
             if self._thread is None and owner is not None and not self.is_over:
@@ -61,12 +60,12 @@ class Background(Generic[T]):
                 self._thread.start()
 
     def settle(self) -> None:
-        """Wait until all jobs are done that were given so far."""
+        """Wait for all jobs queued so far."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._jobs.join()
 
     def stop(self) -> None:
-        """Do no more jobs; wait for the one that is being done."""
+        """Run no further jobs; wait for the running one."""
         with self._lock:
             self.is_over = True
             thread, self._thread = self._thread, None
@@ -94,7 +93,7 @@ class Background(Generic[T]):
             if owner is not None:
                 job(owner)
                 self.error = None
-        except OffloadError as error:  # it says what to do; where it was raised says nothing more
+        except OffloadError as error:  # the message says what to do; the traceback adds nothing
             self.error = error
             log.error("offloading: %s", error)
         except Exception as error:
@@ -109,20 +108,20 @@ UNITS = {
     **dict.fromkeys(("h", "hour"), 3600.0),
     **dict.fromkeys(("d", "day"), 86400.0),
 }
-"""Seconds of each; in text they may have an s at their end."""
+"""Seconds of each unit; in text a unit may end with an s."""
 
 
 def seconds(trigger: Any, *, otherwise: str, may_be_zero: bool = False) -> float:
-    """An interval in seconds.
+    """Return an interval in seconds.
 
     Parameters
     ----------
-    otherwise: what else can be given, for the error.
-    may_be_zero: whether no time at all is one, which stands for "as soon as it can be".
+    otherwise: the other possible arguments, for the error.
+    may_be_zero: True if 0 is allowed, which means "as soon as possible".
 
     Raises
     ------
-    PlanError: it is none.
+    PlanError: it is not an interval.
 
     >>> [seconds(given, otherwise="") for given in ("10s", "500 ms", "2 hours", 0.5)]
     [10.0, 0.5, 7200.0, 0.5]

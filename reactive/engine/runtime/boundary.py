@@ -1,20 +1,20 @@
-"""Where the library ends: tracebacks of what is raised in it show the user's own frames.
+"""The boundary of the library: tracebacks show the user's frames and hide the library's.
 
     Traceback (most recent call last):
-      File "shop.py", line 12, in <module>            the call that was made
+      File "shop.py", line 12, in <module>            the user's call
         sales.add(Sale(0, 2.0))
       File "shop.py", line 7, in <lambda>             the callable that raised, if one did
         ratios = sales.select(lambda s: s.price / s.id).materialize("ratios")
     ZeroDivisionError: float division by zero
       in select of view 'ratios' (shop.py:7), on row Sale(id=0, price=2.0)
 
-A public method that catches an exception, takes the frames out, its own too, and raises it again by
-a bare `raise`, is in the traceback no more: Python adds the frame that an exception leaves by only
-where it is raised. A `try` that nothing is raised in costs nothing; methods for which a call more
-is of no account are given theirs by `boundary`.
+A public method can catch an exception, remove frames, its own too, and reraise it by a bare
+`raise`: its frame is not added again, since Python adds a frame only where the exception is raised.
+A `try` without an exception costs nothing. The decorator `boundary` adds such a `try` to methods
+that can afford one more call.
 
-All frames are shown where the environment variable `REACTIVE_TRACEBACK` is `full`, and of what can
-only be an error of the library.
+All frames are shown if the environment variable `REACTIVE_TRACEBACK` is `full`, or if the exception
+can only be a bug of the library.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 GENERATED = "<reactive "
-"""How the names of generated files begin."""
+"""The prefix of the names of generated files."""
 VARIABLE = "REACTIVE_TRACEBACK"
 HELPERS = (contextlib.__file__, f"{dirname(sortedcontainers.__file__)}{os.sep}", "<string>")
-"""Files that the library goes through on its way; dataclasses have their methods in a string."""
+"""Files that the library calls through; dataclasses compile their methods from a string."""
 BUGS = (AssertionError, NameError, NotImplementedError, RecursionError, SystemError)
-"""What the library never raises by intention."""
+"""Exceptions that the library never raises on purpose."""
 OPERATORS = frozenset(f"__{n}__" for n in ("or", "and", "sub", "add", "iter", "copy", "deepcopy"))
 OPERATORS |= {"__reduce_ex__", "__getattr__"}
 
 
 def _name_keyword(error: TypeError, name: str) -> None:
-    """Add the name that it has here to the message for an argument that a method does not have."""
+    """Append the right name to the message about an unknown keyword argument."""
     known = KEYWORDS.get(name)
     traceback = error.__traceback__
     if known is None or traceback is None or traceback.tb_next is not None or not error.args:
@@ -62,7 +62,7 @@ def _name_keyword(error: TypeError, name: str) -> None:
 
 
 def hide(error: BaseException) -> None:
-    """Take the library's frames out of the traceback of an exception, and of those behind it.
+    """Remove the library's frames from the traceback of an exception and of its causes.
 
     >>> def fails():
     ...     raise ValueError("no")
@@ -85,9 +85,9 @@ def hide(error: BaseException) -> None:
 
 
 def outermost(function: F) -> F:
-    """A function of the library that users call: without frames of the library in tracebacks."""
+    """Wrap a public function, so that tracebacks do not show the library's frames."""
 
-    # `made` has the globals of the function, by which `doctest` finds it
+    # `made` has the globals of the function: `doctest` finds the function by them
     take_out, note = hide, _name_keyword
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -107,7 +107,7 @@ def outermost(function: F) -> F:
 
 
 def boundary(kind: C) -> C:
-    """Have the public methods of a class be `outermost`, except methods that `hide` themselves."""
+    """Wrap the public methods of a class by `outermost`, except methods that `hide` themselves."""
     for name, value in list(vars(kind).items()):
         is_called = not name.startswith("_") or name in OPERATORS
         if is_called and isinstance(value, FunctionType) and not _hides(value):
@@ -120,7 +120,7 @@ def _hides(function: FunctionType) -> bool:
 
 
 def frames(traceback: TracebackType | None) -> Iterator[Any]:
-    """The frames of a traceback, from the call to where it was raised."""
+    """Yield the frames of a traceback, from the call to the place of the error."""
     while traceback is not None:
         yield traceback.tb_frame
         traceback = traceback.tb_next
@@ -135,7 +135,7 @@ def _hide(error: BaseException) -> None:
             kept.append(traceback)
         traceback = traceback.tb_next
     if is_ours and isinstance(error, BUGS) and not isinstance(error, ReactiveError):
-        return  # somebody has to find out
+        return  # a bug: show where it is
     context = error.__context__
     if context is not None and context.__traceback__ is not None and _is_inner(context):
         error.__suppress_context__ = True
@@ -148,11 +148,11 @@ def _hide(error: BaseException) -> None:
 
 
 def _is_inner(error: BaseException) -> bool:
-    """Whether an exception was raised and caught within the library."""
+    """Return True if an exception was raised and caught within the library."""
     files = [frame.f_code.co_filename for frame in frames(error.__traceback__)]
     return all(file.startswith((*FOLDERS, GENERATED)) for file in files)
 
 
 def _is_ours(file: str, was_ours: bool) -> bool:
-    """Whether a frame is of the library, or of a helper that it called."""
+    """Return True if a frame belongs to the library, or to a helper that it called."""
     return file.startswith((*FOLDERS, GENERATED)) or (was_ours and file.startswith(HELPERS))

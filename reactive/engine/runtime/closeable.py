@@ -1,15 +1,14 @@
-"""Behaviour of objects that live with a database: `with` closes them, copies are refused, and wrong
-names get a hint.
+"""Base classes of objects of a database: closing, refused copies, hints for wrong names.
 
-What lives with its database is neither copied nor pickled, and says what can be.
+`NotCopied` refuses copies and pickles, and names what can be copied instead.
 
 copy.copy(view), copy.deepcopy(...)     TypeError: cannot copy view 'totals': ...
 pickle.dumps(view)                      TypeError: cannot pickle view 'totals': ...
 
-Names that a class does not have; who reads one is told what to write instead.
+`NameHint` stands for an attribute that a class does not have, and names the right one.
 
-`__getattr__` could tell it too, and of any name, but makes reading all other attributes of the
-class slow: the interpreter does not remember where those are that it might have to ask for.
+`__getattr__` could do so for any name, but it makes all other attributes of the class slow: the
+interpreter does not cache attributes of classes that define it.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from typing import Any, ClassVar, NoReturn, Self
 
 from reactive.engine.runtime.boundary import boundary, hide
 
-# What `with` does for everything that can be closed.
+# The context manager of all closeable objects.
 
 
 class Closeable:
-    """A context manager whose end is `close()`."""
+    """A context manager that calls `close()` at the end."""
 
     __slots__ = ()
 
@@ -46,14 +45,14 @@ class Closeable:
 
 @boundary
 class NotCopied:
-    """Base of such classes."""
+    """Base of classes whose objects cannot be copied or pickled."""
 
     __slots__ = ()
     _copy_instead: ClassVar[str]
     _pickle_instead: ClassVar[str]
 
     def _called(self) -> str:
-        """What it is called in a sentence."""
+        """Return the name of the object in a sentence."""
         raise NotImplementedError
 
     def __copy__(self) -> Any:
@@ -70,7 +69,7 @@ _WHY = "it lives with its database"
 
 
 class NameHint:
-    """Stands in a class for an attribute that there is not."""
+    """Descriptor for an attribute that a class does not have; reading it raises with a hint."""
 
     def __init__(self, name: str, hint: str) -> None:
         self._name = name
@@ -86,7 +85,7 @@ class NameHint:
 
 
 def hint(kind: type, hints: Mapping[str, str]) -> None:
-    """Let a class say for these names what to write instead.
+    """Add hints for missing names to a class.
 
     >>> class Stack(list): ...
     >>> hint(Stack, {"push": "its name is append"})
@@ -106,7 +105,7 @@ def hint(kind: type, hints: Mapping[str, str]) -> None:
 
 
 class Hinting:
-    """Base of classes with such names, which `dir` of an object does not show."""
+    """Base of classes with hints; `dir` of an object does not list the missing names."""
 
     __slots__ = ()
 

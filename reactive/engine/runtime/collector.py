@@ -1,13 +1,13 @@
-"""Keep the cyclic garbage collector from walking growing state again and again.
+"""Pause the cyclic garbage collector while large, growing state is built.
 
-A bulk load allocates containers that all stay, and none of them in a cycle. The collector is set
-off by such allocations, and walks all that there is each time, which doubles the time of a load.
+A bulk load allocates containers that all stay, none of them in a cycle. Such allocations trigger
+the collector, which scans all objects each time, and that doubles the time of a load.
 
-So it pauses. When it goes on, the first thing that it would do is to walk all that was made
-meanwhile, a third of the time of making a view of many rows. Such a view stays: what was made for
-it is taken for old at once (`make_old`), and so are the tables of a file, of which each is small,
-and thousands are opened in a row. What garbage of others is young then waits for the next full
-collection, and so that this comes in time, few large pauses, or many small ones, in a row end so.
+So the collector is paused. Afterwards it would first scan everything allocated meanwhile, a third
+of the time of building a view of many rows. Since such a view stays, its objects are moved to the
+oldest generation directly (`make_old`); so are the tables of a file, each of them small, but opened
+by the thousand. Young garbage of other code then waits for the next full collection. To get one in
+time, only a few large pauses, or many small ones, in a row end this way.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ from typing import TypeVar
 
 T = TypeVar("T")
 MANY = 10_000
-"""Containers made in a pause, from which on it is worth while to take them for old ones."""
+"""Minimum number of containers allocated in a pause for moving them to the oldest generation."""
 MOST = 16
-"""Pauses between two full collections of which what was made is taken for old; one in which fewer
-than `MANY` containers were made counts as the part of a pause."""
+"""Maximum number of pauses between two full collections that end with `make_old`.
+
+A pause with fewer than `MANY` containers counts as a fraction.
+"""
 _MADE_OLD = (gc.freeze, gc.unfreeze)
 
 
 class _Pauses:
-    """The containers of pauses that have ended so since the last full collection, of each at most
-    `MANY`. Of the process, as these."""
+    """Containers of the pauses since the last full collection, at most `MANY` of each.
+
+    Process-wide, like the collector.
+    """
 
     __slots__ = ("_collections", "_count")
 
@@ -53,10 +57,10 @@ _PAUSES = _Pauses()
 
 
 def make_old(least: int = MANY) -> None:
-    """Within a pause: take what was made in it for old, if these are at least so many containers.
+    """Move the containers allocated in this pause to the oldest generation, if they are enough.
 
-    Where a program has frozen objects of its own nothing is done, as they would no longer be.
-    Whether it has is asked once between two full collections: the answer walks all of them.
+    Do nothing if the program has frozen objects of its own, which this would unfreeze. This is
+    tested once between two full collections, since the test scans all frozen objects.
     """
     containers = gc.get_count()[0]
     if containers < least or not _PAUSES.is_one_more_allowed(containers):
@@ -64,12 +68,12 @@ def make_old(least: int = MANY) -> None:
     if gc.get_freeze_count():
         _PAUSES.allow_no_more()
         return
-    deque(map(call, _MADE_OLD), 0)  # together: an interrupt comes before or after
+    deque(map(call, _MADE_OLD), 0)  # in one call: an interrupt cannot separate the two
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Without collections inside, unless another thread ends a pause of its own meanwhile."""
+    """Pause the collector, unless another thread ends a pause of its own meanwhile."""
     if not gc.isenabled():
         yield
         return
@@ -83,9 +87,9 @@ def paused() -> Iterator[None]:
 def in_pause(
     change: Callable[[], Sequence[T]], take_back: Callable[[Sequence[T]], None]
 ) -> Sequence[T]:
-    """What a change gives, made without collections.
+    """Return the result of a change, made while the collector is paused.
 
-    An interrupt may come when it is made, and nobody knows of it yet: then it is undone.
+    If an interrupt occurs after the change, before the caller has the result, it is undone.
     """
     if not gc.isenabled():
         return change()

@@ -1,13 +1,13 @@
-"""Names of other libraries for what is called otherwise here: methods, classes and arguments.
+"""Names of other libraries for methods, classes and arguments that have other names here.
 
-`closeable.py` tells of the names, `boundary.py` of the arguments.
+`closeable.py` raises the hints for attributes, `boundary.py` those for arguments.
 """
 
 from __future__ import annotations
 
 
 def _each(names: str, hint: str) -> dict[str, str]:
-    """Several names with one hint."""
+    """Map several names to one hint."""
     return dict.fromkeys(names.split(), hint)
 
 

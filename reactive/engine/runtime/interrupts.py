@@ -1,16 +1,17 @@
-"""Ctrl-C waits while something is half changed; what comes all the same, at any moment, is known.
+"""Defer Ctrl-C while data is half changed, and recognize other asynchronous exceptions.
 
-CPython runs signal handlers where a function begins, after calls, and where a loop goes back, so no
-order of statements is safe from an exception that one raises.
+CPython runs signal handlers at the start of a function, after calls, and at loop ends, so no order
+of statements is safe from an exception raised by a handler.
 
-    SIGINT      one handler for the process, before the one found. While the main thread is at
-                something critical the first Ctrl-C is noted, and comes when that is done; a second
-                one comes immediately. Critical is also where a transaction has begun and its block
-                has not, or the reverse at the end: nobody else would end it.
+    SIGINT      one handler for the process, in front of the previous one. While the main thread
+                runs a critical section, the first Ctrl-C is recorded, and raised at its end; a
+                second one is raised immediately. Another critical section is between the start
+                of a transaction and its block, and the reverse at the end: nothing else would
+                end the transaction.
     others      An exception that a handler raises, or that is thrown into a thread, may leave
                 anything half done: the database repairs itself at the next access (`commit.py`).
 
-State:  the handler that was found, and weakly the gates of all databases: of the process, as
+State:  the previous handler, and weak references to the locks of all databases; process-wide, as
         signals are.
 """
 
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from reactive.engine.runtime.lock import DatabaseLock
 
 DEEPEST = 10
-"""Calls up to which a finalizer, or the beginning or end of a transaction, is looked for."""
+"""Number of calls that are searched for a finalizer, or the begin or end of a transaction."""
 LATER = 0.001
-"""Seconds after which a Ctrl-C comes again that nobody would hear of in a finalizer."""
+"""Seconds after which a Ctrl-C that would be lost in a finalizer is raised again."""
 TRANSACTIONS = frozenset(
     {"reactive.engine.transactions.transaction", "reactive.borders.two_commits.joint"}
 )
@@ -46,7 +47,7 @@ COMMON = frozenset(
     {TypeError, AttributeError, KeyError, IndexError, ValueError, LookupError, NameError}
     | {ZeroDivisionError, OverflowError, ArithmeticError, AssertionError}
 )
-"""Exceptions that callables raise, and no signal handler does."""
+"""Exceptions that callables raise, and signal handlers do not."""
 
 
 class Deferral:
@@ -58,7 +59,7 @@ class Deferral:
         self._comes_again = False
 
     def guard(self, db_lock: DatabaseLock) -> None:
-        """From now on Ctrl-C waits while the main thread is at something critical in there."""
+        """Defer Ctrl-C from now on while the main thread runs a critical section of this lock."""
         alive = [known for known in self._gates if known() is not None]
         self._gates = (*alive, weakref.ref(db_lock))
         found = _handler()
@@ -67,21 +68,23 @@ class Deferral:
             signal.signal(signal.SIGINT, self._handle)
 
     def release(self, db_lock: DatabaseLock) -> None:
-        """Let the Ctrl-C come that waited for what was critical."""
+        """Raise the Ctrl-C that was deferred, if any."""
         noted, db_lock.noted = db_lock.noted, None
         if noted is not None:
             self._found(*noted)
 
     def hold_back(self, db_lock: DatabaseLock) -> bool:
-        """Have it wait until `is_held_back` is taken away, if this is the main thread and nobody
-        has; whether it does from now on."""
+        """Defer Ctrl-C until `is_held_back` is reset; return True if this call started that.
+
+        Only the main thread can.
+        """
         if db_lock.is_held_back or threading.current_thread() is not threading.main_thread():
             return False
         db_lock.is_held_back = True
         return True
 
     def release_later(self, db_lock: DatabaseLock) -> None:
-        """As `release`, from where nobody would hear of what it raises."""
+        """Raise the deferred Ctrl-C a little later, since it would be lost at this place."""
         noted, db_lock.noted = db_lock.noted, None
         if noted is not None:
             _thread.start_new_thread(self._come_again, (noted[0],))
@@ -90,7 +93,7 @@ class Deferral:
         if _is_lost_in(frame):
             if not self._comes_again:
                 self._comes_again = True
-                _thread.start_new_thread(self._come_again, (number,))  # `threading` may be at work
+                _thread.start_new_thread(self._come_again, (number,))  # may be in `threading`
             return
         for known in self._gates:
             db_lock = known()
@@ -103,10 +106,10 @@ class Deferral:
         self._found(number, frame)
 
     def _come_again(self, number: int) -> None:
-        """Raise a signal a little later, in the main thread; again until it has been handled."""
+        """Send a signal to the main thread a little later; again until it has been handled."""
         time.sleep(LATER)
         self._comes_again = False
-        if hasattr(signal, "pthread_kill"):  # which also ends a sleep of the main thread
+        if hasattr(signal, "pthread_kill"):  # this also ends a sleep of the main thread
             ident = threading.main_thread().ident
             signal.pthread_kill(ident, number)  # type: ignore[arg-type]
         else:
@@ -114,7 +117,7 @@ class Deferral:
 
 
 def _is_lost_in(frame: FrameType | None) -> bool:
-    """Whether an exception would reach nobody: in a finalizer, such as that of a transaction."""
+    """Return True if an exception would be lost here: in a finalizer, such as a transaction's."""
     for _ in range(DEEPEST):
         if frame is None:
             return False
@@ -125,7 +128,7 @@ def _is_lost_in(frame: FrameType | None) -> bool:
 
 
 def _opened_in(frame: FrameType | None) -> DatabaseLock | None:
-    """The lock of a transaction that is open, and at its own beginning or end."""
+    """Return the lock of an open transaction that is at its own begin or end, or None."""
     for _ in range(DEEPEST):
         if frame is None:
             return None
@@ -141,21 +144,21 @@ SIGINT = Deferral()
 
 
 def is_common(error: BaseException) -> bool:
-    """Whether an exception was raised by what was called, and not from outside."""
+    """Return True if an exception was raised by called code, and is not asynchronous."""
     return type(error) in COMMON or not is_asynchronous(error)
 
 
 def reraise_asynchronous(error: Exception) -> None:
-    """Let pass what came from outside; who goes on in another way would swallow a time limit."""
+    """Reraise an asynchronous exception: a fallback would swallow a time limit."""
     if not is_common(error):
         raise error
 
 
 def is_asynchronous(error: BaseException | None) -> bool:
-    """Whether an exception may have come at any moment, wherever it passes through.
+    """Return True if an exception may have occurred at any moment, independent of the running code.
 
-    So do those that are no `Exception`, such as `KeyboardInterrupt`, and those that a handler of a
-    signal raised, such as a time limit.
+    This is true of exceptions that are no `Exception`, such as `KeyboardInterrupt`, and of those
+    raised by a signal handler, such as a time limit.
     """
     if not isinstance(error, Exception):
         return error is not None
@@ -184,10 +187,10 @@ def _codes_of_handlers() -> set[CodeType]:
 
 
 def surely(put_back: Callable[[], None]) -> None:
-    """Do it, once; have what Ctrl-C does, whatever that is, happen after it.
+    """Call a function once, completely; run the handler of Ctrl-C after it.
 
-    Also if that comes while it is about to be put off. Only in the main thread, where it would
-    come: what is raised in a thread by other means comes immediately.
+    This holds even if Ctrl-C arrives while it is being deferred, but only in the main thread, where
+    handlers run: an exception thrown into a thread by other means is immediate.
     """
     has_begun, early = False, None
     while not has_begun:
@@ -220,7 +223,7 @@ def _put_off() -> Iterator[None]:
 
 
 def _handler() -> Any:
-    """What Ctrl-C does here; None if it cannot be told, or be kept from it."""
+    """Return the handler of Ctrl-C in this thread; None if it is unknown or cannot be replaced."""
     if threading.current_thread() is not threading.main_thread():
         return None
     handler = signal.getsignal(signal.SIGINT)

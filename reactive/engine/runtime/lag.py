@@ -1,4 +1,4 @@
-"""How far a source is ahead of the tables that it feeds."""
+"""The lag of tables behind the source that feeds them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far tables are behind their source. Prints as text.
+    """The lag of tables behind their source. Prints as text.
 
     >>> print(Lag(0.25, 3), "|", Lag(None, None))
     0.25 s, 3 changes | unknown
     """
 
     seconds: float | None
-    """While a batch is not committed that has arrived, its age; otherwise the age that the last one
-    had when it was committed. The age counts from `Batch.made`, or else from when the batch
-    arrived. None before the first batch."""
+    """The age of the arrived, uncommitted batch, or else the age of the last batch at its commit.
+
+    The age counts from `Batch.made`, or else from the arrival. None before the first batch.
+    """
     waiting: int | None
-    """Changes that the source knows of and has not given yet; None if it does not tell."""
+    """Changes that the source has not delivered yet; None if it cannot tell."""
     bytes: int | None = None
-    """Bytes of the source's log that are not in the tables yet; None if it has none."""
+    """Bytes of the source's log that are not in the tables yet; None without a log."""
 
     def __str__(self) -> str:
         parts = [] if self.seconds is None else [f"{self.seconds:.3g} s"]
@@ -32,7 +33,7 @@ class Lag:
 
 
 class Clock:
-    """Times batches."""
+    """Measures the age of batches."""
 
     __slots__ = ("_last", "_lock", "_since")
 
@@ -42,18 +43,18 @@ class Clock:
         self._last: float | None = None
 
     def arrives(self, made: float | None) -> None:
-        """A batch has arrived; it was made at a time of `time.time()`."""
+        """Record the arrival of a batch, made at a time of `time.time()`."""
         with self._lock:
             self._since = time.time() if made is None else made
 
     def is_committed(self) -> None:
-        """The batch is committed."""
+        """Record the commit of the batch."""
         with self._lock:
             if self._since is not None:
                 self._last = max(0.0, time.time() - self._since)
             self._since = None
 
     def seconds(self) -> float | None:
-        """As `Lag.seconds`."""
+        """Return the seconds, as in `Lag.seconds`."""
         with self._lock:
             return self._last if self._since is None else max(0.0, time.time() - self._since)

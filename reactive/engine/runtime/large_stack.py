@@ -1,20 +1,20 @@
-"""Run a call in a thread with a large stack, for texts that are nested more deeply than a stack.
+"""Run a call in a thread with a large stack, for texts nested too deeply for a usual stack.
 
-Parsers and translators recurse over what they read. A text that a program wrote may nest 1,000
-brackets or chain 10,000 operators, and exceed the recursion limit of the thread that asks. Such a
+Parsers and translators recurse over their input. A text written by a program may nest 1,000
+brackets or chain 10,000 operators, and exceed the recursion limit of the calling thread. Such a
 call runs in a thread of its own, with a stack of `STACK` bytes and a limit of `LIMIT` frames.
 
-The call must be pure: it must take no lock, since the thread that asks may hold one.
+The call must be pure: it must take no lock, since the calling thread may hold one.
 
-Python has one recursion limit for all threads. While it is raised, a thread whose stack is small
-could recurse until that stack overflows, which ends the process. So the limit is raised only when
-no call of `call_with_any_stack` runs on the stack of its own thread, and while it is raised such
-calls take a large stack at once. Recursion without end elsewhere in the program is not covered.
+Python has one recursion limit for all threads. While it is raised, a thread with a small stack
+could recurse until that stack overflows, which ends the process. So the limit is raised only while
+no call of `call_with_any_stack` runs on its own thread's stack, and while it is raised, such calls
+use a large stack immediately. Endless recursion elsewhere in the program is not covered.
 
 State:  the recursion limit to restore, and the number of calls on either kind of stack.
 Cost:   about 0.1 ms per call with a large stack, 1 us for one without.
 
-The depth of a text of JSON, found without recursion, which parsers in C do not survive.
+`is_too_deep` measures the depth of a JSON text without recursion, since parsers in C overflow.
 
 [{"a": [1]}]     3
 "[[["            0
@@ -31,9 +31,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 STACK = 512 * 1024 * 1024
-"""Bytes of virtual memory; what is not touched is never allocated."""
+"""Bytes of virtual memory; pages are allocated when touched."""
 LIMIT = 150_000
-"""Frames; each takes at most about 2 KB of the stack, where C calls Python."""
+"""Frames; each needs at most about 2 KB of the stack, where C calls Python."""
 
 
 class _RecursionLimit:
@@ -64,7 +64,7 @@ class _RecursionLimit:
             self._changed.notify_all()
 
     def is_small(self) -> bool:
-        """Return whether this thread is inside of a call that is made on its own stack."""
+        """Return True if this thread runs a call on its own stack."""
         return getattr(self._thread, "is_small", False)
 
     def __enter__(self) -> None:
@@ -116,12 +116,12 @@ def _start(thread: threading.Thread) -> None:
 
 
 def has_large_stack() -> bool:
-    """Return whether the current thread was made by `call_with_large_stack`."""
+    """Return True if the current thread was started by `call_with_large_stack`."""
     return isinstance(threading.current_thread(), _Caller)
 
 
 def call_with_large_stack(call: Callable[[], T]) -> T:
-    """Return what the call returns, or raise what it raises.
+    """Run a call with a large stack; return its result, or raise its exception.
 
     >>> def depth(n: int) -> int:
     ...     return n and 1 + depth(n - 1)
@@ -150,7 +150,7 @@ def call_with_large_stack(call: Callable[[], T]) -> T:
 
 
 def call_with_any_stack(call: Callable[[], T]) -> T:
-    """Make a pure call here, and again with a large stack if it exceeds the recursion limit."""
+    """Run a pure call here, and again with a large stack if it exceeds the recursion limit."""
     if has_large_stack() or _limit.is_small():
         return call()
     if _limit.begin_small():
@@ -164,7 +164,7 @@ def call_with_any_stack(call: Callable[[], T]) -> T:
 
 
 NESTED = 500
-"""Brackets within each other that are read."""
+"""Maximum depth of nested brackets that is read."""
 _BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Modules that a small program does not need: each is imported when it is first used."""
+"""Modules that a small program does not need: each is imported on first use."""
 
 from __future__ import annotations
 

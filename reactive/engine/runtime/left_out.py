@@ -1,7 +1,7 @@
-"""Borders and languages can be left out: what stands below them asks for their modules by name.
+"""Optional packages: borders and languages may be missing, so lower rooms load them by name.
 
 making = optional("borders.sinks.making")     nothing is imported
-making.write_to(view, ...)                    imports it, or says which package is left out
+making.write_to(view, ...)                    imports it, or raises an error that names the package
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from optimizer.lazy import Lazy
 
 
 class LeftOutError(PlanError):
-    """A package of `reactive` is needed that is not installed."""
+    """A required package of `reactive` is not installed."""
 
 
 LeftOutError.__name__ = LeftOutError.__qualname__ = PlanError.__name__
 
 
 def optional(name: str) -> Any:
-    """Return what stands for a module of `reactive`, which is imported when it is first used.
+    """Return a placeholder of a module of `reactive`, which is imported on first use.
 
     Raises
     ------
-    PlanError: when it is used, if its package is left out.
+    PlanError: on first use, if its package is missing.
 
     >>> optional("borders.sinks.making")
     <lazy module 'reactive.borders.sinks.making'>
@@ -33,7 +33,7 @@ def optional(name: str) -> Any:
 
 
 def left_out(error: ModuleNotFoundError) -> ModuleNotFoundError | LeftOutError:
-    """Return the error of a package of ours that is left out; any other as it is."""
+    """Return the error for a missing package of `reactive`; return other errors unchanged."""
     package, *rest = (error.name or "").split(".")
     if package != "reactive" or len(rest) < 2:
         return error

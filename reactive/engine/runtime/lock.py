@@ -1,19 +1,19 @@
-"""The lock of a database, and who has a transaction open.
+"""The lock of a database, and the owner of its open transaction.
 
-    lock      held while something changes, and by those who look at what must not change meanwhile
+    lock      held during a change, and by readers of state that must not change meanwhile
     owner     the thread, or the asyncio task, that has a transaction open; it holds no lock
-    aside     the thread whose tasks have transactions open that are not in the tables for now
+    aside     the thread whose tasks have transactions that are set aside, out of the tables
 
 A statement waits for the transaction of another owner to end. A reader never does: views change at
-the end of a transaction, and tables are read as of the last commit (`row_gate.py`). It waits only
-for the lock, which is held for a statement or a commit.
+the end of a transaction, and tables are read as of the last commit (`row_gate.py`). A reader waits
+only for the lock, which is held for a statement or a commit.
 
-A thread is not owner enough under asyncio: a transaction may wait in the middle, and another task
-of the same thread must then not slip into it, nor wait for it and so stop the event loop. The open
-transaction is set aside for its statement (`transactions/pending.py`).
+Under asyncio, a thread cannot be the owner: a transaction may await in the middle, and another task
+of the same thread must then neither join it nor block the event loop until it ends. So the open
+transaction is set aside for the statement of the other task (`transactions/pending.py`).
 
-`asyncio` is imported where it is used: it takes as long as a third of all this, and who has no task
-may do without.
+`asyncio` is imported where it is used: the import takes a third as long as that of this library,
+and programs without tasks do not need it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Owner = tuple[int, Any]
-"""A thread, and the task in it if there is one."""
+"""A thread, and the task running in it, if any."""
 IDLE, BROKEN = 0, -1
 LONGEST_SLEEP = 0.01
 LONGEST_WAIT = 1.0
-"""Seconds after which a writer looks again whether the transaction that it waits for has ended."""
+"""Seconds after which a waiting writer checks again if the transaction has ended."""
 
 
 def _nothing() -> None: ...
 
 
 class DatabaseLock:
-    """Be inside with `with db_lock.inside(): ...`; who is inside may enter again.
+    """The lock of a database: enter it with `with db_lock.inside(): ...`. It is reentrant.
 
-    Who enters by itself (`enter`, `enter_to_write`, `try_enter`) leaves in line, in a `finally`, so
-    that no call stands between, at which an interrupt could keep it from leaving:
+    Code that enters directly (`enter`, `enter_to_write`, `try_enter`) leaves inline, in a
+    `finally`: during a call, an interrupt could prevent it from leaving.
 
         db_lock.depth -= 1
         if not db_lock.depth:
@@ -55,8 +55,8 @@ class DatabaseLock:
             db_lock.depth = db_lock.at_rest
         db_lock.lock.release()
 
-    Who stays briefly may also enter by itself (`Engine.write`): see that `depth` is 0 and nothing
-    `is_special`, take `lock`, and set `depth` and `critical`.
+    Short critical sections may also enter inline (`Engine.write`): check that `depth` is 0 and
+    nothing `is_special`, acquire `lock`, and set `depth` and `critical`.
     """
 
     __slots__ = (
@@ -90,44 +90,45 @@ class DatabaseLock:
     ) -> None:
         self.lock = threading.RLock()
         self.free = threading.Condition(self.lock)
-        """Notified when a transaction ends, if anybody is waiting for that."""
+        """Notified when a transaction ends, if a thread waits for that."""
         self.waiting = 0
-        """How many threads wait for that; changed and read inside."""
+        """The number of threads that wait for `free`; changed and read inside."""
         self._repair = repair
         self._tell = tell
         self.has_news = False
-        """Whether a repair has left something to be told, which any reader may do."""
+        """True if a repair has queued deltas; the next reader delivers them."""
         self.depth = IDLE
-        """How often it has been entered by who is inside; below 0 if what it guards is broken."""
+        """The number of times it is entered by the thread inside; below 0 if a repair is needed."""
         self.at_rest = IDLE
-        """What `depth` is when nobody is inside. If it is `BROKEN`, whoever enters has to repair
-        first what this guards."""
+        """The value of `depth` while no thread is inside; `BROKEN` makes the next one repair."""
         self.aside: int | None = None
-        """The thread that has transactions open which are set aside."""
+        """The thread whose tasks have transactions that are set aside."""
         self.idle = IDLE
-        """The value of `at_rest` while nothing is broken: `BROKEN` if some are set aside, so that
-        who enters looks whether one of them is its own."""
+        """The value of `at_rest` while nothing is broken.
+
+        It is `BROKEN` if transactions are set aside, so that an entering task looks for its own.
+        """
         self.critical = False
-        """Whether Ctrl-C has to wait: something is half changed."""
+        """True if Ctrl-C must be deferred: something is half changed."""
         self.is_held_back = False
-        """Whether Ctrl-C has to wait though nobody is inside: another system commits."""
+        """True if Ctrl-C must be deferred outside the lock, too: another system commits."""
         self.noted: Any = None
-        """The Ctrl-C that waits."""
+        """The deferred Ctrl-C."""
         self.sequence = 0
-        """How often it has been left."""
+        """The number of times it was left."""
         self.owner: Owner | None = None
-        """Who has a transaction open."""
+        """The owner of the open transaction, if any."""
         self.transaction: object = None
-        """The asynchronous transaction that is open, if it is one."""
+        """The open asynchronous transaction, if any."""
         self.is_closed = False
         self.is_special = False
-        """Whether a statement has more to ask than whether somebody is inside."""
+        """True if a statement cannot use the fast path: a transaction is open, or it is closed."""
         SIGINT.guard(self)
 
-    # Being inside.
+    # Entering.
 
     def enter(self) -> None:
-        """Wait until nobody else is inside, and repair what is broken."""
+        """Wait until no other thread is inside, and repair the database if it is broken."""
         try:
             self.lock.acquire()
             self.own()
@@ -137,7 +138,7 @@ class DatabaseLock:
 
     @contextmanager
     def inside(self, *, to_write: bool = False) -> Iterator[None]:
-        """Be inside for a reading of what only statements and commits change, or to change it."""
+        """Enter, to read or change state that only statements and commits change."""
         if to_write:
             self.enter_to_write()
         else:
@@ -154,13 +155,13 @@ class DatabaseLock:
             self._tell()
 
     def try_enter(self) -> bool:
-        """Enter only if nobody is inside, the caller neither, and nothing is broken."""
+        """Enter only if no thread is inside, not even this one, and nothing is broken."""
         if self.depth:
             return False
         try:
             if not self.lock.acquire(False):
                 return False
-            if self.depth:  # by then
+            if self.depth:  # meanwhile
                 self.lock.release()
                 return False
             self.own()
@@ -170,7 +171,7 @@ class DatabaseLock:
         return True
 
     def own(self) -> None:
-        """Be inside once more, by whoever has just taken the lock."""
+        """Count an entry of the thread that has just taken the lock; repair first if needed."""
         if self.depth >= 0:
             self.depth += 1
             return
@@ -184,21 +185,21 @@ class DatabaseLock:
 
     @property
     def held(self) -> int:
-        """How often the running thread is inside."""
+        """The number of times the running thread is inside."""
         return self.depth if self.lock._is_owned() else 0  # type: ignore[attr-defined]
 
     def let_go(self) -> None:
-        """An interrupt between taking the lock and noting it must not keep it for ever."""
+        """Release a lock that an interrupt prevented from being recorded as entered."""
         while self.lock._is_owned() and _times_taken(self.lock) > max(self.depth, 0):  # type: ignore[attr-defined]
             self.lock.release()
 
     # Reading.
 
     def read(self, read: Callable[..., T], *arguments: Any) -> T:
-        """The result of a reading, as of a moment when nobody was inside.
+        """Return the result of a reading, as of a moment when no thread was inside.
 
-        It is done without entering first, which is many times faster than a lock; and again, as
-        `reading`, if anybody was inside meanwhile.
+        The reading first runs without entering, which is many times faster; if a thread was inside
+        meanwhile, it runs again inside.
         """
         sequence = self.sequence
         if not self.depth:
@@ -206,7 +207,7 @@ class DatabaseLock:
                 found = read(*arguments)
                 if not self.depth and self.sequence == sequence:
                     return found
-            except Exception as error:  # it may be due to what another thread did: it will show
+            except Exception as error:  # if it is not due to another thread, it is raised again
                 if not is_common(error):
                     raise
         with self.inside():
@@ -216,23 +217,24 @@ class DatabaseLock:
 
     @property
     def is_mine(self) -> bool:
-        """Whether the running thread, or task, has a transaction open."""
+        """True if the running thread, or task, has a transaction open."""
         return self.owner == me()
 
     @property
     def is_taken(self) -> bool:
-        """True if somebody else has a transaction open."""
+        """True if another owner has a transaction open."""
         return self.aside is not None if self.owner is None else not self.is_mine
 
     def enter_to_write(self, set_aside: Callable[[], object] | None = None) -> None:
-        """Enter when nobody else has a transaction open.
+        """Enter while no other owner has a transaction open.
 
-        Another task of the same event loop could never end its transaction while we wait: that one
-        is set aside, by a callable that is given for it.
+        Another task of the same event loop could never end its transaction while this one waits:
+        `set_aside` is called to set it aside.
 
         Raises
         ------
-        TransactionError: another task has one open, and it is not to be set aside, or cannot be.
+        TransactionError: another task has a transaction open, and `set_aside` is missing or cannot
+            set it aside.
         """
         try:
             self.lock.acquire()
@@ -267,7 +269,7 @@ class DatabaseLock:
                 self.lock.release()
 
     def _wait(self) -> None:
-        """Let others in until the owner has ended its transaction."""
+        """Let other threads in until the owner has ended its transaction."""
         self.sequence, self.depth = self.sequence + 1, self.at_rest
         self.waiting += 1
         try:
@@ -277,10 +279,9 @@ class DatabaseLock:
             self.depth = 1
 
     async def begin_async(self, mine: object) -> None:
-        """Have a transaction open as the running task; wait without stopping the event loop.
+        """Open a transaction for the running task; wait without blocking the event loop.
 
-        `mine` is the transaction that the task is in, or was started in: waiting for that one
-        would never end.
+        `mine` is the transaction that contains or started the task: waiting for it would never end.
         """
         import asyncio
 
@@ -299,18 +300,18 @@ class DatabaseLock:
             pause = min(pause * 2 + 0.0005, LONGEST_SLEEP)
 
     def begin(self) -> None:
-        """The running thread, or task, has a transaction open from now on. Done inside."""
+        """Make the running thread, or task, the owner of a transaction. Call it inside."""
         self.owner, self.is_special = me(), True
 
     def end(self) -> None:
-        """Nobody has one open any more. Done inside, or by the owner."""
+        """End the transaction. Call it inside, or as its owner."""
         self.owner, self.is_special = None, self.is_closed
         if self.waiting:
             with self.lock:
                 self.free.notify_all()
 
     def close(self) -> None:
-        """Nobody may enter to write any more."""
+        """Refuse writers from now on."""
         self.is_closed = self.is_special = True
 
 
@@ -321,7 +322,7 @@ ANOTHER_TASK = (
 
 
 def _times_taken(lock: threading.RLock) -> int:
-    """How often the running thread has taken a lock that it has."""
+    """Return how many times the running thread has acquired a lock."""
     count = getattr(lock, "_recursion_count", None)
     if count is not None:
         return int(count())
@@ -329,21 +330,21 @@ def _times_taken(lock: threading.RLock) -> int:
 
 
 def me() -> Owner:
-    """The running thread, and the task that runs in it."""
+    """Return the running thread, and the task running in it."""
     return get_ident(), running_task() if "asyncio.events" in modules else None
 
 
 def running_task() -> asyncio.Task[Any] | None:
-    """The asyncio task that runs in this thread, if one does."""
+    """Return the asyncio task running in this thread, if any."""
     loop = running_loop()
     return None if loop is None else modules["asyncio"].current_task(loop)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop that this thread runs, if it runs one."""
+    """Return the event loop running in this thread, if any."""
     events: Any = modules.get("asyncio.events")
     try:
         loop: asyncio.AbstractEventLoop | None = events._get_running_loop()
-    except AttributeError:  # it is not imported, or just being imported
+    except AttributeError:  # not imported, or half imported
         return None
     return loop

@@ -1,4 +1,4 @@
-"""Libraries that are optional: what needs them, and the driver of Postgres."""
+"""Optional libraries: checks that name the missing one, and the driver of Postgres."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from optimizer.errors import PlanError
 
-# Name what installs a library that is optional; the core imports none of them.
+# Name the command that installs an optional library; the core imports none of them.
 
 EXTRAS = {"pyarrow": "arrow", "narwhals": "frames", "numpy": "columns"}
-"""The extra that brings a library; others are installed by their name."""
+"""The extra that installs a library; others are installed by their name."""
 WHERE = "in the folder of reactive-collections"
 
 
 def installing(extra: str) -> str:
-    """Return the command that installs an extra. There is no release yet that an index has.
+    """Return the command that installs an extra. No release is in a package index yet.
 
     >>> installing("sql")
     "pip install '.[sql]'   (in the folder of reactive-collections)"
@@ -24,7 +24,7 @@ def installing(extra: str) -> str:
 
 
 def check(what: str, library: str = "pyarrow") -> None:
-    """Refuse what needs a library that is not installed.
+    """Raise if a library that `what` needs is not installed.
 
     >>> check("to_arrow", "no_such_library")
     Traceback (most recent call last):
@@ -37,11 +37,11 @@ def check(what: str, library: str = "pyarrow") -> None:
         raise PlanError(f"{what} needs {library}, which is not installed\n  {command}")
 
 
-# The driver of Postgres, and how its statements are written; used where a server is talked to.
+# The driver of Postgres, and literals of its statements.
 
 
 def driver() -> Any:
-    """The module of the driver.
+    """Return the module of the driver.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def driver() -> Any:
 
 
 def plain(dsn: str) -> str:
-    """A DSN as the driver takes it; SQLAlchemy's URLs name one beside the scheme.
+    """Return a DSN in the driver's form: SQLAlchemy's URLs name a driver beside the scheme.
 
     >>> plain("postgresql+psycopg2://ann@db/shop")
     'postgresql://ann@db/shop'
@@ -67,5 +67,5 @@ def plain(dsn: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as SQL has it."""
+    """Return a text as a SQL literal."""
     return "'" + text.replace("'", "''") + "'"

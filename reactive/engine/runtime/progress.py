@@ -1,6 +1,6 @@
-"""What a long evaluation is at: a bar on a terminal, and nothing elsewhere.
+"""Progress of a long evaluation: a bar on a terminal, nothing elsewhere.
 
-The bar is there after a second, so that short evaluations leave the terminal alone.
+The bar appears after a second, so that short evaluations show nothing.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from optimizer.plans.explain import headline
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-# `rich` is imported where something is shown: it would take a third of all.
+# `rich` is imported only to show a bar: it would take a third of the import time.
 
 T = TypeVar("T")
 PATIENCE = 1.0
-"""Seconds until something is shown."""
+"""Seconds until the bar is shown."""
 EVERY = 256
-"""Rows after which it is looked at the clock."""
+"""Rows between two looks at the clock."""
 LONGEST = 50
-"""Characters of a node that are shown."""
+"""Maximum number of characters shown of a node."""
 
 
 class Progress(Protocol):
-    """What is notified of how far an evaluation has come."""
+    """Receiver of the progress of an evaluation."""
 
     def at(self, node: plan.Node) -> None:
-        """It is the turn of a node."""
+        """Report that the evaluation of a node begins."""
         ...
 
     def over(self, rows: Sequence[T]) -> Iterable[T]:
-        """The same rows, while somebody watches how far they have been gone through."""
+        """Yield the same rows, and report how many were consumed."""
         ...
 
     def round(self, name: str, number: int) -> None:
-        """A recursion begins a round."""
+        """Report that a recursion begins a round."""
         ...
 
     def count(self, done: int, total: int | None) -> None:
-        """`done` rows have been gone through, of `total` if that is known."""
+        """Report that `done` rows were processed, of `total` if known."""
         ...
 
 
 class _Silent:
-    """Tells nobody."""
+    """Ignores all reports."""
 
     def at(self, node: plan.Node) -> None:
         pass
@@ -69,7 +69,7 @@ SILENT: Progress = _Silent()
 
 @contextmanager
 def watched(title: str) -> Iterator[Progress]:
-    """Where an evaluation tells what it is at.
+    """Return the context that shows the progress of an evaluation.
 
     >>> with watched("verifying") as progress:
     ...     list(progress.over([1, 2]))
@@ -86,7 +86,7 @@ def watched(title: str) -> Iterator[Progress]:
 
 
 class OnTerminal:
-    """A bar on the terminal, from a second on."""
+    """A bar on the terminal, after one second."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -96,27 +96,27 @@ class OnTerminal:
         self._task: Any = None
 
     def at(self, node: plan.Node) -> None:
-        """It is the turn of a node."""
+        """Show the node whose evaluation begins."""
         self._node = node
         self._show("", total=None, done=0)
 
     def over(self, rows: Sequence[T]) -> Iterator[T]:
-        """The same rows."""
+        """Yield the same rows, and show how many were consumed."""
         for number, row in enumerate(rows):
             if number % EVERY == 0:
                 self._show("", total=len(rows), done=number)
             yield row
 
     def round(self, name: str, number: int) -> None:
-        """A recursion begins a round."""
+        """Show that a recursion begins a round."""
         self._show(f", round {number:,}", total=None, done=0)
 
     def count(self, done: int, total: int | None) -> None:
-        """`done` rows have been gone through."""
+        """Show that `done` rows were processed."""
         self._show(f"{done:,} rows", total=total, done=done)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
 

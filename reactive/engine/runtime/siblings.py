@@ -1,8 +1,8 @@
-"""Whether the package below is ours: a user's own `optimizer.py` would be imported in its place.
+"""Check that the package `optimizer` is ours: a user's own `optimizer.py` would shadow it.
 
-A script's folder, and that of a notebook, come first where Python looks for modules. Our imports
-would then fail with "'optimizer' is not a package", or run a script of the user's once more. Hence
-this is asked before anything is imported from there, and without running it.
+Python searches the folder of a script or notebook first. Our imports would then fail with
+"'optimizer' is not a package", or run the user's script once more. So this check runs before the
+first such import, and does not execute the module.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_siblings() -> None:
 
 
 def _file_of(name: str) -> str | None:
-    """The file of a module that is imported, or would be; None if there is none."""
+    """Return the file of a module, imported or not; None if there is none."""
     if name in sys.modules:
         return getattr(sys.modules[name], "__file__", None)
     spec = find_spec(name)

@@ -1,4 +1,4 @@
-"""Names in statements of SQL, as SQLite and Postgres have them, and names of dialects."""
+"""Quoted and unique names in SQL statements of SQLite and Postgres, and names of dialects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DIALECT_NAMES: tuple[DialectName, ...] = ("duckdb", "postgres", "sqlite")
 
 
 def checked_dialect(name: DialectName) -> DialectName:
-    """Return the name of a dialect of SQL.
+    """Return the name of a dialect of SQL; raise if there is none.
 
     Raises
     ------
@@ -24,7 +24,7 @@ def checked_dialect(name: DialectName) -> DialectName:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it.
+    """Return a name as a quoted SQL identifier.
 
     >>> print(quoted('odd "name" of it'))
     "odd ""name"" of it"
@@ -34,7 +34,7 @@ def quoted(name: str) -> str:
 
 
 def apart(name: str, taken: Collection[str]) -> str:
-    """The name, with a number if it is taken; SQL does not tell names apart by their case.
+    """Return the name, with a number if it is taken; SQL ignores the case of names.
 
     >>> apart("id", ["town"]), apart("Id", ["id", "id_2"])
     ('id', 'Id_3')
@@ -43,7 +43,7 @@ def apart(name: str, taken: Collection[str]) -> str:
 
 
 def apart_of(name: str, others: Container[str]) -> str:
-    """Return the name, with a number if it is among names in small letters."""
+    """Return the name, with a number if it is among lower-case names."""
     found, number = name, 2
     while found.lower() in others:
         found, number = f"{name}_{number}", number + 1

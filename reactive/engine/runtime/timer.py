@@ -1,9 +1,9 @@
-"""Calls that are due later, in one thread that is there while something is due.
+"""Timer: run calls when they are due, in one thread.
 
     call(later, job)  -->  heap of times  -->  the thread calls one job after the other
 
 The thread is a daemon, starts with the first job, and ends when there has been none for a while, or
-at `close`. It knows jobs by weak references: of what nobody holds any more nothing is due.
+at `close`. It refers to jobs weakly: a job whose object is no longer referenced is not called.
 
 State:  an entry per job that is due.
 Cost:   O(log entries) per job.
@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 log = logging.getLogger("reactive")
 LINGERS = 1.0
-"""Seconds that the thread stays without anything due."""
+"""Seconds that the idle thread stays alive."""
 Job = Callable[[], object]
 
 
@@ -46,7 +46,7 @@ class Timer:
         self._closed = False
 
     def call(self, when: float, job: Job) -> None:
-        """Call a method at a time of `time.monotonic`, unless its object is gone by then."""
+        """Call a method at a time of `time.monotonic`, if its object still exists then."""
         with self._changed:
             if self._closed:
                 return
@@ -58,7 +58,7 @@ class Timer:
             self._changed.notify()
 
     def close(self) -> None:
-        """End the thread; nothing is due any more."""
+        """End the thread, and drop all jobs."""
         with self._changed:
             self._closed = True
             self._due.clear()
@@ -70,12 +70,12 @@ class Timer:
             try:
                 if found is not None:
                     found()
-            except BaseException:  # it must not keep the others
+            except BaseException:  # the other jobs must still run
                 log.exception("a timed call failed")
             del found
 
     def _next(self) -> weakref.WeakMethod[Job] | None:
-        """What is due now, when it is; None when the thread is not needed any more."""
+        """Wait for the next due job and return it; None to end the thread."""
         with self._changed:
             while not self._closed:
                 left = self._due[0][0] - time.monotonic() if self._due else LINGERS

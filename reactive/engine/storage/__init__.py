@@ -1,7 +1,7 @@
-"""What a table keeps: its rows, by themselves or by key.
+"""Stores of tables: their rows, by themselves or by key.
 
-Lives here:  stores, and which classes of rows they take.
+Lives here:  stores, and the classes of rows that they accept.
 Comes in:    the changes of statements.
-Goes out:    deltas; the rows, with one object for all that are equal.
+Goes out:    deltas; the rows, with one object for all equal rows.
 May import:  `codegen`, `collections`, `runtime`.
 """

@@ -1,7 +1,7 @@
-"""Stores that hold nothing: of rows that flow through, and of a table that is no more.
+"""Stores without rows: of a table whose rows flow through, and of a dropped table.
 
 State:  none.
-Cost:   of a row that of asking whether it has a hash.
+Cost:   a hash per row.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from reactive.errors import TableError
 
 
 class NoStore:
-    """Rows that flow through and are not kept.
+    """The store of rows that flow through without being stored.
 
-    `hashable` is a class whose rows are sure to have a hash, so that it need not be tried.
+    `hashable` is a class whose rows are always hashable, so that this is not tested.
     """
 
     interns: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class NoStore:
 
 
 class NoMore:
-    """The store of a table that was dropped: whatever is asked of it, it says so."""
+    """The store of a dropped table: every read or statement raises an error with the reason."""
 
     def __init__(self, why: str) -> None:
         self.why = why

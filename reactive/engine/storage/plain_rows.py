@@ -1,13 +1,13 @@
 """Rows that hold plain values only, and the field that tells rows apart: found by one pass.
 
-    Order(id=7, town="Bonn")      its class, int, str      nothing in it is to be asked again
+    Order(id=7, town="Bonn")      its class, int, str      needs no further check
 
-Of such a row it is known that it has a hash, holds no NaN, and equals another row if and only if
-their fields are equal. So its table need not call its class at all, and finds it by a field.
+Such a row is hashable, holds no NaN, and equals another row if and only if their fields are equal.
+So its table need not call methods of its class, and finds it by a field.
 
-The test is one generated loop over all rows, made for the classes that a few of them have.
+The test is one generated loop over all rows, for the classes that some sample rows have.
 
-Cost: O(fields) per row, 10 ns each; of making the loop O(fields), once per class and shape.
+Cost: O(fields) per row, 10 ns each; O(fields) to generate the loop, once per class and shape.
 """
 
 from __future__ import annotations
@@ -29,43 +29,47 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 MIXED: frozenset[type] = frozenset(
     {int, float, str, bytes, bool, type(None), datetime.date, datetime.timedelta, Decimal}
 )
-"""Classes whose instances have a hash and compare with anything, without a call of other code."""
+"""Classes whose instances are hashable and comparable with anything, without user code."""
 PLAIN = MIXED | {datetime.datetime}
-"""The same, and times, if they are of no zone; these are looked for in fields of nothing else."""
+"""`MIXED`, and datetimes without a time zone; these only in fields with no other class."""
 TELLING: tuple[type, ...] = (int, str)
-"""Classes of fields that rows may be found by, the quicker one first."""
+"""Classes of the fields that may serve as keys, the faster one first."""
 SAMPLED = 64
-"""Rows by which a test is made."""
+"""Number of sample rows for a test."""
 COMPARED = 4096
-"""Rows that a field must tell apart to be tried for all: so many that are side by side, and as many
-from all over."""
+"""Number of rows that a field must tell apart to be chosen.
+
+As many adjacent rows are compared, and as many from all over.
+"""
 
 Shape = tuple[frozenset[type], ...]
-"""The classes that each field of rows has."""
+"""The classes of the values in each field."""
 Admitted = Callable[[int, Any], Shape]
-"""The classes that each of so many fields of rows of a class may have; nothing if all may have any
-(`row_check.py`)."""
+"""Returns the classes that each field may have, given the number of fields and the row class.
+
+Empty if every class is allowed (`row_check.py`).
+"""
 
 
 def admit_all(width: int, kind: Any) -> Shape:
-    """Admit every class in each field."""
+    """Allow every class in each field."""
     return ()
 
 
 class OtherClass(Exception):
-    """A row is of another class than a place is for."""
+    """A row has another class than the field was chosen for."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RowText:
-    """What generated code asks of a row of `Kind`, as text.
+    """Source text of tests of a row of `Kind`, for generated code.
 
-    unpacked: lines to begin with, if the parts of a row have no names yet; of a row of another
-              length they raise `ValueError`.
-    is_odd: whether the row is not plain.
+    unpacked: lines to run first, if the parts of a row need names; for a row of another length they
+              raise `ValueError`.
+    is_odd: an expression that is true if the row is not plain.
     part: the value of the field.
-    by_name: what these have by name.
-    parts: of each field, its value and the classes that it may have if the row is plain.
+    by_name: the objects that the text names.
+    parts: of each field, its value and the classes allowed in a plain row.
     """
 
     unpacked: Sequence[str]
@@ -77,12 +81,12 @@ class RowText:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RowField:
-    """A field that rows of a class may be found by.
+    """A field that can serve to find rows of a class.
 
     kind: the class.
-    of: its value in a row of that class.
-    place: the same, of any row; it raises `OtherClass`, or what the row's hash raises.
-    text: what a generated function asks of a row.
+    of: returns its value in a row of that class.
+    place: returns its value in any row; it raises `OtherClass`, or the error of the row's hash.
+    text: the source text of tests of a row.
     """
 
     kind: type
@@ -93,11 +97,11 @@ class RowField:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlainTest:
-    """A test whether rows are all of one class and plain.
+    """A test for rows that have one class and are all plain.
 
     kind: the class of the rows.
-    is_odd: whether one row is not plain.
-    fields: those that have one class in all of them then, by name or place.
+    is_odd: True if one row is not plain.
+    fields: the fields with only one class in plain rows, by name or position.
     shape: the classes of all fields.
     """
 
@@ -109,9 +113,9 @@ class PlainTest:
 
 
 def plain_test(rows: Sequence[Row], admitted: Admitted = admit_all) -> PlainTest | None:
-    """The test that rows of the class of some pass; None if these, or a few of them, do not.
+    """Return the test for rows like the given ones; None if some of them are not plain.
 
-    admitted: the classes that fields may have; a row with another one does not pass.
+    `admitted` returns the classes that fields may have; a row with another class does not pass.
 
     >>> test = plain_test([("a", 1), ("b", None)])
     >>> test.are_plain([("c", None)]), test.are_plain([("c", [])]), test.are_plain([("c", 1, 2)])
@@ -126,8 +130,10 @@ def plain_test(rows: Sequence[Row], admitted: Admitted = admit_all) -> PlainTest
 
 
 def plain_test_of(kind: Any, shape: Shape, admitted: Admitted = admit_all) -> PlainTest | None:
-    """The test of rows whose fields have these classes; None if such rows are not plain, or a class
-    is not admitted."""
+    """Return the test for rows whose fields have these classes; None if such rows are not plain.
+
+    None, too, if a class is not allowed.
+    """
     is_known = plain_fields(kind) is not None and len(plain_fields(kind) or ()) == len(shape)
     is_plain = is_known and shape and all(map(_is_plain, shape))
     return _admitted_test(kind, shape, admitted) if is_plain else None
@@ -148,7 +154,7 @@ def _fields(kind: Any, shape: Shape) -> dict[Any, type]:
 
 
 def telling_field(rows: Sequence[Row]) -> RowField | None:
-    """The first field by which no two of some rows are equal; rows are plain.
+    """Return the first field whose value differs in all rows, which must be plain.
 
     >>> from typing import NamedTuple
     >>> Order = NamedTuple("Order", [("town", str), ("id", int)])
@@ -169,7 +175,7 @@ def telling_field(rows: Sequence[Row]) -> RowField | None:
 
 
 def named_field(rows: Sequence[Row], name: str | None) -> RowField | None:
-    """The field of a name, if rows may be found by it; rows are plain."""
+    """Return the field of a name, if plain rows can be found by it."""
     kind, shape = _kind(rows), _shape(rows)
     names = () if shape is None or kind in PLAIN else plain_fields(kind) or ()
     if shape is None or name not in names:
@@ -180,7 +186,7 @@ def named_field(rows: Sequence[Row], name: str | None) -> RowField | None:
 
 
 def _shape(rows: Sequence[Row]) -> Shape | None:
-    """The classes that the fields of some rows have, if all of these are plain."""
+    """Return the classes of the fields of sample rows, if every value is plain."""
     kind = _kind(rows)
     some = rows[:: max(1, len(rows) // SAMPLED)]
     try:
@@ -192,7 +198,7 @@ def _shape(rows: Sequence[Row]) -> Shape | None:
             columns = [list(map(attrgetter(name), some)) for name in names]
         else:
             return None
-    except Exception as error:  # rows of other classes, or of other lengths
+    except Exception as error:  # rows of other classes or lengths
         reraise_asynchronous(error)
         return None
     shape = tuple([frozenset(map(type, column)) for column in columns])
@@ -215,9 +221,9 @@ def _reader(kind: Any, number: int) -> Callable[[Row], Any]:
 
 @by_class
 def plain_fields(kind: Any) -> tuple[str, ...] | None:
-    """The fields of a record that is equal, and has a hash, by them alone; None for other classes.
+    """Return the fields of a record whose equality and hash use only them; None for other classes.
 
-    Neither runs code that a user has written, nor does reading a field.
+    Equality, hash and reading a field must run no user code.
     """
     names = compared(kind)
     if not names or kind.__getattribute__ not in (object.__getattribute__, tuple.__getattribute__):
@@ -245,7 +251,7 @@ def _is_read_plainly(kind: Any, name: str) -> bool:
 
 
 def _has_generated(kind: Any) -> bool:
-    """Whether a dataclass has the `__eq__` and `__hash__` that are generated for its fields."""
+    """Return True if a dataclass has the generated `__eq__` and `__hash__` of its fields."""
     fields = [
         (f.name, object, dataclasses.field(hash=f.hash, compare=f.compare))
         for f in dataclasses.fields(kind)
@@ -267,7 +273,7 @@ def _is_same(function: Any, other: Any) -> bool:
 
 @by_class
 def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
-    """The test of many rows."""
+    """Generate the test for many rows."""
     values, unpacked, is_odd, _ = _asked_of(kind, shape, admitted)
     each = ["for row in rows:", "    if row.__class__ is not Kind:", "        return False"]
     each += [f"    {line}" for line in unpacked]
@@ -284,7 +290,7 @@ def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
 
 @by_class
 def _field(kind: Any, shape: Shape, number: int) -> RowField:
-    """What finds the place of a row by one of its fields."""
+    """Generate the function that returns a field of a row and checks the row."""
     values, unpacked, is_odd, parts = _asked_of(kind, shape)
     mixed = [kinds if len(kinds) == 1 else MIXED for kinds in shape]
     each = list(zip(parts, mixed, strict=True))
@@ -300,7 +306,7 @@ def _field(kind: Any, shape: Shape, number: int) -> RowField:
 def _asked_of(
     kind: Any, shape: Shape, admitted: Shape = ()
 ) -> tuple[BoundValues, list[str], str, list[str]]:
-    """What texts have by name, the line that unpacks a row, the test, and what its parts are."""
+    """Return the objects by name, the line that unpacks a row, the test, and the parts."""
     values = BoundValues()
     values.by_name |= {"Kind": kind, "MIXED": MIXED, "OtherClass": OtherClass}
     values.by_name["reraise_asynchronous"] = reraise_asynchronous
@@ -311,7 +317,7 @@ def _asked_of(
 
 
 def _parts(kind: Any, width: int) -> tuple[list[str], list[str]]:
-    """What the parts of a row are called, and the line that gives them these names, if any."""
+    """Return the names of the parts of a row, and the line that assigns them, if needed."""
     if kind in PLAIN:
         return ["row"], []
     if issubclass(kind, tuple):
@@ -325,14 +331,14 @@ def _function(name: str, parameter: str, lines: Sequence[str]) -> str:
 
 
 def careful(name: str, parameter: str, lines: Sequence[str], otherwise: str) -> str:
-    """A test that says otherwise where a row cannot be read: no such field, another length."""
+    """Return a test that returns `otherwise` if a row has other fields or another length."""
     tried = ["try:", *(f"    {line}" for line in lines), "except Exception as error:"]
     caught = ["    reraise_asynchronous(error)", f"    return {otherwise}"]
     return _function(name, parameter, [*tried, *caught])
 
 
 def _asked(part: str, kinds: frozenset[type], mixed: frozenset[type], values: BoundValues) -> str:
-    """Whether a part of a row is of another class, or a NaN, as text."""
+    """Return an expression that is true if a part of a row has another class, or is a NaN."""
     if len(kinds) > 1:
         name = "MIXED" if mixed == MIXED else values.name(mixed, "Mixed")
         return f"{part}.__class__ not in {name} or {part} != {part}"

@@ -1,25 +1,25 @@
 """Checked rows and keyed stores: rows by their annotations, and one row for each key.
 
-The check of rows of one class against the annotations of its fields, as generated functions.
+`RowCheck` checks the rows of one class against the annotations of its fields, by generated
+functions.
 
     class Order:                    def is_unfit(row):
         id: int                         return row.id is None or row.town is None
-        town: str                   None may stand only where it is declared: note: str | None
+        town: str                   None is allowed only if declared: note: str | None
         note: str | None
                                     strict:
                                         return row.id.__class__ not in Classes or ...
 
-A field that admits everything costs nothing. Where rows are found plain by one loop over all of
-them (`plain_rows.py`), the classes that are admitted are a part of that loop, and no other check is
-made.
+A field that admits everything costs nothing. If one loop proves all rows plain (`plain_rows.py`),
+the allowed classes are part of that loop, and there is no other check.
 
-Cost: of a row 5 ns for a field; of making the functions O(fields), once per class.
+Cost: 5 ns per field of a row; O(fields) to generate the functions, once per class.
 
-The rows of a keyed table: one per key.
+`KeyedStore` holds the rows of a keyed table: one per key.
 
     key -> row
 
-State:  every row; what a dictionary takes for its key and a reference.
+State:  every row; a dictionary entry for its key and a reference.
 Cost:   O(1) per row.
 """
 
@@ -62,19 +62,21 @@ from reactive.engine.storage.store import Absent, Duplicate, fitted
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 FEW = 4
-"""So many items of a named tuple are asked for None at once: 22 ns and 18 for each item, where to
-unpack them takes 54 ns and 10 for each."""
+"""Maximum number of items of a named tuple tested for None in one expression.
+
+That takes 22 ns and 18 per item; unpacking takes 54 ns and 10 per item.
+"""
 ALWAYS_STRICT = "__always_strict__"
-"""The attribute of row classes whose values are of the declared classes in every database."""
+"""Attribute of row classes whose values have the declared classes in every database."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedPart:
     """A part of a row that does not admit everything.
 
-    place: the name of the field, or the place of an item; None for all items, or the row itself.
+    place: the name of the field, or the index of an item; None for all items, or the row itself.
     text: its value in generated code.
-    kind: what it is declared to be.
+    kind: its declared type.
     """
 
     place: Any
@@ -88,8 +90,8 @@ class RowCheck:
     Parameters
     ----------
     kind: the class of the rows.
-    row_type: what the table declares; it has the types of places of tuples.
-    strict: whether values of other classes than declared are refused, besides None.
+    row_type: the declaration of the table, with the types of tuple items.
+    strict: True if values of other classes than declared are refused, besides None.
 
     >>> from typing import NamedTuple
     >>> Order = NamedTuple("Order", [("id", int), ("town", str), ("note", str | None)])
@@ -106,14 +108,13 @@ class RowCheck:
         self._kind = kind
         self.parts: list[CheckedPart] = self._parts(kind, kind_of(row_type))
         self.has_plain_items = bool(self.parts) and not strict and _has_plain_items(kind)
-        """True if looking for None among the items of a row calls no code that a user has written,
-        as long as the items are as declared."""
+        """True if `None in row` runs no user code, as long as the items are as declared."""
 
     def texts(self, values: BoundValues, *, at_once: bool = True) -> list[str]:
-        """Return tests, of which one is true if a row may not be as declared.
+        """Return tests, one of them true if a row may not be as declared.
 
-        at_once: whether all items may be asked by one test; `None in row` is many times faster than
-                 to read the fields of a named tuple.
+        at_once: True if one expression may test all items; `None in row` is many times faster than
+                 reading the fields of a named tuple.
         """
         asked = [self._asked(part, values) for part in self.parts]
         if not (at_once and self.has_plain_items):
@@ -123,7 +124,7 @@ class RowCheck:
 
     @cached_property
     def is_unfit(self) -> Callable[[Row], bool] | None:
-        """Return whether a row may not be as declared; None if nothing is to be asked."""
+        """The function that is true if a row may not be as declared; None if every row is."""
         if not self.parts:
             return None
         values = BoundValues({"row", "rows"})
@@ -131,8 +132,7 @@ class RowCheck:
         return _built("is_unfit", "row", [line], values.by_name)
 
     def admitted(self, width: int, kind: Any) -> plain_rows.Shape:
-        """Return the classes of plain values that each compared field, or item, of rows may have;
-        nothing if all may have any."""
+        """Return the allowed plain classes of each compared field, or item; empty if all are."""
         if not self.parts:
             return ()
         names: Any = range(width) if kind is tuple else plain_rows.plain_fields(kind) or (None,)
@@ -141,12 +141,12 @@ class RowCheck:
         return tuple([by_place.get(name, everywhere) for name in names])
 
     def refusal(self, row: Row) -> str | None:
-        """Return why a row is not as declared, with the remedy; None if it is."""
+        """Return the reason and the remedy if a row is not as declared; None if it is."""
         found = (self._why(part, _value(row, part)) for part in self.parts)
         return next((why for why in found if why is not None), None)
 
     def refusal_of(self, place: Any, value: Any) -> str | None:
-        """Return why a value is not as its field is declared, as `refusal` does."""
+        """Return the reason and the remedy if a value is not as its field is declared."""
         part = next((part for part in self.parts if part.place == place), None)
         return None if part is None else self._why(part, value)
 
@@ -209,7 +209,7 @@ class RowCheck:
         return f"{part.text}.__class__ not in {values.name(classes, 'Classes')}"
 
     def _classes(self, kind: Kind) -> frozenset[type]:
-        """The plain classes of which all instances are good values."""
+        """Return the plain classes all of whose instances are allowed."""
         kind = kind.item if isinstance(kind, Items) else kind
         if self._strict:
             return (classes_of(kind) or frozenset()) & plain_rows.PLAIN
@@ -220,7 +220,7 @@ def row_check(kind: Any, row_type: Any, *, strict: bool) -> RowCheck:
     """Return the check of rows of a class in a table that declares rows of a type."""
     try:
         return _made(kind, row_type, strict)
-    except TypeError:  # a type that has no hash: Annotated[int, []]
+    except TypeError:  # an unhashable type, such as Annotated[int, []]
         return RowCheck(kind, row_type, strict=strict)
 
 
@@ -230,12 +230,12 @@ def _made(kind: Any, row_type: Any, strict: bool) -> RowCheck:
 
 
 def row_text(kind: Any, nan: Sequence[str], check: RowCheck) -> plain_rows.RowText:
-    """Return the tests of a row of a class, of which the annotations say enough.
+    """Return the source text of tests for a row of a class with sufficient annotations.
 
-    nan: tests, of which one is true if a row holds a NaN.
+    nan: tests, one of them true if a row holds a NaN.
 
-    Where several items of a named tuple are asked, they are unpacked: to read one by its name takes
-    longer than that. `None in row` is faster than both for few items, and slower for many.
+    If several items of a named tuple are tested, they are unpacked, which is faster than reading
+    them by name. `None in row` is faster than both for few items, and slower for many.
     """
     values = BoundValues({"row", "rows"})
     values.by_name |= {"Kind": kind, "reraise_asynchronous": reraise_asynchronous}
@@ -251,16 +251,16 @@ def row_text(kind: Any, nan: Sequence[str], check: RowCheck) -> plain_rows.RowTe
 
 
 def one_test(text: plain_rows.RowText) -> Callable[[Row], bool]:
-    """Return a function that is true of a row of another class, or if it is odd.
+    """Return a function that is true of a row of another class, and of an odd row.
 
-    A row whose fields cannot be read, or compared with None, is looked at whole, too.
+    It is also true of a row whose fields cannot be read, or compared with None.
     """
     lines = ["if row.__class__ is not Kind:", "    return True", *text.unpacked]
     return _built("is_odd", "row", [*lines, f"return {text.is_odd or False}"], text.by_name)
 
 
 def many_tests(kind: Any, text: plain_rows.RowText) -> Callable[[Sequence[Row]], bool]:
-    """Return a function that is true of rows if the same is true of one of them."""
+    """Return a function that is true of rows if one of them has another class or is odd."""
     if not text.is_odd:
         return lambda rows: set(map(type, rows)) != {kind}
     each = ["if row.__class__ is not Kind:", "    return True", *text.unpacked]
@@ -270,7 +270,7 @@ def many_tests(kind: Any, text: plain_rows.RowText) -> Callable[[Sequence[Row]],
 
 
 def _is_named(kind: Any) -> bool:
-    """True if rows are named tuples, of which Python reads the items without a call."""
+    """Return True for named tuples whose items Python reads without a call."""
     if not issubclass(kind, tuple) or not getattr(kind, "_fields", ()):
         return False
     its, plain = (kind.__iter__, kind.__contains__), (tuple.__iter__, tuple.__contains__)
@@ -316,7 +316,7 @@ def _called(part: CheckedPart) -> str:
 
 
 def _declared_as(kind: Any, declared: Kind) -> Kind | None:
-    """Return the part of a table's declared type that rows of a class belong to."""
+    """Return the part of a table's declared type that describes rows of a class."""
     some = declared.kinds if isinstance(declared, Either) else (declared,)
     same = [each for each in some if getattr(each, "python", tuple) is kind]
     if len(same) == 1:
@@ -335,21 +335,20 @@ class KeyedStore:
 
     def __init__(self, key: Callable[[Row], Any], call: Callable[[Row], Any] | None = None) -> None:
         self.key = key
-        """Of a row, or of what is to be one; it raises what is wrong with it."""
-        self._call = key if call is None else call  # the same, of which it is not asked
+        """Returns the key of a row, even before it is stored; raises if the key is not allowed."""
+        self._call = key if call is None else call  # the key without these checks
         self.by_key: dict[Any, Row] = {}
-        """The rows; only this class changes it, and what is generated for it (`one_row.py`); others
-        may look."""
+        """The rows by key; changed only by this class and generated functions (`one_row.py`)."""
         self.field: plain_rows.RowField | None = None
-        """The field that the key is, if a first load has shown what rows are like."""
+        """The key field, if a first load has shown the shape of rows."""
 
     @property
     def key_field(self) -> str | None:
-        """The name of the field that the key is; None if it is something else."""
+        """The name of the key field; None if the key is not a field."""
         return columns.field_read(self._call)
 
     def add(self, row: Row, count: int) -> Pair:
-        hash(row)  # a row must have one, though only its key is asked for here
+        hash(row)  # rows must be hashable, though only the key is hashed here
         key_of = self.key
         key = key_of(row)
         held = self.by_key.get(key)
@@ -359,16 +358,16 @@ class KeyedStore:
         return (row, 1)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Add each; say as which objects they are held."""
+        """Add each row; return the objects stored for them."""
         try:
-            deque(map(hash, rows), 0)  # each must have one, though only its key is asked for here
-        except Exception as error:  # it will raise again, where one sees of which row
+            deque(map(hash, rows), 0)  # rows must be hashable, though only keys are hashed here
+        except Exception as error:  # raised again below, where the row is known
             reraise_asynchronous(error)
             return self._add_each(rows)
         return self._add_all(rows)
 
     def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """As `add_rows`, of rows that are sure to have a hash."""
+        """Add rows as `add_rows` does; they are known to be hashable."""
         if not self.by_key:
             self.field = plain_rows.named_field(rows, self.key_field)
         return self._add_all(rows)
@@ -387,8 +386,7 @@ class KeyedStore:
         return rows
 
     def _add_new(self, rows: Sequence[Row]) -> bool:
-        """Add all rows together, if none of their keys is taken; otherwise, or if one raises,
-        none."""
+        """Add all rows together if all their keys are new; otherwise return False."""
         try:
             new = dict(zip(self._keys(rows), rows, strict=True))
             is_new = len(new) == len(rows) and new.keys().isdisjoint(self.by_key.keys())
@@ -399,7 +397,7 @@ class KeyedStore:
             return False
         try:
             self.by_key.update(new)
-        except BaseException:  # a comparison that raises late, or an interrupt
+        except BaseException:  # a late comparison that raises, or an interrupt
             for key, row in new.items():
                 if self.by_key.get(key) is row:
                     del self.by_key[key]
@@ -420,7 +418,7 @@ class KeyedStore:
         return (held, -1)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Remove each; say as which objects they were held."""
+        """Remove each row; return the objects that were stored for them."""
         done: list[Pair] = []
         try:
             for row in rows:
@@ -438,14 +436,14 @@ class KeyedStore:
             for key in came:
                 del self.by_key[key]
             self.by_key.update(gone)
-        except BaseException:  # an interrupt: who takes it back later begins anew
+        except BaseException:  # an interrupt: a later undo starts again
             for key in gone.keys() - came.keys():
                 self.by_key.pop(key, None)
             self.by_key.update(came)
             raise
 
     def take(self, count: int) -> list[Row]:
-        """Let `count` rows go to another store; the last ones that came go first."""
+        """Remove `count` rows for another store; the last rows added are removed first."""
         count = min(count, len(self.by_key))
         taken = [self.by_key.popitem()[1] for _ in range(count)]
         self.by_key = fitted(self.by_key)
@@ -454,11 +452,11 @@ class KeyedStore:
     def recount(self) -> None: ...
 
     def get(self, key: Any) -> Row | None:
-        """The row of a key, or None. (A row is never None: it would have no key.)"""
+        """Return the row of a key, or None. (A row is never None: it would have no key.)"""
         return self.by_key.get(key)
 
     def held_row(self, row: Row) -> Row:
-        """The object that is kept of an equal row; the row itself if there is none."""
+        """Return the stored object that equals a row; the row itself if there is none."""
         held = self.by_key.get(self.key(row))
         return held if held is not None and held == row else row
 
@@ -470,7 +468,7 @@ class KeyedStore:
         return ((row, 1) for row in self.by_key.values())
 
     def distinct(self) -> list[Row]:
-        """All rows."""
+        """Return all rows."""
         return list(self.by_key.values())
 
     def keys(self) -> Iterator[Any]:

@@ -1,14 +1,14 @@
-"""What a table's declaration says of its rows: their class, and their key.
+"""Declarations of tables: the class of the rows, and their key.
 
-Which rows cannot change in place, by their class.
+`why_changeable` decides by the class if rows can change in place.
 
     accepted   plain values; frozen dataclasses, attrs classes, Structs and pydantic models; tuples
-               and named tuples; enumerations; classes and functions; what has no fields at all
-    refused    every other class, unless its table was made with `identity=True`
+               and named tuples; enumerations; classes and functions; classes without fields
+    refused    every other class, unless its table was created with `identity=True`
 
-A row that changes in place is not where its hash says, and no operator is told what it was: a view
-over it would be wrong for ever, without an error. What a row holds must not change either. It is
-not looked at, but for objects that are `@tracked` (`held_object`): these are made to change.
+A row that changes in place is no longer found by its hash, and no operator learns its old value: a
+view over it would stay wrong without an error. The values inside a row must not change either. They
+are not checked, except for `@tracked` objects (`held_object`), which are made to change.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from reactive.errors import TableError
 
 Classes = type | tuple[type, ...]
 ANNOTATIONS = ("typing", "types", "typing_extensions")
-"""The modules of what stands for classes in annotations."""
+"""Modules of the objects that stand for classes in annotations."""
 
 
 def check_row_type(row_type: Any) -> None:
-    """Refuse what is no class, and classes whose instances have no hash."""
+    """Raise if `row_type` is not a class, or its instances are not hashable."""
     if isinstance(row_type, str):
         raise PlanError(
             f"a table takes the class of its rows, not {row_type!r}\n"
@@ -75,7 +75,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_name(of: str, name: Any) -> None:
-    """Refuse names of tables and views that are no text, or none that can be written down."""
+    """Raise if the name of a table or view is not a text, or cannot be written to a file."""
     if name is None:
         return
     if not isinstance(name, str):
@@ -88,9 +88,9 @@ def check_name(of: str, name: Any) -> None:
 
 
 def class_of(row_type: Any) -> Classes | None:
-    """What rows are checked against by `isinstance`; None for any.
+    """Return the classes to check rows by `isinstance`; None for any.
 
-    An integer is a good float, as it is for type checkers.
+    An integer is accepted as a float, as by type checkers.
     """
     kind = kind_of(Any if row_type is None else row_type)
     if isinstance(kind, Either):
@@ -101,25 +101,25 @@ def class_of(row_type: Any) -> Classes | None:
 
 
 def class_and_width(row_type: Any) -> tuple[Classes | None, int | None]:
-    """The same, and how many items rows have, if that is said."""
+    """Return the classes of rows, and the number of items of a row, if declared."""
     return class_of(row_type), tuple_width(row_type)
 
 
 def fits(row: Any, kind: Classes | None, width: int | None) -> bool:
-    """Whether a row is of a class, and as wide as is said."""
+    """Return True if a row has a class and a number of items."""
     if type(row) is not kind and kind is not None and not isinstance(row, kind):
         return False
     return width is None or len(row) == width
 
 
 def class_name(row_type: Any) -> str:
-    """The class as a reader would write it."""
+    """Return the class as it is written in code."""
     text = str(row_type)
     return text if text.endswith("]") else getattr(row_type, "__name__", text)
 
 
 def wrong_class(table: str, row_type: Any, row: Any) -> str:
-    """What to say of a row that is not of its table's class, which may have the same name."""
+    """Return the message for a row of a wrong class, which may have the same name."""
     kind = type(row)
     if tuple_width(row_type) is not None and issubclass(kind, tuple):
         return (
@@ -143,7 +143,7 @@ def wrong_class(table: str, row_type: Any, row: Any) -> str:
 
 
 def _remedy(wanted: str, kind: Any, row: Any) -> str:
-    """Return what to do with a value that is no row, if it looks like one or like several."""
+    """Return the remedy for a value that is no row, if it resembles one or several."""
     if isinstance(row, list | set | frozenset | tuple) and any(type(each) is kind for each in row):
         return "\n  add_all(rows) takes several"
     if not isinstance(kind, type) or not attributes(kind):
@@ -160,7 +160,7 @@ def _full_name(kind: type) -> str:
 def key_function(
     row_type: Any, key: str | Sequence[str] | Callable[[Any], Hashable]
 ) -> Callable[[Any], Any]:
-    """The key as a callable; a name must be a field of the class, as each of several."""
+    """Return the key as a callable; each name must be a field of the class."""
     if not isinstance(key, str | list | tuple):
         return cast(Callable[[Any], Any], key)
     names = [key] if isinstance(key, str) else list(key)
@@ -180,10 +180,9 @@ def key_function(
 
 
 def nan_texts(row_type: Any) -> list[str] | None:
-    """Return tests, as text, of which one is true if a row of a class holds a NaN; None if there
-    are none.
+    """Return source texts of tests, one of them true if a row of a class holds a NaN; or None.
 
-    There are some if the fields that may hold a NaN are annotated as plain numbers.
+    There are tests if all fields that may hold a NaN are annotated as plain numbers.
 
     >>> from typing import NamedTuple
     >>> nan_texts(NamedTuple("Point", [("x", float), ("name", str)]))
@@ -203,11 +202,11 @@ _NUMBERS: frozenset[Any] = frozenset({float, int, str, bytes, bool, type(None)})
 """Classes whose values are unequal to themselves only if they are a NaN."""
 
 SURE = frozenset({int, str})
-"""Classes of keys that have a hash, and no NaN."""
+"""Classes of keys that are hashable and never NaN."""
 
 
 def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
-    """The key of a row; refuses NaN, and tells a user's exception where it was raised."""
+    """Return a checked key function: it refuses NaN, and notes the row on a user's exception."""
     call = key.function
 
     def checked(row: Any) -> Any:
@@ -232,7 +231,7 @@ def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
 
 
 class NamedTables(dict[int, Any]):
-    """Tables by their numbers in plans; it knows which names are taken without a look at each.
+    """The tables by their numbers in plans, and an index of the names in use.
 
     >>> from types import SimpleNamespace as Thing
     >>> tables = NamedTables()
@@ -272,7 +271,7 @@ class NamedTables(dict[int, Any]):
 
 
 def name_of_table(taken: NamedTables, row_type: Any, name: str | None, but: Any = None) -> str:
-    """Return the name of a table: as it is called, or after the class of its rows."""
+    """Return the name of a table: the given one, or that of the class of its rows."""
     check_name("a table", name)
     if name is not None:
         if taken.has(name, but):
@@ -285,24 +284,24 @@ def name_of_table(taken: NamedTables, row_type: Any, name: str | None, but: Any 
 
 
 def usual_name(row_type: Any) -> str:
-    """The name of a table that is not given one."""
+    """Return the default name of a table."""
     return getattr(row_type, "__name__", str(row_type))
 
 
 def label_of(predicate: Callable[..., object]) -> str:
-    """A callable by its name and place."""
+    """Return the name and the place of a callable."""
     place = place_of(predicate)
     name: str = getattr(predicate, "__qualname__", type(predicate).__name__).rpartition(".")[2]
     return name if place is None else f"{name} ({place})"
 
 
 def times(number: int) -> str:
-    """How often, in words."""
+    """Return a number of times in words."""
     return "once" if number == 1 else f"{number} times"
 
 
 def check_count(count: int) -> None:
-    """Refuse what is no number of copies."""
+    """Raise if `count` is not a number of copies."""
     if type(count) is not int or count < 1:
         raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
 
@@ -318,7 +317,7 @@ VALUES: tuple[type, ...] = (
     *(type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.GenericAlias),
     *(types.UnionType, types.CodeType, types.MethodDescriptorType, partial),
 )
-"""Classes whose instances, and those of classes made of them, stay what they are."""
+"""Classes whose instances, and instances of whose subclasses, do not change."""
 OTHERS = frozenset(
     {("pathlib", "PurePath"), ("pathlib._local", "PurePath")}
     | {("reactive.engine.collections.frozen_object", "FrozenObject")}
@@ -326,7 +325,7 @@ OTHERS = frozenset(
     | {("numpy", "generic"), ("pandas._libs.interval", "Interval")}
     | {("pandas._libs.tslibs.nattype", "_NaT"), ("pandas._libs.tslibs.period", "_Period")}
 )
-"""The same, by module and name: they are not imported for this."""
+"""More such classes, by module and name, so that they need not be imported."""
 
 PLAIN = frozenset(
     {int, float, str, bytes, bool, type(None), Decimal}
@@ -334,11 +333,11 @@ PLAIN = frozenset(
 )
 """Classes whose instances are compared by `==` and do not change."""
 LOOKED_AT = 64
-"""Values of a bag in a row that are looked at for objects that are tracked: all are of one kind."""
+"""Number of values of a bag to check for tracked objects; a bag has values of one kind."""
 
 
 def why_changeable(kind: type) -> str | None:
-    """Why rows of a class may change in place; None if they cannot.
+    """Return why rows of a class may change in place; None if they cannot.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(unsafe_hash=True)
@@ -371,7 +370,7 @@ def _is_known(kind: type) -> bool:
 
 
 def _is_without_fields(kind: type) -> bool:
-    """Whether instances have no place for a field, as those of `object`."""
+    """Return True if instances have no room for fields, such as plain `object`s."""
     if kind.__dictoffset__:
         return False
     return not any(
@@ -382,9 +381,9 @@ def _is_without_fields(kind: type) -> bool:
 
 
 def held_object(value: Any) -> Any:
-    """An object that is tracked, and so may change, in a value that may not; None if there is none.
+    """Return a tracked object inside a value that must not change; None if there is none.
 
-    It looks into tuples, frozensets, bags and records.
+    Tuples, frozensets, bags and records are searched.
 
     >>> from reactive import tracked
     >>> @tracked
@@ -393,7 +392,7 @@ def held_object(value: Any) -> Any:
     >>> held_object((1, (Player(7),))), held_object((1, ("a",)))
     (Player(hp=7), None)
 
-    Cost: O(values), but of bags and what rows show of lists, `LOOKED_AT`.
+    Cost: O(values); of bags and of the snapshots of lists, `LOOKED_AT`.
     """
     kind = value.__class__
     if kind in PLAIN:
@@ -412,13 +411,13 @@ def held_object(value: Any) -> Any:
 
 
 def check_objects(value: Any, where: str, name: str = "") -> None:
-    """Refuse a value that holds an object that is tracked, where nobody follows it.
+    """Raise if a value holds a tracked object in a place that is not tracked.
 
     Parameters
     ----------
-    where, name: for the message: what it is, and the name of that, if it has one.
+    where, name: for the message: the kind of place, and its name, if any.
 
-    Cost: as `held_object`, in a process in which a class is tracked; else none.
+    Cost: as `held_object`, in a process with a tracked class; else none.
     """
     found = held_object(value) if "reactive.borders.objects.shapes" in sys.modules else None
     if found is not None:
@@ -432,13 +431,13 @@ def check_objects(value: Any, where: str, name: str = "") -> None:
 
 
 def may_hold_objects(kind: Any) -> bool:
-    """Whether `held_object` may find one in a value of a class that does not change."""
+    """Return True if `held_object` may find an object in a value of an immutable class."""
     return issubclass(kind, tuple | frozenset | Foldable) or bool(_holding(kind))
 
 
 @by_recent_class(64)
 def _holding(kind: Any) -> tuple[str, ...]:
-    """The fields of a record that may hold an object, by their annotations."""
+    """Return the fields of a record that may hold an object, by their annotations."""
     return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, PLAIN))
 
 

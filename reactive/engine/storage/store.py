@@ -1,17 +1,18 @@
-"""The rows of a table: where equal rows become one object.
+"""Stores of the rows of a table: equal rows become one object.
 
-A store changes by statements, and can take one back. Each statement gives the delta that it was,
-in which a row is always the object that the store holds ("interned"), so that operators may know
-it by its identity.
+Statements change a store, and can be reverted. Each statement returns its delta, whose rows are
+always the objects that the store holds ("interned"), so that operators may compare rows by
+identity.
 
-    row -> row                 a row that is there once
-    row -> Copies              one that is there several times
+    row -> row                 a row with one copy
+    row -> Copies              a row with several copies
 
-Where a first load has shown that a field tells all rows apart, its value is the key in the place of
-the row: it is the same of equal rows, and takes a fraction of the time to hash. The first row that
-is not told apart by it, or is of another class, has all rows hashed by themselves from then on.
+If the first load shows that one field tells all rows apart, its value is the key in place of the
+row: equal rows have equal values, and hashing takes a fraction of the time. The first later row
+that the field does not tell apart, or that has another class, makes all rows their own keys from
+then on.
 
-State:  every row, once; 8 bytes for a reference beside what the dictionary takes.
+State:  every row, once; 8 bytes for a reference, beside the dictionary.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from reactive.engine.storage import plain_rows
 
 
 class Absent(Exception):
-    """The store does not hold what was to be removed."""
+    """The store does not hold the row to be removed."""
 
 
 class Duplicate(Exception):
@@ -34,11 +35,11 @@ class Duplicate(Exception):
 
 
 class RowStore(Protocol):
-    """What a table needs of its rows. Each method is all or nothing."""
+    """The interface of a store. Each method is atomic."""
 
     @property
     def interns(self) -> bool:
-        """Whether equal rows are one object in what it says that has come and gone."""
+        """True if the deltas use one object for equal rows."""
 
     def add(self, row: Row, count: int) -> Pair: ...
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
@@ -46,7 +47,7 @@ class RowStore(Protocol):
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
     def revert(self, changes: Iterable[Pair]) -> None: ...
     def recount(self) -> None:
-        """Make what is known of the rows agree with them, after what was broken off."""
+        """Recompute counts from the rows, after an interrupted change."""
         ...
 
     def count(self, row: Row) -> int: ...
@@ -56,38 +57,38 @@ class RowStore(Protocol):
 
 
 def rows_of(store: RowStore) -> list[Row]:
-    """All rows, each repeated by its weight."""
+    """Return all rows, each repeated by its weight."""
     distinct = getattr(store, "distinct", None)
     found: list[Row] | None = None if distinct is None else distinct()
     return list(repeat(store.pairs())) if found is None else found
 
 
 def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> None:
-    """Do the reverse of changes; all of them, or none if anything raises."""
+    """Undo changes; all of them, or none if anything raises."""
     pairs, done = consolidate(changes), 0
     try:
         for row, weight in pairs:
             change(row, -weight)
             done += 1
-    except BaseException:  # an interrupt: who takes it back later begins anew
+    except BaseException:  # an interrupt: a later undo starts again
         for row, weight in pairs[:done]:
             change(row, weight)
         raise
 
 
 def fitted(held: dict[Any, Any]) -> dict[Any, Any]:
-    """The same dictionary, or another one if it has far more room than it needs."""
+    """Return the dictionary, or a copy if it has far more room than it needs."""
     return held if sys.getsizeof(held) < ROOMY * (len(held) + 8) else dict(held)
 
 
 ROOMY = 120
-"""Bytes for each entry from which on a dictionary that shrinks is made anew."""
+"""Bytes per entry above which a shrunk dictionary is copied."""
 MANY = 64
-"""From so many rows on, which are the first, a field is looked for that tells them apart."""
+"""Minimum number of rows of a first load for choosing a field as key."""
 
 
 class BagStore:
-    """Rows with how often they are there.
+    """Rows with their number of copies.
 
     >>> store = BagStore()
     >>> _ = store.add_plain([("a", n) for n in range(MANY)])
@@ -100,9 +101,9 @@ class BagStore:
 
     def __init__(self) -> None:
         self.held: dict[Any, Row | Copies] = {}
-        """The rows; only this class changes it, and what is generated for it (`one_row.py`)."""
+        """The rows; changed only by this class and its generated functions (`one_row.py`)."""
         self.field: plain_rows.RowField | None = None
-        """The field whose values are the keys; else the rows are."""
+        """The field whose values are the keys; None if the rows are the keys."""
         self.size = 0
 
     def add(self, row: Row, count: int) -> Pair:
@@ -137,7 +138,7 @@ class BagStore:
         return (row, count)
 
     def _key(self, row: Row) -> Any:
-        """The key of a row that comes; all rows are keys if the field does not tell it apart."""
+        """Return the key of a new row; rows become the keys if the field does not tell it apart."""
         field = self.field
         if field is None:
             return row
@@ -149,18 +150,18 @@ class BagStore:
         return key if kept is row or kept == row else self._by_row(row)
 
     def _by_row(self, row: Row) -> Row:
-        """Have the rows themselves be the keys."""
+        """Make the rows themselves the keys."""
         held = {row_of(kept): kept for kept in self.held.values()}
-        self.held, self.field = held, None  # no call comes between
+        self.held, self.field = held, None  # no call in between
         return row
 
     @property
     def wants_plain(self) -> bool:
-        """Whether it helps to know that rows are plain."""
+        """True if it is useful to know that rows are plain."""
         return self.field is not None or not self.held
 
     def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """As `add_rows`, of rows that are plain (`plain_rows.py`)."""
+        """Add rows as `add_rows` does; they are known to be plain (`plain_rows.py`)."""
         if not self.held:
             self.field = plain_rows.telling_field(rows) if len(rows) >= MANY else None
         field = self.field
@@ -168,7 +169,7 @@ class BagStore:
             return self.add_rows(rows)
         held, new = self.held, dict(zip(map(field.of, rows), rows, strict=True))
         if len(new) < len(rows) or not new.keys().isdisjoint(held.keys()):
-            self.field = field if held else None  # of the first rows it must tell all apart
+            self.field = field if held else None  # it must tell all first rows apart
             return self.add_rows(rows)
         if not held:
             self.held, self.size = new, len(rows)
@@ -181,11 +182,11 @@ class BagStore:
                 if held.get(key) is row:
                     del held[key]
             raise
-        self.size = size  # no call comes between
+        self.size = size  # no call in between
         return rows
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Add each once, and say as which objects they are held."""
+        """Add one copy of each row; return the objects stored for them."""
         if self.field is not None:
             return self._add_each(rows)
         held, kept, doubled = self.held, list[Any](), list[Row]()
@@ -197,10 +198,10 @@ class BagStore:
         except BaseException:
             for row in doubled:
                 uncount(held, row)
-            while len(held) > size:  # what came last are the new ones
+            while len(held) > size:  # the last entries are the new ones
                 held.popitem()
             raise
-        self.size += count  # no call comes between
+        self.size += count  # no call in between
         return kept
 
     def _add_each(self, rows: Sequence[Row]) -> list[Row]:
@@ -216,7 +217,7 @@ class BagStore:
     def remove(self, row: Row, count: int) -> Pair:
         if self.field is not None:
             return self._remove_at(self._key_there(row), count)
-        if count == 1 and self.size == len(self.held):  # none is there several times
+        if count == 1 and self.size == len(self.held):  # every row has one copy
             try:
                 kept = self.held.pop(row, NONE)
             except BaseException:
@@ -230,7 +231,7 @@ class BagStore:
         return self._remove_at(row, count)
 
     def _key_there(self, row: Row) -> Any:
-        """The key of a row that goes."""
+        """Return the key of a row to remove."""
         assert self.field is not None
         try:
             key = self.field.place(row)
@@ -261,7 +262,7 @@ class BagStore:
         return (kept.row, -count)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Remove each once, and say as which objects they were held."""
+        """Remove one copy of each row; return the objects that were stored for them."""
         gone: list[Row] = []
         try:
             keys = None if self.size > len(self.held) else self._keys_there(rows)
@@ -276,7 +277,7 @@ class BagStore:
         return gone
 
     def _keys_there(self, rows: Sequence[Row]) -> Sequence[Any] | None:
-        """The keys of rows that go, if that is seen of all together."""
+        """Return the keys of rows to remove, if they can be found together; else None."""
         field = self.field
         if field is None:
             return rows
@@ -287,7 +288,7 @@ class BagStore:
         return keys if are_there and len({*keys}) == len(keys) else None
 
     def _pop(self, keys: Sequence[Any], gone: list[Row]) -> None:
-        """Remove rows of which none is there several times."""
+        """Remove rows that have one copy each."""
         held = self.held
         try:
             gone.extend(map(held.pop, keys))
@@ -297,7 +298,7 @@ class BagStore:
             if isinstance(error, KeyError):
                 raise Absent from None
             raise
-        self.size = size  # no call comes between
+        self.size = size  # no call in between
 
     def revert(self, changes: Iterable[Pair]) -> None:
         take_back(changes, self._change)
@@ -309,8 +310,7 @@ class BagStore:
             self.remove(row, -weight)
 
     def take(self, count: int) -> list[Pair]:
-        """Let `count` different rows go to another store, with all their copies; the last ones that
-        came go first."""
+        """Remove `count` different rows with all copies, for another store; the last ones first."""
         taken: list[Pair] = []
         for _ in range(min(count, len(self.held))):
             _, kept = self.held.popitem()
@@ -327,12 +327,15 @@ class BagStore:
         return kept.count if kept.__class__ is Copies else 1
 
     def held_row(self, row: Row) -> Row:
-        """The object that is kept of an equal row; the row itself if there is none."""
+        """Return the stored object that equals a row; the row itself if there is none."""
         kept = self.held.get(row, NONE) if self.field is None else self._found(row)
         return row if kept is NONE else row_of(kept)
 
     def _found(self, row: Row) -> Row | Copies:
-        """What is kept of a row. Readers outside the lock may ask, so that nothing is changed."""
+        """Return the entry of a row.
+
+        Nothing is changed, since readers may call this without the lock.
+        """
         field, values = self.field, self.held.values()
         try:
             kept = NONE if field is None else self.held.get(field.place(row), NONE)
@@ -346,7 +349,7 @@ class BagStore:
             yield (kept.row, kept.count) if kept.__class__ is Copies else (kept, 1)
 
     def distinct(self) -> list[Row] | None:
-        """All rows, if none is there twice."""
+        """Return all rows, if every row has one copy; else None."""
         return list(self.held.values()) if self.size == len(self.held) else None
 
     def __len__(self) -> int:
@@ -357,11 +360,11 @@ class BagStore:
         return sys.getsizeof(self.held) + copies * sys.getsizeof(NONE)
 
 
-# Rows that a table holds several times: how often, beside the object that stands for all.
+# Rows with several copies: their number, beside the object that stands for all.
 
 
 class Copies:
-    """A row that is there several times."""
+    """A row with several copies."""
 
     __slots__ = ("count", "row")
 
@@ -380,9 +383,10 @@ def row_of(kept: Row | Copies) -> Row:
 def count_again(
     held: dict[Any, Any], rows: Sequence[Row], kept: list[Any], new: int, counted: list[Row]
 ) -> None:
-    """Count rows that were held already; the `new` ones are the last of all, in their order.
+    """Count the copies of rows held before; the `new` ones are the last entries, in order.
 
-    `kept` is what was found of each, and becomes the rows. `counted` gets what was counted.
+    `kept` has the entry found for each row, and becomes the rows. `counted` receives each row whose
+    count was increased.
     """
     fresh = list(islice(reversed(held), new))
     for place, row in enumerate(rows):
@@ -399,7 +403,7 @@ def count_again(
 
 
 def uncount(held: dict[Any, Any], row: Row) -> None:
-    """Take a row back that was counted."""
+    """Undo the count of one copy."""
     found = held[row]
     found.count -= 1
     if found.count == 1:

@@ -1,9 +1,9 @@
 """A store that notices rows that were changed in place, for `Database(strict=True)`.
 
-It keeps what the fields of each row were when it came, and compares when the row goes.
+It copies the fields of each added row, and compares them when the row is removed.
 
-State:  the fields of each row, beside the store that it watches.
-Cost:   O(fields) of each row that comes or goes.
+State:  the fields of each row, beside the watched store.
+Cost:   O(fields) per added or removed row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MUTABLE = (list, dict, set, bytearray)
 
 
 class WatchedStore:
-    """The rows of a store, with the fields that they had.
+    """The rows of a store, with the fields that they had when added.
 
     >>> from types import SimpleNamespace
     >>> class Player(SimpleNamespace):
@@ -46,7 +46,7 @@ class WatchedStore:
 
     @property
     def interns(self) -> bool:
-        """As the store that it watches."""
+        """True if the watched store interns rows."""
         return self._held.interns
 
     def add(self, row: Row, count: int) -> Pair:
@@ -101,7 +101,7 @@ class WatchedStore:
         try:
             for row, _ in pairs:
                 self._note(row)
-        except BaseException:  # an interrupt: who takes it back later begins anew
+        except BaseException:  # an interrupt: a later undo starts again
             self._held.revert(negate(pairs))
             raise
 
@@ -114,7 +114,7 @@ class WatchedStore:
         return self._held.count(row)
 
     def get(self, key: Any) -> Row | None:
-        """The row of a key, of a keyed table."""
+        """Return the row of a key, of a keyed table."""
         found: Row | None = getattr(self._held, "get")(key)  # noqa: B009
         return found
 
@@ -128,20 +128,20 @@ class WatchedStore:
         return self._held.bytes()
 
     def _note(self, row: Row) -> None:
-        """Remember the fields of a row if it is there, and forget them if it is not."""
+        """Store the fields of a row if it is present, and drop them if not."""
         if self._held.count(row):
             self._fields.setdefault(id(row), _fields(row))
         else:
             self._fields.pop(id(row), None)
 
     def _left(self, row: Row) -> None:
-        """Compare a row that has gone, which is another object perhaps than the one given."""
+        """Check the stored object of a removed row, and drop its fields."""
         self._check(row)
         if not self._held.count(row):
             self._fields.pop(id(row), None)
 
     def _check(self, row: Row) -> None:
-        """Raise if a row that is there is not as it was when it came."""
+        """Raise if a stored row has changed since it was added."""
         before = self._fields.get(id(row))
         if before is None:
             return
@@ -165,10 +165,9 @@ _MISSING: Any = _Missing()
 
 
 def _fields(row: Row) -> Fields:
-    """What a row consists of, by name: its declared fields, or all that it has.
+    """Return the fields of a row by name: its declared fields, or all its attributes.
 
-    Of those by which rows are not equal, such as what a row has computed of itself, only the
-    public ones.
+    Of the fields outside the comparison, such as cached values, only public ones are included.
     """
     equal_by = compared(type(row))
     declared = members(type(row))
