@@ -4,11 +4,11 @@
     hdfs://, s3a://, abfss://, ...    the session's own file systems, in its JVM (`hadoop.py`)
     the same with Spark Connect       pyarrow's, as there is no JVM here
 
-What counts is a file, and is put whole or not at all: written aside, and renamed. That is so on
-object stores too, whose files come to be at once, and which have no folders to rename.
+A file is published whole or not at all: written under another name, and renamed. That holds on
+object stores too, where files appear in one step, but folders cannot be renamed.
 
-Sound:  of two processes that put a file of one name, one is told; on stores that rename by a copy,
-        unless both do so within milliseconds.
+Sound:  if two processes publish a file of one name, one of them gets an error; on stores that
+        rename by a copy, unless both do so within milliseconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 RENAMED = {"s3a": "s3", "s3n": "s3"}
 MOVING = ("local", "py::hdfs", "py::file")
-"""File systems, as pyarrow calls them, that rename a folder in one step."""
+"""File systems, as pyarrow names them, that rename a folder in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class Place:
 
 
 def local(folder: str) -> Place:
-    """A folder of this machine. Nothing is made there."""
+    """Return a folder of this machine, without creating it."""
     files = fs.LocalFileSystem()
     root = files.normalize_path(without_scheme(folder)).rstrip("/")
     return Place(files, root, f"file://{root}")
 
 
 def located(folder: str, session: Session | None = None) -> Place:
-    """The folder of a path or URI, as the session's file systems have it; without a session, as
-    pyarrow's. Nothing is made there.
+    """Return the folder of a path or URI in the file systems of the session; without a session, in
+    those of pyarrow. Nothing is created.
 
     Raises
     ------
-    OffloadError: no file system of the URI is known here.
+    OffloadError: no file system for the URI is known here.
     """
     if not is_remote(folder):
         return local(folder)
@@ -70,37 +70,36 @@ def located(folder: str, session: Session | None = None) -> Place:
 
 
 def parquet_in(files: Any, folder: str) -> list[str]:
-    """The files of Parquet in a folder and those below it, by their path, sorted."""
+    """Return the paths of the Parquet files in a folder, at any depth, sorted."""
     selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
     found = (i.path for i in files.get_file_info(selector) if i.type == fs.FileType.File)
     return sorted(path for path in found if path.endswith(".parquet"))
 
 
 def rows_in(files: Any, path: str) -> int:
-    """How many rows a file of Parquet has; read from its end."""
+    """Return the number of rows of a Parquet file, from its end."""
     with files.open_input_file(path) as opened:
         return int(pq.ParquetFile(opened).metadata.num_rows)
 
 
 def table_in(files: Any, path: str) -> pa.Table:
-    """The rows of a file of Parquet."""
+    """Read the rows of a Parquet file."""
     with files.open_input_file(path) as opened:
         return pq.ParquetFile(opened).read()
 
 
 def moves_folders(files: Any) -> bool:
-    """Whether a folder is renamed in one step; object stores copy its files, or refuse."""
+    """Return True if a folder is renamed in one step; object stores copy its files, or refuse."""
     return files.type_name in MOVING
 
 
 def by_name(reader: Any) -> Any:
-    """A reader of Spark's that takes paths as what they are called: by itself it takes those with
-    `[`, `{`, `*` or `?` as patterns."""
+    """Return a Spark reader with literal paths: by default `[`, `{`, `*` and `?` are patterns."""
     return reader.option("__globPaths__", "false")
 
 
 def put(files: Any, path: str, data: bytes) -> None:
-    """Put a file, whole, in the place of what is there; in one step where the store can."""
+    """Write a whole file over an existing one; in one step if the store can."""
     aside = _aside(files, path, data)
     handler = getattr(files, "handler", None)
     if isinstance(handler, HadoopFiles):
@@ -110,11 +109,11 @@ def put(files: Any, path: str, data: bytes) -> None:
 
 
 def put_new(files: Any, path: str, data: bytes) -> None:
-    """Put a file, whole.
+    """Write a whole new file.
 
     Raises
     ------
-    FileExistsError: there is one; it stays.
+    FileExistsError: the file exists; it stays.
     """
     if files.get_file_info(path).type != fs.FileType.NotFound:
         raise FileExistsError(path)
@@ -128,7 +127,7 @@ def put_new(files: Any, path: str, data: bytes) -> None:
 
 
 def taken_over(folder: str) -> OffloadError:
-    """The error about state that another process has gone on with."""
+    """Return the error about state that another process has continued."""
     return OffloadError(
         f"another process has gone on with {folder}: what this one holds no longer counts\n"
         "  one SparkOffload at a time may use a checkpoint: close one of the two"
@@ -136,7 +135,7 @@ def taken_over(folder: str) -> OffloadError:
 
 
 def _aside(files: Any, path: str, data: bytes) -> str:
-    """A file beside that of a path, whose name nobody else uses."""
+    """Write a file beside a path, under a unique name."""
     folder, _, name = path.rpartition("/")
     aside = f"{folder}/_{name}.{uuid4().hex[:8]}"
     with files.open_output_stream(aside) as stream:
@@ -145,11 +144,11 @@ def _aside(files: Any, path: str, data: bytes) -> str:
 
 
 def _known_here(uri: str) -> tuple[Any, str]:
-    """A file system of a URI, and the path in it, without a JVM.
+    """Return a file system for a URI, and the path in it, without a JVM.
 
     Raises
     ------
-    OffloadError: pyarrow does not know it.
+    OffloadError: pyarrow has no such file system.
     """
     scheme, _, rest = uri.partition("://")
     host, slash, path = rest.partition("/")

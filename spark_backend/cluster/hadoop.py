@@ -1,11 +1,11 @@
-"""Spark's own file systems as one of pyarrow: `hdfs://`, `s3a://`, `abfss://`, `gs://` and others.
+"""A pyarrow file system over those of Spark: `hdfs://`, `s3a://`, `abfss://`, `gs://` and others.
 
     pyarrow --path--> HadoopFiles --py4j--> org.apache.hadoop.fs.FileSystem, in the session's JVM
 
-The settings and credentials are those of the session, so what Spark can write can be listed and
-read here. Contents pass as blocks; they are ends of Parquet files, manifests, and rows of deltas.
+It uses the settings and credentials of the session, so this process can list and read the files
+that Spark writes. Contents pass in blocks: ends of Parquet files, manifests, and rows of deltas.
 
-State:  none; the JVM keeps a file system by scheme and host.
+State:  none; the JVM caches a file system by scheme and host.
 Cost:   a call to the JVM for each block, and a few for each file of a listing.
 """
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from spark_backend.cluster.session import Session
 
 BLOCK = 1 << 22
-"""Bytes that pass at a time."""
+"""The bytes per call."""
 
 
 class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """What `pyarrow.fs.PyFileSystem` asks of a file system.
+    """The methods that `pyarrow.fs.PyFileSystem` requires.
 
     Parameters
     ----------
-    session: whose JVM it is; after a restart, that of the new one.
-    scheme, host: of the URIs, such as `"hdfs"` and `"name:9000"`. Paths are those after them.
+    session: the session with the JVM; after a restart, its new JVM is used.
+    scheme, host: the start of URIs, such as `"hdfs"` and `"name:9000"`. Paths follow after them.
     """
 
     def __init__(self, session: Session, scheme: str, host: str) -> None:
@@ -50,19 +50,19 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return id(self._session), self._scheme, self._host
 
     def get_type_name(self) -> str:
-        """For messages."""
+        """Return the scheme, for messages."""
         return self._scheme
 
     def normalize_path(self, path: str) -> str:
-        """As it is, without a slash at its end."""
+        """Return the path without a slash at its end."""
         return path.rstrip("/")
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
-        """Of each path, what is there."""
+        """Return the type, size and time of each path."""
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """What is in a folder; files at any depth where it is recursive."""
+        """List a folder; with `recursive`, the files at any depth."""
         files, folder = self._files(), self._path(selector.base_dir)
         if not files.exists(folder):
             if selector.allow_not_found:
@@ -73,22 +73,22 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return [self._told(status) for status in _each(files.listFiles(folder, True))]
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Make a folder, and those that it is in."""
+        """Create a folder and its parents."""
         if not self._files().mkdirs(self._path(path)):
             raise OSError(f"{self._uri(path)} cannot be made")
 
     def delete_dir(self, path: str) -> None:
-        """Delete a folder and what is in it."""
+        """Delete a folder and its contents."""
         self._delete(path, recursive=True)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        """Delete what is in a folder."""
+        """Delete the contents of a folder."""
         selector = fs.FileSelector(path, allow_not_found=missing_dir_ok)
         for info in self.get_file_info_selector(selector):
             self._delete(info.path, recursive=True)
 
     def delete_root_dir_contents(self) -> None:
-        """Refused: nothing here is asked to."""
+        """Refuse: no caller needs it."""
         raise OSError("the root of a file system is not emptied")
 
     def delete_file(self, path: str) -> None:
@@ -96,11 +96,11 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         self._delete(path, recursive=False)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file; one that is there is never replaced.
+        """Rename a file; never replace an existing one.
 
         Raises
         ------
-        FileExistsError: there is one.
+        FileExistsError: the target exists.
         """
         files, to = self._files(), self._path(target)
         if files.exists(to):
@@ -110,7 +110,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
             raise refused(f"{self._uri(source)} cannot be renamed to {self._uri(target)}")
 
     def replace(self, source: str, target: str) -> None:
-        """Rename a file, also over one that is there."""
+        """Rename a file, over an existing one, too."""
         spark = self._session.spark
         hadoop = spark._jvm.org.apache.hadoop.fs
         rename = getattr(hadoop, "Options$Rename")
@@ -120,16 +120,16 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         files.rename(self._path(source), self._path(target), options)
 
     def copy_file(self, source: str, target: str) -> None:
-        """Write the contents of a file to another."""
+        """Copy the contents of a file to another."""
         with self.open_input_file(source) as read, self.open_output_stream(target, None) as write:
             write.write(read.read())
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
-        """A file, to be read."""
+        """Open a file for reading."""
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """A file, to be read from any place on."""
+        """Open a file for reading at any position."""
         info = self._info(path)
         if info.type != fs.FileType.File:
             raise FileNotFoundError(self._uri(path))
@@ -137,18 +137,18 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return pa.PythonFile(_Input(opened, info.size), mode="r")
 
     def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
-        """A file, to be written anew."""
+        """Open a new file for writing."""
         return pa.PythonFile(_Output(self._files().create(self._path(path), True)), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> pa.NativeFile:
-        """Refused: object stores append nothing."""
+        """Refuse: object stores cannot append."""
         raise OSError("files are written once")
 
     def _files(self) -> Any:
         return self._path("/").getFileSystem(self._settings())
 
     def _settings(self) -> Any:
-        """Those of the session, credentials too."""
+        """Return the settings of the session with its credentials."""
         return self._session.spark._jsparkSession.sessionState().newHadoopConf()
 
     def _path(self, path: str) -> Any:
@@ -177,7 +177,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
 
 class _Input(io.RawIOBase):
-    """A stream of the JVM that can be read from any place on."""
+    """A stream of the JVM that can be read at any position."""
 
     def __init__(self, stream: Any, size: int) -> None:
         self._stream, self._size, self._at = stream, size, 0
@@ -218,7 +218,7 @@ class _Input(io.RawIOBase):
 
 
 class _Output(io.RawIOBase):
-    """A stream of the JVM to write to; what is written is there when it is closed."""
+    """A stream of the JVM to write to; the file appears when it is closed."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -239,6 +239,6 @@ class _Output(io.RawIOBase):
 
 
 def _each(found: Any) -> Iterator[Any]:
-    """What a `RemoteIterator` of Hadoop gives."""
+    """Yield the items of a `RemoteIterator` of Hadoop."""
     while found.hasNext():
         yield found.next()

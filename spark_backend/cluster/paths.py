@@ -1,6 +1,4 @@
-"""Folders by their names: which are of this machine, and what is said where one cannot be used.
-
-What is said where a folder cannot be written or read: what failed, why, and what to do.
+"""Paths and URIs of folders, and the errors of a folder that cannot be read or written.
 
 State:  none.
 """
@@ -13,11 +11,11 @@ from pathlib import Path
 
 from reactive.errors import OffloadError
 
-# Which folders are of this machine, by what they are called. Nothing is imported for it.
+# Classify folders by their names; this imports nothing.
 
 
 def is_remote(folder: str) -> bool:
-    """Whether a path or URI is of a file system beyond this machine's own.
+    """Return True if a path or URI is on a file system other than that of this machine.
 
     >>> is_remote("hdfs://name/folder"), is_remote("file:///folder"), is_remote("folder")
     (True, False, False)
@@ -26,7 +24,7 @@ def is_remote(folder: str) -> bool:
 
 
 def without_scheme(folder: str) -> str:
-    """The path of a folder of this machine.
+    """Return the path of a folder of this machine.
 
     >>> without_scheme("file:///folder"), without_scheme("folder/of/mine")
     ('/folder', 'folder/of/mine')
@@ -35,7 +33,7 @@ def without_scheme(folder: str) -> str:
 
 
 def absolute(folder: str) -> str:
-    """The folder, whatever the working directory is later; without a slash at its end.
+    """Return the folder as an absolute path, without a slash at its end.
 
     >>> absolute("hdfs://name/folder/"), absolute("file:///folder/")
     ('hdfs://name/folder', '/folder')
@@ -52,11 +50,12 @@ MAKE_ANEW = (
 
 @contextmanager
 def writing(folder: str) -> Iterator[None]:
-    """What is done meanwhile changes files in a folder, and nothing if it fails.
+    """Turn an `OSError` in this context into an `OffloadError`; the context must change all or
+    nothing.
 
     Raises
     ------
-    OffloadError: that cannot be done, as there is no room for instance; it says what to do.
+    OffloadError: writing failed, for example because the disk is full; the text says what to do.
     """
     try:
         yield
@@ -70,11 +69,12 @@ def writing(folder: str) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: str) -> Iterator[None]:
-    """State is read meanwhile that somebody else may have removed or damaged.
+    """Turn an error of reading state in this context into an `OffloadError`: files may be missing
+    or damaged.
 
     Raises
     ------
-    OffloadError: it cannot be read; it says what to do.
+    OffloadError: the state cannot be read; the text says what to do.
     """
     try:
         yield
@@ -87,7 +87,7 @@ def reading(folder: str) -> Iterator[None]:
 
 
 def said(error: Exception) -> str:
-    """What Spark said: the line after the one that only names the call, where there is one."""
+    """Return the message of Spark, without a first line that only names the call."""
     lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
     of_call = len(lines) > 1 and lines[0].startswith("An error occurred while calling")
     return f"{(lines or [''])[of_call]:.500}"

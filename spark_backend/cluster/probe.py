@@ -1,24 +1,22 @@
-"""Whether the machines of a cluster are what a flush believes: asked once per start, in one job.
+"""Check the machines of a cluster once per start, in one job: their folder and their versions.
 
-    driver   seen/0, seen/1, ...   --read, each in a task-->   what was read, where, by what
-    task     reports/              --read by the driver-->     all of it, or an error
+    driver   seen/0, seen/1, ...   --read, each in a task-->   rows read, host, versions
+    task     reports/              --read by the driver-->     all of them, or an error
 
-Files go the way that all state goes. Where a machine has a folder of its own by the name of the
-checkpoint, what its tasks write is found by nobody, and Spark takes it for written: rows would be
-lost without a word.
+Files pass through the folder as all state does. If a machine has its own folder under the name of
+the checkpoint, nobody else finds the files of its tasks, and Spark takes them for written: rows
+would be lost silently.
 
-Sound:  for the machines that are there at the start, if tasks are spread over them, as Spark does
-        with as many short ones as run at a time.
-State:  none; what is written is deleted.
-Cost:   a job, and a small file for each task; none where Spark runs in one process.
+Sound:  for the machines at the start, if tasks are spread over them, as Spark does with as many
+        short tasks as run concurrently.
+State:  none; the files are deleted.
+Cost:   a job, and a small file for each task; none if Spark runs in one process.
 
-Which Python, and which state of this library, a process runs.
+`python` and `library` identify the versions of a process. A library that is sent along
+(`--py-files`) or read from a checkout may have other code under the same version number; so the
+version includes a digest of the sources.
 
-The same number of a version may stand for other code where a library is sent along (`--py-files`)
-or read from a checkout; so the code counts too, as a digest of the sources.
-
-State:  none.
-Cost:   a reading of all sources.
+Cost:   reading all sources.
 """
 
 from __future__ import annotations
@@ -45,35 +43,37 @@ if TYPE_CHECKING:
 
 
 MOST = 256
-"""Tasks that are asked."""
+"""The most tasks of a check."""
 AT_A_TIME = 16
-"""Files that are written together."""
+"""The number of files that are written in parallel."""
 COLUMNS = "seen long, host string, python string, library string"
 FEWEST = "spark.sql.files.minPartitionNum"
-"""A setting of Spark: into how many tasks it puts files at least."""
+"""The setting of Spark for the minimum number of tasks that read files."""
 NOT_WRITTEN = ("Mkdirs failed", "Permission denied", "Read-only file system", "FileNotFound")
 NOT_RUN = ("PYTHON_VERSION_MISMATCH", "ModuleNotFoundError", "ImportError")
-"""What lines of an error say that tell why."""
+"""Words in the lines of an error that give the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a task has found: how many files of the driver, where, and what it runs."""
+    """The report of a task: the number of files of the driver that it reads, its host, its
+    versions."""
 
     seen: int
     host: str
     python: str
     library: str | None
-    """None where it cannot be imported."""
+    """None if it cannot be imported."""
 
 
 def check(session: Session, folder: str) -> None:
-    """Ask the machines of a cluster for what they see and run.
+    """Check the folder and the versions on the machines of a cluster.
 
     Raises
     ------
-    OffloadError: one does not see the folder as this process does, or runs another Python or
-        another state of this library; or the cluster runs no tasks of ours. It says what to do.
+    OffloadError: a machine does not share the folder with this process, or runs another Python or
+        other code of this library; or the cluster runs no tasks of this process. The text says what
+        to do.
     """
     place = located(folder, session)
     inside = f"_probe-{uuid4().hex[:12]}"
@@ -101,16 +101,16 @@ def judge(
     folder: str,
     everywhere: Callable[[], Iterable[str]] = tuple,
 ) -> None:
-    """Whether reports are those of machines that see a folder, and run what this process runs.
+    """Check the reports of machines: each sees the folder, and has the versions of this process.
 
     Parameters
     ----------
-    count: how many files there were to be seen.
-    everywhere: the machines that tasks run on; asked if reports are missing.
+    count: the number of files written by the driver.
+    everywhere: returns the machines that run tasks; called if reports are missing.
 
     Raises
     ------
-    OffloadError: they are not.
+    OffloadError: some machine does not.
     """
     blind = {report.host for report in found if not report.seen}
     if blind:
@@ -133,12 +133,12 @@ def judge(
 
 
 def reporter(paths: Sequence[str], module: str) -> Callable[[Any], Any]:
-    """A function for `mapInArrow` that reports. It carries nothing that a worker has to import.
+    """Return a function for `mapInArrow` that reports. A worker has to import nothing for it.
 
     Parameters
     ----------
-    paths: what workers are to add to where they import from.
-    module: the name of `versions`.
+    paths: the folders that workers add to their import path.
+    module: the name of the module with `library`.
     """
 
     def run(batches: Any) -> Any:
@@ -167,7 +167,7 @@ def reporter(paths: Sequence[str], module: str) -> Callable[[Any], Any]:
 
 
 def _mark(place: Place, folder: str, count: int) -> None:
-    """Write files of a line."""
+    """Write files of one line."""
     place.files.create_dir(folder, recursive=True)
 
     def mark(number: int) -> None:
@@ -180,7 +180,7 @@ def _mark(place: Place, folder: str, count: int) -> None:
 
 @contextmanager
 def _a_task_for_each(session: Session, count: int) -> Iterator[None]:
-    """Jobs read one small file in a task, and not many."""
+    """Set Spark to read each small file in its own task."""
     session.spark.conf.set(FEWEST, str(count))
     try:
         yield
@@ -190,14 +190,14 @@ def _a_task_for_each(session: Session, count: int) -> Iterator[None]:
 
 
 def _asked(session: Session, uri: str) -> Any:
-    """A DataFrame of a report per task, of what it sees there."""
+    """Return a DataFrame with a report per task about the files at `uri`."""
     reader = by_name(session.spark.read).option("ignoreMissingFiles", "true")
     found = reader.schema("value string").text(uri)
     return found.mapInArrow(reporter(session.paths, __name__), COLUMNS)
 
 
 def _reports(place: Place, folder: str) -> list[Report]:
-    """The reports that this process sees."""
+    """Return the reports that this process can read."""
     infos = place.files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
     paths = [info.path for info in infos if info.path.endswith(".parquet")]
     if not paths:
@@ -221,7 +221,7 @@ def _apart(folder: str, what: str) -> OffloadError:
 
 
 def _failed(text: str, said: str, folder: str) -> OffloadError:
-    """The error of a job that has failed."""
+    """Return the error of a failed job."""
     why = _line(text, NOT_RUN)
     if why is None and (place := _line(text, NOT_WRITTEN)) is not None:
         return _apart(folder, place)
@@ -230,7 +230,7 @@ def _failed(text: str, said: str, folder: str) -> OffloadError:
 
 
 def _line(text: str, words: Sequence[str]) -> str | None:
-    """The first line of a text that has one of these words."""
+    """Return the first line of a text with one of these words."""
     lines = (line.strip() for line in text.splitlines())
     return next((line[:500] for line in lines if any(word in line for word in words)), None)
 
@@ -243,7 +243,7 @@ def _install() -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The first few."""
+    """Join the first few names."""
     found = sorted(names)
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return ", ".join(found[:3]) + more
@@ -254,12 +254,12 @@ PACKAGES = ("optimizer", "reactive", "spark_backend")
 
 
 def python() -> str:
-    """Two numbers: workers understand code of the same."""
+    """Return the Python version in two numbers; workers can read code of the same version."""
     return f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def library() -> str:
-    """The version of this library, if it is installed, and a digest of its code."""
+    """Return the version of this library, if it is installed, and a digest of its code."""
     try:
         version = f"{metadata.version(NAME)} "
     except metadata.PackageNotFoundError:
@@ -271,7 +271,7 @@ def library() -> str:
 
 
 def _take_in(digest: Any, folder: Any, path: str) -> None:
-    """The sources in a folder, which may be one of a zip file."""
+    """Add the sources in a folder, perhaps of a zip file, to a digest."""
     for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
         if entry.is_dir():
             _take_in(digest, entry, f"{path}/{entry.name}")

@@ -1,6 +1,6 @@
-"""A line that says that rows are on their way to Spark, while that takes time.
+"""A progress line while rows are sent to Spark.
 
-At a terminal it turns while it lasts, and is gone afterwards; elsewhere nothing is written.
+It appears only at a terminal, and disappears afterwards.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def waiting(name: str, rows: int) -> Iterator[None]:
-    """Show the line as long as the context lasts."""
-    from rich.console import Console  # it takes a while to import
+    """Show the line during the context."""
+    from rich.console import Console  # slow to import
 
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -1,18 +1,17 @@
-"""The Spark session that queries run in: started when it is first needed, or a given one.
+"""The Spark session of queries: started when it is first needed, or given by the user.
 
-A process has one JVM, which all sessions of it share. The one of ours that came first started it,
-the last one to be closed stops it; a JVM that somebody else started is never stopped. Settings for
-SQL are those of a session of our own, which others do not see.
+A process has one JVM, which all sessions share. The first session of the library starts it, the
+last one to be closed stops it; a JVM that was running before is never stopped. SQL settings apply
+to a separate session of the library, and are not visible to others.
 
 A cluster needs: Python of the same version on its workers, with this library and the modules of the
 rows installed (or sent along with `--py-files`), and a folder for `checkpoint` that driver and
-workers both reach. With a local master, workers import what the driver can import. A server of
-Spark Connect is such a cluster, and is never stopped.
+workers share. With a local master, workers import from the paths of the driver. A server of Spark
+Connect is such a cluster, and is never stopped.
 
-Spark Connect: sessions of a server that runs elsewhere, which has no JVM here.
-
-Its sessions have nothing in common but the server: a query is of one of them, so that a DataFrame
-of another is read by its plan. That of a temporary view means nothing in another session.
+Spark Connect: sessions of a server in another process, without a JVM in this one. Its sessions
+share only the server: a query belongs to one session, so that a DataFrame of another is read by its
+plan. The plan of a temporary view means nothing in another session.
 
 Source: PySpark's client, whose `newSession` begins with the settings of the server.
 """
@@ -45,10 +44,10 @@ START = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "spark-warehouse"),
 }
-"""Settings of a JVM of our own with a local master; they can be given otherwise."""
+"""Settings of a JVM that this process starts with a local master; users can override them."""
 OWN = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
-"""Settings of any JVM of our own: columns do not note the lines of Python that made them, which are
-ours, and which takes three calls of the JVM for each."""
+"""Settings of any JVM that this process starts: columns do not record the Python lines that made
+them, which are lines of this library, and which would take three calls of the JVM for each."""
 SQL = {
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.files.openCostInBytes": "256k",
@@ -62,34 +61,34 @@ SQL = {
     "spark.sql.streaming.pollingDelay": "5ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
-"""Settings of our queries."""
+"""Settings of the queries of the library."""
 LISTING = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "1000"}
-"""With a local master: files are looked at here, not in a job, up to this number of them."""
+"""For a local master: up to this number of files is listed by the driver, without a job."""
 ASKED = (
     "org.apache.spark.api.python.PythonUtils",
     "org.apache.spark.sql.api.python.PythonSQLUtils",
 )
-"""What PySpark asks for by its last name at each step of a query: a JVM that has not been told the
-whole name looks for it in each of a dozen packages, and for each of these in hundreds of files."""
+"""Classes that PySpark looks up by short name at each step of a query: unless the full name is
+imported, the JVM searches a dozen packages, each with hundreds of files."""
 ADAPTIVE = "spark.sql.adaptive.enabled"
-"""Whether Spark looks at what a stage has written before it plans the next one."""
+"""The setting that plans a stage after measuring the output of the one before."""
 SPLIT = (
     "spark.sql.adaptive.advisoryPartitionSizeInBytes",
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes",
 )
-"""From how much on a task is then made several."""
+"""The settings of the size from that a task is split."""
 PIECE = 4 << 20
-"""Bytes; some 300,000 rows take as many on their way from one task to the next."""
+"""The size in bytes, shuffled, of some 300,000 rows."""
 PARTITIONS = "spark.sql.shuffle.partitions"
-"""As many as the session runs tasks at a time, unless they are given."""
+"""The setting of shuffle partitions: by default, the number of concurrent tasks."""
 
 
 def check(*, java: bool = True) -> None:
-    """Whether Spark can be started here, which needs Java, or used where it runs.
+    """Check that Spark can be started here, which needs Java, or used elsewhere.
 
     Raises
     ------
-    OffloadError: pyspark, pyarrow, xxhash or Java is missing; it says what to install.
+    OffloadError: pyspark, pyarrow, xxhash or Java is missing; the text says what to install.
     """
     missing = [name for name in ("pyspark", "pyarrow", "xxhash") if find_spec(name) is None]
     if missing:
@@ -106,16 +105,17 @@ def check(*, java: bool = True) -> None:
 
 
 class Session:
-    """Starts Spark at first need, or borrows a `SparkSession`, and knows whether it is alive.
+    """A session that starts Spark at first need, or borrows a `SparkSession`, and detects its
+    death.
 
     Parameters
     ----------
-    master: where Spark runs, such as `"local[*]"`, `"spark://host:7077"` or, of Spark Connect,
+    master: the address of Spark, such as `"local[*]"`, `"spark://host:7077"` or, for Spark Connect,
         `"sc://host:15002"`.
     session: a `SparkSession` to use instead; it is never stopped, and keeps its settings.
     config: further settings, such as `{"spark.driver.memory": "4g"}`.
-    folder: the one that all machines of a cluster have to see, which is asked of them at each
-        start; None for one that nobody is asked for.
+    folder: a folder that all machines of a cluster have to share, which is checked at each start;
+        None for no check.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Session:
 
     @property
     def spark(self) -> Any:
-        """A `SparkSession` of our own, with our settings for SQL."""
+        """A `SparkSession` of the library, with its settings for SQL."""
         with self._lock:
             if self._own is None:
                 self._own = self._begin()
@@ -146,7 +146,7 @@ class Session:
             return self._own
 
     def _ask(self) -> None:
-        """Ask the machines of a cluster for what they see and run."""
+        """Check the folder and the versions on the machines of a cluster."""
         if self._folder is None or self._is_one_process:
             return
         from spark_backend.cluster import probe
@@ -160,28 +160,29 @@ class Session:
 
     @property
     def _is_one_process(self) -> bool:
-        """Whether all tasks run in a JVM of this process."""
+        """True if all tasks run in a JVM of this process."""
         master = str(self.spark.conf.get("spark.master", ""))
         return not self.is_connect and re.match(r"local(\[|$)", master) is not None
 
     @property
     def is_connect(self) -> bool:
-        """Whether it is one of Spark Connect, which has no JVM here. Nothing is started."""
+        """True for Spark Connect, which has no JVM here. Nothing is started."""
         is_url = self._given is None and self._master.startswith(SCHEME)
         return is_url or is_connect(self._given)
 
     @property
     def is_local(self) -> bool:
-        """Whether workers are on this machine."""
+        """True if workers are on this machine."""
         return str(self.spark.conf.get("spark.master", "")).startswith("local")
 
     @property
     def tasks(self) -> int:
-        """How many tasks it runs at a time."""
+        """The number of tasks that run concurrently."""
         return self._tasks_of(self.spark)
 
     def follow(self) -> None:
-        """Have shuffles in as many partitions as tasks run at a time now: executors come and go."""
+        """Set the number of shuffle partitions to that of concurrent tasks, which changes with
+        executors."""
         tasks = self.tasks
         if tasks != self._spread and PARTITIONS not in self._config:
             self.spark.conf.set(PARTITIONS, str(tasks))
@@ -195,33 +196,34 @@ class Session:
         return self._tasks
 
     def own(self, frame: Any) -> Any:
-        """A DataFrame that a user has given, as one of our session."""
+        """Convert a DataFrame of the user to the session of the library."""
         return of_session(frame, self.spark)
 
     def given(self, frame: Any) -> Any:
-        """A DataFrame of ours, as one that a user can join with those of a session that was
-        given."""
+        """Convert a DataFrame of the library to the session of the user, so that both can be
+        joined."""
         return frame if self._given is None else of_session(frame, self._given)
 
     @property
     def outer(self) -> Any:
-        """The session whose DataFrames users are given: theirs, where those of two do not mix."""
+        """The session for DataFrames that users receive: theirs, if those of two sessions do not
+        mix."""
         is_theirs = self._given is not None and self.is_connect
         return self._given if is_theirs else self.spark
 
     @property
     def paths(self) -> list[str]:
-        """What workers are to add to where they import from."""
+        """The folders that workers add to their import path."""
         return [path or os.getcwd() for path in sys.path] if self.is_local else []  # noqa: PTH109
 
     @contextmanager
     def adaptive(self, times: int = 1) -> Iterator[None]:
-        """Have Spark look, in what is written meanwhile, at how much each task would get, and make
-        several of one that would get much: a key may have any share of the rows.
+        """Set Spark to measure the rows of each task in this context, and to split a large task: a
+        key may have any share of the rows.
 
         Parameters
         ----------
-        times: as much as by default is how much that is.
+        times: a factor for the size of a task to be split.
         """
         spark = self.spark
         for name in SPLIT:
@@ -230,7 +232,7 @@ class Session:
             self._adapt(spark, 1)
             yield
         finally:
-            with suppress(Exception):  # Spark is gone, and its settings with it
+            with suppress(Exception):  # Spark and its settings are gone
                 self._adapt(spark, -1)
 
     def _adapt(self, spark: Any, more: int) -> None:
@@ -240,7 +242,7 @@ class Session:
             spark.conf.set(ADAPTIVE, "true" if self._adapting or is_always else "false")
 
     def is_alive(self) -> bool:
-        """Whether the JVM answers."""
+        """Return True if the JVM answers."""
         own = self._own
         if own is None:
             return False
@@ -248,28 +250,28 @@ class Session:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the session that was given has been stopped, or its JVM has gone: for good."""
+        """True if the given session has been stopped, or its JVM has ended: forever."""
         given = self._given
         if given is None or is_connect(given):
             return False
         return not _answers(given.sparkContext)
 
     def ready(self) -> None:
-        """Have Spark be there for a flush, in as many partitions as tasks run at a time now.
+        """Start Spark if needed for a flush, with as many partitions as tasks run concurrently now.
 
         Raises
         ------
-        OffloadError: the session was given to us, and is gone.
+        OffloadError: the session was given by the user, and is gone.
         """
         self.restart()
         self.follow()
 
     def restart(self) -> None:
-        """Start anew after the JVM has gone; nothing is done if it is there.
+        """Start again if the JVM has ended; do nothing if it answers.
 
         Raises
         ------
-        OffloadError: the session was given to us, and is gone.
+        OffloadError: the session was given by the user, and is gone.
         """
         with self._lock:
             self._restart()
@@ -283,11 +285,12 @@ class Session:
         _ = self.spark
 
     def _goes_on(self) -> bool:
-        """Whether a session that was given can make another of ours: its server is there again."""
+        """Return True if a given Connect session can create another one: its server answers
+        again."""
         return is_connect(self._given) and not self._given.is_stopped
 
     def close(self) -> None:
-        """Stop the JVM if it is ours and nobody else of us uses it."""
+        """Stop the JVM if the library started it and no other session uses it."""
         own, self._own = self._own, None
         if is_connect(own):
             release(own)
@@ -300,7 +303,7 @@ class Session:
             return
         context._reactive_users = users - 1
         if users == 1:
-            with suppress(Exception):  # it may be going away by itself
+            with suppress(Exception):  # the JVM may be ending by itself
                 context.stop()
             _stop_jvm()
 
@@ -357,9 +360,9 @@ class Session:
 
 
 def _static() -> type[Exception]:
-    """What is raised for a setting that only a JVM can be started with.
+    """Return the exception of a setting that is only valid when a JVM starts.
 
-    `isModifiable` would also refuse those that Spark reads, but has not registered.
+    `isModifiable` would also refuse settings that Spark reads without registering them.
     """
     from pyspark.errors import AnalysisException
 
@@ -367,7 +370,7 @@ def _static() -> type[Exception]:
 
 
 def _quiet(context: Any) -> Any:
-    """The server of accumulators prints a traceback when the JVM goes away; nobody uses them."""
+    """Silence the server of accumulators, which prints a traceback when the JVM ends."""
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *of: None
@@ -375,14 +378,14 @@ def _quiet(context: Any) -> Any:
 
 
 def _patient(master: str) -> str:
-    """Local masters try a task again whose Python worker was killed."""
+    """Add retries to a local master, for tasks whose Python worker was killed."""
     found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
     return f"local[{found[1] or 1},4]" if found else master
 
 
 @contextmanager
 def _python_of_workers() -> Iterator[None]:
-    """Workers run the driver's Python, unless the user has said otherwise."""
+    """Set the Python of workers to that of the driver, unless the user has set it."""
     if "PYSPARK_PYTHON" in os.environ:
         yield
         return
@@ -413,8 +416,8 @@ def _gone() -> OffloadError:
 
 
 def _forget_context() -> None:
-    """PySpark keeps what belongs to a context that was stopped; and to a JVM that has died, which
-    it would go on asking. One that is there starts another context."""
+    """Remove what PySpark remembers of a stopped context, and of a dead JVM, which it would keep
+    calling. A living JVM starts another context."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -427,7 +430,7 @@ def _forget_context() -> None:
 
 
 def _stop_jvm() -> None:
-    """`SparkContext.stop` leaves the JVM running, idle, with its memory."""
+    """Stop the JVM, which `SparkContext.stop` leaves running, idle, with its memory."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -439,7 +442,7 @@ def _stop_jvm() -> None:
     SparkContext._gateway = None
     SparkContext._jvm = None
     with suppress(OSError):
-        process.stdin.close()  # it ends when it has no more to read
+        process.stdin.close()  # it ends at the end of its input
     try:
         process.wait(10)
     except subprocess.TimeoutExpired:
@@ -461,16 +464,16 @@ NEEDED = ("grpc", "grpc_status", "google.protobuf", "zstandard")
 
 
 def is_connect(session: Any) -> bool:
-    """Whether a `SparkSession` is of Spark Connect."""
+    """Return True if a `SparkSession` is of Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def connected(url: str) -> Any:
-    """A new session of the server at a URL.
+    """Return a new session of the server at a URL.
 
     Raises
     ------
-    OffloadError: what the client needs is not installed, or no server answers.
+    OffloadError: a package of the client is not installed, or no server answers.
     """
     missing = [name for name in NEEDED if not _is_there(name)]
     if missing:
@@ -487,11 +490,11 @@ def connected(url: str) -> Any:
 
 
 def another(session: Any) -> Any:
-    """A session of our own beside one that was given, of the same server.
+    """Return a session of the library on the server of a given one.
 
     Raises
     ------
-    OffloadError: this PySpark cannot make one.
+    OffloadError: this PySpark cannot create one.
     """
     try:
         return session.newSession()
@@ -503,7 +506,7 @@ def another(session: Any) -> Any:
 
 
 def answers(session: Any) -> bool:
-    """Whether the server knows the session."""
+    """Return True if the server knows the session."""
     if session.is_stopped:
         return False
     try:
@@ -513,7 +516,7 @@ def answers(session: Any) -> bool:
 
 
 def release(session: Any) -> None:
-    """Give a session up. `stop` would also stop a server that this process has started."""
+    """Release a session. `stop` would also stop a server that this process has started."""
     with suppress(Exception):  # the server may be gone
         session.client.release_session()
     with suppress(Exception):
@@ -521,7 +524,7 @@ def release(session: Any) -> None:
 
 
 def tasks(session: Any) -> int:
-    """How many tasks run at a time: into how many parts Spark puts a range."""
+    """Return the number of concurrent tasks: the number of partitions of a range."""
     from pyspark.sql import functions as F
 
     parts = session.range(0, 1 << 20).select(F.spark_partition_id().alias("part"))
@@ -529,16 +532,16 @@ def tasks(session: Any) -> int:
 
 
 def of_session(frame: Any, session: Any) -> Any:
-    """A DataFrame as one of another session; itself if it is of that one, or not of Connect."""
+    """Return a DataFrame in another session; itself if it is of that session, or not of Connect."""
     if not is_connect(session) or frame.sparkSession is session:
         return frame
     return type(frame)(frame._plan, session)
 
 
 def worked_out(frame: Any) -> Any:
-    """A DataFrame whose rows are there, as long as somebody has it.
+    """Return a DataFrame with computed rows, which are kept while it is referenced.
 
-    Of Connect, PySpark says that it is of the active session, and lets go of it there.
+    With Connect, PySpark assigns it to the active session and would release it there.
     """
     found, session = frame.localCheckpoint(), frame.sparkSession
     if not is_connect(session):

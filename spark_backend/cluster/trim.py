@@ -1,6 +1,6 @@
-"""Give memory that is free back to the system: what a move is for.
+"""Return free memory to the system after rows have moved to Spark.
 
-Python and Arrow keep what they have freed for what they may need next; glibc does too.
+Python, Arrow and glibc keep freed memory for later allocations.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ def trim() -> None:
     process."""
     gc.collect()
     pa.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError):  # not every system has it
+    with suppress(OSError, AttributeError):  # not on every system
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,7 +1,7 @@
 """Arithmetic of Python as Spark columns, which hold 64 bits where Python has no limit.
 
-a + b, a - b, a * b     of integers that lie between bounds: so does the result, and where
-                        64 bits may not hold it, it is a decimal of 38 digits
+a + b, a - b, a * b     of integers with bounds: the result has bounds, and is a decimal of
+                        38 digits if 64 bits may not hold it
 a // b, a % b           by a constant that is not zero; Python rounds down, Spark to zero
 a / b                   floats; integers up to 2**53, whose quotient is rounded once
 floats                  the same IEEE numbers in both
@@ -83,7 +83,7 @@ def _products(a: int, b: int, c: int, d: int) -> tuple[int, int]:
 
 
 _RESULTS = {"+": _sums, "-": _differences, "*": _products}
-"""The bounds of a result, by those of the operands."""
+"""Functions from the bounds of the operands to the bounds of the result."""
 
 
 def _applied(operator: str, left: Column, right: Column) -> Column:
@@ -105,12 +105,13 @@ def _integer(low: int, high: int) -> Plain:
 
 
 def _as_integer(value: Value, *, wide: bool) -> Column:
-    """An operand as a column of integers."""
+    """Return an operand as a column of integers."""
     return as_type(value, Plain(int, low=-WIDEST, high=WIDEST) if wide else Plain(int))
 
 
 def _zero(of: Plain) -> Column:
-    """To subtract from: the negative of a decimal is rounded to 34 digits by Spark."""
+    """Return a zero to subtract from, because Spark rounds the negation of a decimal to 34
+    digits."""
     return F.lit(0).cast(spark_type(of))
 
 
@@ -119,7 +120,7 @@ def _is_wide(value: Value) -> bool:
 
 
 def _float(value: Value) -> Column:
-    """The nearest float, as Python makes of an integer that meets one."""
+    """Return the nearest float, as Python converts an integer that meets a float."""
     if _is_wide(value):
         raise Inexact("an integer beyond 64 bits meets a float")
     number = value.column.cast(T.IntegerType()) if value.of.kind is bool else value.column
@@ -142,7 +143,7 @@ def _quotient(left: Value, right: Value) -> Value:
 
 
 def _divided(operator: str, left: Value, right: Value) -> Value:
-    """`//` and `%` of integers by a constant: as Spark does it to zero, and then down."""
+    """Return `//` or `%` of integers by a constant: the result of Spark, corrected downwards."""
     by = right.known
     if type(by) is not int or by == 0:
         raise Inexact(f"{operator} may be by zero")

@@ -1,15 +1,12 @@
-"""Rows to Arrow columns and back, exactly.
+"""Convert rows to Arrow columns and back, exactly.
 
-A record is a struct of its fields; an integer beyond 64 bits, where the type says that it may be
-such, is a decimal without places.
+A record is a struct of its fields; an integer is a decimal without places if its type may exceed 64
+bits.
 
-Cost:   about a microsecond per value, each way.
+`fitting` makes a fast test of whether columns store a row exactly, as one closure per type. For a
+rejected row, `to_arrow` finds the reason.
 
-Whether columns hold a row exactly: asked of each row that comes, so by one closure per type.
-
-What it says no to is looked at again, and why it does not fit is said, by `arrow.to_arrow`.
-
-Cost:   some 0.1 us per field.
+Cost:   about a microsecond per value, each way; a test about 0.1 us per field.
 """
 
 from __future__ import annotations
@@ -59,7 +56,7 @@ _TYPES: dict[type, pa.DataType] = {
 
 
 def arrow_type(of: Typed) -> pa.DataType:
-    """The Arrow type of such values."""
+    """Return the Arrow type of values of a type."""
     if isinstance(of, Plain):
         return pa.decimal128(38, 0) if of.is_wide else _TYPES[of.kind]
     if isinstance(of, Whole):
@@ -68,11 +65,11 @@ def arrow_type(of: Typed) -> pa.DataType:
 
 
 def to_arrow(of: Typed, rows: Sequence[Any]) -> pa.Array:
-    """Rows as an array; all of them must be just of that type.
+    """Return rows as an array; all must be exactly of the type.
 
     Raises
     ------
-    OffloadError: one is not, or would come back as something else; it names the value.
+    OffloadError: a row is not of the type, or would be decoded to another value; the text names it.
     """
     try:
         return _array(of, rows)
@@ -85,7 +82,7 @@ def to_arrow(of: Typed, rows: Sequence[Any]) -> pa.Array:
 
 
 def from_arrow(of: Typed, array: pa.Array) -> list[Any]:
-    """The rows again, with every NaN the one that rows hold."""
+    """Decode the rows of an array; every NaN is the object that rows use."""
     if isinstance(of, Record):
         return _records(of, array)
     if isinstance(of, Whole):
@@ -104,7 +101,7 @@ def from_arrow(of: Typed, array: pa.Array) -> list[Any]:
 
 
 def pairs_of(of: Typed, table: pa.Table) -> list[Pair]:
-    """The rows of a table with the columns `row` and `weight`."""
+    """Return the rows with weights of a table with the columns `row` and `weight`."""
     if not table.num_rows:
         return []
     rows = from_arrow(of, table.column("row").combine_chunks())
@@ -112,7 +109,7 @@ def pairs_of(of: Typed, table: pa.Table) -> list[Pair]:
 
 
 class _Misfit(Exception):
-    """A value that is not of the type: the row that holds it, and the field."""
+    """A value that is not of the type: the row that contains it, and the field."""
 
     def __init__(self, row: Any, path: str, reason: str) -> None:
         super().__init__(reason)
@@ -120,7 +117,7 @@ class _Misfit(Exception):
 
 
 def _field(name: str, of: Typed) -> pa.Field:
-    """A field; all may be null to Arrow, as the fields of a record that is None are."""
+    """Return a field, which may be null in Arrow: the fields of a None record are null."""
     return pa.field(name, arrow_type(of))
 
 
@@ -189,7 +186,7 @@ def _tell(of: Typed, values: Sequence[Any]) -> None:
 
 
 def _misfit(of: Any, value: Any) -> str | None:
-    """Why a value is not of the type."""
+    """Return the reason why a value is not of the type, or None."""
     shown = _short(value)
     if value is None and of.optional:
         return None
@@ -214,7 +211,7 @@ def _decimals(values: Iterable[Any]) -> list[Decimal | None]:
 
 
 def _without_zeros(value: Decimal) -> Decimal:
-    """Without those at the end behind the point, which the column has added."""
+    """Remove the zeros at the end that the column has added."""
     short = _DIGITS.normalize(value)
     return _DIGITS.quantize(short, Decimal(1)) if short.as_tuple().exponent > 0 else short  # type: ignore[operator]
 
@@ -246,7 +243,7 @@ Fits = Callable[[Any], bool]
 
 
 def fitting(of: Typed) -> Fits:
-    """Whether a value is just of a type.
+    """Return a test of whether a value is exactly of a type.
 
     >>> from spark_backend.codec.schema import kept_as
     >>> fits_row = fitting(kept_as(tuple[int, str | None]))

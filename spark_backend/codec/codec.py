@@ -1,11 +1,10 @@
-"""Rows, plans and keys as bytes, and the bucket of a key.
+"""Serialize rows, plans and keys to bytes, and compute the bucket of a key.
 
-The bucket of a key: 64 bits, the same for equal keys in every process.
-
-Python's `hash` is deterministic for numbers, and equal for 1, True, 1.0 and Decimal(1). That of
-texts differs from process to process, and so does that of all that is made of texts. Which hash a
-type uses says what its equality is: a subclass that keeps the hash of `str` is equal to texts, one
-with a hash of its own may be equal to anything.
+`Buckets`: the bucket of a key, 64 bits, equal for equal keys in every process. Python's `hash` is
+deterministic for numbers, and equal for 1, True, 1.0 and Decimal(1). Hashes of texts, and of
+everything that contains texts, differ between processes. The hash function that a type inherits
+tells its equality: a subclass that keeps the hash of `str` equals texts, a subclass with its own
+hash may equal anything.
 
     numbers                               hash(x)
     texts, bytes                          8 bytes of blake2b
@@ -15,21 +14,17 @@ with a hash of its own may be equal to anything.
 
 Cost:   0.3 us for a number, 1 us for a text, 2 us for a small tuple.
 
-Rows as bytes, by pickle, where that keeps what they are equal to.
-
-A row that is equal to nothing but itself would be another one when it comes back: such rows are
-refused, and so are those whose class a worker could not import. What is found out about a type is
-found out once.
-
-NaN is one object in all rows (`zset.canonical`), and is again when they come back.
+`Codec`: rows as bytes, by pickle, if that preserves their equality. A row that equals only itself
+would be decoded to a different row: it is refused, and so is a row whose class a worker cannot
+import. The result is cached per type. NaN is one object in all rows (`zset.canonical`), and again
+after decoding.
 
 Cost:   pickling, and 0.3 us for a row of plain values.
 
-A part as bytes: its plan without what only the driver needs.
-
-What a callable captured, where it stands and what it is equal to serve checks and messages; a
-lifted one is its expression. What is left goes by cloudpickle, so that lambdas and the callables of
-a script can be sent.
+`serialized`: a plan without the data that only the driver needs. The captured values, the position
+and the equality of a callable serve checks and messages; a lifted callable is sent as its
+expression. The rest is pickled by cloudpickle, so that lambdas and the callables of a script can be
+sent.
 """
 
 from __future__ import annotations
@@ -70,10 +65,10 @@ _NAN, _TUPLE, _SET = 0x7FF8_3C1D_55A1, 0x2545_F491_4F6C_DD1D, 0x1B87_3593_CC9E_2
 
 
 class Buckets:
-    """Buckets of keys of any type.
+    """Compute buckets of keys of any type.
 
-    A type whose hash is not known to be the same in all processes is refused if the buckets are to
-    be `stable`; otherwise its own hash serves as long as this process lives.
+    With `stable`, a type whose hash may differ between processes is refused; otherwise its own hash
+    is used, which is valid for this process.
 
     >>> bucket = Buckets(stable=True)
     >>> bucket(1) == bucket(True) == bucket(1.0), bucket(("a", 1)) == bucket(("a", 2))
@@ -94,7 +89,7 @@ class Buckets:
         }
 
     def __call__(self, key: Any) -> int:
-        """The bucket of a key, from -2**63 up to 2**63 - 1; neighbours are far apart."""
+        """Return the bucket of a key, from -2**63 up to 2**63 - 1; neighbours are far apart."""
         kind = type(key)
         of = self._by_type.get(kind)
         value = (self._learn(kind) if of is None else of)(key) & _MASK
@@ -141,7 +136,7 @@ class Buckets:
         return self._unknown
 
     def _of_record(self, kind: Any) -> Hash:
-        """Of a dataclass, which is equal to those of its very class only."""
+        """Return the hash of a dataclass, which equals only values of the same class."""
         start = _text(_name(kind))
         values = values_of([f.name for f in dataclasses.fields(kind) if _is_hashed(f)])
         return lambda record: self._of_tuple((start, *values(record)))
@@ -161,7 +156,7 @@ def _number(value: Any) -> int:
 
 
 def _name(named: Any) -> str:
-    """Return the name of a class or function by which its bucket was found at first."""
+    """Return the name of a class or function under which its bucket was first computed."""
     return f"{earlier_name(named.__module__, named.__qualname__)}.{named.__qualname__}"
 
 
@@ -179,7 +174,7 @@ def _nothing(value: None) -> int:
 
 
 def _moment(value: datetime) -> int:
-    """Equal for equal moments; those without a zone are a kind of their own."""
+    """Return equal hashes for equal moments; moments without a zone hash separately."""
     value = value.replace(fold=0)
     offset = value.utcoffset()
     bare = value.replace(tzinfo=None) - datetime.min
@@ -199,14 +194,14 @@ def _span(value: timedelta) -> int:
 
 
 def values_of(names: Sequence[str]) -> Callable[[Any], Iterable[Any]]:
-    """Gives the values of some fields of a record."""
+    """Return a function that reads the values of some fields of a record."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda record: [getattr(record, name) for name in names]
 
 
 def is_record(kind: type) -> bool:
-    """Whether it is a dataclass whose equality and hash were written by `dataclass`."""
+    """Return True for a dataclass whose equality and hash were generated by `dataclass`."""
     written = (vars(kind).get("__hash__"), vars(kind).get("__eq__"))
     files = [getattr(getattr(f, "__code__", None), "co_filename", None) for f in written]
     return dataclasses.is_dataclass(kind) and files == ["<string>", "<string>"]
@@ -241,7 +236,7 @@ Parts = Callable[[Any], Iterable[Any]]
 
 
 class Codec:
-    """Rows to bytes, and keys to buckets.
+    """Serialize rows to bytes, and compute the buckets of keys.
 
     >>> codec = Codec(stable=True)
     >>> loads(codec.dumps((1, "anna", float("nan")))) == (1, "anna", NAN)
@@ -256,11 +251,11 @@ class Codec:
         self._others: set[type] = set()
 
     def dumps(self, row: Row) -> bytes:
-        """The row as bytes.
+        """Serialize a row to bytes.
 
         Raises
         ------
-        OffloadError: its equality would be lost, or no worker could make it.
+        OffloadError: its equality would be lost, or no worker could decode it.
         """
         kind = type(row)
         if kind in self._leaves:
@@ -284,7 +279,8 @@ class Codec:
             ) from error
 
     def _check(self, value: Any) -> bool:
-        """Refuse what would be another value; whether a NaN may be where `canonical` sees none."""
+        """Refuse a value that would be decoded to another; return True if it may contain a NaN that
+        `canonical` does not find."""
         kind = type(value)
         if kind in self._leaves:
             return False
@@ -325,7 +321,7 @@ class Codec:
 
 
 def loads(data: bytes) -> Row:
-    """The row that some bytes were made of."""
+    """Deserialize a row."""
     try:
         return canonical(pickle.loads(data))
     except pickle.UnpicklingError:
@@ -333,7 +329,7 @@ def loads(data: bytes) -> Row:
 
 
 def main_classes() -> dict[str, Any]:
-    """The classes of the script that is run, which no worker could import."""
+    """Return the classes of the script that is run, which no worker can import."""
     main = vars(sys.modules["__main__"])
     return {
         name: value
@@ -343,7 +339,7 @@ def main_classes() -> dict[str, Any]:
 
 
 class _Pickler(pickle.Pickler):
-    """Tells every NaN, wherever it is."""
+    """A pickler that marks every NaN, at any depth."""
 
     def persistent_id(self, value: Any) -> str | None:
         if value is NAN or value is DECIMAL_NAN:
@@ -363,7 +359,7 @@ def _dumps_hidden(row: Row) -> bytes:
 
 
 def _check_named(thing: Any) -> None:
-    """Refuse a class or function that cannot be found by its name."""
+    """Refuse a class or function that its name does not find."""
     found: Any = sys.modules.get(thing.__module__)
     for name in thing.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -375,7 +371,7 @@ def _check_named(thing: Any) -> None:
 
 
 def _check_own_equality(kind: Any, value: Any) -> None:
-    """Refuse a type with an equality of its own that does not survive the way."""
+    """Refuse a type whose own equality does not survive pickling."""
     copied = loads(_dumps_hidden(value))
     if not (copied == value and hash(copied) == hash(value)) and not is_nan(value):
         raise OffloadError(
@@ -388,11 +384,12 @@ cloudpickle: Any = untyped
 
 
 def serialized(node: Any) -> bytes:
-    """A plan, several that share nodes, or what has some, as bytes that `pickle.loads` can read.
+    """Serialize a plan, or an object that contains plans, to bytes for `pickle.loads`. Plans
+    serialized in one call still share their nodes afterwards.
 
     Raises
     ------
-    Exception: of any kind; a callable holds something that cannot be pickled.
+    Exception: of any kind; a callable contains an object that cannot be pickled.
     """
     file = io.BytesIO()
     pickler: Any = _PlanPickler
@@ -401,7 +398,7 @@ def serialized(node: Any) -> bytes:
 
 
 def obstacle(node: plan.Node) -> str | None:
-    """Why a plan cannot be sent, if it cannot."""
+    """Return the reason why a plan cannot be sent, or None."""
     try:
         serialized(node)
     except Exception as error:
@@ -410,19 +407,18 @@ def obstacle(node: plan.Node) -> str | None:
 
 
 def serialized_classes() -> dict[str, bytes]:
-    """The classes of the script that is run, each on its own; without classes that cannot be
-    pickled."""
+    """Serialize each class of the script that is run, except those that cannot be pickled."""
     found = {}
     for name, kind in main_classes().items():
         try:
             found[name] = cloudpickle.dumps(kind)
-        except Exception:  # a class that no row is of may hold anything
+        except Exception:  # a class that is no row may contain anything
             continue
     return found
 
 
 class _PlanPickler(untyped.Pickler):
-    """Equality of callables and constants is by identity where they arrive."""
+    """A pickler of plans; after loading, callables and constants are compared by identity."""
 
     def reducer_override(self, value: Any) -> Any:
         match value:

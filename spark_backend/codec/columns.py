@@ -1,19 +1,18 @@
-"""A lifted expression as a Spark column, if that means exactly the same for all rows of the types.
+"""Translate a lifted expression to a Spark column, if both are equal for all rows of the types.
 
-    o.price is not None and o.price > 10     a column: None is asked for before
+    o.price is not None and o.price > 10     a column: None is excluded before
     o.price > 10                             none, if price is `float | None`: it may raise
     o.name.upper() == "X"                    none: Java has other capitals than Python
 
-A column stands for an expression that raises nothing, whatever the row: Spark evaluates when and as
-often as it likes. Values that an earlier part of the expression has found not to be None are known
-to be there in the later ones.
+A column is used only if the expression raises for no row, because Spark may evaluate it at any time
+and repeatedly. A value that an earlier part of the expression has tested against None is not
+optional in the later parts.
 
 Sound:  generated expressions over odd values are compared with Python's results (test_columns).
 
-Operations of text whose meaning is the same in Python and on Spark, code point by code point.
-
-Not upper, lower, strip without characters: Java and Python know different versions of
-Unicode, and Spark strips spaces where Python strips all that is blank.
+Operations of text are those with equal results in Python and Spark, code point by code point. Not
+upper, lower, strip without characters: Java and Python know different versions of Unicode, and
+Spark strips spaces where Python strips all whitespace.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ from spark_backend.codec.values import (
 )
 
 Present = frozenset[Expr]
-"""Expressions that are not None where another one is evaluated."""
+"""The expressions that are known not to be None."""
 CHECKS = (hash, summable, summable_or_none)
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%")
 _ORDERS = ("<", "<=", ">", ">=")
@@ -90,26 +89,26 @@ _NONE_YET: Present = frozenset()
 
 
 def value_of(function: Function, row: Sequence[Value]) -> Value:
-    """What a function makes of a row.
+    """Translate a function of a row to a column.
 
     Parameters
     ----------
-    row: a value for each of the function's parameters.
+    row: a value for each parameter of the function.
 
     Raises
     ------
-    Inexact: it has to run in Python; the message is the reason.
+    Inexact: the function has to run in Python; the message is the reason.
     """
     return _Reader(row).value(_body(function), _NONE_YET)
 
 
 def truth_of(function: Function, row: Sequence[Value]) -> Column:
-    """Whether a predicate is true of a row: a column that is never null; raises as `value_of`."""
+    """Translate a predicate to a column that is never null; raise as `value_of` does."""
     return _Reader(row).truth(_body(function), _NONE_YET)
 
 
 def items_of(function: Function, row: Sequence[Value]) -> list[Value]:
-    """The elements of the tuple or list that a function writes out; raises as `value_of`."""
+    """Return the elements of a function that displays a tuple or list; raise as `value_of` does."""
     body = _body(function)
     if not isinstance(body, Display) or body.kind not in ("tuple", "list") or not body.items:
         raise Inexact("its elements are not written out")
@@ -118,11 +117,11 @@ def items_of(function: Function, row: Sequence[Value]) -> list[Value]:
 
 
 def inside_of(function: Function, row: Sequence[Value]) -> Value | None:
-    """The bag or sequence whose elements a function gives; None if it writes them out.
+    """Return the bag or sequence whose elements a function returns; None if it displays them.
 
     Raises
     ------
-    Inexact: it is no column, or may be None.
+    Inexact: the result is no column, or may be None.
     """
     body = _body(function)
     if isinstance(body, Display):
@@ -140,20 +139,21 @@ def _body(function: Function) -> Expr:
 
 
 class _Reader:
-    """Reads an expression over a row."""
+    """Translate an expression over a row."""
 
     def __init__(self, row: Sequence[Value]) -> None:
         self._row = row
 
     def value(self, expr: Expr, there: Present) -> Value:
-        """The expression as a column, with what is known not to be None."""
+        """Return the expression as a column, given the expressions that are not None."""
         value = self._value(expr, there)
         if expr in there and value.optional and not _is_nothing(value):
             return replace(value, of=replace(value.of, optional=False))
         return value
 
     def truth(self, expr: Expr, there: Present) -> Column:
-        """Whether it is true; the parts of a test are columns of their own, which Spark can use."""
+        """Return the truth of the expression; the parts of a test are separate columns, which Spark
+        can use."""
         match expr:
             case And(parts):
                 return reduce(lambda a, b: a & b, self._tests(parts, there, when=True))
@@ -206,7 +206,7 @@ class _Reader:
             case First(needs, then):
                 self._check(needs, there)
                 return self.value(then, there)
-            case Again(inner) | Attempt(inner):  # what has a column raises nothing
+            case Again(inner) | Attempt(inner):  # an expression with a column raises nothing
                 return self.value(inner, there)
             case Apply(_, _, reason):
                 raise Inexact(
@@ -216,7 +216,8 @@ class _Reader:
                 raise Inexact(f"{type(expr).__name__.lower()} has no column")
 
     def _check(self, needs: tuple[Expr, ...], there: Present) -> None:
-        """What has a column raises nothing, and has a hash; a number can be summed."""
+        """Check that the columns of needs exist, so that they raise nothing; and that sums are of
+        numbers."""
         for need in needs:
             match need:
                 case Call(Constant(check), (of,), ()) if any(check is known for known in CHECKS):
@@ -227,7 +228,8 @@ class _Reader:
                     self.value(need, there)
 
     def _tests(self, parts: tuple[Expr, ...], there: Present, *, when: bool) -> list[Column]:
-        """The parts of a test; each is asked only if those before it were true, or false."""
+        """Return the parts of a test; a part is evaluated only if the earlier ones were true
+        (`when`), or false."""
         tests = []
         for part in parts:
             tests.append(self.truth(part, there))
@@ -235,7 +237,7 @@ class _Reader:
         return tests
 
     def _operand(self, parts: tuple[Expr, ...], there: Present, *, when: bool) -> Value:
-        """The value of `and` or `or`: the first part that decides, or else the last."""
+        """Return the value of `and` or `or`: the first part that decides, or the last."""
         first, *rest = parts
         value = self.value(first, there)
         if not rest:
@@ -284,7 +286,7 @@ class _Reader:
         raise Inexact(f"{operator} is not Spark's")
 
     def _identity(self, operands: tuple[Expr, ...], there: Present) -> Column:
-        """`is` with None, True or False, which are one object each."""
+        """Translate `is` with None, True or False, each of which is one object."""
         left, right = operands
         for one, other in ((left, right), (right, left)):
             if isinstance(one, Constant):
@@ -365,7 +367,7 @@ def _is_nothing(value: Value) -> bool:
 
 
 def _known(expr: Expr) -> Any:
-    """The value of a constant."""
+    """Return the value of a constant."""
     match expr:
         case Constant(value):
             return value
@@ -380,7 +382,7 @@ def _are_known(arguments: list[Expr]) -> bool:
 
 
 def _made(kind: Any, arguments: list[Expr]) -> Any:
-    """What a call with constants gives, each time."""
+    """Return the result of a call with constants, which is the same each time."""
     try:
         return kind(*map(_known, arguments))
     except Exception as error:
@@ -388,13 +390,13 @@ def _made(kind: Any, arguments: list[Expr]) -> Any:
 
 
 def _is_summed(value: Value, *, skip_none: bool) -> bool:
-    """Whether all values are numbers, but for None if that is left out."""
+    """Return True if all values are numbers, except for None if that is skipped."""
     is_number = isinstance(value.of, Plain) and value.of.kind in (int, float, bool, Decimal)
     return is_number and (skip_none or not value.optional)
 
 
 def _present(test: Expr, *, when: bool) -> Present:
-    """The expressions that are not None if a test is true, or false."""
+    """Return the expressions that are not None if a test is true (`when`), or false."""
     match test:
         case Operation("not", (operand,)):
             return _present(operand, when=not when)
@@ -433,7 +435,7 @@ def length(value: Value) -> Value:
 
 
 def _count(of: Whole, column: Column) -> Column:
-    """How many values are in a bag or sequence."""
+    """Return the number of values in a bag or sequence."""
     if of.kind in (tuple, frozenset):
         return F.size(column).cast("bigint")
     none = F.lit(0).cast("bigint")
@@ -446,7 +448,7 @@ def joined(left: Value, right: Value) -> Value:
 
 
 def piece(value: Value, bounds: list[Any]) -> Value:
-    """`value[start:stop]`, for bounds that are not negative."""
+    """Return `value[start:stop]`, for bounds that are not negative."""
     start, stop, step = bounds
     start = 0 if start is None else start
     simple = type(start) is int and (stop is None or type(stop) is int) and step in (None, 1)
@@ -459,7 +461,7 @@ def piece(value: Value, bounds: list[Any]) -> Value:
 
 
 def method(value: Value, name: str, arguments: list[Any]) -> Value:
-    """A call of a method of `str` with constants."""
+    """Translate a call of a method of `str` with constants."""
     if value.of.kind is not str:
         raise Inexact(f".{name}() of {type_name(value.of)} is not Spark's")
     column = present(value, f".{name}()").column

@@ -1,6 +1,7 @@
-"""Spark's `xxhash64` of plain values, without a JVM: the process knows the bucket of a key.
+"""Spark's `xxhash64` of plain values without a JVM, so that the process can compute buckets of
+keys.
 
-    null                     leaves the hash as it is
+    null                     does not change the hash
     int, datetime            8 bytes, least first
     float                    8 bytes; -0.0 is 0.0, and all NaN are one
     bool, date               4 bytes
@@ -9,9 +10,9 @@
 
 The hash of a column is the seed of the next; the first seed is 42.
 
-Sound:  equal to what Spark says of all types and odd values (test_hashing); a value that equals
-        none of the type has no hash here.
-Cost:   1 us for a value of just the type, 4 us for a Decimal and for a number of another type.
+Sound:  equal to the hashes of Spark for all types and odd values (test_hashing); a value that
+        equals no value of the column has no hash here.
+Cost:   1 us for a value of exactly the type, 4 us for a Decimal and for a number of another type.
 Source: xxHash, XXH64; Spark's `XxHash64` in `hash.scala`.
 """
 
@@ -49,20 +50,20 @@ _EPOCH = datetime(1970, 1, 1)
 _FIRST_DAY = _EPOCH.toordinal()
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_PLACES = 400
-"""Decimals of more digits before or behind the point equal no float and fit in no column."""
+"""Decimals with more digits before or behind the point equal no float and fit no column."""
 STRANGE = object()
-"""Stands for the fields of what is no record of the type: it has no hash."""
+"""A field of a value that is no record of the type; it has no hash."""
 
 
 def hash_of(types: Sequence[Typed], values: Sequence[Any]) -> int | None:
-    """Spark's `xxhash64` of columns that hold these values; None if one of them holds none that
-    is equal to its value.
+    """Return Spark's `xxhash64` of columns with these values; None if some value equals no value of
+    its column.
 
     Parameters
     ----------
-    types: of the columns.
-    values: one for each, or None. An equal value of another type (True or 1.0 for 1) is hashed as
-        that of the column.
+    types: the types of the columns.
+    values: a value or None for each column. An equal value of another type (True or 1.0 for 1) is
+        hashed as the value of the column.
 
     >>> hash_of([Plain(int), Plain(str)], [1, None]), hash_of([Plain(int)], [True])
     (-7001672635703045582, -7001672635703045582)
@@ -81,14 +82,14 @@ def hash_of(types: Sequence[Typed], values: Sequence[Any]) -> int | None:
 
 
 def leaves(of: Typed) -> list[Typed]:
-    """The types of the columns that a value is made of: of a record, those of its fields."""
+    """Return the types of the leaf columns of a value: of a record, those of its fields."""
     if not isinstance(of, Record):
         return [of]
     return [leaf for field in of.fields for leaf in leaves(field)]
 
 
 def flattened_values(of: Typed, value: Any) -> list[Any]:
-    """What is in each of the columns that a value is made of, in the order of `leaves`.
+    """Return the values of the leaf columns of a value, in the order of `leaves`.
 
     >>> from spark_backend.codec.schema import kept_as
     >>> flattened_values(kept_as(tuple[int, tuple[str, int] | None]), (1, None))
@@ -112,12 +113,12 @@ def _fields(of: Record, value: Any) -> Sequence[Any]:
 
 
 def _data(of: Typed, value: Any) -> bytes | None:
-    """What is hashed of a value."""
+    """Return the bytes of a value to hash, or None."""
     if not isinstance(of, Plain):
         return None
     try:
         return _wide(value) if of.is_wide else _DATA[of.kind](value)
-    except (ArithmeticError, TypeError, ValueError):  # infinities, complex numbers, no UTF-8
+    except (ArithmeticError, TypeError, ValueError):  # infinities, complex numbers, surrogates
         return None
 
 
@@ -138,7 +139,7 @@ def _decimal(value: Any) -> bytes | None:
 
 
 def _digits(number: int) -> bytes | None:
-    """As Java's `BigInteger.toByteArray`."""
+    """Return the bytes as Java's `BigInteger.toByteArray` does."""
     if abs(number) > WIDEST:
         return None
     bits = (number if number >= 0 else ~number).bit_length()
@@ -182,13 +183,13 @@ def _nothing(value: Any) -> bytes | None:
 
 
 def _whole(value: Any) -> int | None:
-    """The integer that a number equals."""
+    """Return the integer that a number equals, or None."""
     number = _exact(value)
     return number.numerator if number is not None and number.denominator == 1 else None
 
 
 def _exact(value: Any) -> Fraction | None:
-    """A number as a fraction, unless that takes more digits than any column has."""
+    """Return a number as a fraction, or None if it has more digits than any column."""
     if not isinstance(value, Number):
         return None
     if isinstance(value, Decimal) and abs(value.adjusted()) > _MOST_PLACES:
@@ -198,7 +199,7 @@ def _exact(value: Any) -> Fraction | None:
 
 
 def _is_like(value: Any, kind: type) -> bool:
-    """Whether it has the equality of a type: it keeps its hash."""
+    """Return True if a value has the equality of a type, because it inherits its hash."""
     own: Any = type(value).__hash__
     return own is kind.__hash__
 

@@ -1,19 +1,19 @@
 """Numbers as columns of 64-bit integers that Spark can add up, without rounding.
 
-A float is an integer times a power of two: with a point 96 bits from the right, floats and
-integers of ordinary size are integers, and their sums are exact. The integer is cut into limbs of
-32 bits, least first; the last one has the rest and the sign. The columns are added up and the sum
-is put together at the end. A column that overflows is null, and refused: that takes 2**31 changes
-of one group, or a sum beyond 10**26.
+A float is an integer times a power of two: with a point 96 bits from the right, floats and integers
+of ordinary size are integers, and their sums are exact. The integer is cut into limbs of 32 bits,
+least first; the last limb has the remaining bits and the sign. Spark sums the columns, and the
+driver combines the sums. A column that overflows becomes null and is refused: that needs 2**31
+changes of one group, or a sum beyond 10**26.
 
     number      limbs of the sum, in units of 2**-96          5 columns
-    floats      how many floats are in it: the sum is one, if any
+    floats      the number of floats: the sum is a float, if any
     decimal     limbs of the sum of `Decimal`s, in units of 10**-12      3 columns
-    decimals    how many of them
-    places      the least exponent of theirs: 3.30 is not shown as 3.3    (least, not sum)
+    decimals    the number of Decimals
+    places      the least of their exponents: 3.30 is not shown as 3.3    (least, not sum)
 
-What does not fit (NaN, 1e300, `Fraction`, ...) is kept as it is and added in the process, by
-`ExactSum`, which is also what all of this has to equal.
+Other values (NaN, 1e300, `Fraction`, ...) are kept as they are and added in the process, by
+`ExactSum`, which all of this has to equal.
 
 Source: Python's `math.fsum`; superaccumulators in the style of Kulisch.
 """
@@ -35,7 +35,7 @@ PLACES = 12
 BITS = 32
 NUMBER_LIMBS, DECIMAL_LIMBS = 5, 3
 WIDTH = NUMBER_LIMBS + 1 + DECIMAL_LIMBS + 2
-"""Columns of an amount; all are summed but the last."""
+"""The number of columns of an amount; all but the last are summed."""
 _MASK = (1 << BITS) - 1
 _ONE = 1 << POINT
 _SCALE = 2.0**POINT
@@ -46,7 +46,7 @@ _DIGITS = Context(prec=10_000)
 
 
 def amount(value: Any, weight: int = 1) -> Amount | None:
-    """A value, `weight` times, as an amount; None if it does not fit.
+    """Return a value, `weight` times, as an amount; None if it does not fit.
 
     >>> amount(1), amount(0.5, -2)
     ((79228162514264337593543950336, 0, 0, 0, 0), (-79228162514264337593543950336, -2, 0, 0, 0))
@@ -76,7 +76,7 @@ def _decimal(value: Decimal, weight: int) -> Amount | None:
 
 
 def plus(left: Amount, right: Amount) -> Amount:
-    """Both together."""
+    """Add two amounts."""
     return (
         left[0] + right[0],
         left[1] + right[1],
@@ -87,12 +87,12 @@ def plus(left: Amount, right: Amount) -> Amount:
 
 
 def minus(left: Amount, right: Amount) -> Amount:
-    """The amount without a part of it; the places stay."""
+    """Subtract an amount; the places of `left` stay."""
     return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3], left[4])
 
 
 def columns(of: Amount) -> tuple[int, ...]:
-    """An amount as what Spark adds up: `WIDTH` integers of 64 bits."""
+    """Return an amount as the columns that Spark sums: `WIDTH` integers of 64 bits."""
     number, floats, decimal, decimals, places = of
     return (
         number & _MASK,
@@ -110,14 +110,15 @@ def columns(of: Amount) -> tuple[int, ...]:
 
 
 def from_columns(sums: Sequence[int]) -> Amount:
-    """The amount whose columns, or sums of columns, these are."""
+    """Return the amount of columns, or of sums of columns."""
     a, b, c, d, e, floats, x, y, z, decimals, places = sums
     number = a + (b << 32) + (c << 64) + (d << 96) + (e << 128)
     return (number, floats, x + (y << 32) + (z << 64), decimals, places)
 
 
 def total(of: Amount, odd: Sequence[tuple[Any, int]] = ()) -> Any:
-    """The sum of an amount and of odd values with their weights, as `ExactSum` gives it."""
+    """Return the sum of an amount and of odd values with their weights, as `ExactSum` computes
+    it."""
     number, floats, decimal, decimals, _ = of
     if odd or decimal or decimals:
         return canonical(_mixed(of, odd).value())
@@ -138,21 +139,22 @@ def _mixed(of: Amount, odd: Sequence[tuple[Any, int]]) -> ExactSum:
 
 
 def _weight(pair: tuple[Any, int]) -> int:
-    """Insertions first, so that no count is zero before the end."""
+    """Return the weight of a pair, to add insertions first, so that no count is zero before the
+    end."""
     return pair[1]
 
 
 def _fraction(bits: int) -> list[float]:
-    """What is behind the point, as floats that are exact."""
+    """Return the bits behind the point as a list of exact floats."""
     limbs = [(bits >> shift & _MASK, 2.0 ** (shift - POINT)) for shift in range(0, POINT, BITS)]
     return [limb * unit for limb, unit in limbs if limb]
 
 
 def _decimals(units: int, count: int, places: int) -> list[tuple[Any, int]]:
-    """A count of decimals that sum to a number of units."""
+    """Return `count` decimals with a sum of `units`."""
     if not (units or count):
         return []
     whole, rest = divmod(units, 10 ** (PLACES + places))
-    if rest:  # a value was taken away that equals the one that was given, but had fewer places
+    if rest:  # the value deleted equals the inserted one, but had fewer places
         whole, places = units, -PLACES
     return [(_DIGITS.scaleb(Decimal(whole), places), 1), (Decimal(0), count - 1)]

@@ -1,15 +1,15 @@
-"""What type a callable's results are of, where Python has to compute them: by what is written.
+"""Infer the result types of callables that run in Python, from their expressions and annotations.
 
     o.name.upper()          str, since o.name is one
-    grade(o.score)          what `def grade(score: float) -> str` says
+    grade(o.score)          the annotation of `def grade(score: float) -> str`
     (o.id, round(o.x))      a tuple of both
-    max(rows), len(rows)    of a multiset of known values
-    lambda o: f(o)          unknown, if f says nothing
+    max(rows), len(rows)    from a multiset of known values
+    lambda o: f(o)          unknown, if f has no annotation
 
-That something may raise does not matter: what has no result needs no type. Annotations are believed
-and checked: a result that is of another type is an error that names it.
+Exceptions do not matter: a call that raises has no result to type. Annotations are trusted and
+checked: a result of another type is an error that names it.
 
-Sound:  operators and methods are asked of the builtin types only, whose results are known.
+Sound:  operators and methods are typed for builtin types only, whose results are known.
 """
 
 from __future__ import annotations
@@ -103,17 +103,17 @@ _CALLS: dict[Any, type] = {
     float: float,
 }
 _ORDERING = (sorted, list, tuple, set, frozenset, reversed)
-"""What gives the values that it is given."""
+"""Functions that return the values of their argument."""
 _LISTS = (list, tuple, set, frozenset, Iterable, Iterator, Sequence)
-"""What `get_origin` gives for annotations of collections of one type."""
+"""The results of `get_origin` for annotations of collections of one type."""
 
 
 def returned(function: Function, row: Sequence[Value]) -> Typed:
-    """What a function returns for rows of these columns, if it returns.
+    """Return the result type of a function for rows of these columns.
 
     Raises
     ------
-    Inexact: nothing says so; the message is what was asked.
+    Inexact: the type is unknown; the message says for which expression.
     """
     try:
         if isinstance(function, Opaque):
@@ -129,7 +129,7 @@ def returned(function: Function, row: Sequence[Value]) -> Typed:
 
 
 def elements(function: Function, row: Sequence[Value]) -> Typed:
-    """What the elements are of that a function returns; raises as `returned`."""
+    """Return the type of the elements of the result of a function; raise as `returned` does."""
     try:
         if isinstance(function, Opaque):
             return _elements(function.function)
@@ -144,13 +144,14 @@ def elements(function: Function, row: Sequence[Value]) -> Typed:
 
 
 class _Returned:
-    """Reads an expression over a row."""
+    """Infer the type of an expression over a row."""
 
     def __init__(self, function: Lifted, row: Sequence[Value]) -> None:
         self._function, self._row = function, row
 
     def of(self, expr: Expr) -> Typed:
-        """The type of an expression: of its column, if it has one, or as its parts say."""
+        """Return the type of an expression: that of its column if it has one, else inferred from
+        its parts."""
         try:
             return value_of(self._function.with_body(expr), self._row).of
         except Inexact:
@@ -188,7 +189,7 @@ class _Returned:
                 raise Untyped(f"a {type(expr).__name__.lower()} is of no known type")
 
     def inside(self, expr: Expr) -> Typed:
-        """The type of the elements of an expression: of what is written out, or of a multiset."""
+        """Return the type of the elements of an expression: of a display, or of a multiset."""
         match expr:
             case Display("tuple" | "list" | "set", items) if items:
                 return reduce(in_common, map(self.of, items))
@@ -267,7 +268,8 @@ class _Returned:
         return Plain(int if is_whole else kind)
 
     def _summed(self, of: Expr) -> Typed:
-        """Of a group, which has a row; of what is left of it, the sum may be 0."""
+        """Return the type of a sum: of floats it is known only for a whole group, which has a row;
+        the sum of a filtered group may be the int 0."""
         kind = self.inside(of).kind
         if kind in (int, bool) or (kind is float and isinstance(of, Parameter)):
             return Plain(float if kind is float else int)
@@ -307,7 +309,7 @@ def _is_known(called: Any) -> bool:
 
 
 def _annotated(function: Callable[..., Any]) -> Typed:
-    """What a function says that it returns."""
+    """Return the type in the return annotation of a function."""
     return typed(_hint(function))
 
 
@@ -320,7 +322,8 @@ def _elements(function: Callable[..., Any]) -> Typed:
 
 
 def _says_nothing(function: Any) -> bool:
-    """Whether there is no annotation, as of a lambda: then the text is to be told of."""
+    """Return True without a return annotation, as for a lambda: then the error is about its
+    expression."""
     return not getattr(function, "__annotations__", {}).get("return")
 
 

@@ -1,4 +1,4 @@
-"""What rows are on Spark: typed columns where those hold them exactly, else their pickled bytes.
+"""Column types of rows on Spark: typed columns if these store the rows exactly, else pickled bytes.
 
     class Order(NamedTuple):        struct<number: bigint, customer: string, price: double>
         number: int
@@ -9,12 +9,12 @@
     frozenset[str]                  array<string>, in order
     list[str]                       binary: pickled, since a list has no hash
 
-Sound:  what a typed column gives back is equal to what was put in and has the same types. A value
-        of which that is not so (an integer beyond 64 bits, True among integers) is refused.
+Sound:  a value decoded from a typed column equals the encoded value and has the same types. Other
+        values (an integer beyond 64 bits, True among integers) are refused.
 
-The types of columns for rows of which nothing is declared: those that the rows look like.
+`typed_as` infers the types of undeclared rows from a sample.
 
-Cost:   O(rows that are looked at).
+Cost:   O(rows in the sample).
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ from reactive.engine.storage.rows import class_name
 from reactive.errors import OffloadError
 
 LEAST, LARGEST = -(2**63), 2**63 - 1
-"""What a column of integers holds."""
+"""The range of a column of integers."""
 WIDEST = 10**38 - 1
-"""What a column of integers that were computed from such holds."""
+"""The largest integer in a column of computed integers."""
 PLACES = 18
-"""Digits of a Decimal behind the point; 20 may stand before it."""
+"""The digits of a Decimal behind the point; 20 may stand before it."""
 _DIGITS = Context(prec=60)
 PLAIN: frozenset[type] = frozenset({int, float, str, bytes, bool, date, datetime, Decimal})
 
@@ -81,7 +81,7 @@ class Plain:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it is an integer that 64 bits may not hold."""
+        """True for an integer that 64 bits may not hold."""
         return self.kind is int and (self.low < LEAST or self.high > LARGEST)
 
 
@@ -95,30 +95,29 @@ class Record:
     optional: bool = False
 
     def field(self, name: str) -> Typed:
-        """What a field is."""
+        """Return the type of a field."""
         return self.fields[self.names.index(name)]
 
 
 class Digits:
-    """Stands for the type of a `Whole` that is a Decimal."""
+    """The kind of a `Whole` that is a Decimal."""
 
 
 class Instant:
-    """Stands for the type of a `Whole` that is a datetime with a time zone."""
+    """The kind of a `Whole` that is a datetime with a time zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A value of any length, which columns keep as a whole.
+    """A value of any length, in one column.
 
     `kind` is `Bag`, of values of a type: an array of values with weights, in order; `tuple`: an
-    array of values; `frozenset`: an array of values in order. Of other kinds there is text: of
-    `Digits`, a Decimal of any number of digits, of `Instant`, a datetime shown in `zone`, of
-    `UUID`, `time`, `timedelta` and classes of enumerations.
+    array of values; `frozenset`: an array of values in order. Other kinds are text: `Digits`, a
+    Decimal of any number of digits; `Instant`, a datetime shown in `zone`; `UUID`, `time`,
+    `timedelta` and classes of enumerations.
 
-    A bag that `is_listed` is an array of values, each as often as it is there: so it is outside of
-    state tables. A tuple that `is_inner` is what an order inside of a nest gives: of many rows, a
-    `LongTuple`.
+    A bag that `is_listed` is an array that repeats its values, as outside of state tables. A tuple
+    that `is_inner` is the result of an order inside a nest: a `LongTuple` if it has many rows.
     """
 
     kind: type[Any]
@@ -146,24 +145,24 @@ Kept: TypeAlias = Plain | Record | Whole | Pickled
 
 
 NOTHING = Plain(NoneType)
-"""What the values of an empty bag or sequence are: there is none."""
+"""The type of the values of an empty bag or sequence."""
 _NAMES: dict[Any, str] = {Digits: "Decimal", Instant: "datetime"}
 
 
 class Untyped(Exception):
-    """Why something has no Spark type."""
+    """The reason why a value has no Spark type."""
 
 
 def kept_as(row_type: Any) -> Kept:
-    """How rows of a type are kept.
+    """Return how rows of a type are encoded.
 
     Parameters
     ----------
-    row_type: a frozen dataclass or named tuple, `tuple[...]` of given length, or one of int,
-        float, str, bytes, bool, date, time, datetime, timedelta, Decimal, UUID and classes of
+    row_type: a frozen dataclass or named tuple, `tuple[...]` of given length, or one of int, float,
+        str, bytes, bool, date, time, datetime, timedelta, Decimal, UUID and classes of
         enumerations; with fields of these types, and `tuple[T, ...]`, `frozenset[T]` and `Bag[T]`
         of them, each perhaps `| None`. `Annotated[datetime, zone]` is a datetime with a time zone,
-        `datetime` one without. All else is pickled.
+        `datetime` one without. Other types are pickled.
 
     >>> kept_as(tuple[int, str | None]).fields[1]
     Plain(kind=<class 'str'>, optional=True, low=-9223372036854775808, high=9223372036854775807)
@@ -177,11 +176,11 @@ def kept_as(row_type: Any) -> Kept:
 
 
 def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
-    """How values of an annotation are kept in columns, as part of records of some classes.
+    """Return the column type of an annotation, inside records of the given classes.
 
     Raises
     ------
-    Untyped: no column holds them exactly.
+    Untyped: no column stores such values exactly.
     """
     kind = kind_of(annotation)
     match kind:
@@ -217,7 +216,7 @@ def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
 
 
 def _members(kind: type[Enum]) -> Whole:
-    """Return the type of members of an enumeration, which are kept by their names."""
+    """Return the type of members of an enumeration, which are stored by their names."""
     if kind.__eq__ is not object.__eq__ or issubclass(kind, Flag):
         raise Untyped(f"members of {kind.__name__} are equal to values that are no members")
     module: Any = sys.modules.get(kind.__module__)
@@ -236,16 +235,16 @@ def _name(annotation: Any) -> str:
 
 
 def tuple_of(fields: tuple[Typed, ...]) -> Record:
-    """A plain tuple of such values."""
+    """Return the type of a plain tuple of such values."""
     return Record(tuple, tuple(f"_{place}" for place in range(1, len(fields) + 1)), fields)
 
 
 def record_of(kind: type, fields: tuple[Typed, ...]) -> Record:
-    """A record of a class whose fields are of these types.
+    """Return the type of a record of a class with fields of these types.
 
     Raises
     ------
-    Untyped: its fields are not all that it is.
+    Untyped: the fields do not determine the object.
     """
     names = constructor(kind)
     reason = _more_than_fields(kind, names)
@@ -261,7 +260,7 @@ def outcome_of(result: Typed) -> Record:
 
 
 def described(kept: Kept) -> str:
-    """How rows are kept, in words.
+    """Describe how rows are encoded.
 
     >>> described(kept_as(tuple[int, str])), described(kept_as(list))
     ('columns _1: int, _2: str', 'pickled in a binary column (list has no Spark type)')
@@ -277,7 +276,7 @@ def described(kept: Kept) -> str:
 
 
 def type_name(of: Typed) -> str:
-    """A type as one would annotate it."""
+    """Return a type as an annotation would name it."""
     if isinstance(of, Whole):
         name = _NAMES.get(of.kind, of.kind.__name__)
         name += f" of {of.zone}" if of.zone is not None else ""
@@ -290,11 +289,11 @@ def type_name(of: Typed) -> str:
 
 
 def in_common(left: Typed, right: Typed) -> Typed:
-    """The type of a value that is one or the other.
+    """Return a type whose columns store the values of both types.
 
     Raises
     ------
-    Untyped: no column holds both.
+    Untyped: there is no such type.
     """
     for one, other in ((left, right), (right, left)):
         if one.kind is NoneType:
@@ -313,13 +312,13 @@ def in_common(left: Typed, right: Typed) -> Typed:
 
 
 def may_be_read(of: Record, name: str) -> bool:
-    """Whether reading the attribute gives the field and does nothing else."""
+    """Return True if reading the attribute returns the field and does nothing else."""
     is_plain = is_nested_class(of.kind) or (of.kind is not tuple and name in fields_of(of.kind))
     return name in of.names and is_plain
 
 
 def looked_up(of: Record, name: str) -> bool:
-    """Whether reading the attribute reads that field of what a nested row begins with."""
+    """Return True if reading the attribute of a nested row reads a field of its first row."""
     if not is_nested_class(of.kind) or hasattr(of.kind, name):
         return False
     row = of.fields[0]
@@ -327,7 +326,7 @@ def looked_up(of: Record, name: str) -> bool:
 
 
 def fits(value: Decimal) -> bool:
-    """Whether the column of decimals holds it."""
+    """Return True if the column of decimals stores the value."""
     if not value.is_finite():
         return False
     scaled = _DIGITS.scaleb(value, PLACES) if abs(value.adjusted()) < 40 else Decimal("0.5")
@@ -335,7 +334,7 @@ def fits(value: Decimal) -> bool:
 
 
 def is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8: it has no half of a surrogate pair."""
+    """Return True if the text can be encoded as UTF-8: it has no surrogate."""
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
 
 
@@ -347,7 +346,7 @@ def _inside(of: Whole) -> str:
 
 
 def of_either(left: Typed | None, right: Typed | None) -> Typed | None:
-    """What the values inside are of what is one or the other; of the empty one, there are none."""
+    """Return the common type of the values inside two containers; an empty one has no values."""
     if left is None or right is None or NOTHING in (left, right):
         return left if right in (None, NOTHING) else right
     return in_common(left, right)
@@ -374,7 +373,7 @@ def _field(kind: type, name: str, hint: Kind, inside: frozenset[type]) -> Typed:
 
 
 def _more_than_fields(kind: Any, names: tuple[str, ...] | None) -> str | None:
-    """What a record is beyond its fields, or why they cannot be columns."""
+    """Return the reason why the fields of a record do not determine it, or None."""
     if names is None:
         return "does more than keep its fields"
     if not names:
@@ -392,19 +391,19 @@ def _more_than_fields(kind: Any, names: tuple[str, ...] | None) -> str | None:
 
 
 SAMPLE = 1_000
-"""Rows that are looked at to find the types of columns."""
+"""The number of rows from which the types of columns are inferred."""
 
 
 def typed_as(rows: Iterable[Pair], row_type: Any, *, sample: int | None = SAMPLE) -> Typed:
-    """The types of columns for rows: those of a row type, or what the first rows are.
+    """Return the column types of rows: from a row type, or inferred from the first rows.
 
     Parameters
     ----------
-    sample: how many rows are looked at; None for all.
+    sample: the number of rows to read; None for all.
 
     Raises
     ------
-    OffloadError: no columns hold them.
+    OffloadError: no columns store the rows.
     """
     try:
         if row_type is not None:
@@ -425,7 +424,7 @@ def _declared(kept: Kept) -> Typed:
 
 
 def with_known(found: Typed, known: Typed) -> Typed:
-    """A type in which what has been nothing but None is what is known of it."""
+    """Return `found` with the parts that have only been None replaced by the known types."""
     if found.kind is NoneType:
         return replace(known, optional=True)
     if isinstance(found, Whole) and isinstance(known, Whole) and found.of and known.of:
@@ -439,7 +438,7 @@ def with_known(found: Typed, known: Typed) -> Typed:
 
 
 def expected(annotation: Any) -> Typed:
-    """What is known of values by an annotation; of what it does not say, that there is None.
+    """Return the type that an annotation tells; NoneType for parts that it does not tell.
 
     >>> [field.kind.__name__ for field in expected(tuple[int, Any]).fields]
     ['int', 'NoneType']
@@ -462,7 +461,7 @@ def expected(annotation: Any) -> Typed:
 
 
 def _type_of(row: Row) -> Typed:
-    """What a value is kept as; of a tuple, what its parts are."""
+    """Return the type of a value; for a tuple, from its parts."""
     kind = type(row)
     if row is None:
         return Plain(NoneType, optional=True)
@@ -485,7 +484,7 @@ def _type_of(row: Row) -> Typed:
 
 
 def _list_of(values: Any) -> Whole:
-    """A bag or a sequence, of what its values are."""
+    """Return the type of a bag or a sequence, from its values."""
     found: Typed | None = NOTHING
     for of in dict.fromkeys(map(_type_of, values)):
         found = of_either(found, of)
@@ -493,6 +492,6 @@ def _list_of(values: Any) -> Whole:
 
 
 def _of_nested(row: Any) -> Typed:
-    """A row with others inside, which are a bag each, or a sequence."""
+    """Return the type of a nested row, whose inner rows are bags or sequences."""
     first, inside = row[: row.roots], row[row.roots :]
     return record_of(type(row), (*map(_type_of, first), *map(_list_of, inside)))

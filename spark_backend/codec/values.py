@@ -1,22 +1,22 @@
-"""Python's operators as Spark columns: for all values of a type the same, or refused.
+"""Operators of Python as Spark columns, with equal results for all values of a type, or refused.
 
-    a < b        of floats: Spark puts NaN above all numbers, Python says False; so NaN is asked for
-    a + b        of integers: never beyond what the column holds, by the bounds of both; a result
+    a < b        of floats: Spark orders NaN above all numbers, Python says False; so NaN is tested
+    a + b        of integers: never beyond the range of the column, by the bounds of both; a result
                  that 64 bits may not hold is a decimal of 38 digits
     a == b       None equals None
     a // b, %    rounded down, by a constant that is not zero
 
-What may raise in Python for some value of the type is refused: Spark gives no promise of order or
-of how often it evaluates, so that an exception has to come from Python.
+An operator that may raise in Python for some value of the type is refused: Spark promises neither
+an order nor a single evaluation, so an exception has to be raised in Python.
 
 Sound:  every operator is compared with Python's over odd values of each type (test_columns).
 
-Bags as list columns, whose values stand as often as they are there, and back.
+`counted` and `listed` convert between bags and list columns that repeat the values of a bag:
 
     ["b", "a", "b"]     counted     [("a", 1), ("b", 2)]
     ["a", "b", "b"]     listed      [("a", 1), ("b", 2)]
 
-A bag has no order: lists that have the same values are one bag, and its list is in Spark's order.
+A bag has no order: lists with the same values are one bag, which is listed in the order of Spark.
 
 Cost:   of a list of n values O(n log n) in, O(n) out.
 """
@@ -54,9 +54,9 @@ from spark_backend.codec.schema import (
 )
 
 FLOATS = 2**53
-"""Integers up to here are floats without rounding."""
+"""The largest integer up to that all integers are exact floats."""
 MOST_TESTS = 50
-"""Constants that `in` compares with one after the other."""
+"""The most constants that `in` compares one by one."""
 _WIDE = T.DecimalType(38, 0)
 _TYPES: dict[Any, T.DataType] = {
     int: T.LongType(),
@@ -73,12 +73,12 @@ _ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
 
 
 class Inexact(Exception):
-    """Why an expression is no column: Spark would give something else for some values."""
+    """The reason why an expression is no column: Spark would differ from Python for some values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A column, what is known of the values in it, and of a constant the value itself."""
+    """A column, the type of its values, and for a constant its value."""
 
     column: Column
     of: Typed
@@ -86,12 +86,12 @@ class Value:
 
     @property
     def optional(self) -> bool:
-        """Whether it may be None."""
+        """True if the value may be None."""
         return self.of.optional
 
 
 def spark_type(of: Typed) -> T.DataType:
-    """The Spark type of such values."""
+    """Return the Spark type of values of a type."""
     if isinstance(of, Plain):
         return _WIDE if of.is_wide else _TYPES[of.kind]
     if isinstance(of, Whole):
@@ -103,17 +103,17 @@ def spark_type(of: Typed) -> T.DataType:
 
 
 def _counted(of: Typed) -> T.StructType:
-    """A value with how often it is there."""
+    """Return the struct of a value and its count."""
     fields = [T.StructField("value", spark_type(of)), T.StructField("weight", T.LongType())]
     return T.StructType(fields)
 
 
 def literal(value: Any) -> Value:
-    """A constant.
+    """Return a constant as a column.
 
     Raises
     ------
-    Inexact: of a type without a column, or beyond its range.
+    Inexact: its type has no column, or it is out of range.
     """
     kind = type(value)
     if kind in (Bag, tuple) and not value:
@@ -136,19 +136,19 @@ def literal(value: Any) -> Value:
 
 
 def any_value(of: Typed) -> Value:
-    """Some value of a type, of which only that is asked."""
+    """Return a value of a type, to be used for its type only."""
     return Value(F.lit(None).cast(spark_type(of)), of)
 
 
 def record_value(items: tuple[Value, ...], of: Record | None = None) -> Value:
-    """A tuple, or a record of a type, of these fields."""
+    """Return a tuple, or a record of a type, with these fields."""
     of = of or tuple_of(tuple(item.of for item in items))
     named = zip(of.names, items, strict=True)
     return Value(F.struct(*(item.column.alias(name) for name, item in named)), of)
 
 
 def as_type(value: Value, of: Typed) -> Column:
-    """The column as one of a type that its values are of, too."""
+    """Convert a column to a wider type, which contains all values of its own."""
     wanted = spark_type(of)
     if value.of.kind is NoneType:
         return F.lit(None).cast(wanted)
@@ -164,7 +164,7 @@ def as_type(value: Value, of: Typed) -> Column:
 
 
 def _as_whole(value: Value, of: Whole) -> Column:
-    """A bag or sequence, whose values are of a type that has those of the other, too."""
+    """Convert a bag or sequence to a type with wider values."""
     assert isinstance(value.of, Whole) and value.of.of is not None and of.of is not None
     before, after = value.of.of, of.of
     if before == NOTHING:
@@ -180,20 +180,20 @@ def _as_whole(value: Value, of: Whole) -> Column:
 
 
 def field_of(value: Value, place: int) -> Value:
-    """A field of a record."""
+    """Return a field of a record."""
     assert isinstance(value.of, Record)
     return Value(value.column.getField(value.of.names[place]), value.of.fields[place])
 
 
 def present(value: Value, what: str) -> Value:
-    """The value, where it cannot be None."""
+    """Return the value, or raise `Inexact` if it may be None."""
     if value.optional:
         raise Inexact(f"{what} may raise for None")
     return value
 
 
 def truth(value: Value) -> Column:
-    """What `bool` says of a value: never null."""
+    """Return `bool(value)`, never null."""
     if value.of.kind is NoneType:
         return F.lit(False)
     holds = _truth(value.of, value.column)
@@ -201,7 +201,7 @@ def truth(value: Value) -> Column:
 
 
 def is_none(value: Value) -> Column:
-    """Whether it is None."""
+    """Return a test for None."""
     return value.column.isNull() if value.optional else F.lit(False)
 
 
@@ -212,7 +212,7 @@ def equal(left: Value, right: Value) -> Column:
     left, right = _by_known(left, right)
     whole = {left.of.kind, right.of.kind} == {int, float} and (left.known, right.known)
     if whole and any(isinstance(known, float) for known in whole):
-        return F.lit(False)  # no integer equals it, or it would be known as one
+        return F.lit(False)  # no integer equals it, or `_by_known` had converted it
     same = _equal(*comparable(left, right))
     both = [v.column.isNull() for v in (left, right) if v.optional]
     if not both:
@@ -248,7 +248,7 @@ def one_of(value: Value, choices: tuple[Value, ...]) -> Column:
 
 
 def chosen(test: Column, then: Value, otherwise: Value) -> Value:
-    """`then if test else otherwise`"""
+    """Return `then if test else otherwise`."""
     try:
         of = in_common(then.of, otherwise.of)
     except Untyped as untyped:
@@ -257,7 +257,7 @@ def chosen(test: Column, then: Value, otherwise: Value) -> Value:
 
 
 def bounds(value: Value) -> tuple[int, int]:
-    """The least and the largest that an integer may be."""
+    """Return the least and the largest value of an integer."""
     if value.of.kind is bool:
         return 0, 1
     assert isinstance(value.of, Plain)
@@ -287,19 +287,19 @@ def _has_truth(kind: Any) -> bool:
 
 
 def _equal(a: Column, b: Column, of: Typed) -> Column:
-    """Whether values that are not None are equal."""
+    """Return whether values that are not None are equal."""
     if isinstance(of, Record):
         left, right = Value(a, of), Value(b, of)
         fields = [equal(field_of(left, i), field_of(right, i)) for i in range(len(of.fields))]
         return reduce(lambda x, y: x & y, fields)
     if of.kind is float:
-        # The sum keeps Spark from looking the value up in Parquet files, which tell 0.0 from -0.0.
+        # The sum prevents a pushdown to Parquet files, which distinguish 0.0 from -0.0.
         return ((a + F.lit(0.0)) == b) & ~F.isnan(a)
     return a == b
 
 
 def comparable(left: Value, right: Value) -> tuple[Column, Column, Typed]:
-    """Both as columns of one type, which keeps them as they are."""
+    """Return both as columns of one type that stores their values unchanged."""
     kinds = {left.of.kind, right.of.kind}
     if kinds in ({int}, {int, bool}):
         (a, b), (c, d) = bounds(left), bounds(right)
@@ -323,7 +323,7 @@ def _holds_float(of: Typed) -> bool:
 
 
 def _as_float(value: Value) -> Column:
-    """The number as a float, if that is exact for all."""
+    """Return the number as a float, or raise `Inexact` if that is not exact for all values."""
     if value.of.kind is float:
         return value.column
     if not all(-FLOATS <= bound <= FLOATS for bound in bounds(value)):
@@ -334,7 +334,7 @@ def _as_float(value: Value) -> Column:
 
 
 def _by_known(left: Value, right: Value) -> tuple[Value, Value]:
-    """Constants as numbers of the other side's type, where they are the same."""
+    """Convert each constant to the type of the other side, if the result is equal."""
     return _known_as(left, right.of), _known_as(right, left.of)
 
 
@@ -350,7 +350,7 @@ def _known_as(value: Value, other: Typed) -> Value:
 
 
 def _rounded(left: Value, right: Value, *, or_equal: bool) -> Column | None:
-    """The order of integers and a constant that is not one: that of the next one."""
+    """Return the order of an integer and a float constant: that of the next integer."""
     if left.of.kind is int and type(right.known) is float:
         return _beside(right.known, right.known > 0, lambda n: less(left, n, or_equal=True), floor)
     if right.of.kind is int and type(left.known) is float:
@@ -361,14 +361,14 @@ def _rounded(left: Value, right: Value, *, or_equal: bool) -> Column | None:
 def _beside(
     known: float, beyond: bool, test: Callable[[Value], Column], rounded: Callable[[float], int]
 ) -> Column:
-    """The test with the next integer; `beyond` is the answer of those that no column reaches."""
+    """Return the test with the next integer; `beyond` is the result if no column reaches it."""
     if known != known:
         return F.lit(False)
     return F.lit(beyond) if abs(known) > WIDEST else test(literal(rounded(known)))
 
 
 def counted(values: Column) -> Column:
-    """The bag of an array of values, as `Whole` has it."""
+    """Return the bag of an array of values, in the encoding of `Whole`."""
 
     def of_sorted(values: Column) -> Column:
         places = F.sequence(F.lit(0), F.size(values) - 1)
@@ -382,7 +382,7 @@ def counted(values: Column) -> Column:
 
 
 def listed(value: Value) -> Column:
-    """A value as it is outside: with lists in the place of bags, wherever they are."""
+    """Return a value with lists in place of bags, at any depth."""
     of = value.of
     if not _has_bags(of):
         return value.column
@@ -394,7 +394,7 @@ def listed(value: Value) -> Column:
 
 
 def each(value: Value, show: Callable[[Value], Column]) -> Column:
-    """What a function makes of each value of a bag or sequence, as a list."""
+    """Map a function over the values of a bag or sequence, and return a list."""
     assert isinstance(value.of, Whole) and value.of.of is not None
     inside = value.of.of
     if not value.of.is_counted:
@@ -408,7 +408,7 @@ def each(value: Value, show: Callable[[Value], Column]) -> Column:
 
 
 def _runs(values: Column, begins: Column) -> Column:
-    """Where equal values begin, as the values with how many there are."""
+    """Return equal values with their counts, given the positions of their first occurrences."""
 
     def run(begin: Column, place: Column) -> Column:
         end = F.coalesce(F.get(begins, place + 1), F.size(values))
@@ -418,7 +418,7 @@ def _runs(values: Column, begins: Column) -> Column:
 
 
 def _once(column: Column, of: Callable[[Column], Column]) -> Column:
-    """What a function makes of a column, which Spark evaluates once."""
+    """Apply a function to a column that Spark evaluates once."""
     made = F.get(F.transform(F.array(column), of), F.lit(0))
     return F.when(column.isNotNull(), made)
 

@@ -1,6 +1,6 @@
 """Values of any length: bags and sequences as arrays, long decimals as text.
 
-    Bag({"b": 1, None: 2})     [(None, 2), ("b", 1)]      in the order that Spark sorts them in
+    Bag({"b": 1, None: 2})     [(None, 2), ("b", 1)]      in the sort order of Spark
     ("b", "a")                 ["b", "a"]
     frozenset({"b", "a"})      ["a", "b"]
     Decimal("1.50")            "1.5"                      without zeros at the end
@@ -9,7 +9,7 @@
     timedelta(seconds=1)       "1000000"                  microseconds
     a zoned datetime           "2024-03-31T01:30:00.000000"   its instant, in UTC
 
-Sound:  equal values are equal in the column, and only those.
+Sound:  values are equal if and only if they are equal in the column.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from spark_backend.codec.schema import Digits, Instant, Record, Typed, Whole, ty
 
 _MICROSECOND = timedelta(microseconds=1)
 EXACTLY = Context(prec=10_000)
-"""Sums of decimals have no more digits."""
+"""A context with more digits than any sum of decimals."""
 
 
 def arrow_type(of: Whole, value: pa.DataType | None) -> pa.DataType:
-    """The Arrow type; `value` is that of the values of a bag or sequence."""
+    """Return the Arrow type; `value` is that of the values of a bag or sequence."""
     if value is None:
         return pa.string()
     if not of.is_counted:
@@ -46,11 +46,11 @@ def arrow_type(of: Whole, value: pa.DataType | None) -> pa.DataType:
 def to_arrow(
     of: Whole, rows: Sequence[Any], values: Callable[[list[Any]], pa.Array] | None
 ) -> pa.Array:
-    """Bags, sequences or decimals as an array; `values` makes that of the values in them.
+    """Return bags, sequences or texts as an array; `values` converts the values inside.
 
     Raises
     ------
-    OffloadError: a row is no such value.
+    OffloadError: a row is not of the kind.
     """
     kind: Any = of.kind
     for row in rows:
@@ -77,7 +77,7 @@ def to_arrow(
 
 
 def is_whole(value: Any, of: Whole) -> bool:
-    """Return whether a value is just of the kind, whatever it has inside.
+    """Return True if a value is exactly of the kind, whatever it contains.
 
     A long sequence of a nest is a sequence. The instant of a datetime must be one in UTC.
     """
@@ -92,7 +92,7 @@ def is_whole(value: Any, of: Whole) -> bool:
 
 
 def _misfit(of: Whole, value: Any) -> str:
-    """Why a value is not of the kind."""
+    """Return the reason why a value is not of the kind."""
     if type(value) is time is of.kind:
         return f"{value!r} has a time zone or a fold, which no column keeps"
     if of.kind is Instant and type(value) is datetime:
@@ -102,7 +102,7 @@ def _misfit(of: Whole, value: Any) -> str:
 
 
 def text_by(of: Whole) -> Callable[[Any], str | None]:
-    """Return the function that writes a value of a kind that is kept as text."""
+    """Return the function that writes a value of a kind that is stored as text."""
     if of.kind is Digits:
         return text_of
     if of.kind is Instant:
@@ -115,7 +115,7 @@ def text_by(of: Whole) -> Callable[[Any], str | None]:
 
 
 def value_by(of: Whole) -> Callable[[str], Any]:
-    """Return the function that reads a value of a kind that is kept as text."""
+    """Return the function that reads a value of a kind that is stored as text."""
     if of.kind is Digits:
         return Decimal
     if of.kind is Instant:
@@ -130,7 +130,7 @@ def value_by(of: Whole) -> Callable[[str], Any]:
 
 
 def _text_of_instant(value: datetime) -> str | None:
-    """The instant in UTC; None if it is before the year 1 there, or after 9999."""
+    """Return the instant in UTC; None if it is before the year 1 there, or after 9999."""
     try:
         found = value.astimezone(UTC)
     except OverflowError:
@@ -141,7 +141,7 @@ def _text_of_instant(value: datetime) -> str | None:
 def from_arrow(
     of: Whole, array: pa.Array, values: Callable[[pa.Array], list[Any]] | None
 ) -> list[Any]:
-    """The bags, sequences or decimals again; `values` reads the values in them."""
+    """Decode bags, sequences or texts; `values` decodes the values inside."""
     if values is None:
         value = value_by(of)
         return [None if text is None else value(text) for text in array.to_pylist()]
@@ -165,14 +165,14 @@ def from_arrow(
 
 
 def in_nest(values: Any) -> Any:
-    """What is inside of a nested row, as a nest gives it: of many rows, a long tuple."""
+    """Return a value inside a nested row as a nest stores it: many rows are a long tuple."""
     if type(values) is list:
         values = tuple(values)
     return LongTuple(values) if type(values) is tuple and len(values) > FEW else values
 
 
 def text_of(value: Decimal) -> str:
-    """A finite decimal as text; equal ones have the same.
+    """Return a finite decimal as text, which is the same for equal decimals.
 
     >>> text_of(Decimal("1.50")), text_of(Decimal("-0.0")), text_of(Decimal("1E+3"))
     ('1.5', '0', '1E+3')
@@ -183,7 +183,7 @@ def text_of(value: Decimal) -> str:
 def _listed(
     rows: Sequence[Any], items: Callable[[Any], Sequence[Any]], array: Callable[[Any], pa.Array]
 ) -> pa.Array:
-    """An array of arrays: `items` are those of a row, `array` is that of all of them."""
+    """Return an array of arrays: `items` returns the items of a row, `array` converts all items."""
     every: list[Any] = []
     ends: list[int | None] = []
     for row in rows:
@@ -200,7 +200,7 @@ def _weighted(pairs: list[Any], values: Callable[[list[Any]], pa.Array]) -> pa.A
 
 
 def _place(of: Typed, value: Any) -> tuple[Any, ...]:
-    """What Spark sorts a value by: None first, NaN last."""
+    """Return the sort key of a value in the order of Spark: None first, NaN last."""
     if value is None:
         return (0,)
     if isinstance(of, Record):

@@ -1,7 +1,7 @@
-"""Flushes of few rows, done by this process: no job of Spark, and no JVM.
+"""Flushes of few rows in this process: no job of Spark, and no JVM.
 
-Lives here:  the deltas of such a flush as bags of rows; how rows are found in files by their keys.
+Lives here:  the deltas of such a flush as bags of rows; look-ups of rows in files by keys.
 Comes in:    the rows that change; state tables.
-Goes out:    what is to be added to the tables.
+Goes out:    the rows to add to the tables.
 May import:  codec, state.
 """

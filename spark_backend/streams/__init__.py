@@ -1,7 +1,7 @@
-"""Streams that feed tables on Spark: what their rows say, and each batch of them once.
+"""Streams that feed tables on Spark: the meaning of their rows, and each batch of them once.
 
-Lives here:  forms of changes, rows that do not fit, folders and queries that are followed.
+Lives here:  forms of changes, rows that do not fit, followed folders and queries.
 Comes in:    DataFrames, streaming or not.
-Goes out:    versions of the rows of a table, which note the batch that they are of.
+Goes out:    versions of the rows of a table, which record their batch.
 May import:  cluster, codec, state, tables.
 """
