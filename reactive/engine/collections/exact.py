@@ -1,52 +1,52 @@
-"""Exact sums: numbers are added and taken away in any order, without drift.
+"""Exact sums: numbers are added and removed in any order, without drift.
 
-Exact sums: numbers added and taken away in any order, without drift.
+Exact sum of any numbers:
 
-A float is an integer times a power of two. Keep the sum as one integer over a common power of
-two, and adding and subtracting are exact; round once, when the result is read. Over floats the
-result equals `math.fsum` of the values present, whatever was added and removed before.
+A float is an integer times a power of two. The sum is stored as one integer over a common power of
+two, so that additions and subtractions are exact; it is rounded once, when the result is read. For
+floats the result equals `math.fsum` of the present values, whatever was added and removed before.
 
-What a sum of floats shows that is no ordinary number, while such values are in the group:
+Special results of a sum of floats, while such values are in the group:
 
     any NaN, or both infinities    nan     (`math.fsum` raises for both infinities)
     infinity                       inf or -inf
     a sum beyond the largest float inf or -inf     (`math.fsum` raises)
 
-The same holds of `Decimal`, from 1E-1050000 to 1E+1050000 (`decimal.Overflow` beyond).
+The same holds for `Decimal`, from 1E-1050000 to 1E+1050000 (`decimal.Overflow` beyond).
 
-Integers, `Fraction` and `Decimal` are summed as what they are, without conversion; a sum of
-integers and floats is a float. Other types need `+`, `-` and `*` with an integer (`timedelta`).
+Integers, `Fraction` and `Decimal` are summed without conversion; a sum of integers and floats is a
+float. Other types need `+`, `-` and `*` with an integer (`timedelta`).
 
 State:  an integer of some 60 to 120 bits for floats of similar size, at most about 2,100.
 Cost:   O(1) per value.
 
-Running sums as groups hold them: the cheapest form in which the numbers so far add up exactly.
+Running sum of a group: the cheapest form in which the numbers so far add up exactly.
 
-    an integer                  nothing but integers so far
-    (number, floats)            number / 2**100, with `floats` floats among what was added
+    an integer                  only integers so far
+    (number, floats)            number / 2**100, with `floats` floats among the values
     `DecimalSum`                finite decimals, and any integers
     `ExactSum`                  anything else: fractions, infinities, floats as small as 1e-300
 
-Times 2**100 a float is an integer if its last bit is worth 2**-100 or more: that of every one
-above 2**-47, some 7e-15, and of smaller ones that are short. Those above 2**124 are left to
-`ExactSum`, so that sums of the rest are far from the largest float. A pair and a `DecimalSum` are
-values: the one of before stays as it was. An `ExactSum` is changed in place, and given back.
+A float times 2**100 is an integer if its last bit is worth 2**-100 or more: every float above
+2**-47, some 7e-15, and short smaller ones. Floats above 2**124 are left to `ExactSum`, so that sums
+of the others are far from the largest float. A pair and a `DecimalSum` are values: the previous one
+stays unchanged. An `ExactSum` is changed in place, and returned.
 
-The sum of integers and floats is a float, that of integers and decimals a decimal. Once no float
-and no decimal is left, it is an integer again.
+The sum of integers and floats is a float, of integers and decimals a decimal. Once no float and no
+decimal is left, it is an integer again.
 
 State:  an integer, a pair of some 130 bytes, or a `DecimalSum` of some 250.
-Cost:   O(1) per value; half of what an `ExactSum` takes.
+Cost:   O(1) per value; half of the time of an `ExactSum`.
 
-The exact sum of finite decimals and any integers, as a value: adding to it gives another.
+Decimal sum: the exact sum of finite decimals and any integers, as an immutable value.
 
-    number      the sum of the decimals, exact however far apart they are
-    decimals    how many there are: they decide the result's type
-    integers    the sum of the integers, apart from the decimals until the sum is shown
+    number      the sum of the decimals, exact whatever their exponents
+    decimals    the number of decimals, which decides the type of the result
+    integers    the sum of the integers, apart from the decimals until the result is read
 
-All is computed in a context of this file; that of the caller plays no part. A value times its
-weight is added in one operation of `decimal`, which rounds nothing and keeps the exponent that
-`+` would give.
+All operations use a context of this file, not that of the caller. A value times its weight is
+added by one operation of `decimal`, which does not round and keeps the exponent that `+` would
+give.
 
 State:  some 64 bytes and the digits.
 Cost:   O(1) per value; some 0.2 us.
@@ -63,11 +63,11 @@ from typing import Any
 from reactive.engine.collections.zset import canonical
 
 BITS = 100
-"""Of the fraction in a sum of floats of usual size (`exact.py`)."""
+"""Fraction bits of a sum of floats of usual size."""
 
 
 class ExactSum:
-    """A running sum that forgets nothing.
+    """A running sum without rounding.
 
     >>> total = ExactSum()
     >>> for value, weight in [(1e100, 1), (0.1, 1), (1e100, -1)]:
@@ -80,14 +80,15 @@ class ExactSum:
 
     def __init__(self) -> None:
         self._integers = 0
-        self._floats = 0  # how many floats are in the sum: they decide the result's type
+        self._floats = 0  # the number of floats in the sum; decides the result's type
         self._numerator = 0  # the sum of finite floats is numerator / 2**shift
         self._shift = 0
         self._specials: dict[str, int] | None = None  # "inf", "-inf", "nan" -> count
         self._others: dict[Any, tuple[int, Any]] | None = None  # type -> count, sum
 
     def add(self, value: Any, weight: int) -> None:
-        """Add `value` times `weight`; raises, changing nothing, for a value that has no sum."""
+        """Add `value` times `weight`; raise, changing nothing, for a value that cannot be
+        summed."""
         kind = type(value)
         if kind is int or kind is bool:
             self._integers += value * weight
@@ -98,20 +99,21 @@ class ExactSum:
 
     @classmethod
     def of(cls, integers: int) -> ExactSum:
-        """A sum of integers."""
+        """Create a sum of integers."""
         found = cls()
         found._integers = integers
         return found
 
     @classmethod
     def of_scaled(cls, number: int, floats: int) -> ExactSum:
-        """The sum `number / 2**BITS`, of some floats and any integers."""
+        """Create the sum `number / 2**BITS`, of `floats` floats and any integers."""
         found = cls()
         found._numerator, found._shift, found._floats = number, BITS, floats
         return found
 
     def scaled(self) -> tuple[int, int] | None:
-        """`number / 2**BITS` and how many floats are in it; None of a sum that has no such form."""
+        """Return `number` of `number / 2**BITS` and the number of floats; None if it has no
+        such form."""
         if self._specials or self._others or self._shift > BITS:
             return None
         number = (self._numerator << (BITS - self._shift)) + (self._integers << BITS)
@@ -119,13 +121,14 @@ class ExactSum:
 
     @classmethod
     def of_decimals(cls, total: DecimalSum) -> ExactSum:
-        """The same sum of decimals and integers."""
+        """Create a sum from a `DecimalSum`."""
         found = cls.of(total.integers)
         found._others = {Decimal: (total.decimals, total.number)}
         return found
 
     def with_decimals(self) -> DecimalSum | None:
-        """The same sum of finite decimals and integers; None where anything else is in it."""
+        """Return a `DecimalSum`; None if other values than finite decimals and integers are in
+        it."""
         others = self._others
         if not others or self._specials or self._floats or self._numerator:
             return None
@@ -135,7 +138,7 @@ class ExactSum:
         return DecimalSum(number, decimals, self._integers)
 
     def copy(self) -> ExactSum:
-        """Another sum of the same values."""
+        """Return a copy."""
         other = ExactSum()
         other._integers, other._floats = self._integers, self._floats
         other._numerator, other._shift = self._numerator, self._shift
@@ -144,12 +147,12 @@ class ExactSum:
         return other
 
     def __bool__(self) -> bool:
-        """Whether anything is in it."""
+        """Return True if there are values in the sum."""
         counted = self._integers or self._floats or self._numerator
         return bool(counted or self._specials or self._others)
 
     def merge(self, other: ExactSum, times: int) -> None:
-        """Add another sum, `times` times."""
+        """Add another sum, multiplied by `times`."""
         self._integers += other._integers * times
         self._floats += other._floats * times
         if other._shift > self._shift:
@@ -164,7 +167,7 @@ class ExactSum:
             self._settle()
 
     def value(self) -> Any:
-        """The sum, in the type that Python's `sum` would give, rounded once."""
+        """Return the sum, in the type of Python's `sum`, rounded once."""
         if self._others:
             return self._mixed(self._others)
         return self._float() if self._floats or self._numerator else self._integers
@@ -184,7 +187,7 @@ class ExactSum:
             self._settle()
 
     def _settle(self) -> None:
-        """Where no floats are left, what is whole is a sum of integers."""
+        """Convert a whole sum to integers, when no floats are left."""
         whole = self._numerator >> self._shift
         if whole << self._shift == self._numerator:
             self._integers += whole
@@ -204,7 +207,7 @@ class ExactSum:
         self._add_total(str(value) if _is_special(value) else kind, weight, value, weight)
 
     def _add_total(self, name: Any, count: int, value: Any, times: int) -> None:
-        """Add, `times` times, the total of `count` values of a type, or of a special value."""
+        """Add `times` times the total of `count` values of a type, or of a special value."""
         others = self._others or {}
         before, total = others.get(name, (0, None))
         total = value if isinstance(name, str) else _plus(total, value, times)
@@ -243,7 +246,7 @@ class ExactSum:
 
 
 def rounded(exact: Fraction | int) -> float:
-    """The nearest float; infinity for what is beyond the largest one."""
+    """Return the nearest float; infinity beyond the largest one."""
     try:
         return float(exact)
     except OverflowError:
@@ -255,7 +258,7 @@ def _is_special(value: Any) -> bool:
 
 
 def _is_nothing(total: Any) -> bool:
-    """Whether a sum of as many values as were taken away is that of none."""
+    """True if a sum without values left is zero."""
     return not total if isinstance(total, Decimal) else bool(total == total - total)
 
 
@@ -275,18 +278,18 @@ def _plus(total: Any, value: Any, weight: int) -> Any:
 EXACTLY = Context(
     prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact, Overflow, Subnormal]
 )
-"""For decimals from 1E-1050000 to 1E+1050000, of any of which there is an exact sum.
+"""Context for decimals from 1E-1050000 to 1E+1050000, whose sums are always exact.
 
-One beyond that is refused by itself, lest it be in a sum and every other one be refused.
+A larger decimal is refused alone; otherwise it would make all later additions fail.
 """
 PLUS_TIMES = EXACTLY.fma
-"""A decimal times an integer, and another decimal: exact."""
+"""Adds a decimal times an integer to another decimal, exactly."""
 TIMES = EXACTLY.multiply
-"""A decimal times an integer: exact."""
+"""Multiplies a decimal by an integer, exactly."""
 
 
 class DecimalSum:
-    """A sum of finite decimals and any integers; it never changes.
+    """Immutable sum of finite decimals and any integers.
 
     >>> of_decimal(Decimal("0.10"), 3, 1).plus(Decimal("0.10"), -1).shown()
     Decimal('1.20')
@@ -307,19 +310,19 @@ class DecimalSum:
         return object.__sizeof__(self) + sum(map(sys.getsizeof, parts))
 
     def plus(self, value: Decimal, weight: int) -> int | DecimalSum:
-        """This sum and `weight` times a finite decimal."""
+        """Return this sum plus `weight` times a finite decimal."""
         number = PLUS_TIMES(value, weight, self.number)
         decimals = self.decimals + weight
-        if decimals:  # nearly always: a call less
+        if decimals:  # nearly always true; saves a call
             return DecimalSum(number, decimals, self.integers)
         return _settled(number, 0, self.integers)
 
     def plus_integers(self, integers: int) -> DecimalSum:
-        """This sum and some integers."""
+        """Return this sum plus integers."""
         return DecimalSum(self.number, self.decimals, self.integers + integers)
 
     def plus_sum(self, more: int | DecimalSum, times: int) -> int | DecimalSum:
-        """This sum and `times` times another one."""
+        """Return this sum plus `times` times another one."""
         if isinstance(more, int):
             return self.plus_integers(more * times)
         number = PLUS_TIMES(more.number, times, self.number)
@@ -327,25 +330,25 @@ class DecimalSum:
         return _settled(number, decimals, self.integers + more.integers * times)
 
     def times(self, times: int, integers: int) -> int | DecimalSum:
-        """This sum `times` times, and some integers."""
+        """Return this sum multiplied by `times`, plus integers."""
         number = TIMES(self.number, times)
         return _settled(number, self.decimals * times, self.integers * times + integers)
 
     def shown(self) -> Decimal:
-        """The sum as a decimal; `decimal.Inexact` where it has too many digits."""
+        """Return the sum as a decimal; raise `decimal.Inexact` if it has too many digits."""
         integers = self.integers
         return EXACTLY.add(self.number, integers) if integers else self.number
 
 
 def of_decimal(value: Decimal, weight: int, integers: int = 0) -> int | DecimalSum:
-    """The sum of a finite decimal `weight` times, and some integers."""
+    """Return the sum of a finite decimal, `weight` times, and integers."""
     return _settled(TIMES(value, weight), weight, integers)
 
 
 def _settled(number: Decimal, decimals: int, integers: int) -> int | DecimalSum:
-    """A sum; of integers alone, once no decimal is left.
+    """Return a sum, or its integers if no decimal is left.
 
-    Where weights are negative there may be no decimals in all, and yet a sum of them.
+    With negative weights, the number of decimals may be zero although their sum is not.
     """
     return DecimalSum(number, decimals, integers) if decimals or number else integers
 
@@ -356,14 +359,14 @@ _SCALED: frozenset[Any] = frozenset([int, tuple])
 _WITH_DECIMALS: frozenset[Any] = frozenset([int, DecimalSum])
 NUMBERS: frozenset[Any] = frozenset([int, float, bool, Decimal, Fraction])
 UP = 2.0**899
-"""What is above 2**124 becomes infinity, which is no integer."""
+"""Scale by which values above 2**124 become infinity, which is not an integer."""
 DOWN = 2.0**BITS / UP
 UNIT = 2.0**-BITS
 FRACTION = (1 << BITS) - 1
 
 
 def plus_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
-    """A sum and `weight` times a value; raises, changing nothing, for a value that has no sum.
+    """Return a sum plus `weight` times a value; raise, changing nothing, if it cannot be summed.
 
     >>> plus_value(1, 0.5, 1), plus_value(plus_value(1, 0.5, 1), 0.5, -1)
     ((1901475900342344102245054808064, 1), 1)
@@ -392,7 +395,7 @@ def plus_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
 
 
 def plus(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
-    """A sum and `times` times another one."""
+    """Return a sum plus `times` times another one."""
     if total.__class__ is int and more.__class__ is int:
         return total + more * times
     if total.__class__ is DecimalSum and more.__class__ in _WITH_DECIMALS:
@@ -409,15 +412,15 @@ def plus(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
 
 
 def scaled_sum(number: int, floats: int) -> RunningSum:
-    """The sum `number / 2**100`, of some floats and any integers.
+    """Return the sum `number / 2**100`, of `floats` floats and any integers.
 
-    Where weights are negative there may be no floats in all, and yet a fraction of one.
+    With negative weights, the number of floats may be zero although the sum is not an integer.
     """
     return (number, floats) if floats or number & FRACTION else number >> BITS
 
 
 def summable(value: Any) -> None:
-    """Raise for a value that has no sum, not even alone.
+    """Raise for a value that cannot be summed.
 
     >>> summable(1.5), summable(Fraction(1, 3))
     (None, None)
@@ -427,23 +430,23 @@ def summable(value: Any) -> None:
 
 
 def summable_or_none(value: Any) -> None:
-    """The same where None is left out."""
+    """Raise for a value other than None that cannot be summed."""
     if value is not None:
         summable(value)
 
 
 def times_value(value: Any, weight: int) -> RunningSum:
-    """A value `weight` times."""
+    """Return a value multiplied by `weight`."""
     return value * weight if value.__class__ is int else plus_value(0, value, weight)
 
 
 def times(total: RunningSum, weight: int) -> RunningSum:
-    """A sum `weight` times."""
+    """Return a sum multiplied by `weight`."""
     return plus(0, total, weight)
 
 
 def copied(total: RunningSum) -> RunningSum:
-    """A sum that may be changed: in a simple form again, if what asked for another has gone."""
+    """Return a sum that may be changed; in a simpler form, if no value needs the general one."""
     if total.__class__ is not ExactSum:
         return total
     simple = total.scaled()
@@ -453,7 +456,7 @@ def copied(total: RunningSum) -> RunningSum:
 
 
 def shown(total: RunningSum) -> Any:
-    """The sum in the type that Python's `sum` would give, rounded once.
+    """Return the sum in the type of Python's `sum`, rounded once.
 
     >>> shown((3 << 99, 1)), shown(2)
     (1.5, 2)
@@ -471,13 +474,13 @@ def shown(total: RunningSum) -> Any:
 
 
 def bytes_of(state: Any) -> int:
-    """The bytes of a sum, or of another state of a group; those of a pair with its parts."""
+    """Return the bytes of a sum, or of another state of a group; of a pair with its parts."""
     parts = sum(map(bytes_of, state)) if state.__class__ is tuple else 0
     return sys.getsizeof(state) + parts
 
 
 def _exact(total: RunningSum) -> ExactSum:
-    """The same sum in the form that takes anything; itself if it has that form."""
+    """Return a sum as `ExactSum`; itself if it is one."""
     if total.__class__ is ExactSum:
         return total
     if total.__class__ is DecimalSum:

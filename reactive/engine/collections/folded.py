@@ -1,25 +1,24 @@
-"""Folds of bags, recomputed by what changed, and the part of a row that cannot be hashed or
-compared.
+"""Folds of bags, maintained by changes, and explanations of rows that cannot be hashed or compared.
 
-What folds give of bags: of one that was made of another, by what changed.
+Folded bag: the result of a fold over a bag, computed from the changes since another bag.
 
     sum(o.total for o in old)        21
     new = old.plus({a: 1, b: -1})
     sum(o.total for o in new)        21 + a.total - b.total
 
-A large bag keeps what folds gave of it, each with the state that it was computed by: a running sum,
-a count, values in order, a bag. Where a bag was made of another by changes, the state moves on to
-it and takes in what comes of these; the other keeps what the fold gave. A small bag is gone over.
+A large bag caches results of folds, each with its state: a running sum, a count, sorted values, a
+bag. If a bag was derived from another by changes, the state moves to the new bag and applies the
+changes; the old bag keeps the result. Small bags are folded by iteration.
 
-A list is one of which the order does not matter here (`long_tuple.py`): so do sets, and the keys,
-values and items of mappings.
+Lists whose order is irrelevant here (`long_tuple.py`) are handled like bags; so are sets, and the
+keys, values and items of mappings.
 
-Whatever cannot be added up so, as texts, is computed of the whole bag as it was written.
+Folds that cannot be maintained, for example of texts, are computed from the whole bag as written.
 
 Sound:  a fold depends on the values of the bag, not on their order; sums are exact, and rounded
-        once, so that equal bags give the same, whatever they were made of.
-State:  per fold of a bag, what it gave and its state; of bags that nobody has any more, none.
-Cost:   O(changes log values), if one bag was made of the other; else O(values), once.
+        once, so that equal bags have equal results, whatever their history.
+State:  per fold of a bag, its result and state; dropped with the bag.
+Cost:   O(changes log values), if one bag was derived from the other; else O(values), once.
 Source: [slender] deep updates.
 """
 
@@ -38,14 +37,15 @@ from reactive.engine.collections.zset import EXACT, Pairs, canonical
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Each = Callable[[Iterable[Any]], Iterable[Any]]
-"""What comes of some values."""
+"""Computes the folded values of some values of a bag."""
 MOST_KEPT = 32
-"""What folds gave of one bag that it keeps, at most."""
+"""Most results of folds that one bag caches."""
 _FROM_SCRATCH = ContextVar("from scratch", default=False)
 
 
 class FoldResult:
-    """What a fold gave of a bag; its state, until another bag has it; and what it read beside."""
+    """Result of a fold of a bag; its state, until another bag takes it; and other values it
+    read."""
 
     __slots__ = ("beside", "gave", "state")
 
@@ -62,21 +62,21 @@ def folded(
     beside: Callable[[], tuple[Any, ...]],
     options: Mapping[str, Any],
 ) -> Any:
-    """What a fold gives of a bag."""
+    """Return the result of a fold over a bag."""
     try:
         if bag._is_small():
             return _of_small(bag, fold, each, options)
         if _FROM_SCRATCH.get():
             return STATES[fold.kind].gives(_state_of(bag, fold, each))
         return _of_large(bag, fold, each, beside())
-    except Exception as error:  # what was written raises it, or not
+    except Exception as error:  # the fold as written raises it, or not
         reraise_asynchronous(error)
         return fold.plain(each(bag), options)
 
 
 @contextmanager
 def from_scratch() -> Iterator[None]:
-    """Go over all values, and keep nothing."""
+    """Fold by iteration over all values inside the context, and cache nothing."""
     token = _FROM_SCRATCH.set(True)
     try:
         yield
@@ -127,7 +127,7 @@ def _state_of(bag: Any, fold: Any, each: Each) -> Any:
 
 
 def _moved_on(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:
-    """The state of the bag that it was made of, with what changed; None if there is none."""
+    """Take the state of the bag that this one was derived from, and apply the changes."""
     before = None if bag._before is None else bag._before()
     found = None if before is None or before._kept is None else before._kept.get(key)
     if before is None or found is None or not found.state:
@@ -164,7 +164,7 @@ def _inner(loop: Any) -> inner_changes.InnerBag:
 
 
 class State:
-    """How a fold is kept up to date."""
+    """How a fold is maintained."""
 
     __slots__ = ()
 
@@ -172,7 +172,7 @@ class State:
         return 0
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:
-        """The state with a value more, or less; the old one is gone."""
+        """Return the state with a value added or removed; the old state may be changed."""
         raise NotImplementedError
 
     def gives(self, state: Any) -> Any:
@@ -217,7 +217,7 @@ class All(State):
 
 
 class Extreme(State):
-    """The least or the greatest value: of none, what was written says what there is."""
+    """The least or the greatest value; without values, the fold as written decides."""
 
     __slots__ = ("_read",)
 
@@ -240,7 +240,7 @@ class Extreme(State):
 
 
 class BagState(State):
-    """A bag, and what changes of it."""
+    """A bag, and pending changes."""
 
     __slots__ = ()
 
@@ -270,11 +270,11 @@ STATES: dict[str, State] = {
 }
 
 
-# Find which part of a row cannot be hashed, and which row cannot be compared with another.
+# Explanations: the part of a row that cannot be hashed, the rows that cannot be compared.
 
 
 def reason(row: Any) -> str | None:
-    """Such as `its field 'tags' is a list`; None if the row can be hashed."""
+    """Return a text like `its field 'tags' is a list`; None if the row is hashable."""
     return None if _is_hashable(row) else _reason(row)
 
 
@@ -309,8 +309,9 @@ def _parts(row: Any) -> Iterator[tuple[str, Any]]:
 def clash(
     rows: Iterable[Any], others: Iterable[Any], of: Callable[[Any], Any]
 ) -> tuple[Any, Any] | None:
-    """Return a row, and another row of which `of` gives a value of the same hash whose `==` raises:
-    one of `rows`, or of `others`. Return None if there are no two.
+    """Return two rows whose values of `of` have equal hashes, but an `==` that raises.
+
+    The first is one of `rows`, the second one of `rows` or `others`. Return None if there are none.
 
     Cost: O(rows and others).
     """
@@ -340,15 +341,15 @@ def _compare(row: Any, other: Any) -> bool:
         return False
 
 
-# What a callable gives where it is asked for rows.
+# Results of callables that must return rows.
 
 
 def rows_returned(found: Any, method: str) -> Iterable[Any]:
-    """What was returned, as rows.
+    """Return the result of a callable as rows.
 
     Raises
     ------
-    TypeError: it is one value, or a text, whose characters are hardly meant.
+    TypeError: it is a single value, or a text, since its characters are unlikely to be rows.
 
     >>> list(rows_returned(range(2), "reduce"))
     [0, 1]

@@ -1,15 +1,14 @@
-"""An index: a Z-set at rest, arranged by a key.
+"""Index: an integrated Z-set, arranged by a key.
 
     key -> row                              the only row of its key, once
-    key -> Rows [row, ...]                  a few rows, each once
+    key -> FewRows [row, ...]               a few rows, each once
     key -> Weighted {handle: (row, weight)} many rows, or other weights
 
-References to rows are kept and nothing else, as far as that is possible. The handle is the row
-itself, or its `id` where the rows are interned (`properties.is_interned`), which is never more
-than an integer to hash.
+It stores little more than references to rows. The handle is the row itself, or its `id` if the rows
+are interned (`properties.is_interned`), which is an integer, and quick to hash.
 
-A key that is NaN, or has one in it, matches nothing: such rows are kept under `NO_MATCH`, which
-every look-up finds empty.
+A key that is NaN, or contains one, matches nothing: its rows are stored under `NO_MATCH`, and no
+look-up finds them.
 
 State:  every row, once.
 Cost:   O(1) per pair of a delta; look-up O(1) and then one per row found.
@@ -26,14 +25,14 @@ from typing import Any, Final, Literal, Protocol, overload
 from optimizer.record import record
 from reactive.engine.collections.zset import Pair, Row, UniformDelta, consolidate
 
-# Pairs of a delta beside their keys, and how many of them are added to an index.
+# Pairs of a delta with their keys, and how an index adds them.
 
 Keyed = tuple[Any, Pair]
 """A key and a pair."""
 
 
 class KeyedBatch(Sequence[Keyed]):
-    """Rows of the same weight beside their keys: two lists, and no pairs.
+    """Rows of one weight with their keys: two lists, not pairs.
 
     >>> list(KeyedBatch([4, 3], ["anna", "eva"], 1))
     [(4, ('anna', 1)), (3, ('eva', 1))]
@@ -46,7 +45,7 @@ class KeyedBatch(Sequence[Keyed]):
         self.rows = rows
         self.weight = weight
         self.differ = False
-        """Whether it is known that no object is in it twice."""
+        """True if no object is known to occur twice."""
 
     @overload
     def __getitem__(self, place: int) -> Keyed: ...
@@ -65,18 +64,18 @@ class KeyedBatch(Sequence[Keyed]):
 
 
 def keys_of(keyed: Sequence[Keyed]) -> Sequence[Any]:
-    """The keys of a delta."""
+    """Return the keys of a delta."""
     return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
 
 
 class RowReceiver(Protocol):
-    """What rows are added to by a key."""
+    """Container that rows are added to by key."""
 
     def add(self, key: Any, row: Row, weight: int) -> None: ...
 
 
 def add_each(index: RowReceiver, keyed: Sequence[Keyed]) -> None:
-    """Add all pairs of a delta one by one, or none."""
+    """Add all pairs of a delta one by one, or none if one raises."""
     done = 0
     try:
         for done, (key, (row, weight)) in enumerate(keyed):  # noqa: B007
@@ -87,7 +86,7 @@ def add_each(index: RowReceiver, keyed: Sequence[Keyed]) -> None:
 
 
 def take_back(index: RowReceiver, keyed: Sequence[Keyed]) -> None:
-    """Take pairs out again that were added, the last first."""
+    """Remove pairs that were added, the last first."""
     for key, (row, weight) in reversed(keyed):
         index.add(key, row, -weight)
 
@@ -96,13 +95,13 @@ Key = Any
 KeyedPair = tuple[Key, Pair]
 
 FEW = 12
-"""Rows of a key that are kept as a list."""
+"""Most rows of a key that are stored as a list."""
 SAMPLED = 1_024
-"""Keys that are compared before all are."""
+"""Number of keys that are compared first."""
 
 
 class Mark:
-    """A key that says something of its rows."""
+    """A key with a special meaning."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -112,15 +111,15 @@ class Mark:
 
 
 NO_MATCH: Final = Mark("NO_MATCH")
-"""The key of rows that match nothing."""
+"""Key of rows that match nothing."""
 ERROR_KEY: Final = Mark("ERROR_KEY")
-"""The key of rows whose key could not be computed: any row may match them."""
+"""Key of rows whose key could not be computed: they may match any row."""
 FILTERED: Final = Mark("FILTERED")
-"""The key of rows that are left out of the index, since only error rows of the other side ask."""
+"""Key of rows that the index leaves out: only error rows of the other side read them."""
 
 
 NOTHING: Final[Any] = Mark("NOTHING")
-"""What a look-up finds where there is no row."""
+"""Result of a look-up without rows."""
 
 
 class FewRows(list[Row]):
@@ -130,13 +129,13 @@ class FewRows(list[Row]):
 
 
 class Weighted(dict[Any, Pair]):
-    """The rows of a key by their handle."""
+    """Rows of a key by their handle."""
 
     __slots__ = ()
 
 
 def match_key(key: Key) -> Key:
-    """The key to look up: itself, or `NO_MATCH` if it is NaN or a tuple with a NaN in it."""
+    """Return the key to look up: `key`, or `NO_MATCH` if it is NaN or a tuple with a NaN."""
     kind = type(key)
     if kind is int or kind is str:
         return key
@@ -146,7 +145,7 @@ def match_key(key: Key) -> Key:
 
 
 def itself(row: Row) -> Row:
-    """The handle of rows that are not interned."""
+    """Return the row: the handle of rows that are not interned."""
     return row
 
 
@@ -169,30 +168,30 @@ class Index:
 
     @property
     def find(self) -> Callable[..., Any]:
-        """What a key has, in one of the forms above."""
+        """The look-up of a bucket by key."""
         return self.buckets.get
 
     @property
     def keys(self) -> int:
-        """How many different keys there are."""
+        """The number of different keys."""
         return len(self.buckets)
 
     def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
-        """The same as it was before a delta that it has taken in."""
+        """Return `find` as it was before a delta that is already applied."""
         return IndexBefore(self, delta).get
 
     def earlier(self, delta: Iterable[KeyedPair]) -> IndexBefore:
-        """The index as it was before a delta that it has taken in."""
+        """Return the index as it was before a delta that is already applied."""
         return IndexBefore(self, delta)
 
     def pairs(self, key: Key) -> Sequence[Pair]:
-        """The rows of a key."""
+        """Return the rows of a key."""
         if key is NO_MATCH or key not in self.buckets:
             return ()
         return rows_of(self.buckets[key])
 
     def weight(self, key: Key, row: Row) -> int:
-        """How often a row is there."""
+        """Return the weight of a row."""
         bucket = self.buckets.get(key, NOTHING)
         if bucket.__class__ is Weighted:
             held: Pair = bucket.get(self._handle(row), (row, 0))
@@ -202,7 +201,7 @@ class Index:
         return int(bucket is not NOTHING and self._is_same(bucket, row))
 
     def items(self) -> Iterator[KeyedPair]:
-        """Every row with its key, those that match nothing too."""
+        """Yield every row with its key, rows under `NO_MATCH` included."""
         for key, bucket in self.buckets.items():
             kind = bucket.__class__
             if kind is FewRows:
@@ -215,7 +214,7 @@ class Index:
                 yield key, (bucket, 1)
 
     def add(self, key: Key, row: Row, weight: int) -> None:
-        """Add a row's weight; a sum of zero removes the row, its last row removes the key."""
+        """Add a row's weight; a sum of zero removes the row, and the last row removes the key."""
         buckets = self.buckets
         bucket = buckets.get(key, NOTHING)
         if bucket is NOTHING:
@@ -237,12 +236,12 @@ class Index:
             self._become_weighted(key, [(bucket, 1), (row, weight)])
 
     def extend(self, batch: KeyedBatch) -> None:
-        """Add all rows of a batch, or none."""
+        """Add all rows of a batch, or none if one raises."""
         if batch.weight != 1 or self.buckets or not self._fill(batch):
             self.change(batch)
 
     def change(self, keyed: Sequence[KeyedPair]) -> None:
-        """Add all pairs of a delta, or none; as `add`, most of them without a call."""
+        """Add all pairs of a delta, or none if one raises; most of them without a call of `add`."""
         buckets, get, same, done, more = self.buckets, self.buckets.get, self._handle is id, 0, 0
         try:
             for done, (key, pair) in enumerate(keyed):  # noqa: B007
@@ -281,10 +280,10 @@ class Index:
             raise
 
     def _fill(self, batch: KeyedBatch) -> bool:
-        """Add different rows where there are none: nothing is looked for among those of a key.
+        """Add different rows to an empty index, without searching the rows of a key.
 
-        Whether it was done: that rows differ is seen at once of different keys, or if the rows are
-        interned.
+        Return False, changing nothing, unless rows are known to differ: because their keys do, or
+        because the rows are interned.
         """
         buckets, keys, rows = self.buckets, batch.keys, batch.rows
         try:
@@ -340,7 +339,7 @@ class Index:
         try:
             if len(bucket) <= 1:
                 self._shrink(key, bucket)
-        except BaseException:  # a key that does not let itself be hashed
+        except BaseException:  # the key raised when hashed
             bucket[handle] = held
             raise
         self.rows -= 1
@@ -382,7 +381,7 @@ class Index:
         return held is row or (self._handle is itself and bool(held == row))
 
     def bytes(self) -> int:
-        """Bytes of the index itself: dictionaries and lists, without the rows and keys."""
+        """Return the bytes of dictionaries and lists, without the rows and keys."""
         size = sys.getsizeof(self.buckets)
         for bucket in self.buckets.values():
             if bucket.__class__ is FewRows or bucket.__class__ is Weighted:
@@ -393,17 +392,17 @@ class Index:
 
 
 def _are_different(keys: Sequence[Key]) -> bool:
-    """Whether no key is there twice; of most others a few tell."""
+    """True if no key occurs twice; a sample rejects most other batches."""
     few = keys[:SAMPLED]
     return len(set(few)) == len(few) and len(set(keys)) == len(keys)
 
 
 class IndexBefore:
-    """An index as it was before a delta that it has already taken in.
+    """Index before a delta that is already applied.
 
-    Of most deltas few keys are asked for, or none, so that its rows are only then put together by
-    key. Where a key has its new rows at the end of a few, as most have, those before them are what
-    it had. Of a batch that came, they need not be put together to see that.
+    Few keys of a delta are usually looked up, so its pairs are grouped by key at the first look-up.
+    If the new rows of a key are the last of its few rows, as usual, the old rows are those before
+    them; an inserted batch need not be grouped to check that.
     """
 
     __slots__ = ("_by_key", "_come", "_delta", "_found", "_index", "_keys")
@@ -413,11 +412,11 @@ class IndexBefore:
         self._delta = delta if type(delta) is KeyedBatch else list(delta)
         self._keys = Counter(keys_of(self._delta))
         self._by_key: dict[Key, list[Pair]] = {}
-        self._come: set[int] = set()  # the rows of a batch
-        self._found: dict[Key, Any] = {}  # of changed keys that were asked for
+        self._come: set[int] = set()  # the ids of the rows of a batch
+        self._found: dict[Key, Any] = {}  # looked up changed keys
 
     def get(self, key: Key, default: Any) -> Any:
-        """The rows that the key had, in a form of the index."""
+        """Return the previous bucket of a key."""
         if key not in self._keys:
             return self._index.buckets.get(key, default)
         found = self._found.get(key)
@@ -434,7 +433,7 @@ class IndexBefore:
         return NOTHING if left == 0 else rows[0] if left == 1 else FewRows(rows[:left])
 
     def _have_come(self, key: Key, rows: Sequence[Row]) -> bool:
-        """Whether as many rows of a key as have changed are those that have come."""
+        """True if the last rows of a key are its inserted rows."""
         delta = self._delta
         if type(delta) is KeyedBatch and delta.weight == 1:
             self._come = self._come or {*map(id, delta.rows)}
@@ -443,7 +442,7 @@ class IndexBefore:
         return all(weight == 1 and held is row for held, (row, weight) in pairs)
 
     def pairs(self, key: Key) -> Collection[Pair]:
-        """The rows that the key had."""
+        """Return the previous rows of a key."""
         held: Sequence[Pair] = self._index.pairs(key)
         if key not in self._keys or key is NO_MATCH:
             return held
@@ -457,27 +456,26 @@ class IndexBefore:
 
 
 def rows_of(bucket: Any) -> Sequence[Pair]:
-    """The rows of what a key has, with their weights."""
+    """Return the rows of a bucket, with their weights."""
     kind = bucket.__class__
     if kind is FewRows:
         return UniformDelta(bucket, 1)
     return list(bucket.values()) if kind is Weighted else ((bucket, 1),)
 
 
-# Which keys of an index by values in order match a key of the other side of a join.
+# Keys of an index in order that match a key of the other side of a join.
 
 Form = Literal["point", "interval", "low", "high"]
-"""What a key is: a point, both ends of an interval, or one of them."""
+"""Form of a key: a point, both ends of an interval, or one of them."""
 
 
 @record
 class Range:
-    """Which keys of an index match a key of the other side.
+    """Condition for keys of an index to match a key of the other side.
 
         own low <= other high   and   other low <= own high
 
-    `closed` says of both comparisons whether they are `<=`, or `<`. An end that is missing is not
-    compared.
+    `closed` is True for each comparison that is `<=`, not `<`. A missing end is not compared.
     """
 
     own: Form

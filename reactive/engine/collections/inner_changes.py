@@ -1,32 +1,34 @@
-"""Rows with others inside them, and what changed in a bag inside a row.
+"""Rows with inner bags, and changes inside a bag of a row.
 
-A row that differs from another only in a bag inside: what changed is in the bag.
+Inner changes: two rows that differ only in a bag are replaced by the difference of the bags.
 
     (old, -1), (new, +1)        old.town is new.town, old.orders = {a, b}, new.orders = {a, c}
 
     (~old, -1), (~new, +1)      ~old.orders = [b], ~new.orders = [c]
 
-What goes over the bag of a row, and reads of the row nothing but some fields, does the same to `a`
-of both rows, once for each sign. So it is given what stands for the rows: their fields, and of the
-bag what the other bag does not have. So it goes on, to bags in what the bag has.
+An expression that iterates over the bag, and reads only some fields of the row besides, computes
+the same from `a` of both rows, once with each sign. So it receives stand-ins for the rows, with
+these fields, and only those values of the bag that the other bag lacks. The same applies to bags
+inside the values of the bag.
 
-Fields have to be the same objects, or numbers and texts of one class: 1 and 1.0 are equal, and
-something may tell them apart. So have values of bags, or else both are told.
+Fields must be the same objects, or equal numbers or texts of one class: 1 and 1.0 are equal, but
+can be told apart. This also holds for values of bags; otherwise both values are included.
 
-Sound:  unnest is linear, and what comes of a value that both have cancels.
+Sound:  unnest is linear, and the results of a value that both bags contain cancel.
 State:  none.
-Cost:   O(|dL|), and for rows of one pair what `Bag.difference` costs.
+Cost:   O(|dL|), and the cost of `Bag.difference` for each pair of rows.
 Source: [slender] deep updates; [dbsp] linear operators.
 
-Rows with others inside them: generated named tuples that read as the row that they begin with.
+Nested rows: generated named tuples of a row and inner bags; attributes are also looked up in the
+row.
 
 Row(row=Customer(7, "Ann"), orders=Bag(...))
 
-row.orders                  the rows inside
-row.name                    no binding: that of the customer
+row.orders                  the inner rows
+row.name                    not a column: an attribute of the customer
 
-Each class is an attribute of this module, by a name that says its columns, so that other processes
-find it there: `Row(1, row, orders)`.
+Each class is an attribute of this module, under a name that lists its columns, so that other
+processes can load it: `Row(1, row, orders)`.
 """
 
 from __future__ import annotations
@@ -43,12 +45,12 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Values = tuple[Any, ...]
 Field = tuple[Any, Any]
-"""An attribute or an item of a row: `attrgetter` or `itemgetter`, and its name or place; or one of
+"""An attribute or item of a row: `attrgetter` or `itemgetter`, and its name or place; or one of
 `VIEWS`, and the field that is a mapping."""
 
 
 class InnerRow:
-    """Stands for a row: it has some of its attributes, and of its items."""
+    """Stand-in for a row: it has some attributes and items of the row."""
 
     __slots__ = ("__dict__", "__items")
 
@@ -61,7 +63,7 @@ class InnerRow:
 
 
 class InsideMapping:
-    """Stands for a mapping: it has some of its keys, values or items."""
+    """Stand-in for a mapping: it has some keys, values or items of the mapping."""
 
     __slots__ = ("_inside",)
 
@@ -87,7 +89,7 @@ def _items_of(field: Field) -> Callable[[Any], Any]:
 
 
 def _view_of(field: Field, name: str) -> Callable[[Any], Any]:
-    """What reads that of a mapping in a field; None, if it does not say how it differs."""
+    """Return the getter of a view of a mapping in a field; it returns None for an unknown class."""
     read, key = field
     get = read(key)
 
@@ -102,15 +104,15 @@ VIEWS: dict[str, Any] = {"keys": _keys_of, "values": _values_of, "items": _items
 
 
 class InnerBag:
-    """A bag of a row that is gone over, and what else is read of the row.
+    """A bag of a row that an expression iterates over, and the other fields that it reads.
 
     Parameters
     ----------
-    bag: the field that is the bag.
-    fields: what else is read.
-    within: the bags that are gone over in what the bag has.
-    binding: where the row is among several.
-    others: where others are that are read.
+    bag: the field with the bag.
+    fields: the other fields.
+    within: bags that are iterated over in the values of the bag.
+    binding: the place of the row among several bindings.
+    others: the places of other bindings that are read.
     """
 
     __slots__ = ("_binding", "_fields", "_getters", "_names", "_others", "_within")
@@ -127,25 +129,25 @@ class InnerBag:
         self._fields = (*fields, bag)
         self._getters = [read(key) for read, key in self._fields]
         self._names = [key for read, key in self._fields if read is attrgetter]
-        """Of the fields, if all are attributes."""
+        """Names of the fields that are attributes."""
         self._within = tuple(within)
         self._binding = binding
         self._others = tuple(others)
 
     def __call__(self, delta: Pairs) -> Pairs:
-        """A delta, in which rows of one bag that changed have only what changed of it."""
+        """Return the delta, with stand-ins for rows that differ only in the bag."""
         if len(delta) < 2 or delta.__class__ is UniformDelta:
             return delta
         try:
             if len(delta) == 2 and delta[0][1] < 0 < delta[1][1]:
                 return self._of_two(delta)
             return self._paired(delta) if is_mixed(delta) else delta
-        except Exception as error:  # whoever reads the rows one after the other raises it, or not
+        except Exception as error:  # the operator that reads the rows raises it, or not
             reraise_asynchronous(error)
             return delta
 
     def keyed(self, delta: Sequence[tuple[Any, Pair]]) -> Sequence[tuple[Any, Pair]]:
-        """The same of pairs beside keys."""
+        """Do the same for pairs with keys."""
         if len(delta) < 2 or delta.__class__ is not list:
             return delta
         pairs = [pair for _, pair in delta]
@@ -160,7 +162,7 @@ class InnerBag:
         return [(key, pair) for key, pair in every if pair is not None] if found else delta
 
     def _of_two(self, delta: Pairs) -> Pairs:
-        """As `_paired`, of a row that goes and one that comes, which need not be found."""
+        """Handle a deletion followed by an insertion, which need no matching."""
         (old, gone), (new, came) = delta
         place, getters = self._binding, self._getters
         one, other = (old, new) if place is None else (old[place], new[place])
@@ -191,7 +193,7 @@ class InnerBag:
         return [pair for pair in every if pair is not None]
 
     def _found(self, delta: Pairs, keys: Sequence[Values]) -> dict[int, Pair | None]:
-        """What stands for rows, by their places."""
+        """Return stand-ins for rows, by their places."""
         old, new = self._changed(delta, keys, -1), self._changed(delta, keys, 1)
         found: dict[int, Pair | None] = {}
         if len(old) > 1 or len(new) > 1:
@@ -201,7 +203,7 @@ class InnerBag:
         return found
 
     def _changed(self, delta: Pairs, keys: Sequence[Values], sign: int) -> dict[int, _Changed]:
-        """By their places the rows that go, or come, and have a bag."""
+        """Return the inserted or deleted rows that have a bag, by their places."""
         found: dict[int, _Changed] = {}
         for place, (row, weight) in enumerate(delta):
             if weight * sign > 0:
@@ -219,7 +221,8 @@ class InnerBag:
         mark: Callable[[_Changed], Values],
         found: dict[int, Pair | None],
     ) -> None:
-        """Find rows of the same marks, say what stands for both, and take them away."""
+        """Match rows with equal marks, add their stand-ins to `found`, and remove them from
+        both."""
         by_mark: dict[Values, list[int]] = {}
         for place, each in reversed(old.items()):
             by_mark.setdefault(mark(each), []).append(place)
@@ -237,7 +240,7 @@ class InnerBag:
         after: int,
         new: _Changed,
     ) -> None:
-        """Say what stands for two rows: nothing, where their bags have nothing of their own."""
+        """Add the stand-ins of two rows; None if the other bag has all values."""
         changes: Pairs = new.read[-1]._changed_since(old.read[-1])
         for inner in self._within:
             changes = inner(changes)
@@ -247,7 +250,7 @@ class InnerBag:
             found[place] = (stands, each.weight) if inside else None
 
     def _standing(self, row: Row, values: Sequence[Any], inside: list[Any]) -> Any:
-        """What stands for a row with that in its bag."""
+        """Return the stand-in for a row whose bag has the values `inside`."""
         given = [*values[-len(self._fields) : -1], inside]
         if self._binding is None and len(self._names) == len(given):
             return InnerRow(dict(zip(self._names, given, strict=True)), {})
@@ -264,8 +267,11 @@ class InnerBag:
 
 
 class _Changed(NamedTuple):
-    """A row of a delta: with the binding that has the bag, and what is read, last the bag; before
-    that, of a row beside a key, the parts of this."""
+    """A row of a delta with its weight, the binding with the bag, and the values that are read.
+
+    `read` has the parts of the key (if there is one), the other bindings, the fields, and the bag
+    last.
+    """
 
     row: Row
     weight: int
@@ -274,18 +280,18 @@ class _Changed(NamedTuple):
 
 
 def _marks(changed: _Changed) -> Values:
-    """What rows have in common of which the same is read, without asking it; but the bag."""
+    """Return marks of all values that are read except the bag, without comparing them."""
     return tuple(map(mark, changed.read[:-1]))
 
 
 def _likeness(changed: _Changed) -> Values:
-    """What rows have in common that differ in bags alone: of several, those belong together."""
+    """Return marks that rows share if they differ only in bags; they match before others."""
     fields = fields_of(changed.own)
     return (*_marks(changed), *[mark(v) for _, v in fields if not isinstance(v, Foldable)])
 
 
 def fields_of(row: Any) -> list[tuple[Any, Any]]:
-    """The fields of a row by their names, of a plain tuple by their places."""
+    """Return the fields of a row by name, or by place for a plain tuple."""
     if isinstance(row, tuple):
         names = getattr(row, "_fields", None)
         return list(enumerate(row) if names is None else zip(names, row, strict=True))
@@ -293,12 +299,12 @@ def fields_of(row: Any) -> list[tuple[Any, Any]]:
 
 
 def _items(key: Any) -> Values:
-    """The parts of a key."""
+    """Return the parts of a key."""
     return key if key.__class__ is tuple else (key,)
 
 
 def mark(value: Any) -> Any:
-    """What equal marks have that nothing can tell apart."""
+    """Return a value that is equal only for values that cannot be told apart."""
     return value if value.__class__ in EXACT else id(value)
 
 
@@ -308,14 +314,14 @@ def _members(kind: Any) -> list[str]:
 
 
 def _are_alike(old: _Changed, new: _Changed) -> bool:
-    """Whether as many go as come, with bags of one class, and the same is read of both beside."""
+    """True if weights are opposite, bags have one class, and all other values are identical."""
     if old.weight != -new.weight or old.read[-1].__class__ is not new.read[-1].__class__:
         return False
     return all(map(_are_one, old.read[:-1], new.read[:-1]))
 
 
 def _are_one(old: Any, new: Any) -> bool:
-    """Whether nothing can tell two values apart."""
+    """True if two values cannot be told apart."""
     return old is new or (old.__class__ is new.__class__ and old.__class__ in EXACT and old == new)
 
 
@@ -324,7 +330,7 @@ _PREFIX = "Row("
 
 @class_maker
 def nested_class(roots: int, columns: tuple[str, ...]) -> Any:
-    """The class of rows with these columns, the first of which are what names are looked up in.
+    """Return the class of rows with these columns; names are also looked up in the first `roots`.
 
     >>> import pickle
     >>> Row = nested_class(1, ("row", "parts"))
@@ -358,17 +364,17 @@ def nested_class(roots: int, columns: tuple[str, ...]) -> Any:
 
 
 def nested_row(roots: int, columns: tuple[str, ...], values: Iterable[Any]) -> Any:
-    """A row with these columns."""
+    """Return a row with these columns."""
     return nested_class(roots, columns)(*values)
 
 
 def is_nested(value: Any) -> bool:
-    """Whether a value is a row with others inside."""
+    """True if a value is a nested row."""
     return is_nested_class(type(value))
 
 
 def is_nested_class(kind: Any) -> bool:
-    """Whether a class is one of rows with others inside."""
+    """True if a class is one of nested rows."""
     return getattr(kind, "__reduce__", None) is _reduced
 
 

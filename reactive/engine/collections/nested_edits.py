@@ -1,26 +1,26 @@
-"""Smallest changes of rows with others inside, of nests and of records that have bags.
+"""Smallest edits of rows with inner bags: of nests, and of records.
 
-The smallest changes of rows with others inside: what came and went at which level.
+Nested edits: insertions and deletions at each level of a nest.
 
-    removed  (ann, {o7: {tea}})         the row is the same, and what is inside of it differs:
+    removed  (ann, {o7: {tea}})         the row is the same, and its inner rows differ:
     added    (ann, {o7: {tea, milk}})   Edit(path=(ann, "orders", o7, "lines"), row=milk, weight=1)
 
-A row that begins as another did, that went, is that row; what is inside of both is compared, level
-by level. Edits of one level stand in this order: what goes, what changes inside, what comes.
+An inserted row with the same roots as a deleted one is the same row; their inner rows are compared,
+level by level. Edits of one level are ordered: deletions, inner changes, insertions.
 
-Cost:   of each level, the difference of two values inside (`Bag.difference`, `parts_between`).
+Cost:   for each level, the difference of two inner values (`Bag.difference`, `parts_between`).
 Source: deep updates [slender].
 
-The smallest changes of rows that have bags: what came and went in which bag.
+Record edits: insertions and deletions in the bags of records.
 
-    removed  Customer(1, "Ann", {o7})        the fields beside the bag are the same:
+    removed  Customer(1, "Ann", {o7})        the other fields are the same:
     added    Customer(1, "Ann", {o7, o8})    Edit(path=(1, "orders"), row=o8, weight=1)
 
-A row whose other fields are those of one that went is that row, and its bags are compared, level by
-level. A path is that of `Patch`: rows inside are named as they were before any of the edits. Of
-what is there several times, all come and go.
+An inserted row whose other fields equal those of a deleted one is the same row, and their bags are
+compared, level by level. A path is that of `Patch`: it names inner rows as they were before all
+edits. Rows that occur several times are deleted and inserted as a whole.
 
-Cost:   of each level, the difference of two bags (`Bag.difference`).
+Cost:   for each level, the difference of two bags (`Bag.difference`).
 Source: deep updates [slender].
 """
 
@@ -43,7 +43,7 @@ Path = tuple[Any, ...]
 
 
 class NestedKey:
-    """What tells rows apart that have others inside."""
+    """Key of rows with inner rows."""
 
     __slots__ = ("_key", "is_ordered", "nesting")
 
@@ -59,9 +59,9 @@ class NestedKey:
 def edits_by(
     key: Callable[[Row], Any] | None, pairs: Iterable[Pair], edits: Sequence[Edit]
 ) -> Iterable[Edit]:
-    """The edits of rows that a key tells apart, by paths where they have others inside.
+    """Return the edits of rows with this key, with paths if they have inner rows.
 
-    edits: those of whole rows, if they have an order.
+    edits: the edits of whole rows, if they have an order.
     """
     if not isinstance(key, NestedKey):
         is_whole = bool(edits) or not has_bags(pairs)
@@ -74,11 +74,11 @@ def edits_by(
 
 
 def _inside_of_ordered(nesting: Nesting | Level, edits: Sequence[Edit]) -> Sequence[Edit]:
-    """The edits of rows in an order, where a row that goes and comes between the same others, and
-    begins as it did, is the same row.
+    """Return the edits of ordered rows; a row that is deleted and inserted between the same
+    neighbours, with the same roots, is the same row.
 
-    The old place less the rows before it that went, and the new one less those that came, is how
-    many rows stay before a row.
+    The old place minus the deleted rows before it, and the new place minus the inserted rows before
+    it, are both the number of staying rows before a row.
     """
     if len(edits) < 2:
         return edits
@@ -102,7 +102,7 @@ def _inside_of_ordered(nesting: Nesting | Level, edits: Sequence[Edit]) -> Seque
 
 
 def edits_of(nesting: Nesting | Level, pairs: Iterable[Pair], path: Path = ()) -> Iterator[Edit]:
-    """The edits of rows in no order, from those that came and went.
+    """Yield the edits of rows without an order, from deleted and inserted rows.
 
     >>> level = Level("words", None, lambda row: row, False)
     >>> list(edits_of(level, [("to", 1), ("be", -2)], ("key", "words")))[0]
@@ -121,7 +121,7 @@ Matched = tuple[list[Pair], list[tuple[Row, Row]], list[Pair]]
 
 
 def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
-    """What has gone, what has changed inside, and what has come."""
+    """Return the deleted rows, the rows that changed inside, and the inserted rows."""
     if not nesting.levels:
         every = list(pairs)
         return [p for p in every if p[1] < 0], [], [p for p in every if p[1] > 0]
@@ -148,7 +148,7 @@ def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
 def _alike(
     nesting: Nesting | Level, gone: list[Pair], came: list[Pair]
 ) -> Iterator[tuple[Row, Row]]:
-    """Rows of one key that begin as others did but for bags of theirs; they are taken away."""
+    """Match rows of equal keys whose roots differ only in bags; remove them from both lists."""
 
     def marked(row: Row) -> tuple[Any, ...]:
         roots = row[: nesting.kind.roots]
@@ -166,7 +166,7 @@ def _alike(
 def inside_of(
     nesting: Nesting | Level, old: Row, new: Row, path: Path, without: Collection[int] = ()
 ) -> Iterator[Edit]:
-    """The edits inside of a row, but for those at some places."""
+    """Yield the edits inside a row, except at the places `without`."""
     begin = nesting.kind.roots
     if old[:begin] != new[:begin]:
         for was, now in zip(old[:begin], new[:begin], strict=True):
@@ -182,7 +182,7 @@ def inside_of(
 
 
 def of_sequence(level: Level, old: Sequence[Row], new: Sequence[Row], path: Path) -> Iterator[Edit]:
-    """The edits of rows in an order: first what goes, from the end."""
+    """Yield the edits of rows with an order: deletions from the end first."""
     roots = level.kind.roots if level.levels else 0
 
     def inside(pairs: Iterable[tuple[Row, Row]]) -> Iterator[Edit]:
@@ -206,13 +206,13 @@ def edits_of_parts(
     now: Callable[[Row], Row] | None = None,
     inside: Callable[[Iterable[tuple[Row, Row]]], Iterable[Edit]] | None = None,
 ) -> Iterator[Edit]:
-    """The edits of where two sequences differ.
+    """Yield the edits for the differences of two sequences.
 
     Parameters
     ----------
-    begins: what a row has in common with the one that it becomes.
-    was, now: what is shown of rows of before and of now, if it is not they.
-    inside: the edits inside of rows that stay, given as they were and as they are.
+    begins: returns the part of a row that it shares with its replacement.
+    was, now: return the shown form of old and new rows, if it differs from the row.
+    inside: returns the edits inside of rows that stay, given as pairs of old and new rows.
     """
     known = [(part, _kept(begins, part[1], part[3])) for part in parts]
     for (start, gone, _, _), kept in reversed(known):
@@ -235,7 +235,7 @@ def edits_of_parts(
 def _kept(
     begins: Callable[[Row], Any], old: Sequence[Row], new: Sequence[Row]
 ) -> list[tuple[int, int]]:
-    """The new and the old places of rows that stay, as many as keep their order."""
+    """Return the new and old places of rows that stay in the same order."""
     if not old or not new:
         return []
     places: dict[Any, list[int]] = {}
@@ -250,15 +250,15 @@ def _itself(row: Row) -> Row:
 
 
 def has_bags(pairs: Iterable[Pair]) -> bool:
-    """Whether one of the rows has a bag."""
+    """True if a row has a bag."""
     return any(value.__class__ is Bag for row, _ in pairs for _, value in fields_of(row))
 
 
 def record_edits(
     key: Callable[[Row], Any] | None, pairs: Sequence[Pair], path: Path = ()
 ) -> Iterator[Edit]:
-    """The edits of rows that a key tells apart, or else the row itself, from those that came and
-    went.
+    """Yield the edits of records, from deleted and inserted rows. Without a `key`, the key of a row
+    is the row.
 
     >>> old, new = (1, Bag("a")), (1, Bag("ab"))
     >>> list(record_edits(lambda row: row[0], [(old, -1), (new, 1)]))
@@ -285,15 +285,15 @@ def record_edits(
 
 
 def edits_of_bags(old: Row, new: Row, path: Path) -> Iterator[Edit]:
-    """The edits of the bags of a row that is the same otherwise."""
+    """Yield the edits of the bags of a row that is unchanged otherwise."""
     for (field, before), (_, after) in zip(fields_of(old), fields_of(new), strict=True):
         if before is not after and before.__class__ is Bag:
             yield from record_edits(None, changed_values(before, after), (*path, field))
 
 
 def values_of(old: Row, new: Row, path: Path) -> Iterator[Edit]:
-    """The same of the bags of the row alone: what is inside of their values is not looked at, so
-    that edits can be taken one after the other."""
+    """Yield the edits of the bags of a row, without looking into their values, so that the edits
+    can be applied in order."""
     for (field, before), (_, after) in zip(fields_of(old), fields_of(new), strict=True):
         if before is not after and before.__class__ is Bag:
             for value, weight in sorted(changed_values(before, after), key=itemgetter(1)):
@@ -301,7 +301,7 @@ def values_of(old: Row, new: Row, path: Path) -> Iterator[Edit]:
 
 
 def beside(row: Row) -> tuple[Any, ...]:
-    """What a row is, but for its bags."""
+    """Return a value that identifies a row except for its bags."""
     fields = fields_of(row)
     if not fields:
         return (mark(row),)

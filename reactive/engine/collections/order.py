@@ -1,20 +1,20 @@
-"""Order of an ordered relation, and edits of the sequences that it gives.
+"""Order of an ordered relation, and edits of its sequences.
 
-The order of an ordered relation: total, and the same whatever the history.
+Order: total, and independent of the history.
 
-Rows stand by their key. Rows with equal keys stand by themselves where they can be compared (None
-before numbers before strings before tuples, element by element; a dataclass only if it was made
-with `order=True`), else in order of arrival. A NaN in a key comes after everything. Several keys,
-their directions and a place for None make one key: `sorting.py`.
+Rows are sorted by key. Rows with equal keys are sorted by themselves if they are comparable (None
+before numbers before strings before tuples, element by element; a dataclass only if it has
+`order=True`), else by order of arrival. A NaN in a key sorts last. Several keys, their directions
+and a place for None are combined into one key in `sorting.py`.
 
-Edits of a sequence, and what several of them come to.
+Edits: changes of a sequence, and the net effect of several edits.
 
     window of 2      b d  ->  a b (d)  ->  a c (b)  ->  a c
-    edits            insert a at 0, take d from 2; ...
-    fewest           take d from 1, take b from 0, insert a at 0, insert c at 1
+    edits            insert a at 0, delete d from 2; ...
+    fewest           delete d from 1, delete b from 0, insert a at 0, insert c at 1
 
-An ordered view tells how its window changes as edits, to be taken one after the other. `Sequenced`
-follows any edits and tells the fewest that do the same.
+An ordered view reports the changes of its window as edits, to be applied in order. `Sequenced`
+applies any edits and returns the fewest edits with the same effect.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _EXACT = frozenset([int, str, bytes])
 
 
 def sort_key(key: Any) -> Any:
-    """The key with every NaN in it, or in a tuple of it, replaced by what comes last."""
+    """Replace every NaN in the key, or in a tuple key, by a value that sorts last."""
     if isinstance(key, tuple) and key.__class__.__lt__ is tuple.__lt__:
         for part in key:
             if part.__class__ not in _EXACT:
@@ -72,13 +72,13 @@ def sort_key(key: Any) -> Any:
 
 
 class _Placed(tuple[Any, ...]):
-    """The sort key of a tuple, with the tuple."""
+    """Sort key of a tuple, with the tuple."""
 
     value: tuple[Any, ...]
 
 
 def placed(value: Any) -> Any:
-    """What compares in the place of a value: of a tuple with a NaN in it its sort key.
+    """Return the value, or its sort key if it is a tuple with a NaN.
 
     >>> placed((2, "a")), placed((2, float("nan"))) > (2, 5.0)
     ((2, 'a'), True)
@@ -94,12 +94,12 @@ def placed(value: Any) -> Any:
 
 
 def value_at(place: Any) -> Any:
-    """The value of which `placed` is given."""
+    """Return the value from which `placed` made a sort key."""
     return place.value if place.__class__ is _Placed else place
 
 
 def tie_key(value: Any) -> tuple[Any, ...]:
-    """A tuple that compares with that of any other value; equal where no order is known."""
+    """Return a tuple that compares with that of any other value; equal if no order is known."""
     kind: Any = type(value)
     if value is None:
         return (0,)
@@ -122,26 +122,26 @@ def tie_key(value: Any) -> tuple[Any, ...]:
         if value.__lt__(value) is NotImplemented:
             return (9,)
     except TypeError:
-        pass  # its parts may not compare, which those who compare it shall hear of
+        pass  # a comparison of its parts raises later
     aware = getattr(value, "tzinfo", None) is not None  # dates and times of two kinds
     return (7, kind.__qualname__, aware, value)
 
 
 def advise(error: BaseException) -> None:
-    """Say what to do about a None among keys that do not compare."""
+    """Add a note to an error that a None among the keys has caused."""
     if isinstance(error, TypeError) and "'NoneType'" in str(error):
         error.add_note('  nulls="first" or nulls="last" gives None a place')
 
 
 def compares(kind: Any) -> bool:
-    """Whether rows of a class stand by themselves where their keys are equal, or as they came."""
+    """True if rows of a class with equal keys are sorted by themselves, not by arrival."""
     if kind.__lt__ is _NO_ORDER:
         return kind is type(None)
     return not issubclass(kind, Set | complex)
 
 
 def compare_plainly(rows: Sequence[Row]) -> bool:
-    """Whether rows compare as their tie keys do: tuples, or values, of the same plain classes.
+    """True if rows compare like their tie keys: tuples, or values, of equal plain classes.
 
     >>> compare_plainly([("a", 1), ("b", 2)]), compare_plainly([("a", 1), ("b", None)])
     (True, False)
@@ -163,9 +163,9 @@ def compare_plainly(rows: Sequence[Row]) -> bool:
 def pairs_in_order(
     pairs: Iterable[tuple[Any, Row]], descending: bool, tie: Callable[[Row], Any] | None = None
 ) -> list[tuple[Any, Row]]:
-    """Keys and rows in the order of the keys, as `order_by` has them.
+    """Sort keys and rows by key, as `order_by` does.
 
-    tie: what rows with equal keys stand by, if it is not themselves.
+    tie: the value that sorts rows with equal keys, if not the row itself.
     """
     every = list(pairs)
     rows = [row for _, row in every] if tie is None else [tie(row) for _, row in every]
@@ -198,9 +198,9 @@ def _is_plain_column(values: Sequence[Any]) -> bool:
 
 
 def precedes(row: Row, other: Row) -> bool:
-    """Whether a row stands before another with an equal key, whenever they came.
+    """True if a row sorts before another with an equal key, whatever their order of arrival.
 
-    As `tie_key(row) < tie_key(other)`; it looks no further than to the first difference.
+    Equals `tie_key(row) < tie_key(other)`, but stops at the first difference.
     """
     kind: Any = row.__class__
     if row is other or (kind is other.__class__ and kind.__lt__ is _NO_ORDER):
@@ -209,7 +209,7 @@ def precedes(row: Row, other: Row) -> bool:
 
 
 def _compared(value: Any, other: Any) -> int:
-    """Below 0, 0 or above 0, as the first is less, equal or greater."""
+    """Return a number below 0, 0 or above 0 if the first is less, equal or greater."""
     if value is other:
         return 0
     kind: Any = value.__class__
@@ -240,7 +240,7 @@ def _compared(value: Any, other: Any) -> int:
 
 
 class EditParts(NamedTuple):
-    """The parts of an edit that tell where a sequence changes."""
+    """Position, row and weight of an edit."""
 
     position: Any
     row: Row
@@ -248,14 +248,14 @@ class EditParts(NamedTuple):
 
 
 class Edit(EditParts):
-    """One step of turning old rows into new ones, to be taken in order.
+    """One change of a sequence or bag of rows; apply edits in order.
 
-    `weight` 1: insert `row` before `position`; -1: take it out of `position`. Rows in no order have
-    no position, and come or go `weight` times.
+    `weight` 1: insert `row` before `position`; -1: delete it at `position`. Rows without an order
+    have no position, and are inserted or deleted `weight` times.
 
-    `path` says what is changed: `()` the rows of the relation themselves; of those of a `nest`
-    `(key, "orders", key, "lines")` the lines of the order with this key, of the customer with that.
-    Keys are those that find rows in the view: of a keyed table its key, of another the row.
+    `path` tells what changes: `()` the rows of the relation; for a `nest`, for example,
+    `(key, "orders", key, "lines")` the lines of the order with the second key, of the customer with
+    the first. A key is the key of a keyed table; for other tables it is the row.
 
     >>> from reactive import Database
     >>> numbers = Database().table(int)
@@ -294,7 +294,7 @@ class Edit(EditParts):
 
 
 class Insertions(Sequence[Edit]):
-    """The edits that make an empty sequence these rows. None is made before it is asked for.
+    """Edits that turn an empty sequence into these rows, created when they are read.
 
     >>> list(Insertions(["a", "b"]))
     [Edit(position=0, row='a', weight=1), Edit(position=1, row='b', weight=1)]
@@ -320,7 +320,8 @@ class Insertions(Sequence[Edit]):
 
 
 def fewest(edits: Iterable[Edit]) -> list[Edit]:
-    """The edits that do the same, and name no row that comes and goes.
+    """Return the fewest edits with the same effect; rows that are inserted and deleted are left
+    out.
 
     >>> fewest([Edit(0, "a", 1), Edit(2, "c", -1), Edit(0, "a", -1), Edit(1, "d", 1)])
     [Edit(position=1, row='c', weight=-1), Edit(position=1, row='d', weight=1)]
@@ -331,13 +332,13 @@ def fewest(edits: Iterable[Edit]) -> list[Edit]:
 
 
 def without_copies(edits: list[Edit], row_at: Callable[[int], Row], size: int) -> list[Edit]:
-    """The fewest edits without those of copies of a row that go at one end and come at the other.
+    """Drop edits that delete a copy of a row at one end of its copies and insert one at the other.
 
-    Of a row, its copies stand beside each other, and nobody can tell them apart.
+    Copies of a row are neighbours, and cannot be told apart.
 
     Parameters
     ----------
-    edits: what goes, from the end, and then what comes, in order.
+    edits: the fewest edits: deletions from the end, then insertions in order.
     row_at, size: the new sequence.
     """
     out = [edit for edit in edits if edit.weight < 0][::-1]
@@ -345,7 +346,7 @@ def without_copies(edits: list[Edit], row_at: Callable[[int], Row], size: int) -
     copied = {edit.row for edit in out} & {edit.row for edit in into}
     if not copied:
         return edits
-    before = [edit.position - n for n, edit in enumerate(into)]  # rows that stayed
+    before = [edit.position - n for n, edit in enumerate(into)]  # number of rows that stayed
     dropped: set[Edit] = set()
     for n, gone in enumerate(out):
         stayed = gone.position - n
@@ -360,7 +361,7 @@ def without_copies(edits: list[Edit], row_at: Callable[[int], Row], size: int) -
 
 
 def _run(position: int, row_at: Callable[[int], Row], size: int) -> tuple[int, int]:
-    """From where to where the copies of the row at a position stand."""
+    """Return the start and end of the copies of the row at a position."""
     row, start, end = row_at(position), position, position + 1
     while start and _is_same(row_at(start - 1), row):
         start -= 1
@@ -370,15 +371,15 @@ def _run(position: int, row_at: Callable[[int], Row], size: int) -> tuple[int, i
 
 
 def _is_same(row: Row, other: Row) -> bool:
-    """Whether rows are copies of one, also where the row is a NaN."""
+    """True if rows are copies of each other, also if they are NaN."""
     return row is other or bool(row == other)
 
 
 class Sequenced:
-    """A sequence as far as it has been edited, in terms of what it was.
+    """Edited sequence, in terms of its original.
 
     State:  an item per edit that does not cancel another.
-    Cost:   O(sqrt(edits)) to take an edit, wherever it is.
+    Cost:   O(sqrt(edits)) to apply an edit, at any position.
 
     >>> numbers = Sequenced()
     >>> numbers.edit([Edit(1, "a", -1), Edit(3, "b", 1), Edit(1, "a", 1), Edit(4, "b", -1)])
@@ -390,16 +391,16 @@ class Sequenced:
 
     def __init__(self) -> None:
         self._items = _SequenceItems()
-        self._gone: dict[int, Row] = {}  # the rows that have gone, by their old place
+        self._gone: dict[int, Row] = {}  # deleted rows, by their old place
         self._came = 0
 
     @property
     def is_edited(self) -> bool:
-        """Whether anything may differ."""
+        """True if the sequence may differ from its original."""
         return bool(self._came or self._gone)
 
     def edit(self, edits: Iterable[Edit]) -> None:
-        """Edit it further."""
+        """Apply edits."""
         items = self._items
         for position, row, weight in edits:
             if weight > 0:
@@ -413,16 +414,17 @@ class Sequenced:
                 self._came -= 1
 
     def edits(self) -> list[Edit]:
-        """What turns the old sequence into the new one: first what goes, from the end."""
+        """Return the edits from the old to the new sequence: deletions from the end, then
+        insertions."""
         gone, came = self._differences()
         out = [Edit(place, row, -1) for place, row in sorted(gone.items(), key=_place)[::-1]]
         return out + [Edit(position, row, 1) for position, row in came]
 
     def _differences(self) -> tuple[dict[int, Row], list[tuple[int, Row]]]:
-        """The rows that have gone, by old place, and those that have come, by new position.
+        """Return the deleted rows by old place, and the inserted rows by new position.
 
-        Of a row that has gone and come again between the same two others, neither is told, as long
-        as those of which this is true stand in their old order.
+        A row that was deleted and inserted between the same two rows is left out, as long as the
+        rows left out keep their old order.
         """
         gone, came = dict(self._gone), list[tuple[int, Row]]()
         gap: list[tuple[int, Row]] = []
@@ -446,24 +448,24 @@ class Sequenced:
 
 
 class _SequenceItems:
-    """What a sequence consists of: rows that have come, each in a tuple, and runs of old places.
+    """Items of a sequence: inserted rows, each in a tuple, and ranges of old places.
 
-    The last run has no end. Items are kept in blocks, so that no position is found by looking at
-    all of them.
+    The last range has no end. Items are stored in blocks, so that a position is found without a
+    scan of all items.
     """
 
     __slots__ = ("_blocks", "_sizes")
 
     def __init__(self) -> None:
         self._blocks: list[list[Any]] = [[range(sys.maxsize)]]
-        self._sizes = [sys.maxsize]  # how many places and rows each block stands for
+        self._sizes = [sys.maxsize]  # places and rows of each block
 
     def __iter__(self) -> Iterator[Any]:
         for block in self._blocks:
             yield from block
 
     def insert(self, position: int, item: tuple[Row]) -> None:
-        """Put a row before a position."""
+        """Insert a row before a position."""
         block, index, within = self._find(position)
         items = self._blocks[block]
         if within:
@@ -475,7 +477,7 @@ class _SequenceItems:
         self._keep_short(block)
 
     def pop(self, position: int) -> Any:
-        """Take out what is at a position: a row in its tuple, or an old place."""
+        """Remove the item at a position: a row in its tuple, or an old place."""
         block, index, within = self._find(position)
         items = self._blocks[block]
         item = items[index]
@@ -488,7 +490,7 @@ class _SequenceItems:
         return item[within]
 
     def _find(self, position: int) -> tuple[int, int, int]:
-        """The block of a position, the item in it, and the place within this item."""
+        """Return the block of a position, the item in the block, and the place within the item."""
         block = 0
         if len(self._sizes) > 1:
             block, position = _located(self._sizes, position)
@@ -505,18 +507,18 @@ class _SequenceItems:
 
 
 LONG = 512
-"""Items of a block that is split."""
+"""Most items of a block; longer ones are split."""
 
 
 def _located(sizes: Iterable[int], position: int) -> tuple[int, int]:
-    """Which of some sizes a position falls into, and how far."""
+    """Return the index of the size that a position falls into, and the offset in it."""
     ends = list(accumulate(sizes))
     at = bisect_right(ends, position)
     return at, position - (ends[at - 1] if at else 0)
 
 
 def _unmoved(came: Sequence[tuple[int, Row]], gone: Sequence[tuple[int, Row]]) -> dict[int, int]:
-    """The new position and old place of rows that went and came, as many as keep their order."""
+    """Return new position -> old place of rows that were deleted and inserted in the same order."""
     places: defaultdict[Row, list[int]] = defaultdict(list)
     for place, row in reversed(gone):
         places[row].append(place)
@@ -525,10 +527,11 @@ def _unmoved(came: Sequence[tuple[int, Row]], gone: Sequence[tuple[int, Row]]) -
 
 
 def rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """As many of the pairs as possible of which the second parts rise."""
-    ends: list[int] = []  # the least last part of a rising run of each length
-    last: list[int] = []  # and the pair that it is of
-    before: list[int | None] = []  # the pair that stands before each in its longest run
+    """Return the longest subsequence of `pairs` whose second items strictly increase. O(n log
+    n)."""
+    ends: list[int] = []  # the least end of an increasing run of each length
+    last: list[int] = []  # the pair at that end
+    before: list[int | None] = []  # the pair before each in its longest run
     for number, (_, place) in enumerate(pairs):
         length = bisect_left(ends, place)
         ends[length : length + 1], last[length : length + 1] = [place], [number]

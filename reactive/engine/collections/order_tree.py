@@ -1,23 +1,26 @@
-"""A persistent sequence of rows with the keys that they stand by: a change makes a new one.
+"""Persistent sequences of rows with sort keys; a change makes a new sequence.
+
+Tree:
 
     up to 64 rows       one leaf: the rows, and their keys
-    more                a node of 2 to 64 trees, all of the same height, and how many rows they have
+    more                a node of 2 to 64 trees of equal height, and the number of their rows
 
-A change copies the nodes from the root to the leaf that it changes. Trees that two share are passed
-over when these are compared.
+A change copies the nodes from the root to the changed leaf. A comparison of two trees skips the
+parts that they share.
 
 State:  16 bytes per row.
-Cost:   O(log rows) per change, place, or key looked for; of 10**6, a leaf and three nodes.
+Cost:   O(log rows) per change, place, or key; of 10**6 rows, a leaf and three nodes.
 Source: B+ trees, with path copying (Driscoll et al., Making data structures persistent, 1989).
 
-Rows of a tree in an order: where one belongs, and where one is.
+Sorted tree: the place of a row in an order.
 
     rows of lesser keys | rows of its key, by themselves | rows of greater keys
 
-Rows with equal keys stand by themselves where they can be compared, else in order of arrival
-(`order.py`), or by a part of them.
+Rows with equal keys are sorted by themselves if they are comparable, else by arrival (`order.py`),
+or by a part of them.
 
-Cost:   O(log rows) per row that comes or goes; one among n with its key that do not compare, O(n).
+Cost:   O(log rows) per inserted or deleted row; O(n) to find one among n incomparable rows of a
+        key.
 """
 
 from __future__ import annotations
@@ -32,13 +35,13 @@ from reactive.engine.collections.order import pairs_in_order, precedes, sort_key
 from reactive.engine.collections.zset import Row
 
 MOST, LEAST = 64, 16
-"""Rows of a leaf, or trees of a node: of more it is split, of fewer it becomes part of another."""
+"""Rows of a leaf, or children of a node: with more it is split, with fewer merged."""
 FILLED = 48
-"""Of those that are made of many rows."""
+"""Rows or children of nodes that are built from many rows."""
 
 
 class TreeLeaf:
-    """Rows beside each other, with their keys if they are known."""
+    """Consecutive rows, with their keys if they are known."""
 
     __slots__ = ("keys", "rows", "size")
 
@@ -52,7 +55,7 @@ class TreeLeaf:
 
 
 class TreeNode:
-    """Trees beside each other, and the first key of each."""
+    """Consecutive trees, and the first key of each."""
 
     __slots__ = ("first", "keys", "size", "trees")
 
@@ -63,7 +66,7 @@ class TreeNode:
         self.size: int = sum([tree.size for tree in trees])
 
     def with_child(self, number: int, child: Tree) -> TreeNode:
-        """It with another tree in the place of one."""
+        """Return the node with another child at `number`."""
         made = TreeNode.__new__(TreeNode)
         made.trees, keys = trees, made.keys = self.trees.copy(), self.keys
         made.size = self.size + child.size - trees[number].size
@@ -84,11 +87,11 @@ def _first_key(tree: Tree) -> Any:
 
 Tree: TypeAlias = TreeLeaf | TreeNode
 Part: TypeAlias = tuple[int, list[Row], int, list[Row]]
-"""Where two sequences differ: a place in the old one and the rows there, and so of the new one."""
+"""A difference of two sequences: a place in the old one and its rows, and those of the new one."""
 
 
 def made_of(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:
-    """The tree of rows in their order.
+    """Return a tree of rows in their order.
 
     >>> tree = made_of(range(1000), range(1000))
     >>> tree.size, at(tree, 700), [row for leaf in leaves(tree) for row in leaf.rows][-1]
@@ -106,7 +109,7 @@ def made_of(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:
 
 
 def leaves(tree: Tree, start: int = 0) -> Iterator[TreeLeaf]:
-    """The leaves, without those before a place."""
+    """Yield the leaves, without those before a place."""
     if isinstance(tree, TreeLeaf):
         yield tree
         return
@@ -117,13 +120,13 @@ def leaves(tree: Tree, start: int = 0) -> Iterator[TreeLeaf]:
 
 
 def items(tree: Tree) -> Iterator[tuple[Any, Row]]:
-    """The rows with their keys."""
+    """Yield the rows with their keys."""
     for leaf in leaves(tree):
         yield from zip(leaf.keys, leaf.rows, strict=True)
 
 
 def at(tree: Tree, place: int) -> Row:
-    """The row at a place that there is."""
+    """Return the row at a place."""
     while isinstance(tree, TreeNode):
         number, place = child(tree, place)
         tree = tree.trees[number]
@@ -131,7 +134,7 @@ def at(tree: Tree, place: int) -> Row:
 
 
 def count_while(tree: Tree, test: Callable[[Any, Row], bool]) -> int:
-    """How many rows pass a test of the key and the row; behind one that does not, none does."""
+    """Return how many first rows pass a test of key and row; later rows must not pass."""
     count = 0
     while isinstance(tree, TreeNode):
         trees = tree.trees
@@ -158,7 +161,7 @@ def count_while(tree: Tree, test: Callable[[Any, Row], bool]) -> int:
 
 
 def inserted(tree: Tree, place: int, key: Any, row: Row) -> Tree:
-    """The tree with a row before a place."""
+    """Return the tree with a row inserted before a place."""
     path: list[tuple[TreeNode, int]] = []
     while isinstance(tree, TreeNode):
         number, place = child(tree, place)
@@ -172,12 +175,12 @@ def inserted(tree: Tree, place: int, key: Any, row: Row) -> Tree:
 
 
 def deleted(tree: Tree, place: int) -> Tree:
-    """The tree without the row at a place."""
+    """Return the tree without the row at a place."""
     return lowered(_deleted(tree, place))
 
 
 def lowered(made: Tree) -> Tree:
-    """A tree without nodes around its only one."""
+    """Return a tree without nodes of a single child at the top."""
     while isinstance(made, TreeNode) and len(made.trees) == 1:
         made = made.trees[0]
     return made
@@ -188,7 +191,7 @@ def _joined(trees: list[Tree]) -> Tree:
 
 
 def with_row(leaf: TreeLeaf, place: int, key: Any, row: Row) -> list[Tree]:
-    """A leaf with a row before a place, or two of its halves."""
+    """Return a leaf with a row inserted before a place, or its two halves."""
     rows = _with(leaf.rows, place, row)
     if leaf.keys is leaf.rows and key is row:
         return _cut_leaf(rows, rows)
@@ -196,20 +199,20 @@ def with_row(leaf: TreeLeaf, place: int, key: Any, row: Row) -> list[Tree]:
 
 
 def _with(values: Sequence[Any], place: int, value: Any) -> Sequence[Any]:
-    """A tuple with a value before a place; at its end by one copy, in a third of the time."""
+    """Insert a value into a tuple; at its end by one copy, in a third of the time."""
     if place == len(values) and values.__class__ is tuple:
         return values + (value,)  # noqa: RUF005
     return (*values[:place], value, *values[place:])
 
 
 def without_row(leaf: TreeLeaf, place: int) -> TreeLeaf:
-    """A leaf without the row at a place."""
+    """Return a leaf without the row at a place."""
     rows, keys = leaf.rows, leaf.keys
     return TreeLeaf((*rows[:place], *rows[place + 1 :]), (*keys[:place], *keys[place + 1 :]))
 
 
 def with_children(node: TreeNode, number: int, made: list[Tree]) -> list[Tree]:
-    """A node with one tree or two in the place of one, or two of its halves."""
+    """Return a node with one or two trees in place of a child, or its two halves."""
     if len(made) == 1:
         return [node.with_child(number, made[0])]
     trees = node.trees.copy()
@@ -218,7 +221,7 @@ def with_children(node: TreeNode, number: int, made: list[Tree]) -> list[Tree]:
 
 
 def with_less(node: TreeNode, number: int, small: Tree) -> TreeNode:
-    """A node with another tree of fewer rows in the place of one."""
+    """Return a node with a smaller tree in place of a child."""
     trees = node.trees
     if len(trees) > 1 and (not small.size or _width(small) < LEAST):
         trees = trees.copy()
@@ -249,7 +252,7 @@ def _cut_node(trees: list[Tree]) -> list[Tree]:
 
 
 def child(node: TreeNode, place: int) -> tuple[int, int]:
-    """Which of its trees has a place, or ends before it; and the place in there."""
+    """Return the child that has a place, or ends before it, and the place in the child."""
     trees = node.trees
     if 2 * place <= node.size:
         for number, each in enumerate(trees):
@@ -281,7 +284,7 @@ def _merged(left: Any, right: Any) -> list[Tree]:
 
 
 def parts_between(old: Tree, new: Tree) -> list[Part]:
-    """Where the sequences of two trees differ, in order; what they share is passed over.
+    """Return the differences of two sequences, in order; shared parts are skipped.
 
     >>> old = made_of(range(1000), range(1000))
     >>> parts_between(old, deleted(old, 7))
@@ -295,7 +298,7 @@ def parts_between(old: Tree, new: Tree) -> list[Part]:
 def _compare(
     old: Sequence[Tree], new: Sequence[Tree], before: int, after: int, found: list[Part]
 ) -> None:
-    """Compare trees beside each other, those of each side of one height."""
+    """Compare two lists of consecutive trees, each list of equal height."""
     same, same_end = _shared(old, new)
     before, after = before + _size(old[:same]), after + _size(new[:same])
     old, new = old[same : len(old) - same_end], new[same : len(new) - same_end]
@@ -314,7 +317,7 @@ def _compare(
 
 
 def _shared(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int]:
-    """How many are the same at the beginning, and how many of the others at the end."""
+    """Return how many items are identical at the start, and how many of the rest at the end."""
     most = min(len(old), len(new))
     start = _alike(map(is_, old, new), most)
     return start, min(_alike(map(is_, reversed(old), reversed(new)), most), most - start)
@@ -363,23 +366,23 @@ def _rows(trees: Sequence[Tree]) -> list[Row]:
 
 
 class TreeOrder(Protocol):
-    """How rows stand by their keys."""
+    """Sort order of rows with keys."""
 
     @property
     def descending(self) -> bool: ...
     def tie(self, row: Row) -> Any:
-        """What rows with equal keys stand by."""
+        """Return the value that sorts rows with equal keys."""
         ...
 
 
 def sorted_tree(pairs: Iterable[tuple[Any, Row]], order: TreeOrder) -> Tree:
-    """The tree of rows, with their keys, in the order that they come in."""
+    """Return the tree of rows, sorted by their keys."""
     every = pairs_in_order(pairs, order.descending, order.tie)
     return made_of([row for _, row in every], [sort_key(key) for key, _ in every])
 
 
 def changed(tree: Tree, key: Any, row: Row, weight: int, order: TreeOrder) -> Tree:
-    """The tree after a row has come, or gone, a number of times."""
+    """Return the tree after inserting or deleting a row `weight` times."""
     for _ in range(weight):
         made = _insert_newest(tree, key, row, order)
         tree = made[0] if len(made) == 1 else TreeNode(made)
@@ -390,7 +393,8 @@ def changed(tree: Tree, key: Any, row: Row, weight: int, order: TreeOrder) -> Tr
 
 
 def _insert_newest(tree: Tree, key: Any, row: Row, order: TreeOrder) -> list[Tree]:
-    """The tree with a row, as the newest of those that do not compare, or two of its halves."""
+    """Return the tree with a row inserted, as the newest of incomparable ones, or its two
+    halves."""
     if isinstance(tree, TreeLeaf):
         place = _newest(tree.keys, tree.rows.__getitem__, key, row, order)
         return with_row(tree, place, key, row)
@@ -403,7 +407,7 @@ def _insert_newest(tree: Tree, key: Any, row: Row, order: TreeOrder) -> list[Tre
 def _newest(
     keys: Sequence[Any], row_at: Callable[[int], Row], key: Any, row: Row, order: TreeOrder
 ) -> int:
-    """Where a row belongs, as the newest, among rows or among the first ones of trees."""
+    """Return the place of a new row, as the newest, among rows or among first rows of trees."""
     start, stop = _run(keys, key, descending=order.descending)
     if start == stop:
         return start
@@ -418,7 +422,7 @@ def _newest(
 
 
 def _without(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Tree | None:
-    """The tree without a row; None if those with its key may be in other leaves too."""
+    """Return the tree without a row; None if other leaves may have rows of its key."""
     if isinstance(tree, TreeLeaf):
         start, stop = _run(tree.keys, key, descending=order.descending)
         is_whole = start and stop < tree.size
@@ -433,7 +437,7 @@ def _without(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Tree | None:
 
 
 def _run(keys: Sequence[Any], key: Any, *, descending: bool) -> tuple[int, int]:
-    """From where to where equal keys stand, or would."""
+    """Return start and end of the rows with an equal key."""
     if not descending:
         start = bisect_left(keys, key)
         is_there = start < len(keys) and not key < keys[start]
@@ -456,7 +460,7 @@ def _run(keys: Sequence[Any], key: Any, *, descending: bool) -> tuple[int, int]:
 
 
 def places(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Iterator[int]:
-    """Where a row stands, the oldest of equal ones first."""
+    """Yield the places of a row, the oldest of equal rows first."""
     descending, tie = order.descending, order.tie(row)
 
     def is_before(k: Any, r: Row) -> bool:
@@ -473,7 +477,7 @@ def places(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Iterator[int]:
 
 
 def _place_of(tree: Tree, key: Any, row: Row, order: TreeOrder) -> int:
-    """Where a row stands, also if the user's callable gives another key than it did."""
+    """Return the place of a row, even if the user's callable returns another key than before."""
     for place in places(tree, key, row, order):
         return place
     return next(n for n, (_, r) in enumerate(items(tree)) if r is row or r == row)

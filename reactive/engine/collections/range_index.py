@@ -1,35 +1,35 @@
-"""An index by values in order: rows are found by what their values are between.
+"""Range index: rows are found by comparing their values with the ends of a range.
 
     key -> rows                     as in `index.py`: a value, or an interval as its two ends
-    family -> the keys in order     points: a sorted list; intervals: `range_index.py`
+    family -> the keys in order     points: a sorted list; intervals: a tree
 
-The rows of an interval and of a point find each other:
+Rows with intervals and rows with points find each other:
 
     points between low and high         a slice of the sorted list
-    intervals that have a point         those that begin before it and end after it
+    intervals that contain a point      intervals that begin before it and end after it
 
-A look-up is by the key of a row of the other side. Keys of other families have no place in its
-order: their rows are found too, and the expression tells whether they match, or raises.
+A look-up takes the key of a row of the other side. Rows of other families are returned too, since
+they have no common order: the expression decides if they match, or raises.
 
-State:  every row, once; 8 bytes per different key of points, some 12 of intervals.
-Cost:   O(log n) per different key that comes or goes; a look-up O(log n) and then as many steps as
-        it finds, times O(log n) for intervals.
+State:  every row, once; 8 bytes per different point, some 12 per interval.
+Cost:   O(log n) per inserted or deleted key; a look-up O(log n) plus the rows found, times O(log n)
+        for intervals.
 
-Intervals by their low ends, with the greatest high end of every part of the order.
+Interval tree: intervals sorted by low end, with the greatest high end of each part.
 
     keys    (1, 4) (2, 3)   (5, 9) (6, 7) (8, 9)        leaves of at most `WIDTH` intervals, sorted
     tops          4                  9                  the greatest high end of each
 
-Those that meet `low .. high` begin at most at `high`: a prefix of the order. Within it, a part is
-looked into only if its greatest high end reaches `low`, so that every one looked into has a match,
-except nodes on the path to the end of the prefix.
+Intervals that meet `low .. high` begin at most at `high`: they are in a prefix of the order. Within
+the prefix, a part is visited only if its greatest high end reaches `low`, so every visited part has
+a match, except nodes on the path to the end of the prefix.
 
-A node is split when it is full, and goes when it is empty. Once as many intervals have gone as are
-left, the tree is made anew, so that its height stays logarithmic.
+A full node is split, and an empty node removed. The tree is rebuilt once more intervals have been
+deleted than are left, so that its height stays logarithmic.
 
 State:  a reference per interval; lists of nodes.
-Cost:   O(log n) to insert or delete, amortized; O((1 + matches) log n) to find, as all matches of
-        a leaf are found by one look at it.
+Cost:   O(log n) to insert or delete, amortized; O((1 + matches) log n) to find, since one visit of
+        a leaf finds all its matches.
 Source: the augmented trees of T. H. Cormen and others, *Introduction to Algorithms*, section 14.3,
         after H. Edelsbrunner, *Dynamic Data Structures for Orthogonal Intersection Queries*, 1980;
         here with nodes as wide as those of a B-tree, and rebuilt as a whole: M. H. Overmars, *The
@@ -68,7 +68,7 @@ from reactive.engine.collections.zset import Family, Pair, Row, consolidate, fam
 
 
 class Points:
-    """Different values in order."""
+    """Different values, sorted."""
 
     __slots__ = ("_closed", "_values")
 
@@ -92,7 +92,7 @@ class Points:
     def between(
         self, low: Any, high: Any, closed: tuple[bool, bool] | None = None
     ) -> Iterable[IndexKey]:
-        """The values between two ends, of which None is none."""
+        """Return the values between two ends; an end of None is not compared."""
         found: Iterable[IndexKey] = self._values.irange(low, high, closed or self._closed)
         return found
 
@@ -118,7 +118,7 @@ class RangeIndex:
         self._index = Index(handle)
         self._orders: dict[Family, Points | IntervalTree] = {}
         self._fresh: dict[IndexKey, None] = {}
-        """Keys that are not put in order yet."""
+        """Keys that are not sorted yet."""
 
     @property
     def rows(self) -> int:
@@ -126,11 +126,11 @@ class RangeIndex:
 
     @property
     def keys(self) -> int:
-        """How many different keys there are."""
+        """The number of different keys."""
         return self._index.keys
 
     def find(self, key: IndexKey, default: Any) -> Any:
-        """The rows that a key of the other side may match, in one of the forms of an index."""
+        """Return the bucket of rows that may match a key of the other side."""
         found = [] if key.__class__ is Mark else self._found(key)
         if len(found) < 2:
             return found[0] if found else default
@@ -145,7 +145,8 @@ class RangeIndex:
         return rows
 
     def pairs(self, key: IndexKey) -> Sequence[Pair]:
-        """The same with their weights; of `ERROR_KEY`, the rows that have no place in the order."""
+        """Return these rows with their weights; for `ERROR_KEY`, the rows without a place in
+        the order."""
         if key.__class__ is Mark:
             return self._index.pairs(key) if key is ERROR_KEY else ()
         found = self.find(key, NOTHING)
@@ -154,8 +155,11 @@ class RangeIndex:
     def between(
         self, low: Any, high: Any, closed: tuple[bool, bool]
     ) -> tuple[list[Pair], list[Pair]]:
-        """The rows of points between two ends, of which None is none; and those that have no place
-        in the order of these."""
+        """Return the rows of points between two ends, and the rows of other families or without
+        one.
+
+        An end of None is not compared.
+        """
         if self._fresh:
             self._order()
         buckets = self._index.buckets
@@ -173,7 +177,7 @@ class RangeIndex:
         return inside, others
 
     def earlier(self, delta: Iterable[KeyedPair]) -> Earlier:
-        """The same as it was before a delta that it has taken in."""
+        """Return the index as it was before a delta that is already applied."""
         taken = RangeIndex(self._range, self._handle)
         for key, (row, weight) in delta:
             taken.add(key, row, -weight)
@@ -183,11 +187,11 @@ class RangeIndex:
         return self.earlier(delta).get
 
     def items(self) -> Iterator[KeyedPair]:
-        """Every row with its key."""
+        """Yield every row with its key."""
         return self._index.items()
 
     def add(self, key: IndexKey, row: Row, weight: int) -> None:
-        """Add a row's weight; nothing has changed if something raises."""
+        """Add a row's weight; nothing changes if something raises."""
         buckets = self._index.buckets
         is_old = key in buckets
         self._index.add(key, row, weight)
@@ -200,11 +204,11 @@ class RangeIndex:
             raise
 
     def extend(self, batch: KeyedBatch) -> None:
-        """Add all rows of a batch, or none."""
+        """Add all rows of a batch, or none if one raises."""
         self.change(batch)
 
     def change(self, keyed: Sequence[KeyedPair]) -> None:
-        """Add all pairs of a delta, or none."""
+        """Add all pairs of a delta, or none if one raises."""
         add_each(self, keyed)
 
     def bytes(self) -> int:
@@ -224,7 +228,7 @@ class RangeIndex:
             del self._orders[family]
 
     def _order(self) -> None:
-        """Put the keys in order that have come since the last look-up."""
+        """Sort the keys that were inserted since the last look-up."""
         families: dict[Family, list[IndexKey]] = {}
         for key in self._fresh:
             families.setdefault(self._family(key, self._range.own), []).append(key)
@@ -237,7 +241,8 @@ class RangeIndex:
         self._fresh = {}
 
     def _found(self, key: IndexKey) -> list[Any]:
-        """What the keys have that match a key of the other side, or are of other families."""
+        """Return the buckets of keys that match a key of the other side, or are of other
+        families."""
         if self._fresh:
             self._order()
         form, buckets = self._range.other, self._index.buckets
@@ -252,7 +257,7 @@ class RangeIndex:
 
 
 class Earlier:
-    """An index as it was before a delta, which is `taken` from it."""
+    """Range index before a delta, whose negation is `taken`."""
 
     __slots__ = ("_index", "_taken")
 
@@ -261,7 +266,7 @@ class Earlier:
         self._taken = taken
 
     def get(self, key: IndexKey, default: Any) -> Any:
-        """The rows that a key of the other side matched, in a form of the index."""
+        """Return the previous bucket of rows that match a key of the other side."""
         return Weighted(enumerate(self.pairs(key))) or default
 
     def pairs(self, key: IndexKey) -> Sequence[Pair]:
@@ -273,16 +278,17 @@ Key = tuple[Any, Any]
 Test = Callable[[Any, Any], Any]
 
 WIDTH = 32
-"""Intervals of a leaf, or nodes below a node, at most."""
+"""Most intervals of a leaf, or children of a node."""
 _low: Callable[[Key], Any] = itemgetter(0)
 
 
 class IntervalTree:
-    """Different intervals, as pairs of a low and a high end, to be found by what they meet.
+    """Different intervals, as pairs of a low and a high end, found by intersection.
 
     Parameters
     ----------
-    closed: whether an interval meets what ends where it begins, and what begins where it ends.
+    closed: True if an interval meets one that ends where it begins, and one that begins where it
+    ends.
 
     >>> tree = IntervalTree((True, False))
     >>> tree.update([(1, 4), (2, 3), (5, 9)])
@@ -310,7 +316,7 @@ class IntervalTree:
         return iter(self._root.all())
 
     def update(self, keys: Collection[Key]) -> None:
-        """Put intervals in that are not there."""
+        """Insert intervals that are absent."""
         if 4 * len(keys) >= self._size:
             self._build([*self._root.all(), *keys])
             return
@@ -321,7 +327,7 @@ class IntervalTree:
             self._size += 1
 
     def remove(self, key: Key) -> None:
-        """Take an interval out that is there."""
+        """Remove an interval that is present."""
         self._root.remove(key)
         self._size -= 1
         self._gone += 1
@@ -329,14 +335,14 @@ class IntervalTree:
             self._build(self._root.all())
 
     def between(self, low: Any, high: Any) -> list[Key]:
-        """Those that meet what is between two ends."""
+        """Return the intervals that meet the range between two ends."""
         found: list[Key] = []
         if self._size:
             self._root.find(low, high, self._bisect, self._reaches, found)
         return found
 
     def bytes(self) -> int:
-        """Bytes of the tree, without the intervals."""
+        """Return the bytes of the tree, without the intervals."""
         return self._root.bytes()
 
     def _build(self, keys: list[Key]) -> None:
@@ -347,7 +353,7 @@ class IntervalTree:
 
 
 class _Leaf:
-    """Intervals in order."""
+    """Intervals, sorted."""
 
     __slots__ = ("keys",)
 
@@ -365,7 +371,7 @@ class _Leaf:
         return list(self.keys)
 
     def insert(self, key: Key) -> _Leaf | None:
-        """Put an interval in; the second half, if the leaf was full."""
+        """Insert an interval; return the second half, if the leaf was full."""
         keys = self.keys
         place = bisect_left(keys, key)
         keys[place:place] = (key,)
@@ -377,7 +383,7 @@ class _Leaf:
         return other
 
     def remove(self, key: Key) -> bool:
-        """Take an interval out; whether any is left."""
+        """Remove an interval; return True if any is left."""
         del self.keys[bisect_left(self.keys, key)]
         return bool(self.keys)
 
@@ -390,7 +396,7 @@ class _Leaf:
 
 
 class _InnerNode:
-    """Nodes in order, each with its first interval and its greatest high end; none is empty."""
+    """Sorted nodes, each with its first interval and its greatest high end; none is empty."""
 
     __slots__ = ("firsts", "nodes", "tops")
 
@@ -442,7 +448,7 @@ class _InnerNode:
         return lists + sum(node.bytes() for node in self.nodes)
 
     def _put(self, place: int, nodes: list[_Leaf | _InnerNode]) -> None:
-        """Have nodes stand for the one at a place."""
+        """Replace the node at a place by `nodes`."""
         self.nodes[place : place + 1] = nodes
         self.firsts[place : place + 1] = [node.first for node in nodes]
         self.tops[place : place + 1] = [node.top() for node in nodes]

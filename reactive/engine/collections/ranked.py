@@ -1,31 +1,31 @@
-"""Rows in order of their keys, to be found by key or by place; compact whatever the keys are.
+"""Ranked index: rows sorted by key, found by key or by place, in compact lists.
 
     keys    [1 4 4] [4 7 9]       chunks of keys, sorted
     rows    [a b c] [d e f]       the row of each key
-    marks   [     ] [.....]       hashes of rows, of chunks in which a row was looked for by them
+    marks   [     ] [.....]       hashes of rows, for chunks in which a row was searched by hash
 
-A row takes two references: one to its key, one to itself. Rows with equal keys stand beside each
-other, in the order of `order.py`: by themselves if they compare, else as they came; where it is
-read backwards, all of that is turned round. So the newest of rows that do not compare stands last
-of them, or first, and none needs the number of its arrival.
+A row takes two references: its key and itself. Rows with equal keys are neighbours, in the order of
+`order.py`: by themselves if they are comparable, else by arrival; reading backwards reverses all of
+that. So the newest of incomparable rows is the last of them, or the first, and needs no arrival
+number.
 
-Of many rows with one key that do not compare, one is found by its hash: the hashes of a chunk are
-one string of bytes, which is searched by a single call.
+Among many incomparable rows of one key, a row is found by its hash: the hashes of a chunk are one
+byte string, which a single call searches.
 
-State:  16 bytes per row; 8 more where a row was looked for by its hash.
-Cost:   O(log rows) to find a key; to insert or delete, moving some hundred references; a place in
-        the first or last chunk O(1), another one O(rows / 1,000), many of them between two changes
-        O(log rows) each. A row among n with its key that do not compare: n / 8 bytes are looked at.
+State:  16 bytes per row; 8 more after a search by hash.
+Cost:   O(log rows) to find a key; inserting or deleting moves some hundred references; a place in
+        the first or last chunk O(1), another one O(rows / 1,000), further ones before the next
+        change O(log rows). A search among n incomparable rows of a key scans n / 8 bytes.
 Source: the lists of lists of G. Jenks, *sortedcontainers*.
 
-The hashes of a list of rows as one string of bytes, in which a row is found by a single call.
+Marks: the hashes of a list of rows as one byte string, in which a single call finds a row.
 
     rows     a         b         c
     marks    hash(a)   hash(b)   hash(c)          8 bytes each
 
 State:  8 bytes per row.
-Cost:   to find one of n rows, n / 8 bytes are looked at by a search of the interpreter's: 1 us for
-        a thousand rows; a comparison for each row of the same hash.
+Cost:   finding one of n rows scans n / 8 bytes in C: 1 us for a thousand rows; a comparison for
+        each row of the same hash.
 """
 
 from __future__ import annotations
@@ -43,20 +43,22 @@ from reactive.engine.collections.zset import Row
 
 ABSENT: Any = object()
 LOAD = 512
-"""Rows of a chunk when it has been split."""
+"""Rows of a chunk after a split."""
 MOST, LEAST = 2 * LOAD, LOAD // 4
-"""With more rows a chunk is split, with fewer it becomes part of another one."""
+"""Chunks with more than `MOST` rows are split, with fewer than `LEAST` merged."""
 FEW = 32
-"""Rows with one key that are looked at one by one."""
+"""Most rows with one key that are compared one by one."""
 
 
 At = tuple[int, int]
-"""Where a row stands: its chunk, and its place in there."""
+"""Place of a row: its chunk, and its offset in the chunk."""
 
 
 class RankedIndex:
-    """Rows by key. `descending` says that it will be read backwards, so that ties read forwards;
-    `one_key` that all copies of a row have the same key, though perhaps another one than before.
+    """Rows by key.
+
+    `descending` tells that it is read backwards, so that ties read forwards; `one_key` that all
+    copies of a row have the same key, perhaps another than before.
 
     >>> ranked = RankedIndex(descending=False)
     >>> ranked.insert(3, "c"), ranked.insert(1, "a")
@@ -74,8 +76,8 @@ class RankedIndex:
         self._descending = descending
         self._one_key = one_key
         self.size: int
-        """How many rows there are."""
-        self._ends: list[int] | None = None  # how many rows there are up to the end of each chunk
+        """Number of rows."""
+        self._ends: list[int] | None = None  # total rows up to the end of each chunk
         self._fill([], [])
 
     def __len__(self) -> int:
@@ -85,11 +87,11 @@ class RankedIndex:
         return chain.from_iterable(self._rows)
 
     def items(self) -> Iterator[tuple[Any, Row]]:
-        """Each row with its key, as they stand here."""
+        """Yield each row with its key, in stored order."""
         return zip(chain.from_iterable(self._keys), self, strict=True)
 
     def insert(self, key: Any, row: Row) -> At:
-        """Put a row in, as the newest; nothing has changed if something cannot be compared."""
+        """Insert a row as the newest; nothing changes if a comparison raises."""
         maxes = self._maxes
         chunk = bisect_left(maxes, key)
         if chunk < len(maxes):
@@ -110,7 +112,7 @@ class RankedIndex:
         return self._put(chunk, offset, key, row)
 
     def restore(self, key: Any, row: Row, place: int) -> None:
-        """Put a row back that was taken out: behind so many with its key."""
+        """Restore a deleted row behind `place` rows with its key."""
         chunk, offset, _ = self._find(key)
         offset += place
         while chunk + 1 < len(self._keys) and offset > len(self._keys[chunk]):
@@ -144,9 +146,9 @@ class RankedIndex:
         return chunk, offset
 
     def place_of(self, key: Any, row: Row) -> At | None:
-        """Where a row stands, of equal ones the newest; None if it is not there.
+        """Return the place of a row, of equal rows the newest; None if it is absent.
 
-        The key of the only row is not compared: it may compare with nothing, not even itself.
+        The key of a single row is not compared: it may not be comparable, even with itself.
         """
         if self.size == 1:
             only = self._rows[0][0]
@@ -163,7 +165,7 @@ class RankedIndex:
         return (chunk, offset) if offset >= 0 else None
 
     def nth(self, at: At, key: Any) -> int:
-        """How many rows with its key stand before the one at a place."""
+        """Return the number of rows with its key before the row at a place."""
         chunk, offset = at
         if self.size == 1:
             return 0
@@ -174,9 +176,9 @@ class RankedIndex:
         return sum(self._sizes[start:chunk]) + offset - first
 
     def search(self, row: Row) -> Any:
-        """The key that a row stands under, looking at all, or `ABSENT`. O(rows).
+        """Return the key of a row by a scan, or `ABSENT`. O(rows).
 
-        For a row of which the user's callable gives another key than it did.
+        Used if the user's callable returns another key than before.
         """
         for keys, rows in zip(self._keys, self._rows, strict=True):
             if row in rows:
@@ -184,7 +186,7 @@ class RankedIndex:
         return ABSENT
 
     def delete(self, at: At) -> None:
-        """Take a row out."""
+        """Delete the row at a place."""
         chunk, offset = at
         rows, keys, marks = self._rows[chunk], self._keys[chunk], self._marks[chunk]
         last = len(keys) - 1
@@ -202,18 +204,18 @@ class RankedIndex:
         self._ends = None
 
     def tidy(self, chunk: int) -> None:
-        """After rows have gone from a chunk: have it be part of its neighbour, if it is small."""
+        """Merge a chunk with its neighbour, if deletions made it small."""
         if chunk < len(self._keys) and len(self._keys[chunk]) < LEAST and len(self._keys) > 1:
             self._merge(chunk)
 
     def load(self, keys: list[Any], rows: list[Row]) -> list[Row]:
-        """Put keys and rows, as they come, into an empty one, all or none; say how they stand."""
+        """Load keys and rows into an empty index, all or none; return the rows in stored order."""
         chunks = chunks_in_order(keys, rows, descending=self._descending, size=LOAD, most=MOST)
         self._hold(*chunks)
         return list(self)
 
     def between(self, start: int, stop: int) -> list[Row]:
-        """The rows from a place up to another one, as they are read."""
+        """Return the rows from a place up to another, in reading order."""
         if start >= stop:
             return []
         last = -1 if self._descending else 0
@@ -225,7 +227,7 @@ class RankedIndex:
         return self._between(start, stop)
 
     def _between(self, start: int, stop: int) -> list[Row]:
-        """The same, as they stand here."""
+        """Return the rows from a place up to another, in stored order."""
         chunk, rest = self._chunk_at(start)
         found = self._rows[chunk][rest : rest + stop - start]
         while len(found) < stop - start:
@@ -234,7 +236,7 @@ class RankedIndex:
         return found
 
     def rank(self, at: At, most: int) -> int:
-        """How many rows are read before that at a place; `most` if there are at least `most`."""
+        """Return the number of rows read before the row at a place, or `most` if there are more."""
         chunk, offset = at
         sizes = self._sizes
         if self._descending:
@@ -248,7 +250,7 @@ class RankedIndex:
         return before
 
     def at(self, place: int) -> Row:
-        """The row at a place, as they are read."""
+        """Return the row at a place, in reading order."""
         if self._descending:
             if place < self._sizes[-1]:
                 return self._rows[-1][-1 - place]
@@ -259,12 +261,13 @@ class RankedIndex:
         return self._rows[chunk][rest]
 
     def bytes(self) -> int:
-        """Bytes of the lists, without rows and keys."""
+        """Return the bytes of the lists, without rows and keys."""
         marks = [marks for marks in self._marks if marks is not None]
         return sum(map(sys.getsizeof, [self._maxes, self._sizes, *self._keys, *self._rows, *marks]))
 
     def _find(self, key: Any) -> tuple[int, int, bool]:
-        """Where the first row of a key stands, and whether there is one; else where it belongs."""
+        """Return the place of the first row of a key, and True if there is one; else its new
+        place."""
         maxes = self._maxes
         chunk = bisect_left(maxes, key)
         if chunk == len(maxes):
@@ -274,11 +277,12 @@ class RankedIndex:
         return chunk, offset, not key < keys[offset]
 
     def _goes_on(self, key: Any, chunk: int) -> bool:
-        """Whether the chunk after one begins with a key."""
+        """True if the next chunk begins with the key."""
         return chunk + 1 < len(self._keys) and not key < self._keys[chunk + 1][0]
 
     def _stretch(self, key: Any, first: int) -> list[tuple[int, int, int]]:
-        """The chunks that have rows of a key, from the first: and from where to where."""
+        """Return the chunks that have rows of a key, from `first` on, with start and end in
+        each."""
         last = bisect_right(self._maxes, key, first)
         if last == len(self._maxes) or not self._goes_on(key, last - 1):
             last = max(last - 1, first)
@@ -291,7 +295,7 @@ class RankedIndex:
         return found
 
     def _behind(self, key: Any, row: Row, first: int) -> At:
-        """Where a row belongs among those of its key, as the newest."""
+        """Return the place of a new row among the rows of its key, as the newest."""
         stretch = self._stretch(key, first)
         low, high = 0, len(stretch) - 1
         while low < high:  # by the last row of each chunk
@@ -305,7 +309,7 @@ class RankedIndex:
         return chunk, self._newest(self._rows[chunk], row, start, stop)
 
     def _newest(self, rows: list[Row], row: Row, start: int, stop: int) -> int:
-        """Where a row belongs among some of its key that stand in one chunk, as the newest."""
+        """Return the offset of a new row among the rows of its key in one chunk, as the newest."""
         descending = self._descending
         while start < stop:
             middle = (start + stop) // 2
@@ -316,7 +320,7 @@ class RankedIndex:
         return start
 
     def _among(self, key: Any, row: Row, first: int) -> At | None:
-        """Where a row stands among several of its key."""
+        """Return the place of a row among the rows of its key in several chunks."""
         stretch = self._stretch(key, first)
         if not self._descending:
             stretch.reverse()
@@ -327,7 +331,7 @@ class RankedIndex:
         return None
 
     def _found(self, chunk: int, start: int, stop: int, row: Row) -> int:
-        """The newest of the rows from one place to another that equals one, or -1."""
+        """Return the newest row in a range of a chunk that equals `row`, or -1."""
         rows = self._rows[chunk]
         if stop - start <= FEW:
             places = range(start, stop) if self._descending else range(stop - 1, start - 1, -1)
@@ -341,7 +345,7 @@ class RankedIndex:
         return find_row(marks, rows, row, start, stop, last=not self._descending)
 
     def _chunk_at(self, place: int) -> At:
-        """The chunk that has a place, and where it is in there."""
+        """Return the chunk of a place, and the offset in it."""
         if place >= self.size - self._sizes[-1]:
             chunk = len(self._sizes) - 1
             return chunk, place - (self.size - self._sizes[-1])
@@ -364,7 +368,7 @@ class RankedIndex:
         self._replace(chunk, chunk + 1, [keys[:LOAD], keys[LOAD:]], [rows[:LOAD], rows[LOAD:]])
 
     def _merge(self, chunk: int) -> None:
-        """Have a small chunk be part of its neighbour."""
+        """Merge a small chunk with its neighbour."""
         first = max(0, chunk - 1)
         keys = self._keys[first] + self._keys[first + 1]
         rows = self._rows[first] + self._rows[first + 1]
@@ -391,12 +395,12 @@ WIDTH = _NUMBER.size
 
 
 def mark_of(row: Row) -> bytes:
-    """The mark of a row."""
+    """Return the mark of a row."""
     return _packed(hash(row))
 
 
 def marks_of(rows: Iterable[Row]) -> bytearray:
-    """The marks of rows, one after the other.
+    """Return the marks of rows, concatenated.
 
     >>> len(marks_of(["a", "b", "a"]))
     24
@@ -407,7 +411,7 @@ def marks_of(rows: Iterable[Row]) -> bytearray:
 def find_row(
     marks: bytearray, rows: Sequence[Row], row: Row, start: int, stop: int, *, last: bool = False
 ) -> int:
-    """The first place from `start` up to `stop`, or the last, of an equal row; -1 without one.
+    """Return the first (or last) place from `start` to `stop` of an equal row; -1 if there is none.
 
     >>> rows = ["a", "b", "a"]
     >>> find_row(marks_of(rows), rows, "a", 1, 3), find_row(marks_of(rows), rows, "c", 0, 3)

@@ -1,47 +1,47 @@
-"""Which nodes of a directed graph lead to which, by one arc or more, while arcs come and go.
+"""Transitive closure of a changing directed graph: the nodes that each node reaches.
 
     arcs    1 -> 2 -> 3         reach   1: {2, 3}, 2: {3}
 
-An arc that comes, from u to v, adds v and all that v reaches to u and to what reaches u; nodes that
-reach v already are passed over, with all above them.
+An inserted arc from u to v adds v and the nodes that v reaches to u and to the nodes that reach u;
+nodes that reach v already are skipped, with all nodes above them.
 
-An arc that goes puts in doubt, for u, v and all that v reaches. Nodes are looked at in an order in
-which all that a node leads to comes before it, or is in its component: there, what is in doubt is
-kept if another arc still leads to it, and the rest is lost, which is in doubt for the nodes before.
-The members of a component share what they reach. One that has lost an arc within itself falls into
-smaller ones, unless its ends are still connected; so nothing is kept alive by a cycle. The order is
-by how many nodes were reached: a node reaches all that those it leads to reach, and more.
+A deleted arc from u to v puts v and the nodes that v reaches in doubt for u. Nodes are visited so
+that each follows all nodes that it leads to, except members of its component. For each node, a
+doubted node is kept if another arc still leads to it; a lost one is in doubt for the nodes before.
+The members of a component share one set. A component that lost an inner arc is split into smaller
+ones, unless the ends of the arc are still connected, so a cycle does not keep nodes reachable.
+The order is by the number of reached nodes: a node reaches at least what its successors reach.
 
-State:  a bit per pair (`reachability.py`), and the arcs by both ends.
-Cost:   an arc that comes: O(arcs into nodes that reach more now), each O(blocks). One that goes:
-        of nodes that lose something O(arcs into them + the smaller of the arcs out of them and the
-        arcs into what is in doubt); of a component within which it was, O(arcs of the component).
-        Many arcs at once: O(arcs of what leads to them).
-Source: R. Tarjan, as in `reachability.py`; G. F. Italiano, Amortized efficiency of a path retrieval
-        data structure, 1986; deletion as in [dred], over components in the place of rows.
+State:  a bit per pair of nodes, and the arcs by both ends.
+Cost:   inserting an arc: O(arcs into nodes that reach more now), each O(blocks). Deleting one:
+        for nodes that lose something O(arcs into them + the smaller of the arcs out of them and the
+        arcs into doubted nodes); within a component, O(arcs of the component).
+        Many arcs in one call: O(arcs of the nodes that lead to them).
+Source: R. Tarjan, as below; G. F. Italiano, Amortized efficiency of a path retrieval
+        data structure, 1986; deletion as in [dred], over components instead of rows.
 
-Sets of small numbers as the bits of integers, in blocks: block -> which of its numbers are in.
+Bit sets: sets of small numbers as integers, in blocks: block -> bits of its members.
 
     {3, 5, 2049}        {0: 0b101000, 2: 0b10}          with WIDTH = 1024
 
-A block takes a bit per number, and one that is empty nothing, so that sets of any density are as
-small as the smaller of a bit set and a dictionary of their members. Sets that somebody keeps are
-never changed: what changes one makes another. So to undo a change is to put the old one back.
+A block takes a bit per number, and an empty block nothing, so that a set takes about the smaller
+of a bit set and a dictionary of its members. Stored sets are never changed in place; a change makes
+a new set. So an undo restores the old set.
 
 State:  a dictionary entry and up to WIDTH bits per block that has a member.
-Cost:   O(blocks) for what two sets have in common, or not; O(1) to ask for one member.
+Cost:   O(blocks) for an intersection or difference; O(1) to test one member.
 
-The arcs of a graph by one of their ends: node -> the nodes at the other ends.
+Arcs: the arcs of a graph by one of their ends: node -> the nodes at the other ends.
 
     1 -> (2, 3)          a few, as a tuple
     4 -> {1, 2, 3, ...}  more, as a set
 
-Most nodes have few, for which a tuple takes a third of what a set does.
+Most nodes have few arcs; a tuple of these takes a third of the memory of a set.
 
 State:  a tuple or a set per node that has arcs.
-Cost:   O(1) per arc that comes or goes.
+Cost:   O(1) per inserted or deleted arc.
 
-The strongly connected components of a part of a directed graph.
+Strongly connected components of a part of a directed graph.
 
 State:  none.
 Cost:   O(nodes of the part + arcs that begin there).
@@ -58,14 +58,14 @@ from typing import Any
 
 Arc = tuple[int, int]
 SHARE = 4
-"""Arcs that are one in that many are added at once, and not one after the other."""
+"""Arcs are inserted together if they are at least one in `SHARE` of all arcs."""
 FEW = 4
-"""Arcs out of a node that are asked before what is in doubt is."""
+"""Arcs out of a node up to which these are tested, rather than the doubted nodes."""
 EVERY = range(sys.maxsize)
 
 
 class Reachability:
-    """A graph, and what each of its nodes reaches.
+    """A directed graph, and the set of nodes that each node reaches.
 
     >>> graph = Reachability()
     >>> graph.change([(1, 2), (2, 3)], [])
@@ -83,18 +83,18 @@ class Reachability:
         self.after: Arcs = {}
         self.before: Arcs = {}
         self.reach: dict[int, Bits] = {}
-        """What a node reaches; none that reaches nothing."""
+        """The nodes that a node reaches; no entry if there are none."""
         self.was: dict[int, Bits] = {}
-        """What nodes reached before the commit, if they reach something else now."""
+        """Previous sets of nodes whose set changed in this commit."""
         self.touched = 0
-        """How many nodes were looked at."""
+        """Number of visited nodes."""
         self.doubts: dict[int, Bits] = {}
         self._queue: list[tuple[int, int]] = []
         self._log: list[tuple[int, int, bool]] = []
         self._arcs = 0
 
     def change(self, came: Sequence[Arc], gone: Sequence[Arc]) -> None:
-        """Take arcs in that are not there, and others out that are."""
+        """Insert arcs that are absent, and delete arcs that are present."""
         if gone:
             self._cut(gone)
         if not came:
@@ -108,11 +108,11 @@ class Reachability:
             self._extend(*arc)
 
     def reached(self, node: int) -> Bits:
-        """What a node reaches."""
+        """Return the nodes that a node reaches."""
         return self.reach.get(node, EMPTY)
 
     def undo(self) -> None:
-        """Be as before the commit."""
+        """Undo the commit."""
         log, self._log = self._log, []
         for source, target, came in reversed(log):
             self._turn(source, target, came=not came)
@@ -122,16 +122,16 @@ class Reachability:
         self.commit()
 
     def commit(self) -> None:
-        """Forget how it was before."""
+        """Drop the undo state."""
         self.was, self._log, self.doubts, self._queue = {}, [], {}, []
 
     def state(self) -> dict[str, Any]:
-        """The arcs, and what each node reaches, which nothing changes later."""
+        """Return the arcs, and the reachable sets, which later changes do not modify."""
         ends = [tuple(ends) for ends in self.after.values()]
         return {"sources": list(self.after), "targets": ends, "reach": dict(self.reach)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Hold what another graph has told as its state; this one held nothing."""
+        """Load a stored state into an empty graph."""
         before: dict[int, list[int]] = {}
         for source, targets in zip(state["sources"], state["targets"], strict=True):
             self._arcs += len(targets)
@@ -142,7 +142,7 @@ class Reachability:
         self.reach.update(state["reach"])
 
     def is_isolated(self, node: int) -> bool:
-        """Whether no arc begins or ends there."""
+        """True if no arc begins or ends there."""
         return node not in self.after and node not in self.before
 
     # Arcs.
@@ -170,10 +170,10 @@ class Reachability:
         self.was.setdefault(node, self.reach.get(node, EMPTY))
         self._assign(node, bits)
 
-    # Arcs that come.
+    # Inserted arcs.
 
     def _extend(self, source: int, target: int) -> None:
-        """What the end of a new arc reaches is reached by its start, and by what leads there."""
+        """Add the nodes that the end of a new arc reaches to its start, and to the nodes above."""
         reach, before = self.reach, self.before
         more, waiting = _with(reach.get(target, EMPTY), target), [source]
         while waiting:
@@ -185,7 +185,7 @@ class Reachability:
                 waiting += before.get(node, NONE)
 
     def _above(self, nodes: Iterable[int]) -> set[int]:
-        """The nodes and all that lead to them."""
+        """Return the nodes, and all nodes that lead to them."""
         found, waiting = set[int](), list(nodes)
         while waiting:
             node = waiting.pop()
@@ -195,7 +195,7 @@ class Reachability:
         return found
 
     def _renew(self, nodes: Collection[int]) -> None:
-        """Find anew what nodes reach; of all others it is known, and they lead to no such node."""
+        """Recompute the sets of `nodes`; the other nodes lead to none of them."""
         shared: dict[int, Bits] = {}
         for part in components(nodes, self.after):
             self.touched += len(part)
@@ -205,9 +205,9 @@ class Reachability:
                     self._change(node, bits)
 
     def _closed(self, part: Sequence[int], shared: dict[int, Bits]) -> Bits:
-        """What the members of a component reach, by what the nodes that they lead to do.
+        """Return the nodes that a component reaches, from the sets of its successors.
 
-        Nodes that lead to one other node alone have the same set.
+        Nodes with one and the same successor share a set.
         """
         reach, after, found = self.reach, self.after, Bits()
         if len(part) == 1:
@@ -231,7 +231,7 @@ class Reachability:
                 put(found, node)
         return found
 
-    # Arcs that go.
+    # Deleted arcs.
 
     def _cut(self, arcs: Sequence[Arc]) -> None:
         cut: dict[int, list[int]] = {}
@@ -241,7 +241,7 @@ class Reachability:
             cut.setdefault(target, []).append(source)
         for source, target in arcs:
             bits = self.reached(target)
-            is_within = has(bits, source)  # then it is a matter of its component alone
+            is_within = has(bits, source)  # then only its component is affected
             self._doubt(source, EMPTY if is_within else _with(bits, target))
         while self._queue:
             _, node = heappop(self._queue)
@@ -258,7 +258,8 @@ class Reachability:
             self.doubts[node] = joined(found, bits)
 
     def _lose(self, node: int, cut: dict[int, list[int]]) -> None:
-        """Find out what a node does not reach any more, and the others of its component."""
+        """Remove from the set of a node, and of its component, the nodes that it no longer
+        reaches."""
         if not has(self.reached(node), node):
             self.touched += 1
             self._dwindle((node,), self.doubts.pop(node))
@@ -275,7 +276,7 @@ class Reachability:
             self._dwindle(members, doubted)
 
     def _component(self, node: int, cut: dict[int, list[int]]) -> set[int]:
-        """The nodes that led to a node on a cycle, and were reached by it."""
+        """Return the component of a node on a cycle, as of before the deletion."""
         reached, found, waiting = self.reached(node), {node}, [node]
         for other in waiting:
             for above in (*self.before.get(other, NONE), *cut.get(other, ())):
@@ -285,7 +286,7 @@ class Reachability:
         return found
 
     def _leads(self, source: int, target: int, members: set[int]) -> bool:
-        """Whether a path within a component leads from one node to another."""
+        """True if a path within a component leads from one node to another."""
         after, found, waiting = self.after, {source}, [source]
         for node in waiting:
             for other in after.get(node, NONE):
@@ -307,7 +308,8 @@ class Reachability:
                     self._doubt_above(node, members, gone)
 
     def _dwindle(self, members: Collection[int], doubted: Bits) -> None:
-        """Lose what is in doubt, and what no other arc leads to, of nodes that stay together."""
+        """Remove doubted nodes that no other arc leads to, from the set of nodes that stay
+        connected."""
         gone = self._unsupported(members, doubted)
         if not gone:
             return
@@ -322,7 +324,7 @@ class Reachability:
                 self._doubt(above, gone)
 
     def _unsupported(self, members: Collection[int], doubted: Bits) -> Bits:
-        """Of what is in doubt, what a component does not reach any more."""
+        """Return the doubted nodes that a component no longer reaches."""
         if not doubted:
             return doubted
         out = sum([len(self.after.get(node, NONE)) for node in members])
@@ -331,7 +333,7 @@ class Reachability:
         return self._not_met(members, doubted)
 
     def _not_led_to(self, members: Collection[int], doubted: Bits) -> Bits:
-        """Of what is in doubt, what no arc out of the members leads to: each of these is asked."""
+        """Return the doubted nodes that no arc out of the members leads to; tests each such arc."""
         after, reach = self.after, self.reach
         for node in members:
             for other in after.get(node, NONE):
@@ -340,7 +342,8 @@ class Reachability:
         return doubted
 
     def _not_met(self, members: Collection[int], doubted: Bits) -> Bits:
-        """The same: the arcs into what is in doubt are asked whether they come from elsewhere."""
+        """Return the doubted nodes that no certain node leads to; tests the arcs into doubted
+        nodes."""
         certain = without(self.reached(next(iter(members))), doubted)
         for node in members:
             put(certain, node)
@@ -357,16 +360,16 @@ def _with(bits: Bits, number: int) -> Bits:
 
 
 WIDTH = 1024
-"""Numbers of a block."""
+"""Numbers per block."""
 SPARSE = 12
-"""Of that many numbers one is a member: where fewer are, they are looked for one by one."""
+"""Members are enumerated one by one if fewer than one in `SPARSE` numbers is a member."""
 Bits = dict[int, int]
 EMPTY: Bits = {}
 _ONES = bytes.maketrans(b"01", b"\x00\x01")
 
 
 def has(bits: Bits, number: int) -> int:
-    """Whether a number is a member.
+    """Return 1 if a number is a member, else 0.
 
     >>> has({0: 0b101}, 2), has({0: 0b101}, 1)
     (1, 0)
@@ -375,19 +378,19 @@ def has(bits: Bits, number: int) -> int:
 
 
 def put(bits: Bits, number: int) -> None:
-    """Make a number a member; of a set that nobody else has."""
+    """Add a number to a set that is not shared."""
     block = number // WIDTH
     bits[block] = bits.get(block, 0) | 1 << number % WIDTH
 
 
 def put_all(bits: Bits, more: Bits) -> None:
-    """The same for all members of another set."""
+    """Add all members of another set to a set that is not shared."""
     for block, members in more.items():
         bits[block] = bits.get(block, 0) | members
 
 
 def joined(bits: Bits, more: Bits) -> Bits:
-    """The members of either.
+    """Return the union.
 
     >>> joined({0: 0b1}, {0: 0b10, 7: 0b1})
     {0: 3, 7: 1}
@@ -398,7 +401,7 @@ def joined(bits: Bits, more: Bits) -> Bits:
 
 
 def without(bits: Bits, gone: Bits) -> Bits:
-    """The members that are not in the other one.
+    """Return the members of `bits` that are not in `gone`.
 
     >>> without({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
     {0: 1}
@@ -414,7 +417,7 @@ def without(bits: Bits, gone: Bits) -> Bits:
 
 
 def gained(now: Bits, before: Bits) -> Bits:
-    """The same, of sets that have most blocks in common.
+    """Return the members of `now` that are not in `before`; fast if most blocks are equal.
 
     >>> gained({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
     {0: 1}
@@ -428,7 +431,7 @@ def gained(now: Bits, before: Bits) -> Bits:
 
 
 def count(bits: Bits) -> int:
-    """How many members there are.
+    """Return the number of members.
 
     >>> count({0: 0b101, 7: 0b1})
     3
@@ -437,7 +440,7 @@ def count(bits: Bits) -> int:
 
 
 def picked(bits: Bits, values: Sequence[Any]) -> list[Any]:
-    """Of values in their order, those at the places that are members.
+    """Return the items of `values` at the places that are members.
 
     >>> picked({0: 0b101}, "abc")
     ['a', 'c']
@@ -459,12 +462,12 @@ def picked(bits: Bits, values: Sequence[Any]) -> list[Any]:
 
 
 FEWEST = 4
-"""Ends of a node from which on they are a set."""
+"""Most ends of a node that are stored as a tuple."""
 Arcs = dict[int, tuple[int, ...] | set[int]]
 
 
 def add_end(arcs: Arcs, node: int, end: int) -> None:
-    """Add an arc, if it is not there.
+    """Add an arc, if it is absent.
 
     >>> arcs: Arcs = {}
     >>> add_end(arcs, 1, 2), add_end(arcs, 1, 3), add_end(arcs, 1, 3), arcs
@@ -480,13 +483,13 @@ def add_end(arcs: Arcs, node: int, end: int) -> None:
 
 
 def put_ends(arcs: Arcs, ends: Iterable[tuple[int, Sequence[int]]]) -> None:
-    """Add all arcs of nodes that have none, each with different ends."""
+    """Add all arcs of nodes that have none; the ends of each node differ."""
     for node, others in ends:
         arcs[node] = tuple(others) if len(others) <= FEWEST else {*others}
 
 
 def remove_end(arcs: Arcs, node: int, end: int) -> None:
-    """Remove an arc, if it is there; a node without arcs has no entry."""
+    """Remove an arc, if it is present; a node without arcs has no entry."""
     ends = arcs.get(node, ())
     if end not in ends:
         return
@@ -502,13 +505,13 @@ NONE: frozenset[int] = frozenset()
 
 
 def components(nodes: Collection[int], after: Mapping[int, Collection[int]]) -> Iterator[list[int]]:
-    """The components of these nodes and the arcs between them, each after those it leads to.
+    """Yield the components of a part of a graph, each after the components that it leads to.
 
     >>> list(components({1, 2, 3}, {1: [2], 2: [1, 3], 3: [4]}))
     [[3], [2, 1]]
     """
     numbers: dict[int, int] = {}
-    lowest: dict[int, int] = {}  # of those that are in no component yet
+    lowest: dict[int, int] = {}  # entries of nodes that are in no component yet
     path: list[int] = []
     for root in nodes:
         if root not in numbers:
@@ -546,7 +549,7 @@ def _below(
 
 
 def _popped(node: int, lowest: dict[int, int], path: list[int]) -> list[int]:
-    """The component whose first node this is."""
+    """Return the component whose first node is `node`."""
     found = [path.pop()]
     while found[-1] != node:
         found.append(path.pop())

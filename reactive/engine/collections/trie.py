@@ -1,22 +1,24 @@
-"""A trie: a Z-set at rest, arranged by a key of two parts, one below the other.
+"""Tries, numberings of values, and batches of an index.
+
+Trie: an integrated Z-set arranged by a key of two parts, one below the other.
 
     by_first   key -> {key below -> rows, as in an index}
 
-What two tries have below two keys is intersected by their dictionaries, so that a join in a cycle
-asks no row of which the cycle does not close: worst-case optimal for three inputs.
+A cyclic join intersects the dictionaries below two keys of two tries, so it visits no row for which
+the cycle does not close: worst-case optimal for three inputs.
 
 State:  every row, once; a dictionary per first part.
-Cost:   O(1) per pair of a delta; of an intersection, the smaller of the two sides.
+Cost:   O(1) per pair of a delta; the smaller side per intersection.
 Source: tries of leapfrog triejoin: Veldhuizen, 2014; generic join: Ngo, Re, Rudra, 2013.
 
-Values by small numbers, which are used again.
+Numbering: values by small numbers, which are reused.
 
-State:  a dictionary entry and a place in a list per value; a place per number that is free.
+State:  a dictionary entry and a place in a list per value; a place per free number.
 Cost:   O(1) each.
 
-All rows of an index with their keys, as a batch.
+Batch of an index: all its rows with their keys.
 
-Cost: O(keys + rows), no call per row but for keys that many rows have.
+Cost: O(keys + rows); no call per row, except for keys with many rows.
 """
 
 from __future__ import annotations
@@ -42,13 +44,13 @@ from reactive.engine.collections.zset import Pair, Row, consolidate
 
 Below = dict[Any, Any]
 SEVERAL = frozenset({FewRows, Weighted})
-"""What is found of a key, if it is no single row."""
+"""Classes of buckets that hold several rows."""
 MANY_TIMES = 32
-"""From this factor on, what is below a key, larger than its change, is not copied."""
+"""Dictionaries larger than `MANY_TIMES` their change are not copied."""
 
 
 class Trie:
-    """Rows with their weights, by keys of two parts. It takes the place of an `Index`.
+    """Rows with their weights, by keys of two parts. It can replace an `Index`.
 
     >>> trie = Trie()
     >>> for edge in [(1, 2), (1, 3), (2, 3)]:
@@ -61,24 +63,24 @@ class Trie:
 
     def __init__(self, handle: Callable[[Row], Any] = itself) -> None:
         self.by_first: dict[Any, Below] = {}
-        self._below = Index(handle)  # of the dictionary that is at hand
+        self._below = Index(handle)  # index over one inner dictionary, set before each use
         self.rows = 0
-        """How many different rows there are."""
+        """Number of different rows."""
 
     @property
     def find(self) -> Callable[..., Any]:
-        """What a first part has below."""
+        """The look-up of the dictionary below a first part."""
         return self.by_first.get
 
     def before(self, delta: Sequence[KeyedPair]) -> Callable[..., Any]:
-        """The same as it was before a delta that it has taken in."""
+        """Return `find` as it was before a delta that is already applied."""
         if len(delta) != 1:
             return TrieBefore(self, delta).get
         ((key, pair),) = delta
         return BeforeOne(self, key, pair).get
 
     def add(self, key: Key, row: Row, weight: int) -> None:
-        """Add a row's weight; what comes to nothing is dropped."""
+        """Add a row's weight; a row of weight zero is dropped."""
         first, second = _parts(key)
         below = self.by_first.get(first)
         if weight == 1:
@@ -100,7 +102,7 @@ class Trie:
         self._add(first, second, row, weight)
 
     def _add(self, first: Any, second: Any, row: Row, weight: int) -> None:
-        """A row beside others of its key, or of another weight than one."""
+        """Add a row of another weight, or to a key that has rows."""
         held = self.by_first.get(first)
         index = self._below
         index.buckets, index.rows = {} if held is None else held, 0
@@ -110,17 +112,17 @@ class Trie:
                 self.by_first[first] = index.buckets
             elif held is not None and not held:
                 del self.by_first[first]
-        except BaseException:  # a key that does not let itself be hashed
+        except BaseException:  # the key raised when hashed
             index.add(second, row, -weight)
             raise
         self.rows += index.rows
 
     def extend(self, batch: KeyedBatch) -> None:
-        """Add all rows of a batch, or none."""
+        """Add all rows of a batch; none if one raises."""
         self.change(batch)
 
     def change(self, keyed: Sequence[KeyedPair]) -> None:
-        """Add all pairs of a delta, or none; as `add`, most of them without a call."""
+        """Add all pairs of a delta, or none if one raises; most of them without a call of `add`."""
         by_first, get, done = self.by_first, self.by_first.get, 0
         try:
             for done, (key, (row, weight)) in enumerate(keyed):  # noqa: B007
@@ -144,20 +146,20 @@ class Trie:
             raise
 
     def pairs(self, key: Key) -> list[Pair]:
-        """The rows of a key."""
+        """Return the rows of a key."""
         first, second = _parts(key)
         self._below.buckets = self.by_first.get(first, {})
         return list(self._below.pairs(second))
 
     def items(self) -> Iterator[KeyedPair]:
-        """Every row with its key."""
+        """Yield every row with its key."""
         for first, below in list(self.by_first.items()):
             self._below.buckets = below
             for second, pair in list(self._below.items()):
                 yield first if first.__class__ is Mark else (first, second), pair
 
     def bytes(self) -> int:
-        """Bytes of the dictionaries and lists, without the rows and keys."""
+        """Return the bytes of the dictionaries and lists, without the rows and keys."""
         size = sys.getsizeof(self.by_first)
         for below in self.by_first.values():
             self._below.buckets = below
@@ -166,20 +168,20 @@ class Trie:
 
 
 class TrieBefore:
-    """A trie as it was before a delta that it has taken in."""
+    """Trie before a delta that is already applied."""
 
     __slots__ = ("_changed", "_found", "_trie")
 
     def __init__(self, trie: Trie, delta: Iterable[KeyedPair]) -> None:
         self._trie = trie
         self._changed: dict[Any, list[tuple[Any, Pair]]] = {}
-        self._found: dict[Any, Below | Was] = {}  # of changed keys that were asked for
+        self._found: dict[Any, Below | Was] = {}  # looked up changed keys
         for key, pair in delta:
             first, second = _parts(key)
             self._changed.setdefault(first, []).append((second, pair))
 
     def get(self, first: Any, default: Any) -> Any:
-        """What there was below a first part."""
+        """Return the dictionary below a first part, before the delta."""
         now = self._trie.by_first.get(first, default)
         if first not in self._changed:
             return now
@@ -193,7 +195,7 @@ class TrieBefore:
 
 
 class BeforeOne:
-    """The same of a single change, as most are."""
+    """Trie before a delta of one pair, the most frequent case."""
 
     __slots__ = ("_by_first", "_first", "_found", "_pair", "_second")
 
@@ -204,7 +206,7 @@ class BeforeOne:
         self._found: Below | Was | None = None
 
     def get(self, first: Any, default: Any) -> Any:
-        """What there was below a first part."""
+        """Return the dictionary below a first part, before the delta."""
         if not (first is self._first or first == self._first):
             return self._by_first.get(first, default)
         if self._found is None:
@@ -214,7 +216,7 @@ class BeforeOne:
 
 
 def _with(now: Below, was: Below, changed: int) -> Below | Was:
-    """A dictionary of a trie in which some keys had other rows; a copy, if it is small."""
+    """Return a dictionary of a trie with other rows for some keys; a copy, if it is small."""
     if len(now) > MANY_TIMES * changed:
         return Was(now, was)
     copied = now.copy()
@@ -227,7 +229,7 @@ def _with(now: Below, was: Below, changed: int) -> Below | Was:
 
 
 def _one_was(second: Any, pair: Pair, now: Below) -> Below:
-    """What there was below a key of which one row has changed."""
+    """Return the previous rows below a key of which one row has changed."""
     row, weight = pair
     if weight == 1 and now.get(second, NOTHING) is row:
         return {second: NOTHING}
@@ -237,7 +239,7 @@ def _one_was(second: Any, pair: Pair, now: Below) -> Below:
 
 
 def _all_were(changed: Sequence[tuple[Any, Pair]], now: Below) -> Below:
-    """What there was below keys of which rows have changed."""
+    """Return the previous rows below keys of which rows have changed."""
     had: dict[Any, list[Pair]] = {}
     for second, (row, weight) in changed:
         rows = had.get(second)
@@ -248,7 +250,7 @@ def _all_were(changed: Sequence[tuple[Any, Pair]], now: Below) -> Below:
 
 
 class Was:
-    """A dictionary of a trie in which some keys had other rows."""
+    """A dictionary of a trie, with other rows for some keys."""
 
     __slots__ = ("_had", "_now")
 
@@ -265,7 +267,7 @@ class Was:
         return key in self._now if found is None else found is not NOTHING
 
     def meets(self, other: Below | Was) -> Set[Any]:
-        """The keys that another one has as well."""
+        """Return the keys that another dictionary has too."""
         found = {*common(self._now, other)}
         for key, rows in self._had.items():
             if rows is NOTHING:
@@ -276,7 +278,7 @@ class Was:
 
 
 def common(one: Below | Was, other: Below | Was) -> Set[Any]:
-    """The keys that two have in common; goes through the smaller one."""
+    """Return the common keys of two dictionaries; iterates over the smaller one."""
     if type(one) is Was:
         return one.meets(other)
     if type(other) is Was:
@@ -285,7 +287,7 @@ def common(one: Below | Was, other: Below | Was) -> Set[Any]:
 
 
 def pairs(one: Below | Was, other: Below | Was) -> list[tuple[Row, Row, int]]:
-    """The rows that two have below the same keys, each with each, and how often that is."""
+    """Return all pairs of rows below common keys, with the product of their weights."""
     found = []
     for key in common(one, other):
         left, right = one[key], other[key]
@@ -297,7 +299,7 @@ def pairs(one: Below | Was, other: Below | Was) -> list[tuple[Row, Row, int]]:
 
 
 def meetings(one: Below | Was, other: Below | Was) -> int:
-    """How many pairs of rows two have below the same keys."""
+    """Return the number of pairs of rows below common keys."""
     found = 0
     for key in common(one, other):
         left, right = one[key], other[key]
@@ -309,12 +311,12 @@ def meetings(one: Below | Was, other: Below | Was) -> int:
 
 
 def _times(bucket: Any) -> int:
-    """How many rows there are."""
+    """Return the total weight of the rows of a bucket."""
     return sum(weight for _, weight in rows_of(bucket))
 
 
 def _bucket(pairs: list[Pair]) -> Any:
-    """Rows of a key in a form of the index; `NOTHING` if they cancel out."""
+    """Return rows of a key as a bucket of the index; `NOTHING` if they cancel out."""
     net = consolidate(pairs)
     if len(net) == 1 and net[0][1] == 1:
         return net[0][0]
@@ -322,16 +324,16 @@ def _bucket(pairs: list[Pair]) -> Any:
 
 
 def _parts(key: Key) -> tuple[Any, Any]:
-    """The two parts of a key; a mark stands for both."""
+    """Return the two parts of a key; a mark is both."""
     return (key, key) if key.__class__ is Mark else key
 
 
 class Unlike(Exception):
-    """A value that is not what equals it, or that does not equal itself."""
+    """Raised for a value that equals a value of another class, or does not equal itself."""
 
 
 class Numbering:
-    """Gives each of equal values the same number.
+    """Assigns numbers to values; equal values get the same number.
 
     >>> numbering = Numbering()
     >>> [numbering.number(name) for name in ("anna", "otto", "anna")], numbering.values
@@ -344,14 +346,14 @@ class Numbering:
         self.numbers: dict[Hashable, int] = {}
         self.values: list[Any] = []
         self.fresh: list[int] = []
-        """The numbers that values got last; whoever looks at it empties it."""
+        """The numbers assigned since the caller last emptied the list."""
         self._free: list[int] = []
 
     def number(self, value: Any) -> int:
-        """The number of a value.
+        """Return the number of a value.
 
-        Raises `Unlike` of NaN, and of a value that equals one of another class: which one stands
-        for both would be seen.
+        Raises `Unlike` for NaN, and for a value that equals a numbered value of another class: one
+        could not represent both.
         """
         found = self.numbers.get(value)
         if found is None:
@@ -375,7 +377,7 @@ class Numbering:
         return number
 
     def restore(self, values: Sequence[Any], free: Sequence[int]) -> None:
-        """Give values the numbers of their places, except those that are free."""
+        """Load values, numbered by their places, except free numbers."""
         self.values += values
         self._free += free
         is_free = {*free}
@@ -383,11 +385,11 @@ class Numbering:
 
     @property
     def free(self) -> Sequence[int]:
-        """The numbers that no value has."""
+        """The unused numbers."""
         return self._free
 
     def release(self, numbers: Iterable[int]) -> None:
-        """Forget the values of numbers that nobody uses any more."""
+        """Remove the values of numbers, which become free."""
         for number in numbers:
             del self.numbers[self.values[number]]
             self.values[number] = None
@@ -397,7 +399,7 @@ class Numbering:
 
 
 def batch_of(index: Index) -> KeyedBatch | None:
-    """The rows, in order of the keys' arrival; None if one is not there once.
+    """Return the rows in order of their keys' arrival; None if a weight is not 1.
 
     >>> index = Index()
     >>> for row in ("anna", "eva", "otto"):

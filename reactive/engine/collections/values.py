@@ -1,31 +1,32 @@
-"""The distinct values of a group with their weights, for the accumulators that look at all of them.
+"""Distinct values of a group, and values whose equality is safe.
 
-Nobody may ever ask for their order: then they are the keys of a dictionary. Where somebody does, as
-`Min` and `Max`, they are kept in order, and most in no dictionary:
+Ordered values: the distinct values of a group with their weights, for accumulators over all values.
+
+Without a request for their order, they are the keys of a dictionary. For `Min` and `Max` they are
+sorted, and most are in no dictionary:
 
     order    3 5 8 9                 sorted
-    weights  {5: 2}                  of the values whose weight is not 1, and of NaN
+    weights  {5: 2}                  of values whose weight is not 1, and of NaN
 
-A value is then found by its order, which must agree with equality. Of numbers, texts, dates and
-such that is known; with any other value, all stay in the dictionary beside the order.
+A value is then found by its order, which must agree with equality. That is known for numbers,
+texts, dates and similar classes; with any other value, all stay in the dictionary beside the order.
 
-NaN comes after everything, as in `order_by`, and in tuples too: it is the least only if there is
-nothing else.
+NaN sorts last, as in `order_by`, also inside tuples: it is the least only if it is the only value.
 
-A value that was taken away more often than added has a negative weight: it is not among the values,
-until it has been added that many times.
+A value removed more often than added has a negative weight: it is not among the values until it
+has been added that many times.
 
 State:  8 bytes per distinct value; with the dictionary some 50.
-Cost:   O(log values) once in order, else O(1).
+Cost:   O(log values) once sorted, else O(1).
 
-Values that a dictionary tells apart as `==` does.
+Plain values: values that a dictionary and `==` tell apart in the same way.
 
-Pairs of rows whose keys differ need not be compared if nothing but False could come of it. That is
-known of values whose class, and the classes of what they hold, take `==` and `hash` from Python,
-from a library written in C, or from what makes the class (`dataclass`, attrs). Who writes `__eq__`
-may raise in it, or find equal what has another hash.
+Rows with different keys need not be compared if `==` could only return False. That is certain if
+the class of a value, and the classes of its parts, take `__eq__` and `__hash__` from Python, from a
+library written in C, or from a class generator (`dataclass`, attrs). A hand-written `__eq__` may
+raise, or return True for values of different hashes.
 
-Cost: one look-up per value of a class that was seen before.
+Cost: one look-up per value of a known class.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ from reactive.engine.collections.zset import DECIMAL_NAN, NAN, canonical, is_nan
 
 Order: TypeAlias = "list[Any] | SortedList"
 MANY = 2_000
-"""Values up to which a list is quick to insert into, and less than a tenth of a `SortedList`."""
+"""Most values in a list: it is quick to insert into, and takes a tenth of a `SortedList`."""
 SORTED_LIST = 1_000
-"""Bytes of one without values."""
+"""Bytes of an empty `SortedList`."""
 ORDERED = frozenset({int, float, str, bytes, bool, Decimal, Fraction, date, timedelta})
-"""Classes whose `==` holds exactly where neither is less than the other."""
+"""Classes whose values are equal exactly if neither is less than the other."""
 
 
 class OrderedValues:
-    """A multiset that tells its least and its greatest value.
+    """A multiset with its least and greatest value.
 
     >>> values = OrderedValues()
     >>> values.add(3, 1), values.add(5, 2), values.add(5, -1), values.add(8, 1), values.add(3, -1)
@@ -74,12 +75,12 @@ class OrderedValues:
         self._order: Order | None = None
         self._is_compact = False
         self.negative: dict[Any, int] | None = None
-        """The values of negative weight, with it."""
-        self._fresh: list[Any] | None = [] if in_order else None  # until they are asked for
+        """The values of negative weight, with the weight."""
+        self._fresh: list[Any] | None = [] if in_order else None  # until they are read
 
     @classmethod
     def of(cls, values: list[Any], *, in_order: bool) -> OrderedValues:
-        """As `add` of each once. They are canonical; those in order of `ORDERED`, and no NaN.
+        """Create it from values; `in_order` needs canonical values of `ORDERED`, without NaN.
 
         >>> OrderedValues.of([3, 5, 3], in_order=False).weights()
         {3: 2, 5: 1}
@@ -94,7 +95,7 @@ class OrderedValues:
         return found
 
     def add(self, value: Any, weight: int) -> None:
-        """Add to the weight of a value; all or nothing if it cannot be compared with the others."""
+        """Add to the weight of a value, or change nothing if it raises when compared."""
         is_ordered = value.__class__ is int
         if not is_ordered:
             value = canonical(value)
@@ -122,7 +123,7 @@ class OrderedValues:
             self._owe(value, old + weight)
 
     def _hold(self, value: Any, old: int, new: int) -> None:
-        """Let a value have another weight in the dictionary, and then its place in the order."""
+        """Set the weight of a value in the dictionary, and then its place in the order."""
         weights, order = self._weights, self._order
         if new:
             weights[value] = new
@@ -132,7 +133,7 @@ class OrderedValues:
             return
         try:
             self._insert(placed(value)) if new else _delete(order, placed(value))
-        except BaseException:  # it does not let itself be compared
+        except BaseException:  # it raised when compared
             if old:
                 weights[value] = old
             else:
@@ -140,7 +141,7 @@ class OrderedValues:
             raise
 
     def _pay(self, negative: dict[Any, int], value: Any, weight: int) -> int:
-        """Add to a negative weight of a value; returns how much of the weight is left."""
+        """Add to a negative weight of a value; return the rest of the weight."""
         debt = negative.get(value, 0)
         if not debt:
             return weight
@@ -152,7 +153,7 @@ class OrderedValues:
         return debt + weight
 
     def _owe(self, value: Any, weight: int) -> None:
-        """Note what was taken away of a value that is not there."""
+        """Record the negative weight of an absent value."""
         if weight:
             self.negative = self.negative or {}
             self.negative[value] = weight
@@ -201,14 +202,14 @@ class OrderedValues:
             del weights[value]
 
     def least(self) -> Any:
-        """The least value; None of none."""
+        """Return the least value; None if there are none."""
         order = self._order
         if order is None:
             order = self._sorted()
         return value_at(order[0]) if order else self._nan()
 
     def greatest(self) -> Any:
-        """The greatest value; None of none."""
+        """Return the greatest value; None if there are none."""
         nan = self._nan() if self._weights else None
         if nan is not None:
             return nan
@@ -218,11 +219,11 @@ class OrderedValues:
         return value_at(order[-1]) if order else None
 
     def has_none(self) -> bool:
-        """Whether None is one of them: it is never among those that are only kept in order."""
+        """True if None is a value; None is always in the dictionary."""
         return None in self._weights
 
     def weights(self) -> Mapping[Any, int]:
-        """Each value with its weight."""
+        """Return each value with its weight."""
         if self._fresh is not None:
             self._put_in_order()
         if not self._is_compact:
@@ -231,7 +232,7 @@ class OrderedValues:
         return dict.fromkeys(self._order, 1) | self._weights
 
     def __len__(self) -> int:
-        """How many different values there are."""
+        """Return the number of different values."""
         if self._fresh is not None:
             self._put_in_order()
         if not self._is_compact:
@@ -262,7 +263,7 @@ class OrderedValues:
         return self._order
 
     def _put_in_order(self) -> None:
-        """Sort those that came before anybody asked."""
+        """Sort the values that were added before the first read."""
         assert self._fresh is not None
         fresh = self._fresh
         fresh.sort()
@@ -279,7 +280,7 @@ class OrderedValues:
         self._fresh, self._is_compact = None, True
 
     def _expand(self) -> None:
-        """Keep all values in the dictionary again."""
+        """Store all values in the dictionary again."""
         self._weights = dict(self.weights())
         self._is_compact = False
 
@@ -296,9 +297,9 @@ def _delete(order: Order, value: Any) -> None:
     try:
         place = bisect_left(order, value)
         is_here = place < len(order) and order[place] == value
-    except TypeError:  # it is alone, and not to be compared even with itself, such as None
+    except TypeError:  # a single value, not even comparable with itself, such as None
         is_here = False
-    if not is_here:  # or of a class whose order does not tell its values apart
+    if not is_here:  # or the order of its class does not separate its values
         place = order.index(value)
     del order[place]
 
@@ -316,7 +317,7 @@ SIMPLE: frozenset[type] = frozenset({int, str, bool, float, bytes, type(None)})
 
 
 def is_plain(value: Any) -> bool:
-    """Whether equality with values of which the same is true never raises, and agrees with hashes.
+    """True if `==` with other plain values never raises, and agrees with hashes.
 
     >>> is_plain((1, "a", None)), is_plain([1]), is_plain(Decimal("sNaN"))
     (True, False, False)
@@ -332,7 +333,7 @@ def is_plain(value: Any) -> bool:
 
 
 def _held(value: Any) -> Iterable[Any]:
-    """The values by which one is compared."""
+    """Return the parts by which a value is compared."""
     if isinstance(value, tuple | frozenset):
         return value
     return [getattr(value, name) for name in compared(type(value))]
@@ -345,7 +346,7 @@ def _keeps_to_rules(kind: Any) -> bool:
 
 
 def _is_given(kind: type, method: Any) -> bool:
-    """Whether a method is not written by hand."""
+    """True if a method is not hand-written."""
     if not isinstance(method, FunctionType):
         return True
     module = str(method.__module__).partition(".")[0]
@@ -353,7 +354,7 @@ def _is_given(kind: type, method: Any) -> bool:
 
 
 def _is_generated(kind: type, method: FunctionType) -> bool:
-    """Whether what makes the class wrote it, from the fields of the class."""
+    """True if a class generator wrote the method, from the fields of the class."""
     code = method.__code__
     by_dataclass = code.co_qualname.startswith("__create_fn__.")
     return (by_dataclass or code.co_filename.startswith("<attrs ")) and bool(compared(kind))

@@ -1,33 +1,34 @@
-"""Persistent Z-sets: a tree from value to weight, and the Z-set that users see as a value.
+"""Persistent Z-sets: a tree from value to weight, and the public class `ZSet`.
 
-A persistent dictionary from value to weight: a change makes a new one, which shares the rest.
+Weight tree: a persistent dictionary from value to weight; a change makes a new tree, which shares
+the unchanged parts.
 
     up to 64 values     one dictionary
-    more                a node of 16 children, chosen by 4 bits of the value's mark; each is a
+    more                a node of 16 children, selected by 4 bits of the value's mark; each is a
                         dictionary of up to 64 values, or a node again, by the next 4 bits
 
 A change copies the nodes from the root to the dictionary that it changes; a change of many values
-copies each node that it touches once. Which child has a value follows from the value alone: so
-nodes that two trees share are at the same places, and are passed over when these are compared. A
-node becomes one dictionary again at half as many values, so that one that comes and goes does not
-split it each time. A dictionary that no more bits can split stays one.
+copies each touched node once. The place of a value depends on the value alone, so nodes that two
+trees share are at the same places, and a comparison skips them. A node becomes one dictionary again
+when half of the values are left, so that inserting and deleting one value does not split and merge
+it each time. A dictionary whose values agree in all bits is not split.
 
-The mark of a value mixes the bits of its hash, which are often alike, as of the numbers 64, 128 and
-so on. The sum of marks times weights is the hash of all: a change adds to it.
+The mark of a value mixes the bits of its hash, since hashes are often similar, as of the numbers
+64, 128 and so on. The hash of a tree is the sum of marks times weights, so a change adds to it.
 
 State:  some 50 bytes per value.
 Cost:   O(log values) per changed value: of 10**6, four nodes of 16 and a dictionary of some 20.
 Source: hash array mapped tries: Bagwell, Ideal hash trees, 2001; canonical form and comparison by
         shared nodes: Steindorfer and Vinju, Optimizing hash-array mapped tries, OOPSLA 2015.
 
-A Z-set as a value: rows with signed weights, that can be added, negated and multiplied.
+ZSet: rows with signed weights, as a value that can be added, negated and multiplied.
 
     (a + b)[row]  =  a[row] + b[row]        (-a)[row]  =  -a[row]        (n * a)[row]  =  n * a[row]
 
-It is the tree of a `Bag`, in which weights may be negative. No row has a weight of 0.
+It uses the tree of a `Bag`, with negative weights allowed. No row has the weight 0.
 
 State:  the tree.
-Cost:   a sum that of the smaller side, times log rows of the larger one; all else O(rows).
+Cost:   a sum: the size of the smaller side, times log rows of the larger one; all else O(rows).
 Source: [dbsp] section 2, Z-sets are a commutative group.
 """
 
@@ -43,31 +44,31 @@ from reactive.engine.collections.zset import EXACT, canonical
 
 Weights: TypeAlias = dict[Any, int]
 Node: TypeAlias = list[Any]
-"""The trees below, and last how many values they have. A list is copied faster than an object."""
+"""The children, then the number of values. A list is copied faster than an object."""
 Tree: TypeAlias = Weights | Node
 Marked: TypeAlias = tuple[int, Any, int]
 """The mark of a value, the value, and a weight."""
 
 LARGEST = 64
-"""Values up to which a dictionary is not split."""
+"""Most values of a dictionary that can be split."""
 FEWEST = 32
 """Values up to which a node becomes one dictionary again."""
 BITS = 4
-"""Bits of a mark by which a node has its children."""
+"""Bits of a mark that select a child of a node."""
 WIDTH = 1 << BITS
 """Children of a node."""
 SIZE = -1
-"""Where a node says how many values it has."""
+"""Place of the number of values in a node."""
 DEEPEST = 60
-"""Bits by which values can be told apart; those that agree in all of them are in one dictionary."""
+"""Bits that can separate values; values that agree in all of them share a dictionary."""
 PER_VALUE = 50
-"""Bytes, without the value itself."""
+"""Approximate bytes per value, without the value."""
 PRIME = (1 << 61) - 1
 SALT = 0x5BD1E995
 
 
 def added_up(pairs: Iterable[tuple[Any, int]]) -> Weights:
-    """Canonical values with weights other than 0; those of values that are one are added.
+    """Return canonical values with weights other than 0; weights of equal values are added.
 
     >>> nan = float("nan")
     >>> added_up([(nan, 1), (-nan, 1), ("a", 1), ("a", -1)])
@@ -81,12 +82,12 @@ def added_up(pairs: Iterable[tuple[Any, int]]) -> Weights:
 
 
 def marked(changes: Mapping[Any, int]) -> list[Marked]:
-    """Values with their marks and weights; equal values have the same mark."""
+    """Return values with their marks and weights; equal values have equal marks."""
     return [(hash((value, SALT)), value, weight) for value, weight in changes.items()]
 
 
 def hash_of(tree: Tree) -> int:
-    """The sum of marks times weights. It does not depend on how the tree is split.
+    """Return the sum of marks times weights. It does not depend on how the tree is split.
 
     >>> hash_of({"a": 2, "b": 1}) == (2 * hash_of({"a": 1}) + hash_of({"b": 1})) % PRIME
     True
@@ -95,17 +96,17 @@ def hash_of(tree: Tree) -> int:
 
 
 def is_small(size: int) -> bool:
-    """Whether so many values are in one dictionary."""
+    """True if a tree of `size` values is one dictionary."""
     return size <= LARGEST
 
 
 def size_of(tree: Tree) -> int:
-    """How many different values there are."""
+    """Return the number of different values."""
     return len(tree) if isinstance(tree, dict) else tree[SIZE]
 
 
 def weight_of(tree: Tree, value: Any) -> int:
-    """The weight of a value; 0 if it is not there."""
+    """Return the weight of a value; 0 if it is absent."""
     if not isinstance(tree, dict):
         bits = hash((value, SALT))
         while not isinstance(tree, dict):
@@ -115,7 +116,7 @@ def weight_of(tree: Tree, value: Any) -> int:
 
 
 def held(tree: Tree, value: Any) -> Any:
-    """The value that is there, of one that is equal to it."""
+    """Return the stored value that is equal to `value`."""
     bits = hash((value, SALT))
     while not isinstance(tree, dict):
         tree = tree[bits & (WIDTH - 1)]
@@ -124,23 +125,25 @@ def held(tree: Tree, value: Any) -> Any:
 
 
 def items(tree: Tree) -> Iterable[tuple[Any, int]]:
-    """Each value with its weight."""
+    """Return each value with its weight."""
     return tree.items() if isinstance(tree, dict) else _items(tree)
 
 
 def as_dict(tree: Tree) -> Weights:
-    """The same in one dictionary."""
+    """Return all values in one dictionary."""
     return tree if isinstance(tree, dict) else dict(_items(tree))
 
 
 def bytes_of(tree: Tree) -> int:
-    """About what it takes without the values; what others share is counted too."""
+    """Return the approximate bytes without the values; shared parts are included."""
     return sys.getsizeof(tree) if isinstance(tree, dict) else PER_VALUE * size_of(tree)
 
 
 def split(weights: Weights, shift: int = 0) -> Tree:
-    """A dictionary as a tree, of the bits from `shift` on. The dictionary is part of it if it is
-    small, and must not change."""
+    """Return a dictionary as a tree, split by the bits from `shift` on.
+
+    A small dictionary becomes part of the tree, and must not change later.
+    """
     levels = _levels(len(weights), shift)
     if not levels:
         return weights
@@ -156,7 +159,7 @@ def split(weights: Weights, shift: int = 0) -> Tree:
 
 
 def _levels(size: int, shift: int) -> int:
-    """How many levels of nodes let so many values be in small dictionaries, on average."""
+    """Return the number of levels that split `size` values into small dictionaries, on average."""
     levels = 0
     while size > LARGEST and shift < DEEPEST:
         size >>= BITS
@@ -166,7 +169,7 @@ def _levels(size: int, shift: int) -> int:
 
 
 def _joined(children: list[Tree]) -> Tree:
-    """A node, or a dictionary if the values are few."""
+    """Return a node, or a dictionary if there are few values."""
     size = sum(map(size_of, children))
     return [*children, size] if size > LARGEST else _gathered(children)
 
@@ -176,9 +179,10 @@ def _gathered(children: Iterable[Tree]) -> Weights:
 
 
 def plus(tree: Tree, changes: list[Marked], below: Weights | None, shift: int = 0) -> Tree:
-    """The tree with weights added to those of some values, each of which is there once.
+    """Return the tree with changed weights; each value occurs once in `changes`.
 
-    below: gets the weights that would be negative, in place of the tree; None if it may have such.
+    below: receives the weights that would be negative; None if the tree may contain negative
+    weights.
     """
     if len(changes) == 1:
         return plus_one(tree, *changes[0], below, shift)
@@ -196,7 +200,7 @@ def plus(tree: Tree, changes: list[Marked], below: Weights | None, shift: int = 
 
 
 def add(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
-    """Add to the weight of a value in a dictionary of its own."""
+    """Add to the weight of a value in a dictionary that is not shared."""
     new = leaf.get(value, 0) + weight
     if new > 0 or (new and below is None):
         leaf[value] = new
@@ -209,7 +213,7 @@ def add(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
 def plus_one(
     tree: Tree, bits: int, value: Any, weight: int, below: Weights | None, shift: int = 0
 ) -> Tree:
-    """The same for one value, whose mark is `bits`."""
+    """Return the tree with the changed weight of one value, whose mark is `bits`."""
     path: list[Node] = []
     place = bits >> shift
     while tree.__class__ is list:
@@ -238,7 +242,7 @@ def plus_one(
 
 
 def _by_child(changes: Iterable[Marked], shift: int) -> dict[int, list[Marked]]:
-    """Changes by the child of a node that has their values."""
+    """Group changes by the child of a node that has their values."""
     parts: dict[int, list[Marked]] = {}
     for change in changes:
         parts.setdefault(change[0] >> shift & (WIDTH - 1), []).append(change)
@@ -246,7 +250,7 @@ def _by_child(changes: Iterable[Marked], shift: int) -> dict[int, list[Marked]]:
 
 
 def same(left: Tree, right: Tree) -> bool:
-    """Whether each value has the same weight in both."""
+    """True if each value has the same weight in both trees."""
     if left is right:
         return True
     if isinstance(left, dict) or isinstance(right, dict):
@@ -255,9 +259,9 @@ def same(left: Tree, right: Tree) -> bool:
 
 
 def changes_between(old: Tree, new: Tree) -> Weights:
-    """What turns one tree into another: values with the difference of their weights.
+    """Return the difference of two trees: values with the difference of their weights.
 
-    It costs O(changes log values) where `new` was made of `old`, or both of a third.
+    Cost: O(changes log values) if `new` was derived from `old`, or both from a third tree.
     """
     found: Weights = {}
     for before, after in _differing(old, new):
@@ -266,7 +270,7 @@ def changes_between(old: Tree, new: Tree) -> Weights:
 
 
 def _differing(old: Tree, new: Tree) -> list[tuple[Weights, Weights]]:
-    """The dictionaries that two trees do not share, beside each other."""
+    """Return the dictionaries that two trees do not share, in pairs."""
     found: list[tuple[Weights, Weights]] = []
     waiting = [] if old is new else [(old, new)]
     while waiting:
@@ -282,8 +286,10 @@ def _differing(old: Tree, new: Tree) -> list[tuple[Weights, Weights]]:
 
 
 def _compare(before: Weights, after: Weights, found: Weights) -> None:
-    """Note the differences. Most values are the same objects in both, and their hash is not asked
-    for."""
+    """Add the differences of two dictionaries to `found`.
+
+    Most values are the same objects in both; these are not hashed.
+    """
     left = dict(zip(map(id, before), before.values(), strict=True))
     taken = left.pop
     came = [(v, weight) for v, weight in after.items() if taken(id(v), 0) != weight]
@@ -298,7 +304,7 @@ def _compare(before: Weights, after: Weights, found: Weights) -> None:
 
 
 def changed_values(old: Tree, new: Tree) -> list[tuple[Any, int]]:
-    """What turns one tree into another, values that are equal and not the same included.
+    """Return the difference of two trees, including values that are equal but not identical.
 
     >>> changed_values({1: 1, 2: 1}, {1.0: 1, 2: 1, 3: 1})
     [(1.0, 1), (3, 1), (1, -1)]
@@ -307,7 +313,7 @@ def changed_values(old: Tree, new: Tree) -> list[tuple[Any, int]]:
 
 
 def _changed(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
-    """The same of two dictionaries. Most values are the same objects in both, and not compared."""
+    """Return that difference for two dictionaries; identical values are not compared."""
     left = dict(zip(map(id, before), before.values(), strict=True))
     taken = left.pop
     came = [(v, w - old) for v, w in after.items() if (old := taken(id(v), 0)) != w]
@@ -318,7 +324,7 @@ def _changed(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
 
 
 def without_equal(changes: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
-    """Changes of different values, of which those of equal numbers and texts are one."""
+    """Add up changes of identical values, and of equal numbers and texts of one class."""
     sums: dict[Any, int] = {}
     values: dict[Any, Any] = {}
     for value, weight in changes:
@@ -330,7 +336,7 @@ def without_equal(changes: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
 
 
 def leaves(tree: Tree) -> list[Weights]:
-    """The dictionaries, in the order of the bits."""
+    """Return the dictionaries, in the order of the bits."""
     if isinstance(tree, dict):
         return [tree]
     found: list[Weights] = []
@@ -347,14 +353,14 @@ T = TypeVar("T")
 
 
 class ZSet(Generic[T]):
-    """Rows with signed weights: what a view has, or how it changes. Immutable, and hashable.
+    """Rows with signed weights: the contents or the change of a view. Immutable and hashable.
 
-    Of `delta.zset` and `view.zset()`. The change of a view is the difference of what it has after
-    and before; so changes add up, and `-` takes them back.
+    `delta.zset` and `view.zset()` return one. The change of a view is the difference of its
+    contents after and before; so changes can be added, and `-` undoes them.
 
     Raises
     ------
-    TypeError: a row has no hash; or something else than a Z-set is added.
+    TypeError: a row is not hashable; or the other operand is not a Z-set.
 
     >>> from reactive import ZSet
     >>> before, change = ZSet({"to": 2, "be": 1}), ZSet({"be": -1, "or": 1})
@@ -369,47 +375,47 @@ class ZSet(Generic[T]):
     __slots__ = ("_hash", "_tree")
 
     def __init__(self, rows: Mapping[T, int] | Iterable[T] = ()) -> None:
-        """Rows with their weights; or rows, each with weight 1 for each time that it is there."""
+        """Create a Z-set from rows with weights, or from rows that each add weight 1."""
         pairs = rows.items() if isinstance(rows, Mapping) else ((row, 1) for row in rows)
         self._tree: Tree = added_up(pairs)
         self._hash: int | None = None
 
     def items(self) -> Iterable[tuple[T, int]]:
-        """Each row with its weight, in no order that means anything."""
+        """Return each row with its weight, in arbitrary order."""
         return items(self._tree)
 
     def negate(self) -> ZSet[T]:
-        """All weights with the other sign."""
+        """Return the Z-set with all weights negated."""
         return self * -1
 
     def distinct(self) -> ZSet[T]:
-        """The rows of positive weight, each with weight 1. Source: [dbsp] definition 4.5."""
+        """Return the rows of positive weight, each with weight 1. Source: [dbsp] definition 4.5."""
         return _made({row: 1 for row, weight in self.items() if weight > 0})
 
     @property
     def is_set(self) -> bool:
-        """Whether all weights are 1."""
+        """True if all weights are 1."""
         return all(weight == 1 for _, weight in self.items())
 
     @property
     def is_positive(self) -> bool:
-        """Whether no weight is negative: it is a bag."""
+        """True if no weight is negative: the Z-set is a bag."""
         return all(weight > 0 for _, weight in self.items())
 
     def __getitem__(self, row: T) -> int:
-        """The weight of a row; 0 if it is not there."""
+        """Return the weight of a row; 0 if it is absent."""
         return weight_of(self._tree, canonical(row))
 
     def __contains__(self, row: object) -> bool:
-        """Whether the weight of a row is not 0."""
+        """Return True if the weight of a row is not 0."""
         return weight_of(self._tree, canonical(row)) != 0
 
     def __len__(self) -> int:
-        """How many different rows there are."""
+        """Return the number of different rows."""
         return size_of(self._tree)
 
     def __iter__(self) -> Iterator[T]:
-        """Each row once."""
+        """Yield each row once."""
         return (row for row, _ in self.items())
 
     def __add__(self, other: ZSet[T]) -> ZSet[T]:
@@ -449,14 +455,14 @@ class ZSet(Generic[T]):
         return self._hash
 
     def __reduce__(self) -> tuple[type[ZSet[T]], tuple[dict[T, int]]]:
-        return ZSet, (dict(self.items()),)  # a hash means nothing to another process
+        return ZSet, (dict(self.items()),)  # hashes differ between processes
 
     def __repr__(self) -> str:
         return f"ZSet({dict(self.items())!r})"
 
 
 def zset_of(pairs: Iterable[tuple[T, int]]) -> ZSet[T]:
-    """Canonical rows, each once, with weights other than 0."""
+    """Return a Z-set of canonical rows, each once, with weights other than 0."""
     return _made(dict(pairs))
 
 

@@ -1,35 +1,34 @@
-"""Z-sets: rows with signed weights, as lists of pairs in motion and as dictionaries at rest.
+"""Z-sets: rows with signed weights, as lists of pairs (deltas) and as dictionaries (state).
 
-A delta is a list of `(row, weight)` pairs; a row may occur in it several times, and what counts
-is the sum. Linear operators hand such lists on as they are. `consolidate` adds up and drops what
-cancels; only state and subscribers need that, since it hashes every row.
+A delta is a list of `(row, weight)` pairs; a row may occur in it several times, and only the sum
+counts. Linear operators forward such lists. `consolidate` adds weights and drops rows that cancel;
+only state and subscribers need that, since it hashes every row.
 
-Equality is Python's, with one addition: a NaN computed anew is the same NaN. Python compares
-containers by the identity of their elements first, so `(nan,)` equals `(nan,)` only if it is the
-same NaN object; a row that is computed twice, once to add it and once to remove it, would not
-be found again. `canonical` replaces every NaN in a row by one object. A zoned datetime in an hour
-that a clock change repeats, where Python's `==` ignores `fold`, gets a fixed offset
-(`instants.py`).
+Equality is Python's, with one addition: all NaNs are the same NaN. Python compares elements of
+containers by identity first, so `(nan,)` equals `(nan,)` only if it is the same NaN object; a row
+that is computed twice, once to insert it and once to delete it, would not be found again.
+`canonical` replaces every NaN in a row by one object. A zoned datetime in an hour that a clock
+change repeats, where Python's `==` ignores `fold`, gets a fixed offset (`instants.py`).
 
 Source: [dbsp] section 2, Z-sets.
 
-Which values can be put in one order: those of one family.
+Families: sets of values that have a common order.
 
     number     1, 2.5, True, Decimal("1.5"), Fraction(1, 2)
     text       "a"
     tuples     (1, "a"), of the same families part by part
     ...
 
-Of two values of a family, `<` raises nothing, runs no code of the user's and is total; equal values
-have equal hashes. Of values of two families nothing is known: the expression has to be asked.
+For two values of a family, `<` does not raise, runs no user code, and is total; equal values have
+equal hashes. Nothing is known of values of two families: the expression itself must compare them.
 
-A value without a family is NaN or None, of a class of the user's, or of a subclass of one of these:
-such a class may compare as it likes. An aware time of a zone with transitions has that zone in its
-family, since times of two such zones have no common order.
+NaN, None, and instances of user classes or of subclasses of the above have no family, since such a
+class may define any comparison. The family of an aware time in a zone with transitions includes the
+zone, since times of two such zones have no common order.
 
-What the annotations of a row's class say about the values that its rows hold.
+Declared fields: the classes of values that the annotations of a row's class promise.
 
-They are trusted, as a type checker makes sure of them.
+Annotations are trusted, as checked by a type checker.
 """
 
 from __future__ import annotations
@@ -60,13 +59,13 @@ Pairs = Sequence[Pair]
 NAN = math.nan
 DECIMAL_NAN = Decimal("NaN")
 NESTED = 200
-"""Tuples within each other, in a row: far fewer than Python can compare, hash or write out."""
+"""Most nested tuples in a row: far fewer than Python can compare, hash or print."""
 EXACT: frozenset[type] = frozenset({int, str, bytes, bool, type(None)})
-"""Classes of which equal values are one in all that they do."""
+"""Classes whose equal instances are interchangeable."""
 
 
 class UniformDelta(Sequence[Pair]):
-    """A delta of rows that all have the same weight: it holds rows, and no pairs.
+    """A delta of rows that all have the same weight: it stores rows, not pairs.
 
     >>> UniformDelta(["a", "b"], 1)[1], list(UniformDelta(["a", "b"], -1))
     (('b', 1), [('a', -1), ('b', -1)])
@@ -78,10 +77,10 @@ class UniformDelta(Sequence[Pair]):
         self.rows = rows
         self.weight = weight
         self.fields: Mapping[Any, type] | None = None
-        """The fields of all rows, by name or place, that have one class in all of them; if that is
-        known, and reading one runs no code."""
+        """Classes of fields, by name or place, that are the same in all rows; None if unknown, or
+        if reading a field may run code."""
         self.differ = False
-        """Whether it is known that no object is in it twice."""
+        """True if no object is known to occur twice."""
 
     @overload
     def __getitem__(self, place: int) -> Pair: ...
@@ -100,7 +99,7 @@ class UniformDelta(Sequence[Pair]):
 
 
 def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
-    """The same delta with each row once and no weight of zero.
+    """Return the net delta: each row once, and no weight of zero.
 
     >>> consolidate([("a", 1), ("b", 1), ("a", 1), ("b", -1)])
     [('a', 2)]
@@ -116,7 +115,7 @@ def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def net_by_identity(pairs: Sequence[Pair]) -> list[Pair]:
-    """As `consolidate`, of rows that are one object if they are equal: no row is hashed.
+    """Consolidate rows that are identical if they are equal, without hashing a row.
 
     >>> word = "a"
     >>> net_by_identity([(word, 1), ("b", 1), (word, 1), ("b", -1)])
@@ -129,7 +128,7 @@ def net_by_identity(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def by_group(delta: Pairs, key: Callable[[Row], Any]) -> dict[Any, list[Pair]]:
-    """The net changes of a delta by a key of their rows.
+    """Group the net changes of a delta by a key of their rows.
 
     >>> by_group([("to", 1), ("be", 1), ("by", 2), ("to", -1)], lambda word: word[0])
     {'b': [('be', 1), ('by', 2)]}
@@ -141,7 +140,7 @@ def by_group(delta: Pairs, key: Callable[[Row], Any]) -> dict[Any, list[Pair]]:
 
 
 def _is_consolidated(pairs: list[Pair]) -> bool:
-    """Whether a short list is, as one sees without hashing; most commits change a row or two."""
+    """True if a short list is consolidated, without hashing; most commits change a row or two."""
     if len(pairs) < 2:
         return True
     if len(pairs) > 2:
@@ -149,7 +148,7 @@ def _is_consolidated(pairs: list[Pair]) -> bool:
     one, other = pairs[0][0], pairs[1][0]
     try:
         return not (one is other or one == other)
-    except Exception as error:  # of rows of one hash a loop over the pairs raises it again
+    except Exception as error:  # for rows of equal hash, a loop over the pairs raises again
         return not have_one_hash(one, other, error)
 
 
@@ -165,33 +164,33 @@ def have_one_hash(one: Row, other: Row, error: Exception) -> bool:
 
 
 def is_mixed(pairs: Pairs) -> bool:
-    """Whether rows come and go, so that some may cancel."""
+    """True if rows are inserted and deleted, so that some may cancel."""
     if len(pairs) < 2 or pairs.__class__ is UniformDelta:
         return False
     return len({weight > 0 for _, weight in pairs}) == 2
 
 
 def negate(pairs: Iterable[Pair]) -> list[Pair]:
-    """The delta that takes this one back."""
+    """Return the delta with all weights negated."""
     return [(row, -weight) for row, weight in pairs]
 
 
 def repeat(pairs: Iterable[Pair]) -> Iterator[Row]:
-    """Each row, repeated by its weight."""
+    """Yield each row, repeated by its weight."""
     for row, weight in pairs:
         for _ in range(weight):
             yield row
 
 
 def repeated(weights: dict[Row, int], size: int) -> list[Row]:
-    """The rows of a Z-set at rest, each repeated by its weight; `size` is how many."""
-    if size == len(weights):  # no weight is negative where rows are repeated
+    """Return the rows of a dictionary, each repeated by its weight; `size` is their number."""
+    if size == len(weights):  # repeated rows have no negative weights
         return list(weights)
     return list(chain.from_iterable(map(repeat_value, weights, weights.values())))
 
 
 def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
-    """Add a delta to a Z-set at rest; all of it, or none where a row cannot be compared."""
+    """Add a delta to a dictionary; all of it, or nothing if a row raises when compared."""
     if not weights and len(pairs) > 1 and _fill(weights, pairs):
         return
     done = 0
@@ -206,9 +205,10 @@ def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
 
 
 def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
-    """Add a delta, if it has only rows that are not there yet, each once, with positive weights.
+    """Add a delta, if all its rows are new, occur once, and have positive weights.
 
-    Then it needs no consolidation, and each row is hashed once. Otherwise nothing is done.
+    It then needs no consolidation, and each row is hashed once. Otherwise return False, changing
+    nothing.
     """
     if not weights:
         return _fill(weights, pairs)
@@ -231,17 +231,17 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
             are_new = True
     finally:
         while not are_new and len(weights) > before:
-            weights.popitem()  # what came last; no row is hashed, as one may raise
+            weights.popitem()  # the last rows; without hashing, which may raise
     return are_new
 
 
 def _fill(weights: dict[Row, int], pairs: Pairs) -> bool:
-    """The same where nothing is held yet."""
+    """Add a delta of such rows to an empty dictionary."""
     if type(pairs) is UniformDelta:
         if pairs.weight > 0:
             found = dict.fromkeys(pairs.rows, pairs.weight)
             if len(found) == len(pairs):
-                weights.update(found)  # without a hash
+                weights.update(found)  # without hashing again
                 return True
         return False
     try:
@@ -256,9 +256,9 @@ def _fill(weights: dict[Row, int], pairs: Pairs) -> bool:
 
 
 def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
-    """Add a delta, if it has only rows that go, each as often as it is there.
+    """Apply a delta, if it deletes each of its rows with its whole weight.
 
-    As `insert_new`.
+    Otherwise return False, changing nothing.
     """
     if type(pairs) is UniformDelta:
         return _delete_batch(weights, pairs)
@@ -281,7 +281,7 @@ def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
 
 
 def _delete_batch(weights: dict[Row, int], batch: UniformDelta) -> bool:
-    """The same of rows of one weight."""
+    """Delete rows of one weight."""
     if batch.weight >= 0:
         return not len(batch)
     held: list[int] = []
@@ -296,7 +296,7 @@ def _delete_batch(weights: dict[Row, int], batch: UniformDelta) -> bool:
 
 
 def _put_back(weights: dict[Row, int], pairs: Pairs) -> None:
-    """Hold rows again that were held before; one whose hash has raised is asked once more."""
+    """Restore rows; if hashing one raises, try it once more."""
     for row, weight in pairs:
         try:
             weights[row] = weight
@@ -313,12 +313,10 @@ def _add(weights: dict[Row, int], row: Row, weight: int) -> None:
 
 
 def canonical(value: Any) -> Any:
-    """The value itself, or a copy of it in which every NaN is the same object, and every zoned
-    datetime is told apart by its instant.
+    """Return the value, or a copy in which every NaN is one object, and zoned datetimes that differ
+    only in `fold` differ.
 
-    Looks into tuples, frozen sets and records (`members.compared`), of which rows and keys are
-    made.
-
+    Looks into tuples, frozen sets and records (`members.compared`), the parts of rows and keys.
     >>> canonical((1, float("nan"))) == canonical((1, float("nan")))
     True
     """
@@ -342,17 +340,17 @@ def canonical(value: Any) -> Any:
 
 
 def is_nan(value: Any) -> bool:
-    """Whether a canonical value is NaN."""
+    """True if a canonical value is NaN."""
     return value is NAN or value is DECIMAL_NAN
 
 
 HOLDERS = (tuple, frozenset, object)
-"""Classes of values that may have others inside."""
+"""Base classes of values that may contain others."""
 
 
 def may_hold_nan(kind: Any) -> bool:
-    """Return True if a row of this type can have a NaN, or a zoned datetime, where `canonical`
-    finds it."""
+    """True if a row of this type may contain a NaN or a zoned datetime that `canonical`
+    replaces."""
     if kind in EXACT:
         return False
     numbers = isinstance(kind, type) and issubclass(kind, float | Decimal | datetime)
@@ -361,7 +359,7 @@ def may_hold_nan(kind: Any) -> bool:
 
 @by_recent_class(64)
 def nan_fields(kind: Any) -> tuple[str, ...]:
-    """The fields of a record that may hold a NaN, by their annotations."""
+    """Return the fields of a record that may hold a NaN, by their annotations."""
     return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, EXACT))
 
 
@@ -403,7 +401,7 @@ def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
 
 
 def _writer(kind: Any) -> Callable[[Any, str, Any], None]:
-    """What sets a field of a record, a frozen one too."""
+    """Return a function that sets a field of a record, even of a frozen one."""
     if hasattr(kind, "__struct_fields__"):
         structs: Any = sys.modules["msgspec"].structs
         write: Callable[[Any, str, Any], None] = structs.force_setattr
@@ -412,10 +410,10 @@ def _writer(kind: Any) -> Callable[[Any, str, Any], None]:
 
 
 def _one_of(record: Any) -> Any:
-    """The one object for all records of the same values.
+    """Return the one object that represents all records of equal values.
 
-    A class may compare its fields one by one, as attrs does, and dataclasses from Python 3.13 on.
-    A record with a NaN then equals nothing but itself, and must be one object whenever it is made.
+    A class may compare its fields one by one, as attrs does, and dataclasses since Python 3.13.
+    A record with a NaN then equals only itself, so that it must always be one object.
     """
     kind = type(record)
     fields = tuple(getattr(record, name) for name in compared(kind))
@@ -428,14 +426,14 @@ def _one_of(record: Any) -> Any:
 def _kept(key: Any, record: Any) -> Any:
     """Return the one object for a key, of a class without weak references.
 
-    Records that nobody else refers to are dropped whenever there are twice as many.
+    Records without other references are dropped whenever the number of records has doubled.
     """
     global _most_kept
     with _LOCK:
         if len(_KEPT) >= _most_kept:
             all_kept = [*_KEPT.items(), (None, object())]
             counts = [(old, sys.getrefcount(held)) for old, held in all_kept]
-            _, alone = counts.pop()  # of an object that is in the list alone
+            _, alone = counts.pop()  # an object that only the list refers to
             for old, count in counts:
                 if count <= alone + 1:
                     del _KEPT[old]
@@ -455,17 +453,17 @@ FAMILIES: Final[dict[type, Family]] = {
     **dict.fromkeys((int, float, bool, Decimal, Fraction), "number"),
     **{kind: kind.__name__ for kind in (str, bytes, date, timedelta)},
 }
-"""The families of values of which the class tells it all."""
+"""Families of classes whose instances all belong to it."""
 ZONE: Final = ("zoneinfo", "ZoneInfo")
-"""The class of time zones by module and name: it is not imported for this."""
+"""Module and name of the class of time zones, which is not imported for this."""
 
 
 class UnorderedError(TypeError):
-    """A value has no family."""
+    """Raised for a value without a family, or of another family."""
 
 
 def family_of(value: Any) -> Family:
-    """The family of a value; raises if it has none.
+    """Return the family of a value; raise if it has none.
 
     >>> family_of(1) == family_of(2.5), family_of(1) == family_of("a")
     (True, False)
@@ -482,13 +480,13 @@ def family_of(value: Any) -> Family:
 
 
 def point(value: Any) -> Any:
-    """The value itself, if it has a family."""
+    """Return the value, if it has a family."""
     family_of(value)
     return value
 
 
 def interval(low: Any, high: Any) -> tuple[Any, Any]:
-    """Both ends, if they are of one family.
+    """Return both ends, if they are of one family.
 
     >>> interval(1, 2.5)
     (1, 2.5)
@@ -499,7 +497,7 @@ def interval(low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def may_have_family(annotation: Any) -> bool:
-    """Whether values so annotated may have one: all but those of a class of which none has.
+    """True if values of this annotation may have a family.
 
     >>> may_have_family(int), may_have_family(int | None), may_have_family(complex)
     (True, True, False)
@@ -508,7 +506,7 @@ def may_have_family(annotation: Any) -> bool:
         return True
     try:
         return any(issubclass(kind, annotation) for kind in (*FAMILIES, *_FOUND))
-    except TypeError:  # a protocol that cannot be asked
+    except TypeError:  # a protocol without `issubclass`
         return True
 
 
@@ -543,10 +541,10 @@ _FOUND: dict[type, Callable[[Any], Family]] = {
 
 
 def declared(kind: Any) -> dict[str, Kind]:
-    """The kinds of the fields by which rows of a class are equal.
+    """Return the kinds of the fields that the equality of a class compares.
 
-    Of dataclasses, named tuples, `msgspec.Struct`, attrs classes and pydantic models; nothing for
-    other classes.
+    Works for dataclasses, named tuples, `msgspec.Struct`, attrs classes and pydantic models;
+    returns nothing for other classes.
 
     >>> from typing import NamedTuple
     >>> list(declared(NamedTuple("Point", [("x", int), ("names", tuple[str, ...])])))
@@ -558,7 +556,7 @@ def declared(kind: Any) -> dict[str, Kind]:
 
 
 def is_made_of(kind: Kind, classes: Set[type]) -> bool:
-    """Return True if values are of these classes, or tuples or frozen sets of such.
+    """True if values have these classes, or are tuples or frozen sets of such values.
 
     >>> is_made_of(kind_of(tuple[str | None, ...]), {str, type(None)})
     True
@@ -577,7 +575,7 @@ def is_made_of(kind: Kind, classes: Set[type]) -> bool:
 
 
 def is_hashable(kind: Any) -> bool:
-    """Whether all rows of a class have a hash, which then need not be tried.
+    """True if all rows of a class are hashable, by its annotations.
 
     >>> from typing import NamedTuple
     >>> is_hashable(NamedTuple("Point", [("x", int)])), is_hashable(tuple)
