@@ -1,7 +1,7 @@
-"""Where parts of queries go that outgrow the process: to Spark.
+"""The back end that moves parts of queries to Spark when they outgrow the process.
 
-Each part has a folder with its state tables. With a checkpoint folder that is given, the folder of
-a part is named after the part, and a later process goes on with it.
+Each part has a folder with its state tables. In a checkpoint folder given by the user, the folder
+is named after the part, and a later process continues its state.
 """
 
 from __future__ import annotations
@@ -48,40 +48,41 @@ if TYPE_CHECKING:
     from spark_backend.tables.table import ScanRemote, SparkRows
 
 Rows = BagStore | KeyedStore
-"""Where the rows of a table are in the process."""
+"""The store of the rows of a table in the process."""
 NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 log = logging.getLogger("reactive")
 
 
 class SparkOffload:
-    """Keeps parts of queries on Spark.
+    """A back end that keeps parts of queries on Spark.
 
     Parameters
     ----------
-    threshold_rows, threshold_bytes: how much an operator keeps when it moves; None for no limit.
-        Bytes are a number, or said as `"1GB"` or `"512MiB"`.
-    master: where Spark runs; `"local[*]"` is on all cores of this machine, `"sc://host:15002"` a
-        server of Spark Connect.
+    threshold_rows, threshold_bytes: the size of an operator from which it moves; None for no limit.
+        Bytes are a number, or a text as `"1GB"` or `"512MiB"`.
+    master: the address of Spark; `"local[*]"` uses all cores of this machine, `"sc://host:15002"`
+        is a server of Spark Connect.
     session: a `SparkSession` to use instead, also one of Spark Connect. It is never stopped, and
         keeps its settings.
-    checkpoint: a folder to go on from after this process has ended, or a URI of a file system that
+    checkpoint: a folder whose state a later process can continue, or a URI of a file system that
         Spark knows, such as `"s3a://bucket/folder"`; by default a temporary folder, which is
         deleted at the end. One `SparkOffload` at a time may use it.
-    trust: whether pickled rows in the checkpoint may be read, which are there for rows that have no
-        plain types. Reading them runs whatever code somebody put there.
-    adopt: what to do where the tables of a view hold other rows than an earlier process left in the
+    trust: True if pickled rows in the checkpoint may be read; it has some if rows have no plain
+        types. Reading them runs any code that was stored there.
+    adopt: the repair if the tables of a view hold other rows than an earlier process left in the
         checkpoint: `"state"` puts the rows of the state into the tables, `"process"` sends the
         difference to the state; None raises `OffloadError`. As `view.offload(adopt=...)`.
-    flush_interval: seconds after which views are brought up to date by themselves; None for when
-        they are read.
-    max_waiting, max_waiting_bytes: how many changed rows may wait for a flush with any operator,
-        and about how many bytes with all of them, until writers wait too; None for no limit.
+    flush_interval: the seconds after which views are updated without a read; None for updates by
+        reads only.
+    max_waiting, max_waiting_bytes: the number of changed rows that may wait for a flush with any
+        operator, and their approximate bytes with all operators, before writers wait too; None for
+        no limit.
     config: further settings of Spark, such as `{"spark.driver.memory": "4g"}`.
 
     Raises
     ------
-    OffloadError: pyspark, pyarrow or Java is missing; or a limit is none.
-    ValueError: `adopt` is none of these.
+    OffloadError: pyspark, pyarrow or Java is missing; or a limit is invalid.
+    ValueError: `adopt` has another value.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class SparkOffload:
         self.session = Session(master=master, session=session, config=config, folder=self._folder)
         is_far = is_remote(self._folder)
         self._spilled = _folder(None) if is_far else f"{self._folder}/{SPILLED}"
-        """Where rows go that this process reads again: a folder of this machine."""
+        """The local folder of rows that this process reads again."""
         self._trust = trust
         self._adopt = adopt
         self._ledger: ViewLedger | None = None
@@ -119,21 +120,22 @@ class SparkOffload:
         self._begun: dict[str, BucketedRemote | StateRemote | SharedState | SparkRows] = {}
         self._sharing: SharingStates | None = None
         self._on_spark: set[str] = set()
-        """The names of tables that live on Spark."""
+        """The names of tables on Spark."""
         self._streamed: set[str] = set()
-        """The names of those that streams feed."""
+        """The names of tables that streams feed."""
         self._written: set[str] = set()
-        """Folders that this process has written to, and whose pickled rows are its own."""
+        """Folders with pickled rows that this process has written itself."""
         self._users = 0
 
     def refuse(self, fragment: Fragment) -> str | None:
-        """Why a part cannot go to Spark, if it cannot."""
+        """Return the reason why a part cannot move to Spark, or None."""
         from spark_backend.codec.codec import obstacle
 
         return None if fragment.is_whole else obstacle(fragment.node)
 
     def apart(self, fragment: Fragment) -> str | None:
-        """Why a whole part of a plan cannot be done in columns, in one job per flush."""
+        """Return the reason why a whole part of a plan cannot run in columns, in one job per flush,
+        or None."""
         from spark_backend.fragments.roster import no_columns
         from spark_backend.recursion.compile import recursion
 
@@ -146,17 +148,18 @@ class SparkOffload:
         views: Mapping[str, str] = NO_VIEWS,
         of: object = None,
     ) -> BucketedRemote | StateRemote:
-        """A place for a part; with what an earlier process left in it, if there is a checkpoint.
+        """Return a remote for a part; with a checkpoint, it continues the state of an earlier
+        process.
 
         Parameters
         ----------
-        name: tells parts apart that look alike.
-        views: of the views that it is for, the fingerprint of the query by the name.
-        of: the database; its whole parts over the same tables share what they keep.
+        name: distinguishes parts with equal plans.
+        views: the fingerprint of the query of each of its views, by name.
+        of: the database; its whole parts over the same tables share state.
 
         Raises
         ------
-        OffloadError: what an earlier process left cannot be read, or is pickled and not trusted;
+        OffloadError: the state of an earlier process cannot be read, or is pickled and not trusted;
             or the folder cannot be written.
         """
         with writing(self._folder):
@@ -178,7 +181,7 @@ class SparkOffload:
         return remote
 
     def _shared(self, fragment: Fragment, of: object, *, is_kept: bool) -> StateRemote | None:
-        """A place for a part beside others, if it may share what is kept with them."""
+        """Return a remote that shares the state of others; None if the part may not share."""
         from spark_backend.fragments.remote import StateRemote
         from spark_backend.fragments.sharing import SharingStates, may_share
 
@@ -190,10 +193,11 @@ class SparkOffload:
         return StateRemote(self.session, fragment, folder, stable=is_kept, shared=state)
 
     def _begins_anew(self, fragment: Fragment) -> bool:
-        """Whether its state does not say up to where it has read a table that lives on Spark.
+        """Return True if the state of a part does not record the version of a table on Spark that
+        it has read.
 
-        A whole part does so of a stream, all of whose rows are kept; other tables may be read from
-        files that are others by then.
+        A whole part does so for a stream, whose rows are all kept; other tables may be read from
+        files that change between processes.
         """
         names = self._on_spark if fragment.is_whole else self._on_spark | self._streamed
         return any(t.name in names for node in fragment.inputs for t in tables(node))
@@ -213,7 +217,7 @@ class SparkOffload:
         return made
 
     def _note(self, remote: BucketedRemote | StateRemote, views: Mapping[str, str]) -> None:
-        """Take note of the views whose state is kept, and tell of those that begin anew."""
+        """Record the views whose state is kept, and log those that start empty."""
         from spark_backend.state.checkpoint import ViewLedger
 
         ledger = self._ledger = self._ledger or ViewLedger(self.session, self._folder)
@@ -225,13 +229,13 @@ class SparkOffload:
         ledger.note(views)
 
     def scan(self, fragment: Fragment, name: str) -> ScanRemote:
-        """What fetches rows of a table that lives on Spark."""
+        """Return a remote that fetches rows of a table on Spark."""
         from spark_backend.tables.table import ScanRemote
 
         return ScanRemote(self.session, fragment)
 
     def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> SparkRows:
-        """The rows of a table that lives on Spark, and a folder for their changes."""
+        """Return the rows of a table on Spark, with a folder for their changes."""
         from spark_backend.tables.frames import Frames
         from spark_backend.tables.table import SparkRows
 
@@ -242,7 +246,7 @@ class SparkOffload:
         return found
 
     def stream(self, rows: Any, row_type: Any, key: Any, name: str, options: StreamOptions) -> Feed:
-        """What feeds a table that lives on Spark, and its rows.
+        """Return the feed of a table on Spark, and its rows.
 
         The checkpoint of the query is below the folder of the rows.
         """
@@ -255,7 +259,7 @@ class SparkOffload:
         return found
 
     def spill(self, name: str, row_type: Any, rows: Rows) -> SpilledStore | SpilledKeyedStore:
-        """A store on disk, to which the rows of a table go that only parts on Spark read."""
+        """Return a store on disk for the rows of a table that only parts on Spark read."""
         from spark_backend.parts.spilled import SpilledStore
         from spark_backend.parts.spilled_keyed import SpilledKeyedStore
 
@@ -266,7 +270,7 @@ class SparkOffload:
             return SpilledStore(folder, rows)
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
-        """The rows of a view as a DataFrame: those of a remote, or those that are given."""
+        """Return the rows of a view as a DataFrame: those of a remote, or the given ones."""
         from spark_backend.codec.schema import typed_as
         from spark_backend.tables import table
 
@@ -278,17 +282,17 @@ class SparkOffload:
     def nested(
         self, fragment: Fragment, parts: Sequence[tuple[Any, Sequence[ExternalInput]]]
     ) -> Nested | None:
-        """All rows of a nest of which parts have the levels."""
+        """Return the rows of a nest with levels in parts."""
         from spark_backend.fragments.sharing import Nested
 
         return Nested(self.session, fragment, parts, self._folder)
 
     def target(self, place: str, options: SinkOptions) -> SinkTarget:
-        """What a view is written to: a folder, or one with a name in the catalog.
+        """Return the target of a sink: a folder, or a table of the catalog.
 
         Raises
         ------
-        OffloadError: it cannot be read.
+        OffloadError: the target cannot be read.
         """
         from spark_backend.sinks.changes_folder import ChangesFolder
         from spark_backend.sinks.rows_folder import RowsFolder
@@ -307,11 +311,11 @@ class SparkOffload:
         return CatalogTarget(self.session, place, made)
 
     def outbox(self, name: str | None, row_type: Any) -> FileOutbox | None:
-        """Where batches wait for a receiver, if there is a checkpoint for a later process.
+        """Return an outbox of batches that wait for a receiver, if there is a checkpoint.
 
         Raises
         ------
-        OffloadError: there is, and it has no name to be found by.
+        OffloadError: there is a checkpoint, but no name for the outbox.
         """
         from spark_backend.sinks.outbox import FileOutbox
 
@@ -329,11 +333,11 @@ class SparkOffload:
     def framed(
         self, function: Callable[[Any, int], object], name: str | None, row_type: Any
     ) -> FrameTarget:
-        """What calls a function of DataFrames, and numbers of batches.
+        """Return a target that calls a function with DataFrames and batch numbers.
 
         Raises
         ------
-        OffloadError: there is a checkpoint, and no name to find its batches by.
+        OffloadError: there is a checkpoint, but no name for its batches.
         """
         from spark_backend.sinks.outbox import FileOutbox, FramesTarget
 
@@ -344,17 +348,18 @@ class SparkOffload:
         return FramesTarget(self.session, function, outbox)
 
     def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
-        """A context while `rows` rows are handed over, or awaited; shows that at a terminal."""
+        """Return a context that shows the progress of sending or awaiting `rows` rows at a
+        terminal."""
         return waiting(name, rows)
 
     def release(self) -> None:
-        """Give the memory of what has moved back to the system."""
+        """Return the memory of moved rows to the system."""
         from spark_backend.cluster.trim import trim
 
         trim()
 
     def open(self) -> None:
-        """A database that uses it has been made.
+        """Register a database that uses the back end.
 
         Raises
         ------
@@ -369,10 +374,10 @@ class SparkOffload:
         self._users += 1
 
     def close(self) -> None:
-        """One of the databases is closed.
+        """Unregister a database.
 
-        With the last one the Spark session stops if it is ours. A checkpoint
-        that was given is kept. It can be opened again.
+        With the last one, the Spark session stops if the library started it. A checkpoint given by
+        the user is kept. The back end can be opened again.
         """
         self._users -= 1
         if self._users > 0:
@@ -390,7 +395,7 @@ class SparkOffload:
         shutil.rmtree(gone, ignore_errors=True)
 
     def _free(self, name: str) -> str:
-        """The name, or another where a part of that name is open."""
+        """Return the name, or a numbered one if a part of that name is open."""
         names = [name, *(f"{name}-{number}" for number in range(2, len(self._begun) + 3))]
         return next(n for n in names if not self._is_open(f"{self._folder}/{n}"))
 
@@ -400,7 +405,7 @@ class SparkOffload:
 
 
 def _digest(fragment: Fragment, name: str) -> str:
-    """Short, and the same for the same part in any process."""
+    """Return a short digest of a part, which is the same in any process."""
     return _short(f"{name}\n{fingerprint(fragment.node, fragment.inputs)}")
 
 

@@ -1,46 +1,40 @@
-"""Plan nodes over columns, as often as a loop goes round.
+"""Run the rounds of a loop over columns, and compute how its rows change.
 
-    join         pairs of positions; a side that stays is arranged once
+- `Evaluation` runs plan nodes over columns, once per round.
+- `Groups` sums numbers by group, exactly.
+- `value` evaluates an expression over columns.
+- `rounds`, `changed`, `moved` run a loop and compare its rows.
+- `changes_of` does so for Arrow tables.
+
+Nodes:
+
+    join         pairs of positions; a side outside of the loop is arranged once
     aggregate    values by group; the groups stay as long as their keys do
-    the rest     columns of columns
+    others       columns of columns
 
-Rows are bags: a row that is there twice is in it twice, in any order.
+Rows are bags: a row with two copies is in the column twice, in any order.
 
-State:  what stays from round to round, for one evaluation.
-Cost:   O(rows and pairs), some passes over each.
+State:  the parts that do not change between rounds, for one evaluation.
+Cost:   O(rounds * (rows and pairs)), some passes over each, some nanoseconds per row.
 
-Sums by group that are exact, and rounded once: those of `math.fsum`, of many groups at a time.
+Sums by group are rounded once, as by `math.fsum`, for many groups together:
 
     value  =  high * 2**unit  +  low * 2**(unit - width)         integers, of each value
     sum    =  sum of high, sum of low                            integers of 64 bits, of each group
 
-Both are exact, so that adding them as floats rounds once. Values whose bits are further apart than
-both have are summed one group after the other.
+Both sums are exact, so that adding them as floats rounds once. Values whose bits span more than
+both integers hold are summed group by group.
 
-State:  none.
 Cost:   O(values), some ten passes over them.
 
-Expressions over columns: what Python gives of each row, or nothing.
+Expressions use the operators of the machine, which equal Python's as long as integers stay below
+2**62, and below 2**53 if they meet floats. An operation that would raise is refused.
 
-Operators of numbers are those of the machine, which are Python's, as long as integers stay below
-2**62, and below 2**53 where they meet floats. What would raise is not done.
+Changes:
 
-State:  none.
-Cost:   O(rows) for each operator.
-
-A loop of a number of rounds over columns, and how its rows differ from what they were.
-
-    sides                 rows of which some come and go, with weights: what is there
-    rounds                `plans.py`
-    after - before        rows with weights; with a tolerance, of rows whose value moved that far
-
-State:  none.
-Cost:   O(rounds * (rows and pairs)), some nanoseconds for each.
-
-How the relations of a loop change, from files to files: what comes and goes is columns of Arrow.
-
-State:  none.
-Cost:   as `plans.py`.
+    sides                 rows with weights; the current rows are those of positive weight
+    rounds                the rows of the relations after all rounds
+    after - before        rows with weights; with a tolerance, only rows whose value moved that far
 """
 
 from __future__ import annotations
@@ -102,17 +96,17 @@ class Frame:
 
     @property
     def row(self) -> Rows:
-        """All bindings as one."""
+        """All bindings as one row."""
         return self.bindings[0] if len(self.bindings) == 1 else tuples(self.bindings)
 
 
 class Evaluation:
-    """The nodes of a loop.
+    """Evaluate the nodes of a loop.
 
     Parameters
     ----------
-    sides: what stays from round to round, by level and place.
-    level: of the loop, whose relations change.
+    sides: the relations that do not change between rounds, by level and position.
+    level: the level of the loop, whose relations change.
     """
 
     def __init__(self, sides: Mapping[tuple[Any, int], Frame], level: Any) -> None:
@@ -122,11 +116,11 @@ class Evaluation:
         self._matched: dict[int, tuple[Array, Array, Array, Array]] = {}
 
     def frame(self, node: plan.Node, given: Mapping[int, Frame]) -> Frame:
-        """The rows of a node, by those of the loop's relations.
+        """Return the rows of a node, from those of the relations of the loop.
 
         Raises
         ------
-        NotColumnar: it is not done over columns.
+        NotColumnar: columns cannot evaluate it.
         """
         if self._level in free(node):
             return self._frame(node, given)
@@ -170,7 +164,7 @@ class Evaluation:
         return Frame(len(at), tuple(pairs))
 
     def _positions(self, node: int, one: Array, other: Array) -> tuple[Array, Array]:
-        """Which rows meet: their positions on both sides."""
+        """Return the positions of the matching pairs on both sides."""
         known = self._matched.get(node)
         if known is not None and np.array_equal(known[0], one) and np.array_equal(known[1], other):
             return known[2], known[3]
@@ -218,7 +212,7 @@ def _folded(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
 
 
 def _keys(node: plan.Join) -> tuple[Lifted, Lifted]:
-    """The keys of both sides, if there is one and nothing else is asked."""
+    """Return the keys of both sides, if the join has one key and no other condition."""
     match, conditions = match_of(node), side_conditions_of(node)
     pairs: list[tuple[Any, Any]] = []
     if match.left_key is not None:
@@ -243,19 +237,18 @@ def _integers(keys: Leaf) -> Array:
 
 
 BITS = 52
-"""Of a sum of high parts, which has to be a float."""
+"""The bits of a sum of high parts, which has to be an exact float."""
 WHOLE = 62
-"""Of a sum of low parts."""
+"""The bits of a sum of low parts."""
 LARGEST, LEAST = 2.0**900, -900
-"""Above and below, what floats are added up from may be none itself."""
+"""The bounds beyond which the floats that are added up may not be exact."""
 
 
 class Groups:
     """Values arranged by group.
 
-    Parameters
-    ----------
-    order: puts values of a group side by side; `starts` is where each group begins.
+    `_order` puts the values of a group side by side; `_starts` is the position where each group
+    begins.
     """
 
     def __init__(self, keys: Array) -> None:
@@ -270,11 +263,11 @@ class Groups:
         self._most = int(self.counts.max()) if len(keys) else 1
 
     def sums(self, kind: type, values: Array) -> Array:
-        """The sum of each group.
+        """Return the sum of each group.
 
         Raises
         ------
-        NotColumnar: there are values that are no numbers, or are too large.
+        NotColumnar: some values are no numbers, or are too large.
         """
         ordered = values[self._order]
         if not len(ordered):
@@ -290,7 +283,7 @@ class Groups:
         return self._one_by_one(ordered) if found is None else found
 
     def folded(self, fold: Any, values: Array) -> Array:
-        """Values of each group folded by a function of numpy."""
+        """Fold the values of each group by a function of numpy."""
         ordered = values[self._order]
         return fold.reduceat(ordered, self._starts) if len(ordered) else ordered
 
@@ -320,7 +313,7 @@ class Groups:
 
 
 def kept_groups() -> Callable[[Array], Groups]:
-    """Groups of keys, which stay as long as the keys do."""
+    """Return a function from keys to groups, which reuses the groups while the keys stay equal."""
     last: list[Groups] = []
 
     def groups(keys: Array) -> Groups:
@@ -341,11 +334,11 @@ _OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def value(expr: Expr, bindings: Sequence[Rows], size: int) -> Rows:
-    """What an expression gives of rows.
+    """Evaluate an expression over rows.
 
     Raises
     ------
-    NotColumnar: that is not done over columns.
+    NotColumnar: columns cannot evaluate it.
     """
     match expr:
         case Parameter(place):
@@ -370,7 +363,7 @@ def value(expr: Expr, bindings: Sequence[Rows], size: int) -> Rows:
 
 
 def column(expr: Expr, bindings: Sequence[Rows], size: int) -> Leaf:
-    """The same of an expression that gives one column."""
+    """Evaluate an expression with a single column as its result."""
     found = value(expr, bindings, size)
     if not isinstance(found, Leaf):
         raise NotColumnar("a record where a number is wanted")
@@ -413,11 +406,11 @@ def _size(values: Array) -> float:
 def rounds(
     loop: plan.Iterate, relations: Sequence[plan.Node], sides: dict[tuple[Any, int], Frame]
 ) -> list[Frame]:
-    """The rows of some relations of a loop after all of its rounds.
+    """Return the rows of some relations of a loop after all of its rounds.
 
     Raises
     ------
-    NotColumnar: it is not done over columns.
+    NotColumnar: columns cannot run it.
     """
     if loop.times is None or loop.is_tolerant():
         raise NotColumnar("rounds until it settles")
@@ -431,7 +424,7 @@ def rounds(
 
 
 def there(rows: Rows, weights: Array) -> Frame:
-    """What is there of rows that come and go."""
+    """Return the rows with positive weights, repeated."""
     if (weights == 1).all():
         return Frame(len(weights), (rows,))
     rows, weights = net(rows, weights)
@@ -440,13 +433,13 @@ def there(rows: Rows, weights: Array) -> Frame:
 
 
 def changed(before: Weighted, after: Rows, size: int) -> Weighted:
-    """How rows change."""
+    """Return how rows change."""
     weights = np.concatenate((-before[1], np.ones(size, np.int64)))
     return net(chained([before[0], after]), weights)
 
 
 def moved(before: Weighted, after: Rows, size: int, tolerance: plan.Tolerance) -> Weighted:
-    """How what is shown of rows changes: those of a key whose value has moved far enough.
+    """Return how the shown rows change: those of a key whose value has moved far enough.
 
     Raises
     ------
@@ -472,7 +465,7 @@ def moved(before: Weighted, after: Rows, size: int, tolerance: plan.Tolerance) -
 
 
 def _read(rows: Rows, size: int, tolerance: plan.Tolerance) -> tuple[Array, Array]:
-    """The key and the value of rows, of which each key has one."""
+    """Return the key and the value of rows, with one row per key."""
     if not isinstance(tolerance.by, Lifted) or not isinstance(tolerance.value, Lifted):
         raise NotColumnar("a tolerance that is not read")
     keys = column(tolerance.by.body, [rows], size)
@@ -485,18 +478,18 @@ def _read(rows: Rows, size: int, tolerance: plan.Tolerance) -> tuple[Array, Arra
 def changes_of(
     tops: Sequence[plan.Node], kinds: Sequence[Typed], given: Sequence[pa.Table]
 ) -> list[pa.Table]:
-    """How the rows of each relation change.
+    """Return how the rows of each relation change.
 
     Parameters
     ----------
     tops: the relations of a loop over sides, which are `Recursive` of `LEVEL`; below `Tolerate` if
-        not all changes are shown.
-    kinds, given: of the relations, as they were, and then of the sides, as they are: what rows are,
-        and the columns `row` and `weight`, which need not be added up.
+        small changes are hidden.
+    kinds, given: the types and the rows of the relations before, and then of the sides after the
+        change; rows have the columns `row` and `weight`, and need not be netted.
 
     Raises
     ------
-    NotColumnar: it is not done over columns.
+    NotColumnar: columns cannot run it.
     """
     loop = loop_of(tops[0])
     if not isinstance(loop, plan.Iterate):
@@ -510,12 +503,12 @@ def changes_of(
 
 
 def exact(top: plan.Node) -> plan.Node:
-    """A relation before any tolerance."""
+    """Return a relation without its tolerance."""
     return top.input if isinstance(top, plan.Tolerate) else top
 
 
 def loop_of(top: plan.Node) -> plan.Node:
-    """The recursion that a relation is of."""
+    """Return the recursion of a relation."""
     found = exact(top)
     return found.input if isinstance(found, plan.Component) else found
 

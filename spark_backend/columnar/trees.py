@@ -1,9 +1,9 @@
-"""Rows as a tree of columns: records are made of columns of their fields, and of no object.
+"""Rows as a tree of columns: a record is a column per field, without Python objects.
 
     Link(src, dst)     Tree(Link, src = [1, 1, 2], dst = [2, 3, 3])
 
-Columns are of integers of 64 bits and of floats that are numbers. Rows that are taken out of others
-are a column only when it is asked for.
+Columns are of integers of 64 bits and of finite floats. The columns of selected rows are computed
+when they are read.
 
 State:  none.
 Cost:   O(rows) for a column, once.
@@ -23,15 +23,15 @@ from spark_backend.codec.arrow import arrow_type
 from spark_backend.codec.schema import Plain, Record, Typed
 
 Array = Any
-"""Of numpy."""
+"""An array of numpy."""
 
 
 class NotColumnar(Exception):
-    """What is not done over columns."""
+    """The reason why columns cannot be used."""
 
 
 class Leaf:
-    """A column, and whether its values are `int` or `float`."""
+    """A column, with values of kind `int` or `float`."""
 
     __slots__ = ("_made", "_make", "kind")
 
@@ -42,7 +42,7 @@ class Leaf:
 
     @property
     def values(self) -> Array:
-        """The values."""
+        """The values, computed at the first access."""
         if self._make is not None:
             self._made, self._make = self._make(), None
         return self._made
@@ -57,13 +57,13 @@ class Tree:
     parts: tuple[Rows, ...]
 
     def named(self, name: str) -> Rows:
-        """A field."""
+        """Return a field."""
         if name not in self.names:
             raise NotColumnar(f"no field {name}")
         return self.parts[self.names.index(name)]
 
     def at(self, place: Any) -> Rows:
-        """An item of a tuple."""
+        """Return an item of a tuple."""
         if not issubclass(self.kind, tuple) or type(place) is not int:
             raise NotColumnar(f"no item {place}")
         if not 0 <= place < len(self.parts):
@@ -77,12 +77,12 @@ Weighted = tuple[Rows, Array]
 
 
 def tuples(parts: Sequence[Rows]) -> Tree:
-    """Plain tuples."""
+    """Return rows that are plain tuples of the parts."""
     return Tree(tuple, tuple(f"_{place}" for place in range(len(parts))), tuple(parts))
 
 
 def leaves(rows: Rows) -> Iterator[Leaf]:
-    """All columns."""
+    """Yield all columns."""
     if isinstance(rows, Leaf):
         yield rows
     else:
@@ -91,23 +91,23 @@ def leaves(rows: Rows) -> Iterator[Leaf]:
 
 
 def mapped(rows: Rows, change: Callable[[Leaf], Leaf]) -> Rows:
-    """Rows of which each column is another."""
+    """Apply a function to each column of rows."""
     if isinstance(rows, Leaf):
         return change(rows)
     return Tree(rows.kind, rows.names, tuple(mapped(part, change) for part in rows.parts))
 
 
 def taken(rows: Rows, at: Array) -> Rows:
-    """The rows at some places."""
+    """Return the rows at some positions."""
     return mapped(rows, lambda leaf: Leaf(leaf.kind, lambda: leaf.values[at]))
 
 
 def chained(some: Sequence[Rows]) -> Rows:
-    """The rows of all, one after the other.
+    """Concatenate rows.
 
     Raises
     ------
-    NotColumnar: they are of different kinds.
+    NotColumnar: the rows have different types.
     """
     return reduce(_two, some)
 
@@ -124,7 +124,7 @@ def _two(one: Rows, other: Rows) -> Rows:
 
 
 def net(rows: Rows, weights: Array) -> Weighted:
-    """Each row once, with the sum of its weights, if that is not zero."""
+    """Net the rows: return each row once with the sum of its weights, unless that is 0."""
     columns = [leaf.values for leaf in leaves(rows)]
     order = np.lexsort(columns)
     new = np.zeros(len(order), bool)
@@ -139,11 +139,11 @@ def net(rows: Rows, weights: Array) -> Weighted:
 
 
 def from_arrow(of: Typed, array: pa.Array) -> Rows:
-    """Rows of a type.
+    """Return the columns of Arrow rows of a type.
 
     Raises
     ------
-    NotColumnar: some are None, or have something else in them.
+    NotColumnar: a value is None, or of a type without columns.
     """
     if array.null_count:
         raise NotColumnar("None")
@@ -159,11 +159,11 @@ def from_arrow(of: Typed, array: pa.Array) -> Rows:
 
 
 def to_arrow(of: Typed, rows: Rows) -> pa.Array:
-    """The rows as Arrow has those of a type.
+    """Return the rows as an Arrow array of a type.
 
     Raises
     ------
-    NotColumnar: they are of another type, or not all are numbers.
+    NotColumnar: the rows are of another type, or contain a float that is not finite.
     """
     if isinstance(of, Record) and isinstance(rows, Tree):
         if of.kind is not rows.kind or len(of.fields) != len(rows.parts):

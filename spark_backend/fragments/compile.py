@@ -1,16 +1,16 @@
-"""From a fragment to its steps, the ones below first.
+"""Compile a fragment to steps, from its inputs to its output.
 
     Recursive(LEVEL, place)      an input of the fragment
     where, select, ...           linear
-    join, semi, anti, outer      by a key that columns have
+    join, semi, anti, outer      by a key of columns
     distinct, union, ...         by weights
     aggregate                    sums
-    top, order with a limit      the rows that are first
+    top, order with a limit      the first rows
 
-Rows that equal nodes give, arranged by equal keys, are kept once, also those of several fragments.
-A table is named after what is kept in it, so that it is found whatever else is made.
+Rows of equal nodes, arranged by equal keys, are stored once, even for several fragments. The name
+of a table is derived from its content, so that it does not depend on other tables.
 
-What joins are made of beside pairs: conditions of pairs, and rows without a partner.
+Outer joins add rows without a partner to the pairs:
 
     left join, a row of the left alone      (row, None)
     full join, a row of the right alone     (None, row)
@@ -63,9 +63,9 @@ from spark_backend.tables.chain import Chain
 
 S = TypeVar("S")
 Maker = Callable[["Compiler", plan.Node], Step | None]
-"""Makes the step of a node, if it is one of its kind."""
+"""A function that makes the step of a node, or returns None for a node of another kind."""
 DIGITS = 10
-"""Of a fingerprint, in the name of a table."""
+"""The length of a fingerprint in the name of a table."""
 _SETS = (
     plan.Distinct,
     plan.Union,
@@ -77,13 +77,13 @@ _SETS = (
 
 
 class Compiler:
-    """Makes the steps of fragments over some inputs.
+    """Compile fragments over some inputs to steps.
 
     Parameters
     ----------
-    inputs: by their place.
-    makers: what makes steps of nodes that are not made here.
-    names: of tables, by what is in them: those that have been given before.
+    inputs: the inputs by position.
+    makers: functions that make the steps of further nodes.
+    names: the names of tables by content, as chosen before.
     """
 
     def __init__(
@@ -105,20 +105,20 @@ class Compiler:
         self._names = {} if names is None else names
         self._known_of: dict[plan.Node, tuple[list[str], dict[str, TableSpec]]] = {}
         self.tables: dict[str, TableSpec] = {}
-        """What the steps keep that have been made, or asked for, since `begin`."""
+        """The state tables of the steps that were requested since `begin`."""
         self.steps: list[str] = []
-        """What runs where, a line each, of the same."""
+        """The place of each of these steps, in words."""
 
     def begin(self) -> None:
-        """From here on the steps of another fragment are asked for."""
+        """Start collecting the tables and steps of another fragment."""
         self.tables, self.steps = {}, []
 
     def top(self, node: plan.Node) -> Step:
-        """The step of the node on top of a fragment.
+        """Return the step of the top node of a fragment.
 
         Raises
         ------
-        NotColumns: it, or one below, cannot be done in columns.
+        NotColumns: columns cannot express it, or a node below.
         """
         self._last = _below_linear(node)
         if not isinstance(node, plan.OrderBy):
@@ -131,11 +131,11 @@ class Compiler:
         return made
 
     def step(self, node: plan.Node) -> Step:
-        """The step of a node.
+        """Return the step of a node.
 
         Raises
         ------
-        NotColumns: it, or one below, cannot be done in columns.
+        NotColumns: columns cannot express it, or a node below.
         """
         if node not in self._made:
             around, (self.steps, self.tables) = (self.steps, self.tables), ([], {})
@@ -152,25 +152,26 @@ class Compiler:
         return self._made[node]
 
     def give(self, node: plan.Node, step: Step) -> Step:
-        """Let a step be that of a node."""
+        """Set the step of a node."""
         self._made[node] = self._given[node] = step
         return step
 
     def beside(self) -> Compiler:
-        """Another one for the same fragment, given the same, whose steps are of no account."""
+        """Return another compiler for the same fragment, with the same given steps, whose steps are
+        discarded."""
         other = Compiler(self._session, self._inputs, self._makers)
         for node, step in self._given.items():
             other.give(node, step)
         return other
 
     def given(self, place: int) -> Given:
-        """The step of an input."""
+        """Return the step of an input."""
         if place not in self._at:
             self._at[place] = Given(place, self._inputs[place].kept)
         return self._at[place]
 
     def arranged(self, step: Step) -> list[Arranged]:
-        """The rows of a step by the keys of the joins that have been made of it."""
+        """Return the arrangements of the rows of a step, by the keys of joins."""
         return [known for known in self._known if known.source is step]
 
     def _of(self, node: plan.Node) -> Step:
@@ -214,7 +215,7 @@ class Compiler:
         return self._over(self.step(source), chain)
 
     def _over(self, source: Step, chain: tuple[plan.Node, ...]) -> Step:
-        """What a chain makes of the rows of a step."""
+        """Return the step of a chain over the rows of a step."""
         empty = self._session.spark.createDataFrame([], schema_of(source.kept))
         made = Linear(self._chain, chain, source, empty)
         self.steps += made.steps
@@ -255,8 +256,8 @@ class Compiler:
     def sides(
         self, node: Any, left: plan.Node, right: plan.Node, *, of_right: bool = True
     ) -> tuple[Arranged, Arranged]:
-        """The rows of both sides of a join by its key; those of the right are kept if they are
-        asked for."""
+        """Return the rows of both sides of a join, arranged by its key; those of the right side are
+        stored if `of_right`."""
         one, other = self.step(left), self.step(right)
         sides = sides_of(node, one.kept, other.kept, bindings(left))
         made = self._arranged(left, one, sides[0]), self._arranged(right, other, sides[1])
@@ -265,7 +266,7 @@ class Compiler:
         return made
 
     def _arranged(self, node: plan.Node, step: Step, side: Side) -> Arranged:
-        """The rows of a step by a key; by an equal one, the same table."""
+        """Arrange the rows of a step by a key; an equal key gives the same table."""
         for known in self._known:
             if known.source is step and (known.side.keys, known.side.types) == (
                 side.keys,
@@ -275,7 +276,7 @@ class Compiler:
         return Arranged(step, side, self.free("by", node, side.keys, side.types))
 
     def _keep(self, made: Arranged) -> Arranged:
-        """Let the rows of a step be kept by a key."""
+        """Store the rows of a step by a key."""
         if all(known.spec.name != made.spec.name for known in self._known):
             self._known.append(made)
         return self._with(made, made.spec)
@@ -285,7 +286,7 @@ class Compiler:
         return made
 
     def free(self, kind: str, *what: Any) -> str:
-        """A name for a table: the same for the same content in any process."""
+        """Return a name for a table, which is the same for the same content in any process."""
         if (kind, what) not in self._names:
             name = first = f"{kind}{fingerprint(*what)[:DIGITS]}"
             while name in self._names.values():
@@ -319,8 +320,8 @@ class Compiler:
         )
 
     def _partners(self, node: plan.Node, rows: Arranged, fits: Column | None) -> Arranged:
-        """What is asked whether a row of the other side has a partner: the rows by their key, or
-        how many they are of each key, where these may be many."""
+        """Return the rows that decide whether a row of the other side has a partner: the rows by
+        key, or their number per key if a key may have many."""
         if fits is None and not self._is_unique(node, rows.side):
             counts = self._counts.get(rows.spec.name)
             if counts is None:
@@ -331,7 +332,7 @@ class Compiler:
         return self._keep(rows)
 
     def _is_unique(self, node: plan.Node, side: Side) -> bool:
-        """Whether there is no more than one row of a key."""
+        """Return True if a key has at most one row."""
         unique = unique_of(node, {n: unique_key(i.node) for n, i in self._inputs.items()})
         return bool(unique) and unique <= {part for key in side.keys for part in parts_of(key)}
 
@@ -373,14 +374,14 @@ class Compiler:
 
 
 def _below_linear(node: plan.Node) -> plan.Node:
-    """The last node of a fragment that does not look at one row after the other."""
+    """Return the last node of a fragment that does not process row by row."""
     while isinstance(node, LINEAR):
         (node,) = node.inputs()
     return node
 
 
 def _where(step: Step) -> str:
-    """Where a step is done."""
+    """Describe where a step runs."""
     if isinstance(step, WorkedOut):
         return "Spark columns, by a job of its own"
     own = step.own if isinstance(step, Totals | ReducedRows) else ()
@@ -394,7 +395,7 @@ def _itself(row: Column) -> Column:
 
 
 class Padded:
-    """Rows of a step as rows of a type that has None where theirs has not."""
+    """The rows of a step as rows of a type with optional fields."""
 
     def __init__(self, source: Step, kept: Typed) -> None:
         self._source, self.kept = source, kept
@@ -411,7 +412,8 @@ class Padded:
 
 
 def fits_of(node: Any, left: Typed, right: Typed, names: tuple[str, str]) -> Column | None:
-    """What a join asks of pairs of equal keys besides, of `{name}_row` of either side."""
+    """Return the residual predicate of a join over the columns `{name}_row` of both sides, or
+    None."""
     asked = residual(node)
     if asked is None:
         return None
@@ -420,7 +422,7 @@ def fits_of(node: Any, left: Typed, right: Typed, names: tuple[str, str]) -> Col
 
 
 def asked_of(node: Any) -> Asked | None:
-    """The same of two rows that are here."""
+    """Return the residual predicate of a join over two rows in this process, or None."""
     asked = residual(node)
     if asked is None:
         return None
@@ -430,7 +432,7 @@ def asked_of(node: Any) -> Asked | None:
 
 
 def padded_type(kind: str, left: Typed, right: Typed, count: int) -> Typed:
-    """The rows of an outer join."""
+    """Return the row type of an outer join."""
     pair = pair_of(left, right, count)
     fields = list(pair.fields)  # type: ignore[union-attr]
     if kind != "left":
@@ -441,7 +443,7 @@ def padded_type(kind: str, left: Typed, right: Typed, count: int) -> Typed:
 
 
 def left_alone(left: Typed, kept: Typed, count: int) -> Shown:
-    """The row of a left or full join of a row of the left that has no partner."""
+    """Return a function that makes the output row of a left row without a partner."""
     nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
 
     def show(row: Column) -> Column:
@@ -452,7 +454,7 @@ def left_alone(left: Typed, kept: Typed, count: int) -> Shown:
 
 
 def right_alone(right: Typed, kept: Typed, count: int) -> Shown:
-    """The same of a row of the right."""
+    """Return a function that makes the output row of a right row without a partner."""
     nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
 
     def show(row: Column) -> Column:

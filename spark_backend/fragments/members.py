@@ -1,27 +1,14 @@
 """Fragments that share state tables, the inputs of a flush, and its retries.
 
-A fragment among those that share state tables, and what it is given for a flush.
+- `Member` is a fragment that shares tables, with its progress; `Input` an input by position.
+- `Inflow` turns the inputs of a flush into frames: entries of the process, staged files, and rows
+  of tables on Spark, which do not pass through the process.
+- `tried` repeats a failed flush, which has changed nothing. If a callable of the query raised, the
+  changes stay in `Owed` and are retried together with the next ones, which may delete the row that
+  made it raise.
 
-What it is given is by its own inputs; what is shared is by the places that these have among all.
-
-State:  how far a fragment has come.
-
-What a flush is given, as frames: entries from the process, staged files, rows that are fed.
-
-State:  none.
-Cost:   O(entries) here; rows that are fed do not come by.
-
-A flush is tried again where it fails, as one that failed has changed nothing.
-
-Where a callable of the query raised, it is done again together with what comes next: that may take
-the row away that made it raise.
-
-State:  what flushes were of that have failed.
-
-What a flush is fed with by tables that are on Spark: rows that do not come by the process.
-
-State:  none.
-Cost:   O(1) here; how many rows there are is read from the ends of files.
+State:  the progress of a fragment, and the changes of failed flushes.
+Cost:   O(entries); O(1) for rows on Spark, whose number is read from the ends of files.
 """
 
 from __future__ import annotations
@@ -58,27 +45,27 @@ from spark_backend.tables.chain import Chain, Weighted
 from spark_backend.tables.frames import net
 
 _ONE_FOR_ONE = (plan.Where, plan.Select, plan.Extend)
-"""Nodes that make no more rows than they are given."""
+"""Nodes that output at most one row per input row."""
 
 
 class Inflow:
-    """Makes frames of what is given to inputs, by their place."""
+    """Make frames of the inputs of a flush, by position."""
 
     def __init__(self, session: Session, inputs: Mapping[int, Input], tables: StateTables) -> None:
         self._session, self._inputs, self._tables = session, inputs, tables
 
     def version(self, place: int, upto: int) -> int:
-        """Up to which version an input is taken in that is fed."""
+        """Return the version of a table on Spark up to that its input has been read."""
         found: int = self._tables.manifest.tokens.get(version_of(place), upto)
         return found
 
     def not_taken_in(self, fed: Iterable[ExternalInput]) -> list[ExternalInput]:
-        """What is fed, from the version on up to which it was taken in."""
+        """Return the external inputs with unread versions, from the first unread version on."""
         later = [replace(f, after=self.version(f.place, f.after)) for f in fed]
         return [source for source in later if source.upto > source.after]
 
     def local(self, of: FlushInput, *, is_late: bool) -> frozenset[int]:
-        """The inputs whose rows are in the query itself, not in files that it reads."""
+        """Return the inputs whose rows are in the query itself instead of in files."""
         if of.staged:
             return frozenset()
         own, others = {entry[0] for entry in of.entries}, of.fed_places
@@ -86,7 +73,7 @@ class Inflow:
         return frozenset((own - others) | (some - own))
 
     def frames(self, of: FlushInput, *, is_late: bool) -> dict[int, DataFrame]:
-        """What is given, by place."""
+        """Return the frames of a flush by position."""
         by_place: dict[int, list[Entry]] = {}
         for entry in of.entries:
             by_place.setdefault(entry[0], []).append(entry)
@@ -99,11 +86,11 @@ class Inflow:
         return found
 
     def bags(self, of: FlushInput) -> dict[int, Bag]:
-        """The same of few rows, here, which have not been staged.
+        """Return the rows of a flush as bags in this process.
 
         Raises
         ------
-        TooMany: they have, or are those of a table that is on Spark from the start.
+        TooMany: rows are staged, or are all rows of a table on Spark.
         """
         if of.staged or any(source.after < 0 for source in of.fed):
             raise TooMany("rows that are not here")
@@ -117,7 +104,7 @@ class Inflow:
         return {place: present(bag) for place, bag in found.items()}
 
     def staged(self, member: Member, part: RemotePart, live: set[int]) -> dict[int, DataFrame]:
-        """What has been staged of inputs that nobody else brings, by place."""
+        """Return the staged rows of inputs that no other member provides, by position."""
         schemas = [schema_of(self._inputs[place].kept) for place in member.places]
         found = member.staged.frames(self._session.spark, part.number, schemas)
         placed = {member.places[place]: frame for place, frame in found.items()}
@@ -135,18 +122,18 @@ class Inflow:
 
 
 def table_of(kept: Typed, entries: Sequence[Entry]) -> pa.Table:
-    """Rows with their weights.
+    """Return rows with their weights as a table.
 
     Raises
     ------
-    OffloadError: columns do not hold one of them.
+    OffloadError: columns cannot store a row.
     """
     array = to_arrow(kept, [entry[2] for entry in entries])
     return pa.table({"row": array, "weight": pa.array([e[3] for e in entries], pa.int64())})
 
 
 def version_of(place: int) -> str:
-    """The token of an input that is fed: the version of its table that is taken in."""
+    """Return the name of the token with the version of an external input."""
     return f"input{place}"
 
 
@@ -159,7 +146,7 @@ def _is_local(source: ExternalInput) -> bool:
 T = TypeVar("T")
 log = logging.getLogger("reactive")
 TRIES = 3
-"""How often a flush is tried again."""
+"""The number of retries of a flush."""
 
 
 def tried(
@@ -168,30 +155,30 @@ def tried(
     goes_on: Callable[[Exception], bool],
     tables: StateTables,
 ) -> None:
-    """Run an attempt, until it succeeds.
+    """Run an attempt until it succeeds.
 
     Parameters
     ----------
-    goes_on: what to do about an error; whether it is worth another try.
-    tables: what it writes to.
+    goes_on: handles an error; returns True if a retry may succeed.
+    tables: the tables that the attempt writes.
 
     Raises
     ------
     TakenIn: a callable of the query raised.
-    OffloadError: it failed each time, or in the same way in a session that is there; or state has
-        been removed.
+    OffloadError: every attempt failed, or two did while the session was alive; or state has been
+        removed.
     """
     try:
         _tried(attempt, session, goes_on)
     except TakenIn:
         raise
     except OffloadError:
-        tables.check()  # it says more
+        tables.check()  # its error text is more specific
         raise
 
 
 def if_spark_can(session: Session, read: Callable[[], T]) -> T | None:
-    """What is read with Spark; None if it is gone, or cannot do it now."""
+    """Run a read with Spark; return None if Spark is gone or fails."""
     try:
         session.restart()
         return read()
@@ -219,19 +206,19 @@ def _tried(
 
 
 class Owed:
-    """What is to be taken in: by numbers that failed, and by the next one."""
+    """The changes to apply: those of failed flushes, and of the next one."""
 
     def __init__(self) -> None:
         self._by_number: dict[int, Batch] = {}
 
     @property
     def is_late(self) -> bool:
-        """Whether some of it is of numbers that failed."""
+        """True if some changes are of failed flushes."""
         return len(self._by_number) > 1
 
     def added(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> Batch:
-        """All of it, with what comes with a number; that may come again. What has gone since is
-        not there any more."""
+        """Return all changes, including those of the flush `number`, which may be added again.
+        Deleted entries cancel."""
         self._by_number[number] = (entries, fed)
         if not self.is_late:
             return entries, fed
@@ -246,81 +233,81 @@ class Owed:
         return [(*entry, n) for entry, n in weights.items() if n], list(places.values())
 
     def clear(self) -> None:
-        """It has been taken in."""
+        """Forget the changes, which have been applied."""
         self._by_number = {}
 
 
 @dataclass(eq=False)
 class Member:
-    """A fragment among those that share, and how far it has come."""
+    """A fragment that shares tables, with its progress."""
 
     fragment: Fragment
     name: str
-    """Of its plan, in any process."""
+    """The name of its plan, in any process."""
     node: plan.Node
-    """Its node on top, over inputs by their place among those that are shared."""
+    """Its top node, over inputs by their position among the shared ones."""
     places: tuple[int, ...]
-    """Of each of its inputs, the place there."""
+    """The shared position of each of its inputs."""
     staged: Staged
     owed: Owed = field(default_factory=Owed)
-    """What first flushes were of that have failed."""
+    """The changes of failed first flushes."""
     resumed: int | None = None
-    """The last flush of an earlier process, if this goes on from there."""
+    """The last flush of an earlier process, if this member continues it."""
     brought: set[int] = field(default_factory=set)
-    """The places whose rows others brought when it began."""
+    """The positions whose rows other members provided when it began."""
     is_loaded: bool = False
     applied: int = -1
-    """The last of its numbers that has been taken in."""
+    """The last of its numbers that has been applied."""
     told: int = -1
-    """The flush in which that was."""
+    """The flush that applied it."""
     raised: tuple[int, TakenIn] | None = None
-    """The number at which a callable has raised."""
+    """The number at that a callable has raised, and the error."""
     top: Step = field(init=False)
     lines: list[str] = field(init=False)
-    """What runs where."""
+    """The place of each step, in words."""
     output: TableSpec = field(init=False)
     tables: dict[str, TableSpec] = field(init=False)
-    """All that it reads or adds to."""
+    """The tables that it reads or writes."""
     rows: dict[int, TableSpec] = field(init=False)
-    """The tables that hold the rows of the inputs, by place."""
+    """The tables with the rows of the inputs, by position."""
 
     def placed(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Entries of its inputs as those of the places that these have."""
+        """Return entries of its inputs with the shared positions."""
         return [(self.places[place], at, row, weight) for place, at, row, weight in entries]
 
     def placed_inputs(self, fed: Sequence[ExternalInput]) -> list[ExternalInput]:
-        """The same of what its inputs are fed with."""
+        """Return external inputs with the shared positions."""
         return [replace(source, place=self.places[source.place]) for source in fed]
 
 
 @dataclass(frozen=True)
 class FlushInput:
-    """What a flush is of, by place: entries, what inputs are fed with, and what has been staged."""
+    """The inputs of a flush by position: entries, external inputs, and staged frames."""
 
     entries: Sequence[Entry]
     fed: Sequence[ExternalInput]
     staged: Mapping[int, DataFrame] = field(default_factory=dict)
     staged_rows: Mapping[int, int] = field(default_factory=dict)
-    """How many rows have been staged of each input."""
+    """The number of staged rows of each input."""
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no row can change by it."""
+        """True if the flush cannot change any row."""
         return not (self.entries or self.fed or self.staged)
 
     @property
     def fed_places(self) -> set[int]:
-        """The inputs that are fed."""
+        """The inputs that are external."""
         return {source.place for source in self.fed}
 
     @property
     def count(self) -> int:
-        """How many rows change at most."""
+        """The maximum number of changed rows."""
         return self.counts.total()
 
     @property
     def counts(self) -> Counter[int]:
-        """How many rows of each input change at most."""
+        """The maximum number of changed rows of each input."""
         found = Counter(entry[0] for entry in self.entries)
         found.update(self.staged_rows)
         for source in self.fed:
@@ -329,7 +316,7 @@ class FlushInput:
 
 
 class Loading:
-    """A member that is loaded, and the tables by which inputs of it are fed."""
+    """A member that is being loaded, and the tables on Spark behind its inputs."""
 
     def __init__(self, member: Member, sources: Sequence[ExternalInput]) -> None:
         self.member = member
@@ -337,14 +324,14 @@ class Loading:
 
 
 def name_of(fragment: Fragment, inputs: Sequence[Input]) -> str:
-    """The name of a plan over inputs, in any process."""
+    """Return the name of a plan over inputs, which is the same in any process."""
     return fingerprint(fragment.node, fragment.inputs, tuple(given.kept for given in inputs))
 
 
 def rows_table(
     name: str, kept: Typed, *, by_group: bool = False, of_groups: bool = False
 ) -> TableSpec:
-    """A table of rows with weights, in buckets by what they are looked up by."""
+    """Return a table of rows with weights, in buckets by their group or by the whole row."""
 
     def bucket() -> Column:
         return hashed(looked_up(kept, by_group=by_group))
@@ -353,26 +340,26 @@ def rows_table(
 
 
 def looked_up(kept: Typed, *, by_group: bool) -> Value:
-    """What of the rows of the output a reader gives: their group, or all of them."""
+    """Return the part of an output row that readers look up: its group, or the whole row."""
     row = Value(F.col("row"), kept)
     return bound(row, 2)[0] if by_group else row
 
 
 def moved(read: plan.Recursive, places: Sequence[int]) -> plan.Node:
-    """An input of a fragment, by its place among all."""
+    """Return an input of a fragment with its shared position."""
     place = places[read.index]
     return replace(read, index=place, name=f"input {place}")
 
 
 def since(source: ExternalInput, *, is_late: bool) -> Weighted:
-    """The rows that are fed; each once, where some were to come with a flush that failed."""
+    """Return the new rows of an external input; netted if some of them are of a failed flush."""
     rows: Any = source.rows
     given: Weighted = rows.frames.since(source.after, source.upto)
     return replace(given, frame=net(given.frame)) if is_late else given
 
 
 def changed(entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> int:
-    """How many rows change at most."""
+    """Return the maximum number of changed rows."""
     rows = len(entries)
     for source in fed:
         given: Any = source.rows
@@ -380,7 +367,7 @@ def changed(entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> int:
     return rows
 
 
-# An input of fragments: the node of the plan that gives its rows, and what these are.
+# The inputs of fragments.
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,4 +376,4 @@ class Input:
 
     node: plan.Node
     kept: Typed
-    """What its rows are."""
+    """The type of its rows."""

@@ -1,32 +1,30 @@
-"""A fragment of a plan on Spark, whatever its depth: state tables, and one job per flush.
+"""A fragment of a plan on Spark, of any depth: state tables, and one job per flush.
 
-    entries --columns--> deltas of the inputs --steps--> what is added to each table --write--> done
+    entries --columns--> deltas of the inputs --steps--> rows to add to each table --write--> done
                                                     `--> the delta of the output, as a table too
 
-The output is a table like the others: reading it evaluates nothing. A flush that meets values that
-columns cannot add up is done again with care, and so are all later ones. Fragments over the same
-tables share what they keep, and their flushes (`shared.py`).
+The output is a table like the others: reading it evaluates nothing. A flush that meets values
+without limbs is repeated in careful mode, and so are all later ones. Fragments over the same tables
+share state and flushes (`shared.py`).
 
-State:  on disk; in the driver, what has not been sent.
-Cost:   per flush one job; O(rows that changed) here.
+State:  on disk; in the driver, the changes that were not sent.
+Cost:   per flush one job; O(changed rows) here.
 Source: [mrql] state that is partitioned as its changes are; [dbsp] the chain rule.
 
-A fragment as what its state holds, how that is merged, and what its output is made of it.
+`split_of` describes a fragment by its state, the merge of changes into it, and the answer computed
+from it:
 
     where total > 10                answer
       aggregate Sum, Avg by town    h: sums and counts of each group      merge: +
-        join ...                    answer: Avg = sum / count, then what is above
+        join ...                    answer: Avg = sum / count, then the nodes above
 
 Source: [mrql] a homomorphism, its monoid, and an answer function.
 
-Readers of a state table that holds the output of a fragment, as rows for a sink.
+`TableReader` gives a sink the rows of the output table as of a flush, and then the rows that later
+flushes added. They are read when the sink writes them, from files that are kept until then
+(`state/manifest.py`).
 
-    rows       the table as of a flush
-    changes    what flushes have added to it since
-
-Both are read when somebody writes them, from files that are kept until then (`state/manifest.py`).
-
-State:  which files.
+State:  the held files.
 Cost:   none here.
 """
 
@@ -76,14 +74,15 @@ class StateRemote:
 
     Parameters
     ----------
-    fragment: of the plan; it `can_be_columns`.
-    folder: of its state; one that an earlier process left is gone on with, if it is of this plan.
-    makers: of steps of other nodes than those of `Compiler`.
+    fragment: a fragment for which `can_be_columns` is true.
+    folder: the folder of its state; the state that an earlier process left is continued if it is of
+        this plan.
+    makers: functions that make the steps of further nodes.
     shared: the state that it shares with others, instead of one in the folder.
 
     Raises
     ------
-    NotColumns: it cannot be done in columns; nothing has been written.
+    NotColumns: columns cannot express it; nothing has been written.
     """
 
     def __init__(
@@ -109,56 +108,56 @@ class StateRemote:
 
     @property
     def resumed(self) -> int | None:
-        """The last number that an earlier process had applied, if this goes on from there."""
+        """The last number that an earlier process applied, if this remote continues its state."""
         return self._member.resumed
 
     @property
     def left(self) -> int:
-        """How many have left that shared with it."""
+        """The number of fragments that have left the shared state."""
         return self.shared.left
 
     @property
     def applied(self) -> int:
-        """The last number that has been taken in; -1 for none."""
+        """The last number that has been applied; -1 for none."""
         return self._member.applied
 
     def bucket(self, key: Any) -> Any:
-        """The key itself."""
+        """Return the key itself."""
         return key
 
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, Row]:
-        """The row as it is, if columns hold it.
+        """Return the row as it is.
 
         Raises
         ------
-        OffloadError: they do not.
+        OffloadError: columns cannot store it.
         """
         if not self._fits[place](row):
             to_arrow(self._inputs[place].kept, [row])
         return 0, row
 
     def is_brought(self, place: int) -> bool:
-        """Whether others bring the rows of an input."""
+        """Return True if other fragments provide the rows of an input."""
         return self.shared.is_live(self._member, place)
 
     def stage(self, number: int, entries: Sequence[Entry]) -> None:
-        """Write entries to a file, from which the flush of a number reads them.
+        """Write entries to a file, for the flush of a number.
 
         Raises
         ------
-        OffloadError: columns do not hold one of them.
+        OffloadError: columns cannot store an entry.
         """
         if entries and number > self.applied:
             place = entries[0][0]
             self._member.staged.add(number, place, table_of(self._inputs[place].kept, entries))
 
     def take_in(self, parts: Sequence[tuple[Any, RemotePart]]) -> None:
-        """Take in what this and others are given that share its state, in one job; what a callable
-        raised is told by `apply`.
+        """Apply the changes of this and other fragments that share its state, in one job; `apply`
+        raises the error of a callable.
 
         Raises
         ------
-        OffloadError: Spark is gone; nothing was taken in.
+        OffloadError: Spark is gone; nothing was applied.
         """
         self.shared.take_in([(remote._member, part) for remote, part in parts])
 
@@ -170,12 +169,12 @@ class StateRemote:
         *,
         quiet: bool = False,
     ) -> Pairs:
-        """Take entries in once, and say how the output changes.
+        """Apply entries unless their number was applied already, and return how the output changes.
 
         Raises
         ------
-        TakenIn: a callable of the query raised. The next number makes up for it.
-        OffloadError: Spark is gone; nothing was taken in.
+        TakenIn: a callable of the query raised. The next number retries.
+        OffloadError: Spark is gone; nothing was applied.
         """
         self._raise(number)
         if number > self.applied:
@@ -184,23 +183,23 @@ class StateRemote:
         return () if quiet else self.told(number)
 
     def _raise(self, number: int) -> None:
-        """Raise what a callable raised as a number was taken in."""
+        """Raise the error of a callable in the flush of a number."""
         if self._member.raised is not None and self._member.raised[0] == number:
             raise self._member.raised[1]
 
     def stop(self) -> None:
-        """Nobody reads it any more; a later process can go on where that was asked for."""
+        """Stop reading; keep the state if a later process may continue it."""
         self.is_closed = True
         self.shared.leave(self._member, for_good=False)
 
     def close(self) -> None:
-        """Give everything up that it alone needs."""
+        """Delete the state that no other fragment needs."""
         self.is_closed = True
         self.shared.leave(self._member, for_good=True)
 
     def contents(self) -> Iterable[Pair]:
-        """The output as of the last `apply`, fetched; from its files where there are few rows, or
-        Spark cannot."""
+        """Fetch the output as of the last `apply`; from its files if it has few rows, or Spark
+        fails."""
         with self.shared.lock:
             if self.shared.tables.rows_near(self._member.output) <= MOST_FETCHED:
                 return self._in_files()
@@ -208,25 +207,25 @@ class StateRemote:
             return self._in_files() if found is None else found
 
     def _in_files(self) -> Pairs:
-        """The output, added up here."""
+        """Return the output, netted in this process."""
         return consolidate(pairs_of(self._kept, self.shared.tables.all_rows(self._member.output)))
 
     def at(self, bucket: Any) -> Iterable[Pair]:
-        """The rows that begin with a key, or are it: of the base, only its bucket is read."""
+        """Return the rows of a group, or equal to a key: only its bucket of the base is read."""
         first, key = self._fragment.is_by_group, canonical(bucket)
         with self.shared.lock:
             found = self._near((key,), first=first)
             return [(r, n) for r, n in found if ((r[0] if first else r),) == (key,)]
 
     def some(self, keys: Collection[Any]) -> Pairs:
-        """The rows that begin with one of some keys; others may come along."""
+        """Return the rows of some groups; other rows may be included."""
         if not self._fragment.is_by_group:
             return [pair for key in keys for pair in self.at(key)]
         with self.shared.lock:
             return list(self._near([canonical(key) for key in keys], first=True))
 
     def _near(self, keys: Collection[Any], *, first: bool) -> Iterable[Pair]:
-        """The rows of the files in which those with some keys are; others may come along."""
+        """Return the rows of the files that can contain some keys; other rows may be included."""
         of, output = self._looked_up(first=first), self._member.output
         path = (self._kept.names[0],) if first and isinstance(self._kept, Record) else ()
         look = Lookup(leaves(of), fields_of(of, "row", *path))
@@ -237,18 +236,19 @@ class StateRemote:
 
     @property
     def _kept(self) -> Typed:
-        """What the rows of the output are."""
+        """The type of the rows of the output."""
         return self._member.top.kept
 
     def _looked_up(self, *, first: bool) -> Typed:
-        """What of the rows of the output a reader gives: their group, or all of them."""
+        """Return the type of the part of an output row that readers look up: its group, or the
+        whole row."""
         if first:
             assert isinstance(self._kept, Record)
             return self._kept.fields[0]
         return self._kept
 
     def current(self) -> DataFrame | None:
-        """The output on Spark, each row once with its weight."""
+        """Return the output on Spark, each row once with its weight."""
         with self.shared.lock:
             self.shared.roster.compile()
             of = self.shared.tables, self._member.output
@@ -256,11 +256,11 @@ class StateRemote:
 
     @property
     def is_followable(self) -> bool:
-        """Whether files hold the rows of the output as the columns that they are."""
+        """True if files store the rows of the output in their own columns."""
         return has_columns(self._kept)
 
     def follow(self) -> TableReader:
-        """A reader of the output, as of the last `apply`."""
+        """Return a reader of the output, as of the last `apply`."""
         with self.shared.lock:
             self.shared.roster.compile()
             made = self._session, self.shared.tables, self._member.output, self._kept
@@ -270,16 +270,16 @@ class StateRemote:
 
     @property
     def _is_net(self) -> bool:
-        """Whether the first flush has added up what it has given."""
+        """True if the first flush nets the rows that it outputs."""
         return isinstance(self._member.top, Totals | ByWeight | ReducedRows)
 
     @property
     def _is_set(self) -> bool:
-        """Whether no row of the output occurs twice."""
+        """True if no row of the output occurs twice."""
         return is_set(self._fragment.node)
 
     def told(self, number: int) -> Pairs:
-        """How the output changed in the last flush, fetched."""
+        """Fetch how the output changed in the last flush."""
         with self.shared.lock:
             if number != self.applied:
                 return ()
@@ -287,7 +287,7 @@ class StateRemote:
             return consolidate(pairs_of(self._kept, written)) if written is not None else ()
 
     def size(self) -> int:
-        """How many rows the output has, copies counted."""
+        """Return the number of rows of the output, with copies."""
         with self.shared.lock:
             tables, output = self.shared.tables, self._member.output
             segments = tables.manifest.tables.get(output.name, ())
@@ -296,7 +296,7 @@ class StateRemote:
             return pc.sum(tables.all_rows(output).column("weight")).as_py() or 0
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
-        """All rows, a column per field; nothing of the query is evaluated."""
+        """Return all rows, a column per field; nothing of the query is evaluated."""
         with self.shared.lock:
             self.shared.roster.compile()
             of = self.shared.tables, self._member.output
@@ -306,7 +306,7 @@ class StateRemote:
         return as_columns(Weighted(found.rows, self._kept), once=found.once)
 
     def entries(self) -> Iterator[Entry]:
-        """What came from the process, where a later one is to go on."""
+        """Yield the rows of inputs that came from the process, for a later process."""
         with self.shared.lock:
             self.shared.roster.compile()
             for place, given in enumerate(self._inputs):
@@ -321,12 +321,12 @@ class StateRemote:
     def rows_of(
         self, node: plan.Node, fed: Sequence[ExternalInput]
     ) -> tuple[DataFrame | None, int] | None:
-        """The rows of one of its inputs, each once, and how many there are at most; None of any
+        """Return the rows of one of its inputs, each once, and their maximum number; None for any
         other node.
 
         Parameters
         ----------
-        fed: the inputs that are fed, with all that they have been.
+        fed: the external inputs, with all versions.
         """
         places = [place for place, given in enumerate(self._inputs) if given.node == node]
         if not places:
@@ -336,7 +336,7 @@ class StateRemote:
             return self.shared.rows_of(self._member, places[0], source)
 
     def hold_inputs(self) -> Callable[[], None]:
-        """Keep the files of the rows of its inputs; gives what ends that."""
+        """Keep the files of the rows of its inputs; return a function that releases them."""
         with self.shared.lock:
             rows = self._member.rows.values()
             held = [self.shared.tables.hold(spec) for spec in rows]
@@ -348,13 +348,13 @@ class StateRemote:
         return end
 
     def footprint(self) -> tuple[int, int]:
-        """Rows in files that it reads, and their bytes."""
+        """Return the number of rows in its tables, and their bytes."""
         tables = self.shared.tables
         names = tables.manifest.tables.keys() & self._member.tables.keys()
         return sum(sum(tables.manifest.rows(name)) for name in names), tables.bytes(names)
 
     def describe(self) -> str:
-        """Where and how it is kept, and what runs where."""
+        """Describe where and how it is stored, and where its steps run."""
         others = len(self.shared.roster.members) - 1
         beside = [f"shared with {others} more over the same tables"] if others > 0 else []
         odd = ["values without limbs: Python workers"] if self.shared.careful else []
@@ -364,7 +364,7 @@ class StateRemote:
         return "; ".join([*how, *odd, *self._in_parts(), *split])
 
     def _in_parts(self) -> list[str]:
-        """Whether some groups are so large that their values are looked at by parts."""
+        """Describe large groups whose values are in parts, if any."""
         rows = self.shared.tables.manifest.rows
         known = self.shared.tables.manifest.tables
         specs = [s for s in self._member.tables.values() if s.is_here and s.name in known]
@@ -376,7 +376,7 @@ class StateRemote:
 
 
 def _done_here(flushes: int, here: int) -> list[str]:
-    """How many flushes were of so few rows that there was no job."""
+    """Describe the number of flushes that ran without a job, if any."""
     return [f"{here} of {flushes} flushes in this process, of few rows"] if here else []
 
 
@@ -405,20 +405,20 @@ ADDED = "+, of weights and sums"
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What the last operator of a fragment that keeps anything holds, and what follows on it."""
+    """The state of the last stateful operator of a fragment, and the answer computed from it."""
 
     held: str
     merge: str
     answer: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """For `explain`."""
+        """Return lines for `explain`."""
         answer = ", then ".join(self.answer) or "as it is"
         return [f"h: {self.held}", f"merge: {self.merge}", f"answer, of what changed: {answer}"]
 
 
 def split_of(node: plan.Node) -> Split:
-    """How a fragment splits.
+    """Describe the state, merge and answer of a fragment.
 
     >>> given = plan.Recursive("part", 0, "input 1", False)
     >>> split_of(plan.Distinct(given)).lines()[0]
@@ -430,7 +430,7 @@ def split_of(node: plan.Node) -> Split:
 
 
 def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
-    """What an operator holds, and what is made of it."""
+    """Describe the state of an operator, and its answer."""
     match node:
         case plan.Aggregate():
             return _of_aggregate(node)
@@ -480,14 +480,14 @@ def _of_aggregate(node: plan.Aggregate) -> tuple[str, tuple[str, ...]]:
 
 
 def _as_written(folded: plan.Folded) -> plan.Folded:
-    """Return the aggregate without the policy of its view."""
+    """Return the aggregate without the error policy of its view."""
     own = folded.accumulator
     return replace(folded, accumulator=own.inner) if isinstance(own, Tolerant) else folded
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A state table of rows with weights, and what its rows are."""
+    """A state table of rows with weights, and the type of its rows."""
 
     session: Session
     tables: StateTables
@@ -495,13 +495,14 @@ class Output:
     kept: Typed
     is_set: bool
     is_net: bool
-    """As of `whole`."""
+    """As in `whole`."""
     is_over: Callable[[], bool]
-    """Whether it is given up."""
+    """Returns True once the output is closed."""
 
 
 class TableReader:
-    """What one reader has read of a table: a `reactive.engine.remote.remote_operator.Following`."""
+    """The position of one reader in a table: a
+    `reactive.engine.remote.remote_operator.Following`."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -511,32 +512,32 @@ class TableReader:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has to begin anew."""
+        """True if the reader has to start again."""
         return self._hold.is_over or self._output.is_over()
 
     @property
     def waiting(self) -> int:
-        """How many changed rows it has not read, at most."""
+        """The maximum number of changed rows that it has not read."""
         return sum(segment.rows for segment in self._hold.later)
 
     def rows(self) -> FrameRows:
-        """All rows as of when it began."""
+        """Return all rows as of the start of the reader."""
         return self._given(self._first, partial(self._whole, self._first), is_net=True)
 
     def changes(self) -> FrameRows | None:
-        """What flushes have added since; None for nothing."""
+        """Return the rows that flushes have added since; None for no rows."""
         self._taken = self._hold.later
         if not self._taken:
             return None
         return self._given(self._taken, partial(self._added, self._taken), is_net=False)
 
     def forget(self) -> None:
-        """What `rows` and the last `changes` have given was read."""
+        """Release the files of `rows` and of the last `changes`, which have been read."""
         self._first = ()
         self._hold.forget(self._taken)
 
     def close(self) -> None:
-        """It reads no more."""
+        """Release all files."""
         self._hold.close()
 
     def _given(

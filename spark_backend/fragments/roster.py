@@ -1,8 +1,8 @@
 """The fragments that share state tables: their inputs, their steps, and the tables that they need.
 
-    fragment --inputs to places, steps--> member
+    fragment --inputs to positions, steps--> member
 
-State:  the members, and the steps of the JVM that is there.
+State:  the members, and the steps of the current JVM.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from spark_backend.steps.step import NotColumns, schema_of
 from spark_backend.tables.chain import Chain, Weighted
 
 PLANS = "plans"
-"""The token that names the plans whose tables are as of the last flush."""
+"""The token with the names of plans whose tables are as of the last flush."""
 MOST = 8
-"""Fragments that share at most: the query of one job grows with them."""
+"""The maximum number of fragments that share: the query of a job grows with them."""
 
 
 class Roster:
-    """Who shares the tables of a folder.
+    """The members that share the tables of a folder.
 
     Parameters
     ----------
-    plan_of: tells of whom they are.
-    makers: of steps of other nodes than those of `Compiler`.
+    plan_of: identifies the owner of the state.
+    makers: functions that make the steps of further nodes.
 
     Raises
     ------
-    OffloadError: what is there is of others, or cannot be read.
+    OffloadError: the state belongs to others, or cannot be read.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class Roster:
 
     @property
     def spark(self) -> Any:
-        """The session that the steps are of."""
+        """The session of the steps."""
         return self._spark
 
     def add(self, fragment: Fragment) -> Member:
-        """Take a fragment in.
+        """Add a fragment.
 
         Raises
         ------
-        NotColumns: it cannot be done in columns; nothing has been written.
+        NotColumns: columns cannot express it; nothing has been written.
         """
         inputs = inputs_of(self._session, fragment)
         places = tuple(self._place(given) for given in inputs)
@@ -86,18 +86,18 @@ class Roster:
         return member
 
     def remove(self, member: Member) -> None:
-        """Let one go, if it is still there."""
+        """Remove a member, if it is still there."""
         if member in self.members:
             self.members.remove(member)
             member.staged.forget()
             self._forget()
 
     def unneeded(self) -> set[str]:
-        """The tables that no member needs."""
+        """Return the tables that no member needs."""
         return set(self.tables.manifest.tables) - set(self._specs)
 
     def _place(self, given: Input) -> int:
-        """The place of an input: the same in any process, and another for each."""
+        """Return the position of an input: the same in any process, and unique."""
         for place, known in self.inputs.items():
             if known.node == given.node:
                 return place
@@ -108,7 +108,7 @@ class Roster:
         return place
 
     def keeps(self, name: str) -> bool:
-        """Whether the tables of a plan are as of the last flush."""
+        """Return True if the tables of a plan are as of the last flush."""
         return name in self.plans
 
     @property
@@ -118,7 +118,7 @@ class Roster:
         return found
 
     def _forget(self) -> None:
-        """What nobody needs any more."""
+        """Remove the tables and inputs that no member needs."""
         specs = [spec for m in self.members for spec in m.tables.values()]
         self._specs.clear()
         self._specs.update((spec.name, spec) for spec in specs)
@@ -127,7 +127,7 @@ class Roster:
             del self.inputs[place]
 
     def compile(self) -> None:
-        """Make the steps, whose columns are of one JVM."""
+        """Make the steps again if the JVM is a new one, to which their columns belong."""
         if self._compiler is not None and self._spark is self._session.spark:
             return
         self._spark = self._session.spark
@@ -136,7 +136,7 @@ class Roster:
             self._add(member)
 
     def _add(self, member: Member) -> None:
-        """Make the steps of a member, as far as there are none."""
+        """Make the steps of a member that do not exist yet."""
         compiler = self._compiler
         assert compiler is not None
         compiler.begin()
@@ -154,7 +154,7 @@ class Roster:
         self._specs.update(member.tables)
 
     def _rows(self, place: int, steps: Mapping[str, TableSpec]) -> TableSpec:
-        """The table that holds the rows of an input: one in which they are by some key, if there is
+        """Return the table with the rows of an input: an arrangement by some key, if there is
         any."""
         assert self._compiler is not None
         given = self._compiler.given(place)
@@ -164,66 +164,66 @@ class Roster:
         return rows_table(f"input{place}", given.kept)
 
     def is_live(self, member: Member, place: int) -> bool:
-        """Whether others bring the rows of an input of a member, so that it need not."""
+        """Return True if others provide the rows of an input of a member."""
         return member.places[place] in self.read_by_others(member)
 
     def is_fed(self, place: int) -> bool:
-        """Whether an input is fed from where the rows of its table are."""
+        """Return True if an input is external: its rows are in a table on Spark."""
         return version_of(place) in self.tables.manifest.tokens
 
     @property
     def is_settled(self) -> bool:
-        """Whether all fragments are loaded, so that they are given the same."""
+        """True if all fragments are loaded, so that they receive the same changes."""
         return all(member.is_loaded for member in self.members)
 
     @property
     def has_room(self) -> bool:
-        """Whether another fragment can be loaded beside those that are there."""
+        """True if another fragment can be loaded."""
         return len(self.members) < MOST and not self.parked()
 
     def has(self, name: str) -> bool:
-        """Whether a fragment is there of a plan."""
+        """Return True if a member has the plan."""
         return any(member.name == name for member in self.members)
 
     def read_by_others(self, member: Member) -> set[int]:
-        """The inputs whose rows others bring that are loaded."""
+        """Return the inputs whose rows other loaded members provide."""
         loaded = [m for m in self.members if m.is_loaded and m is not member]
         return {place for other in loaded for place in other.places}
 
     def parked(self) -> list[str]:
-        """The plans that an earlier process left, and that nobody has come for."""
+        """Return the plans that an earlier process left, and that have no member yet."""
         here = {member.name for member in self.members if member.is_loaded}
         return [name for name in self.plans if name not in here]
 
     def here(self) -> list[Member]:
-        """Those whose tables are as of the last flush."""
+        """Return the members whose tables are as of the last flush."""
         return [m for m in self.members if m.is_loaded or self.keeps(m.name)]
 
 
-# What the rows of a fragment's inputs are, and whether all of it can be done in columns.
+# The row types of the inputs of a fragment, and the check for columns.
 
 
 def inputs_of(session: Session, fragment: Fragment) -> tuple[Input, ...]:
-    """What the rows of each input are.
+    """Return the row type of each input.
 
     Raises
     ------
-    NotColumns: rows of one are in no columns.
+    NotColumns: the rows of an input have no columns.
     """
     return tuple(Input(node, _input(session, node)) for node in fragment.inputs)
 
 
 def can_be_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()) -> bool:
-    """Whether all of a fragment can be done in columns."""
+    """Return True if columns can express all of a fragment."""
     return no_columns(session, fragment, makers) is None
 
 
 def no_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()) -> str | None:
-    """Why not all of a fragment can be done in columns, if it cannot."""
+    """Return the reason why columns cannot express all of a fragment, or None."""
     for node in fragment.inputs:
         kept = _base(node)
         if isinstance(kept, Pickled):
-            return kept.reason  # which is known without Spark
+            return kept.reason  # known without Spark
     try:
         inputs = dict(enumerate(inputs_of(session, fragment)))
         Compiler(session, inputs, makers).top(fragment.node)

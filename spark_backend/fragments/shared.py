@@ -1,4 +1,4 @@
-"""What whole fragments over the same tables keep, together, and their flush: one job for all.
+"""The state that whole fragments over the same tables share, and its flush: one job for all.
 
     orders, customers --delta--> steps of all fragments --one write--> state tables
                                    join             once                 orders by customer, ...
@@ -6,17 +6,17 @@
                                    sums by client   the second           its sums, its output
 
 Equal sub-queries are one step, and rows that are arranged by equal keys one table. A fragment that
-comes later is loaded: its steps run once over the rows of the inputs as of the last flush, and what
-they add to tables that are there already is left out. What a fragment alone needs goes with it.
+joins later is loaded: its steps run once over the rows of the inputs as of the last flush, and
+their rows for existing tables are dropped. Tables that only one fragment needs are deleted with it.
 
-A flush brings all fragments that are loaded to the same commit. So of what several of them are
-given of an input in a flush, which is the same, one part is taken; and of what came up to a barrier
-that an input is known to have passed, nothing.
+A flush brings all loaded fragments to the same commit. If several of them receive the changes of
+one input, these are equal, and are applied once; changes up to a barrier that an input has passed
+are skipped.
 
-Sound:  a table of a step holds a function of the rows of the inputs; steps that are equal hold the
-        same, whenever they were made.
-State:  on disk; in the driver, what flushes were of whose callables raised.
-Cost:   per flush one job; of a fragment that comes later, O(rows of its inputs) once.
+Sound:  a table of a step holds a function of the rows of the inputs; equal steps hold the same, at
+        whatever time they were made.
+State:  on disk; in the driver, the changes of flushes whose callables raised.
+Cost:   per flush one job; for a fragment that joins later, O(rows of its inputs) once.
 Source: [shared] arrangements; [mrql] state that is partitioned as its changes are.
 """
 
@@ -69,14 +69,14 @@ class SharedState:
 
     Parameters
     ----------
-    folder: of the tables; what an earlier process left there is gone on with.
-    plan_of: tells of whom they are.
-    stable: whether another process may go on with them.
-    makers: of steps of other nodes than those of `Compiler`.
+    folder: the folder of the tables; the state that an earlier process left is continued.
+    plan_of: identifies the owner of the state.
+    stable: True if another process may continue the state.
+    makers: functions that make the steps of further nodes.
 
     Raises
     ------
-    OffloadError: what is there is of others, or cannot be read.
+    OffloadError: the state belongs to others, or cannot be read.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SharedState:
         self._session = session
         self._is_kept = stable
         self._passed: dict[int, int] = {}
-        """Of each input from the process, the last barrier up to which it was taken in."""
+        """The last barrier that each input from the process has passed."""
         self._owed, self._round = Owed(), 0
         self.roster = Roster(session, folder, plan_of, makers)
         self.tables = self.roster.tables
@@ -99,25 +99,25 @@ class SharedState:
         self.careful = self.looks_through = False
         self.lock = threading.RLock()
         self.flushes = self.flushes_here = 0
-        """How many there were, and how many of these without a job."""
+        """The number of flushes, and of those without a job."""
         self.left = 0
-        """How many fragments have left."""
+        """The number of fragments that have left."""
         self.is_closed = self._is_deleted = False
 
-    # Who shares.
+    # Members.
 
     def join(self, fragment: Fragment) -> Member:
-        """Let a fragment share the tables.
+        """Add a fragment to those that share the tables.
 
         Raises
         ------
-        NotColumns: it cannot be done in columns; nothing has been written.
+        NotColumns: columns cannot express it; nothing has been written.
         """
         with self.lock:
             return self.roster.add(fragment)
 
     def is_live(self, member: Member, place: int) -> bool:
-        """Whether others bring the rows of an input of a member, so that it need not."""
+        """Return True if others provide the rows of an input of a member."""
         with self.lock:
             found = self.roster.is_live(member, place)
             if found and not member.is_loaded:
@@ -125,11 +125,11 @@ class SharedState:
             return found
 
     def leave(self, member: Member, *, for_good: bool) -> None:
-        """Nobody reads a fragment any more.
+        """Remove a fragment that has no reader.
 
         Parameters
         ----------
-        for_good: what it alone needs is deleted; else it is kept for a later process as long as no
+        for_good: delete the tables that only it needs; else keep them for a later process until a
             row of the inputs changes.
         """
         with self.lock:
@@ -141,7 +141,8 @@ class SharedState:
                 self._give_up(member)
 
     def _give_up(self, member: Member) -> None:
-        """Have a plan begin anew if it comes back; its tables go if no other plan can need them."""
+        """Forget a plan, so that it starts empty if it returns; delete its tables if no other plan
+        can need them."""
         others = [name for name in self.roster.parked() if name != member.name]
         if self.is_closed and not others:
             self._is_deleted = True
@@ -151,7 +152,7 @@ class SharedState:
             self.tables.drop(set() if others else self.roster.unneeded(), {PLANS: plans})
 
     def stop(self) -> None:
-        """Nobody reads any of them."""
+        """Remove all fragments."""
         for member in list(self.roster.members):
             self.leave(member, for_good=False)
         self.is_closed = True
@@ -159,14 +160,14 @@ class SharedState:
     # Flushes.
 
     def take_in(self, parts: Sequence[tuple[Member, RemotePart]]) -> None:
-        """Take in what members are given, once, in one job; and load those that are new.
+        """Apply the changes of members, once, in one job; and load new members.
 
-        That a callable has raised is told by `raised` of each of them.
+        `Member.raised` reports the error of a callable.
 
         Raises
         ------
-        TakenIn: a callable raised as a fragment was loaded.
-        OffloadError: Spark is gone; nothing was taken in.
+        TakenIn: a callable raised while a fragment was loaded.
+        OffloadError: Spark is gone; nothing was applied.
         """
         with self.lock:
             due = [(member, part) for member, part in parts if part.number > member.applied]
@@ -180,7 +181,7 @@ class SharedState:
             return
         entries, fed = self._owed.added(self._round, *self._merged(due))
         number = max([self._number, *(part.number for _, part in due)])
-        here = self.roster.inputs  # others have gone with those who read them
+        here = self.roster.inputs  # other inputs disappeared with their readers
         fed = [source for source in fed if source.place in here]
         given = FlushInput([e for e in entries if e[0] in here], self._inflow.not_taken_in(fed))
         try:
@@ -205,13 +206,13 @@ class SharedState:
 
     @property
     def _number(self) -> int:
-        """Of the next flush."""
+        """The number of the next flush."""
         return 0 if self.tables.number is None else self.tables.number + 1
 
     def _merged(
         self, due: Sequence[tuple[Member, RemotePart]]
     ) -> tuple[list[Entry], list[ExternalInput]]:
-        """What is given of each input, by one of those who are given it."""
+        """Return the changes of each input, from one of the members that provide them."""
         entries: list[Entry] = []
         fed: list[ExternalInput] = []
         seen = set[int]()
@@ -227,8 +228,8 @@ class SharedState:
         return part.barrier is not None and self._passed.get(place, -1) >= part.barrier
 
     def _load(self, member: Member, part: RemotePart) -> None:
-        """Let a member come to where the others are: by what it alone is given, where its tables
-        are there; else by all rows of its inputs."""
+        """Load a member: from its own changes if its tables exist, else from all rows of its
+        inputs."""
         live, number = self._brought(member), max(self._number, part.number)
         own = [e for e in member.placed(part.entries) if e[0] not in live]
         sources = member.placed_inputs(part.fed)
@@ -252,15 +253,15 @@ class SharedState:
         member.is_loaded, member.applied, member.told = True, part.number, number
 
     def _brought(self, member: Member) -> set[int]:
-        """The inputs that others bring, or brought when it began."""
+        """Return the inputs that others provide, or provided when it began."""
         return self.roster.read_by_others(member) | member.brought
 
     def _has_others(self) -> bool:
-        """Whether tables are there of others, which may be gone on with."""
+        """Return True if there are tables of other plans, which may be continued."""
         return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
 
     def _attempt(self, number: int, of: FlushInput, owed: Owed, loading: Loading | None) -> None:
-        with paused():  # what a flush makes is in no cycle
+        with paused():  # a flush makes no cycles
             if loading is None and self._is_done_here(number, of):
                 return
         self._session.ready()
@@ -277,11 +278,11 @@ class SharedState:
         self._write(number, flush, of, new)
 
     def _is_done_here(self, number: int, of: FlushInput) -> bool:
-        """Do a flush of few rows in this process, if that can be done; what raises is told by the
-        job that does it instead."""
+        """Try to run a flush of few rows in this process. On any exception return False, so that a
+        job runs the flush and reports the error."""
         try:
             check_few(self.tables, of.count)
-            with suppress(OffloadError):  # without Spark, files are put together another time
+            with suppress(OffloadError):  # without Spark, files are merged later
                 self._compact()
             flush = DirectFlush(self.tables, self._inflow.bags(of))
             for member in self.roster.here():
@@ -318,7 +319,7 @@ class SharedState:
         )
 
     def _run(self, flush: Flush, member: Member, of: FlushInput) -> None:
-        """Have the steps of a member add what they keep, and its output."""
+        """Add the rows of the steps of a member, and its output, to a flush."""
         found = flush.delta(member.top)
         if found is not None:
             flush.add(member.output, found)
@@ -326,7 +327,7 @@ class SharedState:
             flush.add(member.rows[place], flush.given[place])
 
     def _run_over_all(self, flush: Flush, loading: Loading, of: FlushInput) -> None:
-        """The same over all rows of the inputs, for tables that are not there yet."""
+        """Run the steps of a member over all rows of the inputs, and add the rows of new tables."""
         whole, counts = dict(flush.given), of.counts
         there = {name for m in self.roster.here() for name in m.tables}
         there.update(self.tables.manifest.tables)  # all of them are as of the last flush
@@ -349,8 +350,8 @@ class SharedState:
     def rows_of(
         self, member: Member, place: int, source: ExternalInput | None
     ) -> tuple[DataFrame | None, int]:
-        """The rows of an input of a member as of the last flush, each once, and how many there are
-        at most; of one that is fed, all from its `source`."""
+        """Return the rows of an input of a member as of the last flush, each once, and their
+        maximum number; those of an external input from its `source`."""
         there = member.places[place]
         if source is not None:
             token = self.tables.manifest.tokens.get(version_of(there), source.upto)
@@ -362,7 +363,7 @@ class SharedState:
         return whole(self.tables, spec), sum(self.tables.manifest.rows(spec.name))
 
     def _so_far(self, place: int, loading: Loading) -> tuple[list[DataFrame], int]:
-        """The rows of an input as of the last flush, and how many there are at most."""
+        """Return the rows of an input as of the last flush, and their maximum number."""
         if place in self._brought(loading.member):
             spec = self._rows_of(place)
             if spec is not None:
@@ -375,11 +376,11 @@ class SharedState:
         return [self._inflow.fed(source, is_late=False)], changed((), [source])
 
     def _rows_of(self, place: int) -> TableSpec | None:
-        """A table that holds the rows of an input that is not fed; None if there are no rows.
+        """Return a table with the rows of an input from the process; None for no rows.
 
         Raises
         ------
-        OffloadError: it has gone with those who brought them.
+        OffloadError: the table has been deleted with the fragments that provided it.
         """
         specs = [m.rows[place] for m in self.roster.members if place in m.places]
         known = [spec for spec in specs if spec.name in self.tables.manifest.tables]
@@ -407,19 +408,19 @@ class SharedState:
     def _counts(
         self, of: FlushInput, new: Member | None, *, has_changed: bool
     ) -> tuple[dict[str, Any], set[str]]:
-        """The tokens that are noted with a flush, and the tables that are not needed after it."""
+        """Return the tokens of a flush, and the tables that are not needed after it."""
         here = [*self.roster.here(), *([] if new is None else [new])]
         plans, gone = {m.name for m in here}, set[str]()
         if has_changed:
             gone = set(self.tables.manifest.tables) - {name for m in here for name in m.tables}
-        else:  # what nobody has come for yet is as good as before
+        else:  # tables of absent plans are still current
             plans.update(self.roster.plans)
         tokens: dict[str, Any] = {PLANS: sorted(plans)}
         tokens.update((version_of(source.place), source.upto) for source in of.fed)
         return tokens, gone
 
     def _goes_on(self, error: Exception) -> bool:
-        """Whether a flush is to be done again, and now with care."""
+        """Return True if a flush is to be repeated, now in careful mode."""
         told = raised(error)
         if told is not None:
             raise TakenIn(

@@ -1,24 +1,24 @@
-"""Fragments that share what they keep, and all rows of a nest that their parts hold.
+"""Assign fragments to shared states, and read all rows of a nest from the states of its levels.
 
-Which fragments share what they keep: those of one database that read the same tables.
+Fragments of one database that read the same tables share a state:
 
     by town       orders, customers  --+-- one state
     by client     orders, customers  --+
     towns         customers            --- another
 
-A fragment goes to the state that holds its tables from an earlier process; else to the first that
-has room, or a new one. One that holds tables of plans that nobody has come for has none, as
-those would be lost. Recursions, which may take long, are by themselves.
+A fragment joins the state that has its tables from an earlier process; else the first with room, or
+a new one. A state with tables of absent plans has no room, because they would be lost. Recursions,
+which may take long, are not shared.
 
-State:  the states that are open.
+State:  the open states.
 
-All rows of a nest, worked out on Spark of what the parts of its levels keep.
+`Nested` computes all rows of a nest on Spark from the rows that the parts of its levels store:
 
-    rows of the inputs, as parts have them --the steps of the query, from nothing--> rows with lists
+    rows of the inputs in the parts --the steps of the query, from an empty state--> rows with lists
 
-The process reads them from files that are written for the one who reads, some at a time.
+The process reads them from temporary files, a batch at a time.
 
-State:  none; files while somebody reads.
+State:  none; files during the reading.
 Cost:   one job, O(rows of all levels).
 """
 
@@ -63,13 +63,13 @@ Key = tuple[bool, tuple[int, ...]]
 
 
 def may_share(fragment: Fragment) -> bool:
-    """Whether a fragment is one of those that share."""
+    """Return True if a fragment may share a state."""
     return fragment.is_whole and not any(isinstance(n, RECURSIONS) for n in nodes(fragment.node))
 
 
 @dataclass
 class _Open:
-    """A state that is open: of which database, and over which tables."""
+    """An open state: its database, and its tables."""
 
     of: weakref.ref[object]
     key: Key
@@ -82,7 +82,7 @@ class SharingStates:
 
     Parameters
     ----------
-    folder: of the checkpoint.
+    folder: the folder of the checkpoint.
     """
 
     def __init__(self, session: Session, folder: str) -> None:
@@ -92,17 +92,17 @@ class SharingStates:
     def place_for(
         self, fragment: Fragment, of: object, *, is_kept: bool
     ) -> tuple[str, SharedState]:
-        """The state that a fragment is to share, and its folder.
+        """Return the state that a fragment joins, and its folder.
 
         Parameters
         ----------
         of: the database.
-        is_kept: whether a later process may go on with it.
+        is_kept: True if a later process may continue the state.
 
         Raises
         ------
-        NotColumns: it cannot be done in columns.
-        OffloadError: what an earlier process left cannot be read.
+        NotColumns: columns cannot express the fragment.
+        OffloadError: the state of an earlier process cannot be read.
         """
         self._open = [each for each in self._open if not each.state.is_closed]
         read = dict.fromkeys(table for node in fragment.inputs for table in tables(node))
@@ -121,7 +121,7 @@ class SharingStates:
         return found.folder, found.state
 
     def _candidates(self, key: Key, of: object, digest: str) -> Iterator[_Open]:
-        """The states that are open, and those that an earlier process left."""
+        """Yield the open states, and those that an earlier process left."""
         yield from tuple(self._open)
         if key[0]:
             open_now = {each.folder for each in self._open}
@@ -153,9 +153,9 @@ class SharingStates:
 
 
 Part = tuple[StateRemote, Sequence[ExternalInput]]
-"""A part, and its inputs that are fed, with all that they have been."""
+"""A part, and its external inputs with all versions."""
 AT_A_TIME = 4_096
-"""Rows that are read from files together."""
+"""The number of rows of a batch that is read from files."""
 
 
 class Nested:
@@ -164,8 +164,8 @@ class Nested:
     Parameters
     ----------
     fragment: the whole query; its inputs are those of the parts.
-    parts: what keeps the levels.
-    folder: where files are while somebody reads.
+    parts: the parts that store the levels.
+    folder: the folder of the temporary files.
     """
 
     def __init__(
@@ -175,11 +175,11 @@ class Nested:
         self._folder = f"{folder}/reading-{uuid4().hex}"
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
-        """All rows, a column per field, of what is inside a list."""
+        """Return all rows, a column per field of the inner rows."""
         return as_columns(self._rows())
 
     def pieces(self) -> Iterator[list[Pair]]:
-        """All rows as of now, some at a time, of files that are there meanwhile."""
+        """Yield all current rows in batches, from temporary files."""
         with ExitStack() as held:
             for remote, _ in self._parts:
                 held.callback(remote.hold_inputs())
@@ -215,7 +215,7 @@ class Nested:
         return Weighted(flush.empty(top.kept) if found is None else found, top.kept)
 
     def _input(self, node: plan.Node) -> tuple[DataFrame | None, int]:
-        """The rows of an input, and how many there are at most."""
+        """Return the rows of an input, and their maximum number."""
         for remote, fed in self._parts:
             found = remote.rows_of(node, fed)
             if found is not None:

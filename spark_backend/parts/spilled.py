@@ -1,30 +1,30 @@
-"""The rows of a table that only parts on Spark read: on disk, and here a mark of each.
+"""The rows of a table that only parts on Spark read: on disk, with a mark of each in the process.
 
-    row  --encode, digest-->  mark of 16 bytes      in the process: is it there, and how often
-    row  --pickle---------->  files                 on disk: what it is
+    row  --encode, digest-->  mark of 16 bytes      in the process: its number of copies
+    row  --pickle---------->  files                 on disk: its content
 
-Marks are equal where rows are, as far as 128 bits tell. Rows of classes that have an equality of
-their own stay in the process. Rows come from a store of the process piece by piece (`move`), and
-statements find each wherever it is.
+Marks are equal if rows are, up to collisions of 128 bits. Rows of classes with their own equality
+stay in the process. Rows move from a store of the process in pieces (`move`), and statements find
+each row in either store.
 
-State:  20 bytes per row, and what has not been written yet.
+State:  20 bytes per row, and the rows that are not written yet.
 Cost:   some 10 us per change; reading all rows reads the files.
 
-A multiset of marks of 16 bytes, in 20 bytes each: sorted arrays, and a dictionary of changes.
-
-With wider counts, of 24 bytes each, a count may be anything that is added up, such as a place.
+`Fingerprints` is a multiset of marks of 16 bytes, in 20 bytes each: sorted arrays, and a dictionary
+of changes. With wider counts, of 24 bytes each, a count may be any sum, such as a position.
 
 State:  the arrays; a change for every 32nd mark at most.
-Cost:   O(log n) to look one up; amortised O(1) array steps to change one.
+Cost:   O(log n) for a look-up; amortised O(1) array steps for a change.
 
-Entries with a bucket in Parquet files, read back in ranges of buckets; for the process itself.
+`EntryFiles` stores entries with a bucket in Parquet files, and reads ranges of buckets; for this
+process only.
 
-    put(entries)     a file more, sorted by bucket, in small row groups
-    pieces()         all entries, those of a bucket in one piece
-    renew(fold)      one file in the place of all
+    put(entries)     writes a new file, sorted by bucket, in small row groups
+    pieces()         yields all entries, with those of a bucket in one piece
+    renew(fold)      replaces all files by one
 
 State:  on disk; here the number of entries of each file.
-Cost:   O(entries) to write; a piece reads the row groups that its buckets are in.
+Cost:   O(entries) to write; a piece reads the row groups of its buckets.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from spark_backend.parts.groups import encode
 SIZE = 16
 Fingerprint = bytes
 FEW = 10_000
-"""Changes that are kept apart at least."""
+"""The minimum number of changes that are kept in the dictionary."""
 PART = 32
-"""One in so many of all marks may be kept apart, which take some 150 bytes each there."""
+"""One in this many of all marks may be in the dictionary, where each takes some 150 bytes."""
 _HALF = np.dtype(">u8")
 _COUNT = np.dtype(np.int32)
 
@@ -74,7 +74,7 @@ class Fingerprints:
         self._changes: dict[Fingerprint, int] = {}
 
     def count(self, mark: Fingerprint) -> int:
-        """The count of a mark."""
+        """Return the count of a mark."""
         return self._sorted(mark) + self._changes.get(mark, 0)
 
     def add(self, mark: Fingerprint, times: int) -> None:
@@ -93,12 +93,12 @@ class Fingerprints:
         self._take(marks, times)
 
     def __len__(self) -> int:
-        """How many different ones there are."""
+        """Return the number of distinct marks."""
         self._merge()
         return len(self._counts)
 
     def bytes(self) -> int:
-        """What they take."""
+        """Return the size in bytes."""
         changes = len(self._changes) * 150
         return int(self._high.nbytes + self._low.nbytes + self._counts.nbytes) + changes
 
@@ -116,8 +116,8 @@ class Fingerprints:
         self._take(changes.keys(), changes.values())
 
     def _take(self, marks: Collection[Fingerprint], times: Iterable[int]) -> None:
-        """Add to counts: to those of marks that are there, and new ones between them. One array is
-        copied at a time, so that it takes room for one more."""
+        """Add to the counts of existing marks, and insert new marks. One array is copied at a time,
+        which limits the extra memory to one array."""
         if not marks:
             return
         high, low, counts = _added_up(marks, np.fromiter(times, np.int64))
@@ -134,7 +134,7 @@ class Fingerprints:
             self._counts = self._counts[kept]
 
     def _places(self, high: Any, low: Any) -> tuple[Any, Any]:
-        """Where marks are, or are to be, and whether they are there."""
+        """Return the position of each mark, or where to insert it, and whether it exists."""
         place = np.searchsorted(self._high, high, "left")
         last = np.searchsorted(self._high, high, "right")
         while True:
@@ -149,7 +149,7 @@ class Fingerprints:
 
 
 def _added_up(marks: Collection[Fingerprint], times: Any) -> tuple[Any, Any, Any]:
-    """Both halves of marks in order, each once, with the sums."""
+    """Return both halves of the sorted distinct marks, with the sums."""
     given = np.frombuffer(b"".join(marks), _HALF).astype(np.uint64).reshape(-1, 2)
     order = np.lexsort((given[:, 1], given[:, 0]))
     high, low = given[order, 0], given[order, 1]
@@ -159,7 +159,7 @@ def _added_up(marks: Collection[Fingerprint], times: Any) -> tuple[Any, Any, Any
 
 
 def _begins(high: Any, low: Any) -> Any:
-    """Where in sorted arrays another mark begins."""
+    """Return the positions in sorted arrays where another mark begins."""
     differs = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
     return np.concatenate([[0], np.flatnonzero(differs) + 1])
 
@@ -173,12 +173,12 @@ SCHEMA = pa.schema(
     ]
 )
 WRITTEN = 20_000
-"""Changes that are kept here before they are written."""
+"""The number of changes that are collected before they are written."""
 GROWN = 4
-"""How many times as many entries as rows there may be before they are added up."""
+"""The number of entries per row from which entries are netted."""
 Pickled = bytes
 Change = tuple[Fingerprint, Pickled | None, int]
-"""Mark, pickled row if it comes, weight."""
+"""Mark, pickled row if it is inserted, weight."""
 
 
 class SpilledStore:
@@ -186,7 +186,7 @@ class SpilledStore:
 
     Parameters
     ----------
-    rows: the rows to begin with; `move` takes them from there. Until then they are found there.
+    rows: the initial rows, which `move` moves to disk; until then they are found there.
     """
 
     interns: ClassVar[bool] = False
@@ -201,7 +201,7 @@ class SpilledStore:
         self._size = 0
 
     def move(self, count: int) -> int:
-        """Take `count` of the rows to begin with over; how many are left."""
+        """Move `count` of the initial rows; return the number of remaining ones."""
         self._make_room()
         for row, copies in self._waiting.take(count):
             self._add(row, copies)
@@ -237,11 +237,11 @@ class SpilledStore:
         return done
 
     def revert(self, changes: Iterable[Pair]) -> None:
-        """Nothing is written meanwhile: an undo does not fail for want of space."""
+        """Revert changes without writing: an undo does not fail for lack of space."""
         take_back(changes, self._change)
 
     def recount(self) -> None:
-        """Make the marks anew, from what is written and what is to be."""
+        """Compute the marks again from the written and the unwritten changes."""
         self._marks, self._size = Fingerprints(), 0
         for table in self._files.pieces():
             columns = (table[name].to_pylist() for name in ("mark", "weight"))
@@ -285,7 +285,7 @@ class SpilledStore:
 
     def _add(self, row: Row, count: int) -> Pair:
         if len(self._waiting) and self._waiting.count(row):
-            return self._waiting.add(row, count)  # all copies of a row are in one place
+            return self._waiting.add(row, count)  # all copies of a row are in one store
         try:
             self._put(_mark(row), self._dumps(row), count)
         except OffloadError:
@@ -310,12 +310,13 @@ class SpilledStore:
             self._unwritten.append((mark, data, weight))
             self._size += weight
             self._marks.add(mark, weight)
-        except BaseException:  # an interrupt, after which there is a recount
+        except BaseException:  # an interrupt, which a recount follows
             del self._unwritten[before:]
             raise
 
     def _make_room(self) -> None:
-        """Write what there is, if it is much. Done before anything changes, as it may fail."""
+        """Write collected changes if there are many; called before any change, because it may
+        fail."""
         if len(self._unwritten) >= WRITTEN:
             self._write()
 
@@ -334,7 +335,7 @@ def _mark(row: Row) -> Fingerprint:
 
 
 def _table(changes: Sequence[Change]) -> pa.Table:
-    """Changes as they are written."""
+    """Return changes as a table to write."""
     marks, rows, weights = zip(*changes, strict=True) if changes else ((), (), ())
     buckets = [int.from_bytes(mark[:8], signed=True) for mark in marks]
     columns = (buckets, marks, rows, weights)
@@ -343,7 +344,7 @@ def _table(changes: Sequence[Change]) -> pa.Table:
 
 
 def _folded(table: pa.Table) -> pa.Table:
-    """One entry per mark, with the sum of the weights; the pickled row is that of any."""
+    """Return one entry per mark, with the sum of the weights and any of the pickled rows."""
     net: dict[bytes, list[Any]] = {}
     columns = [table[name].to_pylist() for name in SCHEMA.names]
     for bucket, mark, row, weight in zip(*columns, strict=True):
@@ -363,7 +364,7 @@ _LEAST, _ENTRIES = -(1 << 63), 1 << 64
 class EntryFiles:
     """The files in a folder; each has the columns of the schema, `bucket` (int64) among them.
 
-    `folder` is one of this machine.
+    `folder` is on this machine.
     """
 
     def __init__(self, folder: str, schema: pa.Schema) -> None:
@@ -376,11 +377,11 @@ class EntryFiles:
 
     @property
     def entries(self) -> int:
-        """How many there are in all files."""
+        """The number of entries of all files."""
         return sum(self._written.values())
 
     def put(self, table: pa.Table) -> None:
-        """Keep entries.
+        """Write entries.
 
         Raises
         ------
@@ -390,7 +391,7 @@ class EntryFiles:
         self._written[path] = count
 
     def pieces(self, more: pa.Table | None = None) -> Iterator[pa.Table]:
-        """All entries, in ranges of buckets.
+        """Yield all entries, in ranges of buckets.
 
         Parameters
         ----------
@@ -412,7 +413,7 @@ class EntryFiles:
             yield pa.concat_tables([data.to_table(filter=where) for data in sources])
 
     def renew(self, fold: Callable[[pa.Table], pa.Table]) -> None:
-        """One file of what each piece folds to, in the place of all files."""
+        """Fold each piece, and replace all files by one."""
         old = list(self._written)
         path, count = self._write(map(fold, self.pieces()))
         self._written = {path: count}
@@ -420,7 +421,7 @@ class EntryFiles:
             self._drop(file)
 
     def delete(self) -> None:
-        """Delete all."""
+        """Delete all files."""
         with suppress(OSError):
             self._files.delete_dir(self._root)
 
@@ -431,7 +432,7 @@ class EntryFiles:
             with writing(self._root):
                 return path, self._put(path, tables)
         except BaseException:
-            self._drop(path)  # it may take the room that there is
+            self._drop(path)  # a partial file may fill the disk
             raise
 
     def _put(self, path: str, tables: Iterable[pa.Table]) -> int:
@@ -444,5 +445,5 @@ class EntryFiles:
         return count
 
     def _drop(self, file: str) -> None:
-        with suppress(OSError):  # nobody reads it
+        with suppress(OSError):  # unused
             self._files.delete_file(file)

@@ -1,27 +1,26 @@
-"""The rows of a keyed table that only parts on Spark read: on disk, and here where each one is.
+"""The rows of a keyed table that only parts on Spark read: on disk, with their positions here.
 
-    key  --encode, digest-->  mark of 16 bytes  -->  place in the files        in the process
-    row                                              at its place              on disk
+    key  --encode, digest-->  mark of 16 bytes  -->  position in the files     in the process
+    row                                              at its position           on disk
 
-Whether a key is taken is known from its mark; the row that has it is fetched where a statement
-needs it, for those of many rows all together. Rows come from a store of the process piece by
-piece (`move`), and statements find each wherever it is. Rows that no file gives back as what they
-are stay in the process.
+The mark of a key tells whether it is taken; its row is fetched when a statement needs it, for many
+rows in one batch. Rows move from a store of the process in pieces (`move`), and statements find
+each row in either store. Rows that would be decoded to other values stay in the process.
 
-State:  24 bytes per row, and what has not been written yet.
-Cost:   some 20 us per new row; for one that is replaced or removed, a row group is read.
+State:  24 bytes per row, and the rows that are not written yet.
+Cost:   some 20 us per new row; to replace or delete one, a row group is read.
 Source: log-structured files with an index of keys in memory, as in Bitcask.
 
-Rows in numbered Parquet files, each found again by its place.
+`RowFiles` stores rows in numbered Parquet files, and finds each by its position.
 
-    write([row, row, ...]) -> place of the first         file 3, row 0 on
-    fetch({place, ...})    -> the rows                   reads the row groups that they are in
+    write([row, row, ...]) -> position of the first      file 3, row 0 on
+    fetch({position, ...}) -> the rows                   reads their row groups
 
-Rows whose type is known are typed columns, so that nothing of a file is executed; others are
-pickled. The files are for the process that wrote them.
+Rows of a known type are typed columns, so that reading executes nothing; others are pickled. The
+files are for the process that wrote them.
 
 State:  on disk; here the number of rows of each file.
-Cost:   O(rows) to write; a look-up reads a row group, a batch of them each row group once.
+Cost:   O(rows) to write; a look-up reads a row group, a batch reads each row group once.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ from spark_backend.parts.groups import encode
 from spark_backend.parts.spilled import SIZE, Fingerprint, Fingerprints
 
 WRITTEN = 20_000
-"""Rows that are kept here before they are written."""
+"""The number of rows that are collected before they are written."""
 SPARSE = 4
-"""A file is given up when it has so many times as many rows as are still rows of the table."""
+"""The number of written rows per current row from that a file is rewritten."""
 
 T = TypeVar("T")
 
@@ -63,7 +62,7 @@ class SpilledKeyedStore:
 
     Parameters
     ----------
-    rows: the rows to begin with; `move` takes them from there.
+    rows: the initial rows, which `move` moves to disk.
     """
 
     interns: ClassVar[bool] = False
@@ -71,7 +70,7 @@ class SpilledKeyedStore:
     def __init__(self, folder: str, row_type: Any, rows: KeyedStore) -> None:
         self.key = rows.key
         self.by_key: Mapping[Any, Row] = _SpilledByKey(self)
-        """The rows by their keys, each fetched when it is asked for."""
+        """The rows by their keys, each fetched when it is read."""
         self._waiting = rows
         self._odd = KeyedStore(rows.key)
         self._files = RowFiles(folder, row_type)
@@ -81,7 +80,7 @@ class SpilledKeyedStore:
         self._expected: dict[Fingerprint, Row] = {}
 
     def move(self, count: int) -> int:
-        """Take `count` of the rows to begin with over; how many are left."""
+        """Move `count` of the initial rows; return the number of remaining ones."""
         self._make_room()
         gone = self._waiting.take(count)
         for row in gone:
@@ -108,13 +107,13 @@ class SpilledKeyedStore:
     def recount(self) -> None: ...
 
     def expect(self, keys: Iterable[Any]) -> None:
-        """These are about to be asked for: fetch all of their rows at once."""
+        """Fetch the rows of keys that are about to be read, in one batch."""
         marks = {mark for mark in map(_mark, keys) if mark is not None}
         wanted = {m: place for m in marks - self._expected.keys() if (place := self._place(m))}
         self._fetch(wanted)
 
     def get(self, key: Any) -> Row | None:
-        """The row of a key, or None."""
+        """Return the row of a key, or None."""
         for near in (self._waiting, self._odd):
             held = near.get(key)
             if held is not None:
@@ -123,7 +122,7 @@ class SpilledKeyedStore:
         return None if mark is None else self._at(mark)
 
     def has(self, key: Any) -> bool:
-        """Whether a key is taken, without a look at the files."""
+        """Return True if a key is taken, without reading files."""
         if self._waiting.get(key) is not None or self._odd.get(key) is not None:
             return True
         mark = _mark(key)
@@ -186,7 +185,7 @@ class SpilledKeyedStore:
         return done
 
     def _revert(self, changes: Iterable[Pair]) -> None:
-        """Nothing is written meanwhile: an undo does not fail for want of space."""
+        """Revert changes without writing: an undo does not fail for lack of space."""
         pairs = list(changes)
         for row, weight in pairs:
             if weight > 0:
@@ -207,7 +206,7 @@ class SpilledKeyedStore:
             self._unwritten[mark] = packed
 
     def _forget(self, key: Any) -> None:
-        """Let the row of a key go."""
+        """Remove the row of a key."""
         for near in (self._waiting, self._odd):
             held = near.get(key)
             if held is not None:
@@ -246,7 +245,7 @@ class SpilledKeyedStore:
         return self._places.count(mark)
 
     def _current(self, number: int) -> Iterator[tuple[Fingerprint, Row]]:
-        """The rows of a file that are still rows of the table."""
+        """Yield the rows of a file that are still rows of the table."""
         for place, row in self._files.rows(number):
             mark = _mark(self.key(row))
             assert mark is not None
@@ -254,12 +253,12 @@ class SpilledKeyedStore:
                 yield mark, row
 
     def _make_room(self) -> None:
-        """Write what there is, if it is much. Done before anything changes, as it may fail."""
+        """Write collected rows if there are many; called before any change, because it may fail."""
         if len(self._unwritten) >= WRITTEN:
             self._write()
 
     def _write(self) -> None:
-        """Write what there is, with the rows of files that have few left, which are given up."""
+        """Write the collected rows, and the current rows of sparse files, which are deleted."""
         rows = dict(self._unwritten)
         written = self._files.written
         sparse = [n for n, count in written.items() if self._live[n] * SPARSE < count]
@@ -277,7 +276,7 @@ class SpilledKeyedStore:
 
 
 class _SpilledByKey(Mapping[Any, Row]):
-    """The rows of a store by their keys."""
+    """A mapping of the rows of a store by their keys."""
 
     def __init__(self, of: SpilledKeyedStore) -> None:
         self._of = of
@@ -303,7 +302,7 @@ class _SpilledByKey(Mapping[Any, Row]):
 
 
 def _mark(key: Any) -> Fingerprint | None:
-    """Equal where keys are; None if nothing is known of what a key equals."""
+    """Return equal marks for equal keys; None if the equality of a key is unknown."""
     try:
         return blake2b(encode(key), digest_size=SIZE).digest()
     except OffloadError:
@@ -311,7 +310,7 @@ def _mark(key: Any) -> Fingerprint | None:
 
 
 def _done(act: Callable[[], T]) -> T:
-    """Do it as a whole: what Ctrl-C does comes after it."""
+    """Run a function as a whole: Ctrl-C takes effect after it."""
     found: list[T] = []
     surely(lambda: found.append(act()))
     return found[0]
@@ -319,7 +318,7 @@ def _done(act: Callable[[], T]) -> T:
 
 ROW_GROUP = 1_000
 FILE = 1 << 32
-"""How far places of one file are from those of the next."""
+"""The distance between the positions of two consecutive files."""
 
 
 class RowFiles:
@@ -327,8 +326,8 @@ class RowFiles:
 
     Parameters
     ----------
-    folder: one of this machine.
-    row_type: of the rows, as a table is given it.
+    folder: a folder of this machine.
+    row_type: the type of the rows, as for a table.
     """
 
     def __init__(self, folder: str, row_type: Any) -> None:
@@ -339,14 +338,14 @@ class RowFiles:
         self._fits = None if isinstance(self._kept, Pickled) else fitting(self._kept)
         self._dumps = Codec(stable=False).dumps
         self.written: dict[int, int] = {}
-        """How many rows there are, by file."""
+        """The number of rows of each file."""
 
     def packed(self, row: Row) -> Any:
-        """What `write` takes of a row: the row where it is in columns, else its bytes.
+        """Return a row in the form for `write`: the row itself for columns, else its bytes.
 
         Raises
         ------
-        OffloadError: it would not come back as what it is.
+        OffloadError: it would be decoded to another value.
         """
         if self._fits is None:
             return self._dumps(row)
@@ -355,15 +354,15 @@ class RowFiles:
         return row
 
     def unpacked(self, packed: Any) -> Row:
-        """The row again."""
+        """Decode a packed row."""
         return packed if self._fits is not None else loads(packed)
 
     def write(self, packed: Sequence[Any]) -> int:
-        """Write rows to a new file; the place of the first one, which others follow.
+        """Write rows to a new file; return the position of the first, which the others follow.
 
         Raises
         ------
-        OffloadError: it cannot be written; nothing has changed.
+        OffloadError: the file cannot be written; nothing has changed.
         """
         number = max(self.written, default=0) + 1
         if isinstance(self._kept, Pickled):
@@ -377,7 +376,7 @@ class RowFiles:
         return number * FILE
 
     def fetch(self, places: Iterable[int]) -> dict[int, Row]:
-        """The rows at some places."""
+        """Return the rows at some positions."""
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for place in places:
             groups[place // FILE, place % FILE // ROW_GROUP].append(place)
@@ -393,7 +392,7 @@ class RowFiles:
         return found
 
     def rows(self, number: int) -> Iterator[tuple[int, Row]]:
-        """All rows of a file, each with its place."""
+        """Yield all rows of a file with their positions."""
         with self._files.open_input_file(self._path(number)) as opened:
             file = pq.ParquetFile(opened)
             for group in range(file.num_row_groups):
@@ -407,7 +406,7 @@ class RowFiles:
             self._files.delete_file(self._path(number))
 
     def delete(self) -> None:
-        """Delete all."""
+        """Delete all files."""
         with suppress(OSError):
             self._files.delete_dir(self._root)
 
