@@ -1,4 +1,4 @@
-"""The query from scratch: what `verify` compares with, written to be read.
+"""The reference: it evaluates a query from scratch, readably, for `verify` to compare with.
 
 Lives here:  one comprehension per plan node; joins by hash, recursion semi-naively.
 Comes in:    a plan, and the rows of tables.

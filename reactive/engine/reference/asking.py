@@ -1,10 +1,10 @@
-"""Sub-queries that are evaluated for values of the row around them, or for a group of rows.
+"""Sub-queries evaluated for values of the row around them, or for a group of rows.
 
-    Asked      the rows of a query for some values, stored by these values
-    Query      a query that is evaluated for values, or for a group
+    QueryAnswers     the rows of a query for some values, stored by these values
+    RepeatedQuery    a query that is evaluated for values, or for a group
 
-What of a query depends on no value around is evaluated once, or inside a recursion once until it
-changes (`groups.py`).
+A part of a query that depends on no value around is evaluated once; inside a recursion, once until
+it changes (`groups.py`).
 
 Cost: per value, the rows that agree in the equations; without one, all rows of the sub-query.
 """
@@ -55,9 +55,9 @@ from reactive.engine.runtime.progress import SILENT, Progress
 
 T = TypeVar("T")
 Step = Callable[[Of, dict[Any, Any]], Bag]
-"""Makes the rows of a node of those of others, and of what is stored of the query."""
+"""Computes the rows of a node from the rows of its inputs and stored parts of the query."""
 NO_VALUE = constant(object(), "no value")
-"""In the place of a value of the row around that raises: who reads it raises, and nobody else."""
+"""Stands for a value of the row around that raised: an expression that reads it raises."""
 
 
 class Around:
@@ -101,15 +101,17 @@ class QueryAnswers:
         return self._answer("has row", values, self.query.has_row)
 
     def ranked(self, symbol: str, *values: Any) -> RankedRows | RecursiveRows:
-        """Return the rows for some values by what decides a comparison."""
+        """Return the rows for some values, indexed for a comparison."""
         root, room = self.query.root, self.query.rooms.now
         if self._is_stored and not self._places and id(root) in room.held:
             return room.followed(root, symbol)
         return self._answer(symbol, values, lambda: RankedRows(self.query.rows(), symbol))
 
     def _answer(self, kind: str, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
-        """An answer for some values, stored by those that the query reads if it depends on no
-        group."""
+        """Return the answer for some values, stored by the values that the query reads.
+
+        Nothing is stored if the query depends on a group.
+        """
         if not self._is_stored:
             return self._for(values, answer)
         room = self.query.rooms.now
@@ -139,7 +141,7 @@ class QueryAnswers:
 
 
 class Exists:
-    """True for values for which a query has a row."""
+    """True for values that have a row in a query."""
 
     def __init__(self, asked: QueryAnswers) -> None:
         self.query, self._asked = asked.query, asked
@@ -160,7 +162,7 @@ class SingleAnswer:
 
 
 class Beside:
-    """All rows that a query has for some values, or others if it has none."""
+    """The rows that a query has for some values, or default rows if it has none."""
 
     def __init__(self, asked: QueryAnswers, nothing: list[Any]) -> None:
         self.query, self._asked, self._nothing = asked.query, asked, nothing
@@ -170,7 +172,7 @@ class Beside:
 
 
 class OfGroup:
-    """All rows that a query has for a group of rows, which are those of a level in it."""
+    """The rows that a query has for a group of rows, which a level of the query stands for."""
 
     def __init__(self, query: RepeatedQuery, level: Any) -> None:
         self.query, self.level = query, level
@@ -181,7 +183,7 @@ class OfGroup:
 
 
 class RepeatedQuery:
-    """A query that is evaluated again for each values, or each group."""
+    """A query that is evaluated again for each tuple of values, or each group."""
 
     def __init__(self, root: plan.Node, rooms: Rooms) -> None:
         self.root, self.rooms = root, rooms
@@ -190,11 +192,11 @@ class RepeatedQuery:
         self._is_there: Step | None = None
 
     def rows(self) -> Bag:
-        """Return the rows for the values, or the group, of now."""
+        """Return the rows for the current values, or the current group."""
         return self._reading()(self.root)
 
     def has_row(self) -> bool:
-        """Return True if there is a row; of rows that are only filtered, the first is enough."""
+        """Return True if there is a row; if rows are only filtered, stop at the first."""
         if self._is_there is None:
             self._is_there = self._first_of(self.root)
         reading = self._reading()
@@ -204,7 +206,7 @@ class RepeatedQuery:
         return _NodeRows(self, self.rooms.now.stored(self, dict))
 
     def relations(self) -> Iterator[plan.Node]:
-        """Return the plans whose rows are asked for and change in a recursion around the query."""
+        """Yield the plans that the query reads and that change in a recursion around it."""
         seen: set[int] = set()
         waiting = [self.root]
         while waiting:
@@ -219,7 +221,7 @@ class RepeatedQuery:
                 yield node
 
     def _opened(self) -> set[int]:
-        """The nodes whose rows depend on the values or the group."""
+        """Return the nodes whose rows depend on the values or the group."""
         found: set[int] = set()
         for node in nodes(self.root):
             is_below = any(id(source) in found for source in node.inputs())
@@ -239,7 +241,7 @@ class RepeatedQuery:
         return is_outer or any(reads(q.root) & self.rooms.levels for q in _queries_of(node))
 
     def of(self, node: plan.Node, of: Of, mine: dict[Any, Any]) -> Bag:
-        """Return the rows of a node; `mine` is what is stored of the query in the room of now."""
+        """Return the rows of a node; `mine` is the storage of the query in the current room."""
         found: Bag | None
         if id(node) not in self._open:
             found = mine.get(id(node))
@@ -255,8 +257,8 @@ class RepeatedQuery:
         return step(of, mine)
 
     def _step(self, node: plan.Node) -> Step:
-        """The function that makes the rows of a node that depends on the values or the group."""
-        rooms = self.rooms  # a step holds no query: that holds it
+        """Return the function that computes the rows of a node that depends on outer values."""
+        rooms = self.rooms  # a step does not refer to the query, which refers to the step
         if isinstance(node, plan.Recursive):
             level, groups = node.level, rooms.groups
             return lambda of, mine: groups[level]
@@ -276,7 +278,7 @@ class RepeatedQuery:
         return lambda of, mine: together(node, of)
 
     def _first_of(self, node: plan.Node) -> Step:
-        """Do as `_step`, where only one of the rows is wanted."""
+        """Return the function like `_step`, for a caller that needs only one of the rows."""
         rooms = self.rooms
         if isinstance(node, plan.Select | plan.Extend) and id(node.input) in self._open:
             below, call = self._first_of(node.input), linear(node)
@@ -294,7 +296,7 @@ class RepeatedQuery:
         return lambda of, mine: first_passing(of(source), passes)
 
     def _filters(self, node: plan.Where) -> tuple[list[plan.Where], plan.Node]:
-        """The filters above rows, the last first, and the rows."""
+        """Return the filters above some rows, the last first, and the node of these rows."""
         tests: list[plan.Where] = []
         source: plan.Node = node
         while isinstance(source, plan.Where) and id(source) in self._open:
@@ -303,7 +305,7 @@ class RepeatedQuery:
         return tests, source
 
     def _candidates(self, node: plan.Where) -> Callable[[Of, dict[Any, Any]], RowCandidates] | None:
-        """The filters of rows that depend on nothing around, by the equations in them."""
+        """Return the function that finds candidate rows by the equations in filters, or None."""
         tests, source = self._filters(node)
         if id(source) in self._open or isinstance(source, plan.Product):
             return None
@@ -330,7 +332,7 @@ class RepeatedQuery:
 
 
 class _NodeRows:
-    """The rows of nodes for some values, each made once."""
+    """The rows of nodes for some values, each computed once."""
 
     __slots__ = ("_known", "_query", "mine")
 
@@ -386,7 +388,7 @@ def _queries_of(node: plan.Node) -> list[RepeatedQuery]:
 
 
 def _asks(node: plan.Node) -> list[Any]:
-    """The callables in those of a node that ask a sub-query."""
+    """Return the callables of a node that ask a sub-query."""
     return once(node, "asks", _find_asks) if node.facts.calls else []
 
 
@@ -403,17 +405,17 @@ def asks_of(f: Function) -> list[Any]:
     return [each for each in found if isinstance(getattr(each, "query", None), RepeatedQuery)]
 
 
-# The rows of one node of a plan, with those of its inputs known: one plain comprehension each.
+# The rows of one node of a plan, given the rows of its inputs: one comprehension each.
 
 
 def inputs_of(node: plan.Node) -> tuple[plan.Node, ...]:
-    """The nodes whose rows are asked for: of a filter over pairs those that are paired."""
+    """Return the nodes whose rows are read; of a filter over pairs, the paired inputs."""
     found = pairing(node)
     return node.inputs() if found is None else (found.left, found.right)
 
 
 def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
-    """The rows of a node that is neither a table nor a recursion."""
+    """Return the rows of a node that is neither a table nor a recursion."""
     found = pairing(node)
     if found is not None:
         return joined(node, found, of, progress)
@@ -424,7 +426,7 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
 
 
 def together(node: plan.Node, of: Of) -> Bag:
-    """The rows of a node that looks at all rows of its inputs together."""
+    """Return the rows of a node that reads all rows of its inputs together."""
     match node:
         case plan.Empty():
             return Counter()
@@ -464,7 +466,7 @@ def together(node: plan.Node, of: Of) -> Bag:
 
 
 def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
-    """What a node that looks at rows one by one makes of some; None if it does not."""
+    """Return the function that maps the rows of a linear node; None for other nodes."""
     match node:
         case plan.Where(source, p):
             test = asked(p, source)
@@ -487,11 +489,11 @@ def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
             return None
 
 
-# What a callable makes of groups, evaluated from scratch: one call for each.
+# Reduced groups, evaluated from scratch: one call for each.
 
 
 def reduced(node: plan.Reduce, rows: Bag) -> Bag:
-    """The rows that are made of each group, behind its key."""
+    """Return the rows that a callable makes of each group, after its key."""
     make = callable_of(node.function)
     return added(
         ((key, row), 1)

@@ -1,20 +1,19 @@
 """Bags, joins and orders evaluated from scratch.
 
-Joins evaluated from scratch: pairs of rows, of which the whole predicate is asked.
+A join tests the complete predicate on pairs of rows.
 
     join, left_join, ...   keys as written, and then the predicate
     where of a product     the same, without keys
     product                all pairs
 
-Pairs that cannot match by what the predicate says must be equal are not looked at
-(`keys.py`). Some of those are asked all the same: if one of them matches, the predicate
-has been misread, and all pairs are asked.
+Pairs whose rows differ in values that the predicate equates are skipped (`keys.py`). Some of them
+are tested nevertheless: if one matches, the predicate was misread, and all pairs are tested.
 
 Cost: one look-up per row, and one call per pair that agrees; all pairs where nothing must be equal.
 
-An order evaluated from scratch: rows sorted by their keys, and those that tie by themselves.
+An order sorts rows by their keys, and rows with equal keys by their values.
 
-Cost: O(n log n); rows are compared with each other only where their keys do not tell them apart.
+Cost: O(n log n); rows are compared with each other only where their keys are equal.
 """
 
 from __future__ import annotations
@@ -40,20 +39,22 @@ from reactive.engine.reference.keys import Place, places
 from reactive.engine.runtime.progress import SILENT, Progress
 
 TRIED = 1_000
-"""Pairs, at most, that are asked though they need not be."""
+"""Maximum number of skipped pairs that are tested nevertheless."""
 STRIDE = 2_654_435_761
-"""Spreads the pairs that are asked without need over all pairs."""
+"""Spreads the tested ones over all skipped pairs."""
 JOINS = (plan.Product, plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin)
 Placed = tuple[Any, Row, int]
-"""A row with its weight, after what must be equal to that of its partners."""
+"""A key, a row and its weight; rows with different keys do not match."""
 Found = tuple[Row, int, Row, int]
 """A row of the left and one of the right that match, with their weights."""
 
 
 @record
 class PairedInputs:
-    """Two inputs, and when their rows match: if the keys are equal, and then the predicates true,
-    in their order."""
+    """Two inputs, and the conditions under which their rows match.
+
+    The keys must be equal, and then the predicates true, in their order.
+    """
 
     left: plan.Node
     right: plan.Node
@@ -62,7 +63,7 @@ class PairedInputs:
 
 
 def pairing(node: plan.Node) -> PairedInputs | None:
-    """The rows that a node pairs; None if it does not. Wheres of pairs belong to it."""
+    """Return the inputs that a node pairs, with all filters above; None if it pairs none."""
     kinds = (plan.Product, plan.Join) if isinstance(node, plan.Where) else JOINS
     below = below_wheres(node)
     if not isinstance(below, kinds):
@@ -80,7 +81,7 @@ def pairing(node: plan.Node) -> PairedInputs | None:
 
 
 def joined(node: plan.Node, found: PairedInputs, of: Of, progress: Progress = SILENT) -> Bag:
-    """The rows of a join of any kind, or of wheres of one."""
+    """Return the rows of a join of any kind, or of filters above one."""
     left, right = of(found.left), of(found.right)
     match node:
         case plan.SemiJoin() | plan.AntiJoin() if (key := looked_up(node.match)) is not None:
@@ -106,7 +107,7 @@ def _by_hash(
     left: Bag,
     right: Bag,
 ) -> Bag:
-    """The rows whose values have a hash of the right, or one of values that are refused."""
+    """Return the left rows whose value has a hash in the right rows, or in the refused values."""
     value, memory = caller(key[0], node.left), key[1]
     hashes, wanted = {hash_ for hash_, n in right.items() if n > 0}, isinstance(node, plan.SemiJoin)
     found = ((row, n, hash_of(value(row))) for row, n in left.items())
@@ -115,14 +116,17 @@ def _by_hash(
 
 
 def _partners(found: PairedInputs, left: Bag, right: Bag, progress: Progress) -> Bag:
-    """What the partners of each left row weigh. All pairs are asked, as asking one may raise."""
+    """Return the total weight of the partners of each left row.
+
+    All pairs are tested, since a test may raise.
+    """
     if found.keys is None and not found.predicates:
         return bag_of(dict.fromkeys(left, right.total()))
     return _weighed((a, m) for a, _, _, m in matches(found, left, right, progress))
 
 
 def _weighed(pairs: Iterable[Pair]) -> Bag:
-    """What is there of each row, which is a canonical one already."""
+    """Sum the weights of canonical rows."""
     total: Bag = Counter()
     for row, weight in pairs:
         total[row] += weight
@@ -148,7 +152,7 @@ def _outer(
 def matches(
     found: PairedInputs, left: Bag, right: Bag, progress: Progress = SILENT
 ) -> Iterator[Found]:
-    """Pairs of rows that match, with their weights."""
+    """Yield the pairs of rows that match, with their weights."""
     matching = EqualityMatching(found)
     lefts, rights = matching.left.placed(left), matching.right.placed(right)
     if matching.spares and _is_misread(matching, lefts, rights):
@@ -166,7 +170,7 @@ def matches(
 def _is_misread(
     matching: EqualityMatching, left: Sequence[Placed], right: Sequence[Placed]
 ) -> bool:
-    """Whether some pair matches that is not looked at; not all of them are asked."""
+    """Return True if a skipped pair matches; only some of them are tested."""
     for number in range(min(TRIED, len(left) * len(right))):
         place, row, _ = left[number * STRIDE % len(left)]
         other_place, other, _ = right[number * STRIDE**2 % len(right)]
@@ -176,32 +180,31 @@ def _is_misread(
 
 
 def _agree(place: Any, other: Any) -> bool:
-    """Whether a pair is looked at."""
+    """Return True if a pair is not skipped."""
     if place is ERROR_KEY or other is ERROR_KEY:
         return True
     return place is not FILTERED and bool(place == other)
 
 
 class EqualityMatching:
-    """The rows of two sides, by what must be equal in them. Of the predicates that say so, only
-    `tests` are asked."""
+    """The rows of two sides by their keys. Of the predicates, only `tests` are tested, if given."""
 
     def __init__(
         self, found: PairedInputs, *, spare: bool = True, tests: Sequence[Function] | None = None
     ) -> None:
         self.fits = _fits(found.left, found.predicates if tests is None else tests)
-        """Whether the predicates are true of a pair."""
+        """Returns True if the predicates are true of a pair."""
         self.spares = False
-        """Whether pairs are spared because of what the predicates say."""
+        """True if pairs are skipped by equations in the predicates."""
         self.left, self.right = self._sides(found, spare=spare)
 
     def partners(self, row: Row) -> list[Pair]:
-        """The right rows that match a left one."""
+        """Return the right rows that match a left one."""
         agreeing = self.right.agreeing(self.left.place(row))
         return [(other, times) for other, times in agreeing if self.fits(row, other)]
 
     def partnered(self, other: Row) -> list[Pair]:
-        """The left rows that match a right one."""
+        """Return the left rows that match a right one."""
         agreeing = self.left.agreeing(self.right.place(other))
         return [(row, weight) for row, weight in agreeing if self.fits(row, other)]
 
@@ -219,19 +222,19 @@ class EqualityMatching:
 
 
 class SideRows:
-    """Rows of one side, in their places."""
+    """The rows of one side, by their keys."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
         self._rows: dict[Any, dict[Row, int]] = {}
 
     def placed(self, rows: Bag) -> list[Placed]:
-        """Rows with their places; all keys are asked for before any pair is looked at."""
+        """Return rows with their keys; all keys are computed before any pair is tested."""
         place = self.place
         return [(place(row), row, weight) for row, weight in rows.items()]
 
     def add(self, place: Any, row: Row, weight: int) -> None:
-        """Add a row, or take it away."""
+        """Add a row, or remove it."""
         rows = self._rows.get(place)
         if rows is None:
             rows = self._rows[place] = {}
@@ -242,11 +245,11 @@ class SideRows:
             rows.pop(row, None)
 
     def move(self, row: Row, weight: int) -> None:
-        """Add a row, or take it away, where its place is not known yet."""
+        """Add a row, or remove it, after computing its key."""
         self.add(self.place(row), row, weight)
 
     def agreeing(self, place: Any) -> Iterable[Pair]:
-        """The rows that may match one of the other side, by the place of that."""
+        """Return the rows that may match a row of the other side, given the key of that row."""
         if place is NO_MATCH:
             return ()
         if place is ERROR_KEY:
@@ -263,7 +266,7 @@ def _anywhere(row: Row) -> tuple[()]:
 
 
 def _fits(left: plan.Node, predicates: Sequence[Function]) -> Callable[[Row, Row], object]:
-    """What asks the predicates of a pair."""
+    """Return the function that tests the predicates on a pair."""
     calls, pair = [callable_of(predicate) for predicate in predicates], paired(left)
     if not calls:
         return lambda row, other: True
@@ -278,21 +281,22 @@ def _fits(left: plan.Node, predicates: Sequence[Function]) -> Callable[[Row, Row
     return fits
 
 
-# Bags of rows, and callables over them: what all of an evaluation from scratch needs.
+# Bags of rows, and callables over them, for all evaluation from scratch.
 
 Bag = Counter[Row]
-"""Rows with their weights. Between nodes one may be negative, as below `negate`; none is zero."""
+"""Rows with their weights. Between nodes a weight may be negative, as below `negate`; none is zero.
+"""
 Variables = Mapping[tuple[Any, int], Bag]
 """The rows that recursive relations have so far, by level and place."""
 Tables = Callable[[plan.Table], Iterable[Pair]]
 Of = Callable[[plan.Node], Bag]
-"""The rows of an input."""
+"""Returns the rows of an input."""
 _empty, _fill = dict.__new__, dict.update
-"""Make and fill a `Counter` without its `__init__`, which looks at what it is given."""
+"""Create and fill a `Counter` without its slow `__init__`."""
 
 
 def added(pairs: Iterable[Pair]) -> Bag:
-    """A bag of rows that may come several times.
+    """Sum pairs of row and weight to a bag.
 
     >>> added([("a", 1), ("b", 1), ("a", 2)])
     Counter({'a': 3, 'b': 1})
@@ -306,7 +310,7 @@ def added(pairs: Iterable[Pair]) -> Bag:
 
 
 def bag_of(weights: Mapping[Row, int]) -> Bag:
-    """A bag of rows with these weights, none of which is zero; a fifth of the time of `Counter`."""
+    """Return a bag with these weights, none of them zero; five times as fast as `Counter`."""
     bag: Bag = _empty(Counter)
     _fill(bag, weights)
     return bag
@@ -318,7 +322,7 @@ def net(bag: Bag) -> Bag:
 
 
 def both(left: Bag, right: Bag) -> Bag:
-    """The weights of two bags, added.
+    """Return the sum of two bags.
 
     >>> both(Counter(a=1, b=2), Counter(a=-1, b=1, c=-1))
     Counter({'b': 3, 'c': -1})
@@ -329,23 +333,23 @@ def both(left: Bag, right: Bag) -> Bag:
 
 
 def there(bag: Bag) -> Bag:
-    """The rows of positive weight."""
+    """Return the rows of positive weight."""
     return bag_of({row: n for row, n in bag.items() if n > 0})
 
 
 def once(rows: Iterable[Row]) -> Bag:
-    """Each row once."""
+    """Return a bag with each row once."""
     return bag_of(dict.fromkeys(rows, 1))
 
 
 def asked(function: Function, source: plan.Node) -> Callable[[Row], Any]:
-    """A callable of the rows of a node, whose answer is looked at and not kept."""
+    """Return a callable of the rows of a node, whose result is tested and not stored."""
     call = callable_of(function)
     return call if bindings(source) == 1 else lambda row: call(*row)
 
 
 def caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
-    """A callable of the rows of a node; making one takes longer than calling it."""
+    """Return a callable of the rows of a node; creating it takes longer than calling it."""
     call = callable_of(function)
     if bindings(source) == 1:
         return lambda row: canonical(call(row))
@@ -353,12 +357,12 @@ def caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
 
 
 def members(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Pair]]:
-    """The rows of each group that are there, by its key."""
+    """Return the present rows of each group, by its key."""
     return by_key(caller(key, source), there(rows).items())
 
 
 def by_key(key_of: Callable[[Row], Any], rows: Iterable[Pair]) -> dict[Any, list[Pair]]:
-    """Some rows by the key of their groups."""
+    """Group rows by their key."""
     groups: dict[Any, list[Pair]] = {}
     for pair in rows:
         groups.setdefault(key_of(pair[0]), []).append(pair)
@@ -366,14 +370,14 @@ def by_key(key_of: Callable[[Row], Any], rows: Iterable[Pair]) -> dict[Any, list
 
 
 def paired(left: plan.Node) -> Callable[[Row, Row], Row]:
-    """What makes a row of one of a node and of one binding more."""
+    """Return the function that appends a binding to the row of a node."""
     if bindings(left) == 1:
         return lambda row, other: (row, other)
     return lambda row, other: (*row, other)
 
 
 def grow(bag: Bag, change: Bag) -> None:
-    """Add a change to a bag, in which no row is left with a weight of zero."""
+    """Add a change to a bag in place, without rows of weight zero."""
     for row, weight in change.items():
         total = bag.get(row, 0) + weight
         if total:
@@ -383,7 +387,7 @@ def grow(bag: Bag, change: Bag) -> None:
 
 
 def difference(bag: Bag, before: Bag) -> Bag:
-    """The change from one bag to another."""
+    """Return the change from one bag to another."""
     change = bag_of(bag)
     for row, weight in before.items():
         total = change.get(row, 0) - weight
@@ -395,18 +399,18 @@ def difference(bag: Bag, before: Bag) -> Bag:
 
 
 Keyed = tuple[Any, Row]
-"""What a row is sorted by, and the row."""
+"""The sort key of a row, and the row."""
 
 
 def in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
-    """The rows that an order shows, of all rows."""
+    """Return the rows that an order shows, given all rows."""
     rows = [row for alike in settled(node, bag) for row in alike]
     last = len(rows) if node.limit is None else node.offset + node.limit
     return rows[node.offset : last]
 
 
 def settled(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
-    """All rows in their order, as they are shown; those that no order tells apart together."""
+    """Yield all rows in order, as they are shown; rows that compare equal are yielded together."""
     for rows in runs(node, bag):
         yield from _by_themselves(rows) if len(rows) > 1 else [rows]
 
@@ -425,7 +429,7 @@ def runs(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
 
 
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
-    """What gives the value that a row is sorted by."""
+    """Return the function that computes the sort key of a row."""
     read = sorted_by(node.keys, [caller(key.function, node.input) for key in node.keys])
     return lambda row: sort_key(read(row))
 
@@ -435,7 +439,7 @@ def _key_of(keyed: Keyed) -> Any:
 
 
 def _runs(keyed: list[Keyed], *, descending: bool) -> Iterator[list[Row]]:
-    """Rows that the order does not tell apart, together."""
+    """Yield runs of rows with equal sort keys."""
     run: list[Row] = []
     before: Any = None
     for key, row in keyed:
@@ -450,7 +454,7 @@ def _runs(keyed: list[Keyed], *, descending: bool) -> Iterator[list[Row]]:
 
 
 def _by_themselves(tied: list[Row]) -> Iterator[list[Row]]:
-    """Rows of which the keys are equal."""
+    """Yield runs of equal rows, sorted by their values."""
     return (list(rows) for _, rows in groupby(sorted(tied, key=tie_key), key=tie_key))
 
 
@@ -468,11 +472,11 @@ class _SortKey:
         return self.key is not LAST and bool(self.key < other.key)
 
 
-# The first rows of each group, evaluated from scratch: each group sorted by itself.
+# The first rows of each group, evaluated from scratch: each group is sorted.
 
 
 def topped(node: plan.Top, rows: Bag) -> Bag:
-    """The rows that an order of each group shows."""
+    """Return the rows that an order of each group shows."""
     found: Bag = Counter()
     for group in members(node.key, node.input, rows).values():
         found.update(in_order(node.order, Counter(dict(group))))
@@ -480,12 +484,12 @@ def topped(node: plan.Top, rows: Bag) -> Bag:
 
 
 def are_as_good(node: plan.Top, shown: Bag, expected: Bag, rows: Bag) -> bool:
-    """Whether rows differ only in which of those are there that no order tells apart."""
+    """Return True if the shown rows differ from the expected ones only in ties."""
     return not shown - rows and _places(node, shown) == _places(node, expected)
 
 
 def _places(node: plan.Top, bag: Bag) -> dict[Any, list[Any]]:
-    """What decides where the rows of each group stand."""
+    """Return the sort keys of the rows of each group, in order."""
     key = order_key(node.order)
     whole = plan.OrderBy(node.input, node.keys, None, 0)
     return {

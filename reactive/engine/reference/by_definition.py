@@ -1,18 +1,17 @@
-"""Sub-queries by definition: each is evaluated for the values of the one row that asks for it.
+"""Sub-queries by definition: each is evaluated for the values of the row around it.
 
-    where any(o.customer == c.id ...)     of each c: the rows of orders `where o.customer == c.id`
-    each(query), rows(query)              of each group: the query, of the rows of that group
+    where any(o.customer == c.id ...)     for each c: the rows of orders `where o.customer == c.id`
+    each(query), rows(query)              for each group: the query over the rows of that group
 
-A translation keeps the form that it was given beside its result (`strata.py` of the optimizer).
+A translation stores the original form beside its result (`strata.py` of the optimizer).
 `WrittenPlan` evaluates that form in place of the joins, so that it shares nothing with the
 translation. IN, ANY and ALL of SQL are comparisons with each row (`quantified.py`).
 
 An equation between the sub-query and a value of the row around finds the candidate rows by a hash.
-All conditions are then tested on each candidate, as they stand.
+All conditions are then tested on each candidate, unchanged.
 
-Inside a recursion a sub-query may read relations that change from round to round. What is stored of
-it is stored per place of the plan that is evaluated there, a `Room`, and is forgotten when these
-relations change (`groups.py`).
+Inside a recursion a sub-query may read relations that change from round to round. Its results are
+stored per place of the plan, a `Room`, and dropped when these relations change (`groups.py`).
 
 Cost: per value, the rows that agree in the equations; without one, all rows of the sub-query.
 """
@@ -65,7 +64,7 @@ Of = Callable[[plan.Node], Bag]
 
 
 class WrittenPlan:
-    """The plan with its sub-queries as they were asked, which evaluate themselves."""
+    """The plan with its original sub-queries, which evaluate themselves."""
 
     def __init__(self, closed: Of) -> None:
         self._rooms = Rooms(closed)
@@ -73,10 +72,10 @@ class WrittenPlan:
         self._kept: list[plan.Node] = []
         self._levelled: dict[int, plan.Node] = {}
         self._policy: ByPolicy | None = None
-        """The policy for rows that raise, of the query and of the sub-queries in it."""
+        """The policy for rows that raise, of the query and of its sub-queries."""
 
     def of(self, root: plan.Node, values: Around | None = None) -> plan.Node:
-        """The plan in which callables ask the sub-queries; `values` are those of the row around."""
+        """Return the plan whose callables ask its sub-queries for `values` of the row around."""
         waiting = [root]
         while waiting:
             node = waiting[-1]
@@ -94,7 +93,7 @@ class WrittenPlan:
         return self._made[self._key(root, values)]
 
     def _query(self, root: plan.Node, values: Around) -> RepeatedQuery:
-        """A sub-query, whose rows that raise go by the policy of the query around."""
+        """Return a sub-query; rows that raise follow the policy of the query around."""
         made = self.of(root, values)
         if self._policy is not None:
             made = _by_policy(made, self._policy)
@@ -105,7 +104,7 @@ class WrittenPlan:
         return QueryAnswers(self._query(root, around), around)
 
     def close(self) -> None:
-        """Forget the plans whose callables hold this object, so that no cycle holds the tables."""
+        """Drop the plans that refer to this object, so that no cycle keeps the tables alive."""
         self._made.clear()
         self._kept.clear()
         self._levelled.clear()
@@ -114,10 +113,10 @@ class WrittenPlan:
         return id(node), id(values)
 
     def _form(self, node: plan.Node) -> Form | None:
-        """Return the form that a node was made of, if it reads what the node does.
+        """Return the original form of a node, if it reads the same relations.
 
-        Values clash where the joins look them up that sub-queries became, so that a query with
-        checks of equality is evaluated as it is.
+        With checks of equality, a query is evaluated as translated: there, values clash where the
+        joins of former sub-queries look them up.
         """
         form = form_of(node)
         if isinstance(form, ByPolicy) and form.checks:
@@ -127,14 +126,14 @@ class WrittenPlan:
         return None
 
     def _apart(self, by: ByPolicy) -> plan.Node:
-        """The query under a policy, in which each recursion has a level of its own already."""
+        """Return the query under a policy, where each recursion already has a level of its own."""
         found = self._levelled.get(id(by.query))
         if found is None:
             found = self._levelled[id(by.query)] = with_own_levels(by.query)
         return found
 
     def _below(self, node: plan.Node) -> tuple[plan.Node, ...]:
-        """The nodes that are read in the place of the inputs."""
+        """Return the nodes that are read in place of the inputs."""
         match self._form(node):
             case InRows(written):
                 return written.inputs()
@@ -168,7 +167,7 @@ class WrittenPlan:
         return with_functions(node, lambda f: self._asking(f, values))
 
     def _asking(self, f: Function, values: Around | None) -> Function:
-        """A callable that asks its sub-queries, and knows the values around."""
+        """Return a callable that asks its sub-queries, and reads the values around."""
         if not isinstance(f, Lifted):
             return f
 
@@ -200,7 +199,7 @@ class WrittenPlan:
         is_left: bool,
         values: Around | None,
     ) -> plan.Node:
-        """Rows, each with those that a query has for it."""
+        """Return the node that pairs each row with the rows of a query for it."""
         width, count = bindings(query), bindings(left)
         nothing = [None if width == 1 else (None,) * width] if is_left else []
         found = Beside(self._asked(query), nothing)
@@ -217,7 +216,7 @@ class WrittenPlan:
         level: Any,
         values: Around | None,
     ) -> plan.Node:
-        """The rows of a query for each group."""
+        """Return the node that evaluates a query for each group."""
         self._rooms.levels.add(level)
         width = bindings(query)
         found = OfGroup(self._query(query, values or Around()), level)
@@ -228,9 +227,9 @@ class WrittenPlan:
 
 
 def _is_product(form: BesideRows) -> bool:
-    """Return True if all rows get the same rows of the query beside them.
+    """Return True if all rows are paired with the same rows of the query.
 
-    Then filters above are conditions of a join, and no pairs are made that they leave out.
+    Then filters above become join conditions, and pairs that fail them are not built.
     """
     return not form.arguments and not form.is_left
 
@@ -240,7 +239,7 @@ def _by_policy(node: plan.Node, by: ByPolicy) -> plan.Node:
 
 
 def _spread(node: plan.Node, count: int, width: int) -> plan.Node:
-    """The node with the items of its last binding as bindings."""
+    """Return the node with the items of its last binding as bindings."""
     last = Parameter(count)
     row = (*map(Parameter, range(count)), *[Item(last, constant(each)) for each in range(width)])
     names = row_names(count + 1)
@@ -248,5 +247,5 @@ def _spread(node: plan.Node, count: int, width: int) -> plan.Node:
 
 
 def _by_itself(expr: Expr) -> Expr:
-    """A comparison with a query without what it was translated to."""
+    """Return a comparison with a query without its translation."""
     return replace(expr, translated=NO_VALUE) if isinstance(expr, Quantified) else expr

@@ -1,13 +1,13 @@
-"""How the rows of one node change when those of its inputs do; one short class per kind of node.
+"""Changes of a node's rows, given the changes of its inputs; a short class per kind of node.
 
-A part holds what it needs of the rows that it was given so far, and in each round makes a change of
-the changes of its inputs. So it is with rows that come and with rows that go.
+A part holds the rows of its inputs that it needs, and in each round computes its change from the
+changes of its inputs, for insertions and deletions alike.
 
-    linear nodes     of the change alone
-    joins            of the change of either side and all of the other (`joined_changes.py`)
-    groups           of the groups that changed, evaluated anew (`grouped_changes.py`)
-    sets             of the rows that changed, as they were and as they are
-    all others       evaluated anew, and compared with what they were
+    linear nodes     from the change alone
+    joins            from the change of either side and all of the other (`joined_changes.py`)
+    groups           changed groups are recomputed (`grouped_changes.py`)
+    sets             from the changed rows, before and after
+    all others       recomputed, and compared with the previous rows
 
 State: the rows of the inputs, arranged as the node needs them; of linear nodes none.
 Source: [dbsp] section 4, semi-naive evaluation.
@@ -40,7 +40,7 @@ WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
     plan.Intersection: lambda n, m: int(n > 0 and m > 0),
     plan.IntersectionAll: lambda n, m: max(0, min(n, m)),
 }
-"""Nodes whose rows depend on the same rows of their inputs: how often one is there."""
+"""The weight of a row, given its weights in the inputs, of nodes that need no other rows."""
 
 NONE: Mapping[int, Any] = {}
 NOTHING = Bag()
@@ -49,8 +49,10 @@ NOTHING = Bag()
 def part_of(
     node: plan.Node, inputs: Sequence[NodeChange], asked: Mapping[int, NodeChange] = NONE
 ) -> NodeChange:
-    """Return the part of a node that is neither a table nor a recursion; `asked` are the
-    relations that sub-queries in its callables read, by the ids of their plans."""
+    """Return the part of a node that is neither a table nor a recursion.
+
+    `asked` are the relations that sub-queries in its callables read, by the ids of their plans.
+    """
     if not asked:
         return _alone(node, inputs)
     call, found = linear(node), pairing(node)
@@ -62,7 +64,7 @@ def part_of(
 
 
 def _by_pairs(node: plan.Node, inputs: Sequence[NodeChange], pairs: NodeChange) -> NodeChange:
-    """Return the part of a join of any kind, by that of the pairs that match."""
+    """Return the part of a join of any kind, given the part of its matching pairs."""
     if isinstance(node, plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return _Chain(pairs, ByPairs(node, inputs, pairs))
     return pairs
@@ -74,10 +76,10 @@ def _asking_pairs(
     inputs: Sequence[NodeChange],
     asked: Mapping[int, NodeChange],
 ) -> NodeChange:
-    """Return the part of pairs that match: by the conditions that ask no sub-query, of which the
-    others are then asked one by one.
+    """Return the part of matching pairs whose conditions ask sub-queries.
 
-    A condition that asks is taken for one that does not raise: an equation after it finds pairs.
+    Conditions without sub-queries find the pairs; the others are then tested on each pair. A
+    condition that asks is assumed not to raise: an equation after it may find pairs.
     """
     tests = [each for predicate in found.predicates for each in _conditions(predicate)]
     quiet = tuple(each for each in tests if not asks_of(each))
@@ -110,14 +112,14 @@ def _alone(node: plan.Node, inputs: Sequence[NodeChange]) -> NodeChange:
 
 
 def _conditions(predicate: Function) -> list[Function]:
-    """Return the conditions that are true together where a predicate is."""
+    """Return the conditions whose conjunction is the predicate."""
     if not isinstance(predicate, Lifted):
         return [predicate]
     return [replace(predicate, body=each, made=None) for each in conjuncts(predicate.body)]
 
 
 class _Linear:
-    """Of a node that looks at rows one by one."""
+    """The part of a node that maps single rows."""
 
     def __init__(self, call: Callable[[Bag], Bag], source: NodeChange) -> None:
         self.change = Bag()
@@ -130,7 +132,7 @@ class _Linear:
 
 
 class _Pointwise:
-    """Of a node whose rows depend on the same rows of its inputs."""
+    """The part of a node whose rows depend only on the same rows of its inputs."""
 
     def __init__(self, weight: Callable[..., int], inputs: Sequence[NodeChange]) -> None:
         self.change = Bag()
@@ -147,12 +149,12 @@ class _Pointwise:
         self.change = bag_of({r: n - before[r] for r, n in after.items() if n != before[r]})
 
     def _there(self, row: Row) -> list[int]:
-        """How often a row is there in each input."""
+        """Return the weight of a row in each input."""
         return [held.get(row, 0) for held in self._held]
 
 
 class _Chain:
-    """Parts, each of which reads the one before it; the change is that of the last."""
+    """A chain of parts, each reading the previous one; the change is that of the last."""
 
     def __init__(self, *parts: NodeChange) -> None:
         self.change = Bag()
@@ -165,8 +167,10 @@ class _Chain:
 
 
 class _AskingRows:
-    """The part of a node that looks at rows one by one, and asks sub-queries that read relations of
-    the recursion. When what was read for a row changes, the row is looked at again."""
+    """The part of a node that maps single rows by sub-queries over relations of a recursion.
+
+    If the relations read for a row change, the row is mapped again.
+    """
 
     def __init__(
         self,
@@ -196,7 +200,7 @@ class _AskingRows:
                 before = self._made.pop(row, NOTHING)
                 weight = self._held.get(row, 0)
                 after = self._of(row, weight) if weight else NOTHING
-                if dict.__ne__(after, before):  # that of `Counter` is slower
+                if dict.__ne__(after, before):  # `Counter.__ne__` is slower
                     grow(self.change, difference(after, before) if before else after)
 
     def _of(self, row: Row, weight: int) -> Bag:
@@ -209,7 +213,7 @@ class _AskingRows:
 class _Asking:
     """The part of a node whose callables ask sub-queries that read relations of the recursion.
 
-    When these change, all rows may: the node begins anew, over the rows that its inputs have.
+    If these change, all rows may: the node starts again, over the current rows of its inputs.
     """
 
     def __init__(
@@ -249,7 +253,7 @@ class _Asking:
 
 
 class _Anew:
-    """Of a node of any other kind."""
+    """The part of any other node: recompute its rows."""
 
     def __init__(self, node: plan.Node, inputs: Sequence[NodeChange]) -> None:
         self.change = Bag()

@@ -1,29 +1,29 @@
-"""Products of several inputs below filters, evaluated from scratch: one input after the other.
+"""Evaluate a query from scratch: one short function per plan node, and no operator.
+
+Products of several inputs below filters are joined one input after the other.
 
     where a.k == b.k and b.j == c.j        a, then b by k, then c by j
       product                        ->
         product a b
         c
 
-A combination of rows is left out as soon as some of its rows are known not to agree. That is done
-only if no row of any input is an error row (`keys.py`), and no value that rows of several inputs
-give together raises or cannot be looked up; otherwise all combinations are made. Each predicate is
-asked of the combinations of as many inputs as it has parameters.
+A combination of rows is skipped as soon as some of its rows are known to disagree. That requires
+that no input has an error row (`keys.py`), and that no value computed from rows of several inputs
+raises or cannot be looked up; otherwise all combinations are built. Each predicate is tested on the
+combinations of as many inputs as it has parameters.
 
-Cost: the combinations that agree on what must be equal among their rows.
+Cost: the combinations whose equated values are equal.
 
-A query evaluated from scratch: one short function per plan node, and no operator.
+A view must equal this evaluation after every commit. `View.verify` compares the two, and so do the
+tests, over generated histories. No part of the maintenance of views is used, and no generated code.
 
-This is what a view must equal after every commit. `View.verify` compares the two, and so do the
-tests, over generated histories. Nothing of what maintains views is used, nor code that is made.
+    rows one by one, sets      asking.py
+    joins, orders              bags.py, keys.py; filtered products are here
+    groups                     groups.py
+    recursion                  recursion.py
 
-    rows one by one, sets      evaluate_nodes.py
-    joins, filtered products   evaluate_joins.py, evaluate_products.py, evaluate_keys.py
-    groups, orders             evaluate_groups.py, evaluate_order.py
-    recursion                  evaluate_recursion.py
-
-Cost: that of the rows that all nodes have, and of the pairs of which something must be equal; of a
-recursion, that of the rows that it comes to.
+Cost: the rows of all nodes, and the pairs whose equated values are equal; of a recursion, its
+derivations.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ __all__ = ["Bag", "Tables", "defined", "defined_together", "evaluate", "evaluate
 
 
 Placed = tuple[Any, Row, int]
-"""A row with its weight, after what must be equal to that of others."""
+"""A key, a row and its weight; rows with different keys are not combined."""
 
 
 @record
 class Several:
-    """Inputs whose rows are all combined, and what is asked of rows of the first inputs."""
+    """Inputs whose rows are all combined, and predicates on the rows of the first inputs."""
 
     inputs: tuple[plan.Node, ...]
     predicates: tuple[tuple[int, Function], ...]
 
 
 def several(node: plan.Node) -> Several | None:
-    """Three inputs or more with a product among them, and filters above; None for other nodes."""
+    """Return at least three inputs with a product among them and filters above; None otherwise."""
     if not isinstance(below_wheres(node), plan.Product | plan.Join):
         return None
     inputs: list[plan.Node] = []
@@ -92,7 +92,7 @@ def several(node: plan.Node) -> Several | None:
 
 
 def combined(found: Several, of: Of, progress: Progress = SILENT) -> Bag:
-    """The combinations of which all predicates are true."""
+    """Return the combinations that satisfy all predicates."""
     first = bindings(found.inputs[0])
     bags = [of(source) for source in found.inputs]
     told = conditions([asks for _, asks in found.predicates], first, len(bags))
@@ -109,7 +109,7 @@ def combined(found: Several, of: Of, progress: Progress = SILENT) -> Bag:
 
 
 class _NotKnown(Exception):
-    """What rows of several inputs give together raises, or cannot be looked up."""
+    """A value computed from rows of several inputs raises, or cannot be looked up."""
 
 
 def _placed(bag: Bag, place: Callable[[Row], Any]) -> list[Placed]:
@@ -117,7 +117,7 @@ def _placed(bag: Bag, place: Callable[[Row], Any]) -> list[Placed]:
 
 
 def _is_misread(found: Several, told: Conditions, sides: Sequence[list[Placed]]) -> bool:
-    """Whether some combination is right that is left out; not all of them are asked."""
+    """Return True if a skipped combination satisfies the predicates; only some are tested."""
     first = bindings(found.inputs[0])
     asks = [(number + first - 1, callable_of(ask)) for number, ask in found.predicates]
     lengths = list(map(len, sides))
@@ -134,7 +134,7 @@ def _is_misread(found: Several, told: Conditions, sides: Sequence[list[Placed]])
 
 
 def _agree(told: Conditions, keys: Sequence[Any], arguments: Row) -> bool:
-    """Whether rows with these keys are combined."""
+    """Return True if rows with these keys are combined."""
     if FILTERED in keys:
         return False
     if any(keys[e.side][e.part] != keys[e.other][e.other_part] for e in told.equations):
@@ -146,18 +146,18 @@ def _agree(told: Conditions, keys: Sequence[Any], arguments: Row) -> bool:
 
 
 def _known(joint: Joint, arguments: Row) -> Any:
-    """What rows give together, to be looked up."""
+    """Return a value computed from rows of several inputs, for a look-up."""
     try:
         value = joint.value(arguments)
         if is_plain(value):
             return value
-    except Exception as error:  # what it is shows when the predicate is asked of a combination
+    except Exception as error:  # the predicate will raise it again
         reraise_asynchronous(error)
     raise _NotKnown
 
 
 class _Combinations:
-    """Makes them of one input more at a time."""
+    """Builds combinations, adding one input at a time."""
 
     def __init__(self, found: Several, told: Conditions, sides: Sequence[list[Placed]]) -> None:
         self._is_one = bindings(found.inputs[0]) == 1
@@ -168,7 +168,7 @@ class _Combinations:
             self._asks.setdefault(number, []).append(callable_of(asks))
 
     def rows(self, progress: Progress) -> Bag:
-        """The rows of all inputs together."""
+        """Return the combined rows of all inputs."""
         so_far: list[tuple[list[Any], Row, int]] = []
         for key, row, weight in self._sides[0]:
             arguments = (row,) if self._is_one else row
@@ -179,7 +179,7 @@ class _Combinations:
         return Counter({row: weight for _, row, weight in so_far})
 
     def _with(self, number: int, so_far: Any, progress: Progress) -> Any:
-        """Combinations with the rows of an input more."""
+        """Extend combinations by the rows of one more input."""
         mine, theirs = self._parts(number)
         joint = [each for each in self._joint if each.side == number]
         mine += [each.part for each in joint]
@@ -197,7 +197,7 @@ class _Combinations:
         return made
 
     def _parts(self, number: int) -> tuple[list[int], list[tuple[int, int]]]:
-        """The parts of the key of an input, and those before it that they are equal to."""
+        """Return the parts of the key of an input, and the earlier parts that they are equal to."""
         mine, theirs = [], []
         for e in self._equations:
             if max(e.side, e.other) == number and e.side != e.other:
@@ -218,10 +218,10 @@ def evaluate(
     *,
     by_definition: bool = True,
 ) -> Bag:
-    """The rows of a query with their weights; `tables` gives the rows of a table.
+    """Return the rows of a query with their weights; `tables` returns the rows of a table.
 
-    Sub-queries are evaluated by definition, or with `by_definition=False` as the joins that they
-    were translated to.
+    Sub-queries are evaluated by definition, or with `by_definition=False` as the joins of their
+    translation.
     """
     if not by_definition:
         return _Evaluation(tables, progress).rows(node, {})
@@ -233,8 +233,10 @@ def evaluate(
 def defined(
     node: plan.Node, tables: Tables, progress: Progress = SILENT
 ) -> Iterator[tuple[plan.Node, Of]]:
-    """The query whose callables ask the sub-queries in it by definition, and the function that
-    evaluates a node of that query."""
+    """Return the query whose callables ask its sub-queries by definition.
+
+    Also return the function that evaluates a node of that query.
+    """
     with defined_together([node], tables, progress) as ((root,), rows):
         yield root, rows
 
@@ -243,7 +245,7 @@ def defined(
 def defined_together(
     several: Sequence[plan.Node], tables: Tables, progress: Progress = SILENT
 ) -> Iterator[tuple[list[plan.Node], Of]]:
-    """Do as `defined` for several queries; a node that they share is evaluated once."""
+    """Do as `defined` for several queries; shared nodes are evaluated once."""
     evaluation = _Evaluation(tables, progress)
     definitions = [WrittenPlan(lambda source: evaluation.rows(source, {})) for _ in several]
     try:
@@ -255,12 +257,12 @@ def defined_together(
 
 
 def evaluate_part(node: plan.Node, given: Variables) -> Bag:
-    """The rows of a query that reads no table, but relations that are given."""
+    """Return the rows of a query that reads no table, only given relations."""
     return _Evaluation(lambda table: (), SILENT).rows(node, given)
 
 
 def through(chain: Sequence[plan.Node], pairs: Iterable[Pair]) -> Iterable[Pair]:
-    """What linear nodes, each of which reads the one before it, make of rows of any weights."""
+    """Return the result of a chain of linear nodes over rows of any weights."""
     bag = added(pairs)
     for node in chain:
         given = bag
@@ -269,7 +271,7 @@ def through(chain: Sequence[plan.Node], pairs: Iterable[Pair]) -> Iterable[Pair]
 
 
 class _Evaluation:
-    """What does not depend on a recursion in which it stands is evaluated once."""
+    """Evaluates plans; nodes independent of a recursion around them are evaluated once."""
 
     def __init__(self, tables: Tables, progress: Progress) -> None:
         self._tables = tables
@@ -277,7 +279,7 @@ class _Evaluation:
         self._closed: dict[int, Bag] = {}
 
     def rows(self, root: plan.Node, variables: Variables) -> Bag:
-        """The rows of a plan; of relations that are given, inside what defines them."""
+        """Return the rows of a plan; `variables` are the rows of recursive relations."""
         known: dict[int, Bag] = {}
         for part in self._missing(root):
             self._progress.at(part)
@@ -287,7 +289,7 @@ class _Evaluation:
         return self._closed.get(id(root)) or known.get(id(root), Counter())
 
     def _missing(self, root: plan.Node) -> list[plan.Node]:
-        """The parts whose rows are not known yet, inputs first."""
+        """Return the nodes whose rows are not known yet, inputs first."""
         found: dict[int, plan.Node] = {}
         waiting = [(root, False)]
         while waiting:
@@ -329,6 +331,6 @@ class _Evaluation:
 
 
 def _sources(node: plan.Node) -> tuple[plan.Node, ...]:
-    """The nodes whose rows are asked for."""
+    """Return the nodes whose rows are read."""
     found = several(node)
     return inputs_of(node) if found is None else found.inputs

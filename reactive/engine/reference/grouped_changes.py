@@ -1,6 +1,6 @@
-"""Groups inside a recursion that is evaluated from scratch: those whose rows change are made anew.
+"""Groups inside a recursion evaluated from scratch: groups with changed rows are recomputed.
 
-State: the rows of each group, and what was made of them.
+State: the rows of each group, and its output rows.
 Cost:  the rows of the groups that change.
 Source: [dbsp] section 4, semi-naive evaluation.
 """
@@ -21,7 +21,7 @@ NOTHING = Bag()
 
 
 class GroupedChange:
-    """The change of a node that makes rows of each group."""
+    """The change of a node that computes rows of each group."""
 
     def __init__(self, node: plan.Aggregate | plan.Reduce | plan.Top, source: NodeChange) -> None:
         self.change = Bag()
@@ -35,7 +35,7 @@ class GroupedChange:
         change, self.change = self._source.change.items(), bag_of({})
         if self._key is not None:
             moved = by_key(self._key, change)
-        elif change or not self._shown:  # of no rows, there is a row
+        elif change or not self._shown:  # without rows, there is one output row
             moved = {(): list(change)}
         else:
             return
@@ -53,14 +53,14 @@ class GroupedChange:
         self.change = net(self.change)
 
     def _show(self, key: Any, group: dict[Row, int]) -> None:
-        """Make the rows of a group anew."""
+        """Recompute the rows of a group."""
         before = self._shown.pop(key, NOTHING)
         after = NOTHING
         if group or self._key is None:
             after = self._shown[key] = self._make(key, group)
         else:
             del self._groups[key]
-        if dict.__ne__(before, after):  # that of `Counter` is slower
+        if dict.__ne__(before, after):  # `Counter.__ne__` is slower
             change = self.change
             for row, weight in before.items():
                 change[row] = change.get(row, 0) - weight
@@ -69,7 +69,7 @@ class GroupedChange:
 
 
 def _maker(node: plan.Node) -> Callable[[Any, dict[Row, int]], Bag]:
-    """The function that makes the rows of a group of its key and rows."""
+    """Return the function that computes the rows of a group from its key and rows."""
     if not isinstance(node, plan.Aggregate):
         return lambda key, group: together(node, lambda _: bag_of(group))
     row_of = row_maker(node)

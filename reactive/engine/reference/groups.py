@@ -1,30 +1,30 @@
-"""Groups and aggregates evaluated from scratch: each as one would write it for a list of values.
+"""Groups and aggregates evaluated from scratch: each as written for a list of values.
 
-A value comes with how often it is there: less than never where rows of negative weight have it, as
-below `negate`. Sums and counts add that up; other aggregates are of the values that are there. Sums
-are exact, whatever the order of the values, and rounded once: floats as `math.fsum` does it,
-decimals not at all.
+A value has a weight, which is negative if only rows of negative weight have the value, as below
+`negate`. Sums and counts add the weights; other aggregates read the values of positive weight. Sums
+are exact in any order of the values, and rounded once: floats like `math.fsum`, decimals not at
+all.
 
 Cost: one call per row and aggregate, whatever the weight; the user's own aggregates one per copy.
 
-Candidate rows for the values of a row around, found by a hash on the equations in a query.
+`RowCandidates` finds the rows for values of the row around by a hash on the equations in a query.
 
     where o.customer == outer[0].id and o.paid       rows of o by `o.customer`
 
-All conditions are then tested on each candidate, as they stand.
+All conditions are then tested on each candidate, unchanged.
 
 Cost: O(rows) to hash them once; of some values, the rows that agree in the equations.
 
-The places in which sub-queries are evaluated: one outside of recursions, one per node inside.
+`Rooms` are the places of sub-queries: one outside recursions, one per node inside.
 
-Inside a recursion a sub-query may be of relations that change from round to round. They are held in
-a `Room`, beside all that was made of them. Which of it has been read for a row is noted, so that
-after a change only what has read of that is made again:
+Inside a recursion a sub-query may read relations that change from round to round. A `Room` holds
+them and all results derived from them. It notes which of these were read for a row, so that after a
+change only the rows that read a changed part are evaluated again:
 
-    where any(p.b == e.a for p in reach)    of each e: the rows of reach whose b is e.a
-    reach grows by (1, 4)                   each e whose a is 4 is asked again
+    where any(p.b == e.a for p in reach)    for each e: the rows of reach whose b is e.a
+    reach grows by (1, 4)                   each e whose a is 4 is evaluated again
 
-State: per row, what has been read for it.
+State: per row, the parts that were read for it.
 """
 
 from __future__ import annotations
@@ -74,17 +74,17 @@ from reactive.engine.reference.quantified import RecursiveRows
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 EXACTLY = Context(prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact])
-"""For decimals, of which more digits are refused."""
+"""Context of decimal sums; a sum that needs more digits raises."""
 Values = list[tuple[Any, int]]
 
 
 def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
-    """One row per group: its key, then each aggregate."""
+    """Return one row per group: its key, then each aggregate."""
     return grouping(node)(rows)
 
 
 def grouping(node: plan.Aggregate) -> Callable[[Bag], Bag]:
-    """Return a function that makes groups of rows. Making it takes longer than calling it."""
+    """Return a function that groups rows. Creating it takes longer than calling it."""
     key = None if node.key is None else caller(node.key, node.input)
     make = row_maker(node)
 
@@ -97,8 +97,10 @@ def grouping(node: plan.Aggregate) -> Callable[[Bag], Bag]:
 
 
 def row_maker(node: plan.Aggregate) -> Callable[[Any, list[Pair]], tuple[Row, bool]]:
-    """Return a function that makes the row of a group of its key and rows, and says whether the
-    group is there."""
+    """Return a function that computes the row of a group from its key and rows.
+
+    Its second result is True if the group is present.
+    """
     values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
     folds = [(each.accumulator, of) for each, of in zip(node.aggregates, values, strict=True)]
     has_key = node.key is not None
@@ -117,7 +119,7 @@ def row_maker(node: plan.Aggregate) -> Callable[[Any, list[Pair]], tuple[Row, bo
 
 
 def _accumulator(accumulator: Any, values: Values) -> Any:
-    """An aggregate of some values."""
+    """Return an aggregate of some values."""
     if accumulator.skip_none:
         values = [pair for pair in values if pair[0] is not None]
     if accumulator.cost is not Cost.ONE:
@@ -152,7 +154,7 @@ def _count(values: Values) -> int:
 
 
 def _least(values: Iterable[Any]) -> Any:
-    """NaN comes after all numbers."""
+    """Return the minimum; NaN is greater than all numbers."""
     found = [value for value in values if not is_nan(value)]
     return min(found, key=placed) if found else _nan_of(values)
 
@@ -163,7 +165,7 @@ def _greatest(values: Iterable[Any]) -> Any:
 
 
 def _nan_of(values: Iterable[Any]) -> Any:
-    """The NaN among some values, that of floats before that of decimals; or None."""
+    """Return the NaN among some values, a float before a decimal; or None."""
     odd = [value for value in values if is_nan(value)]
     return NAN if NAN in odd else next(iter(odd), None)
 
@@ -176,14 +178,14 @@ def _collected(values: Values) -> bags.Bag[Any]:
 
 
 def _there(values: Values) -> Values:
-    """The values of positive weight, where some come with a negative one."""
+    """Return the values of positive weight."""
     if all(times > 0 for _, times in values):
         return values
     return list(there(added(values)).items())
 
 
 def _finished(of: accumulators.UserAccumulator, values: Values) -> Any:
-    """What there is too little of is removed, after all that is there."""
+    """Return a user's aggregate: add the values, then subtract values of negative weight."""
     state = of.initial
     for value in repeat(values):
         state = of.plus.function(state, value)
@@ -200,7 +202,7 @@ def _combined(of: accumulators.MonoidAccumulator, values: Values) -> Any:
 
 
 def _tolerated(inner: Any, values: Values) -> Any:
-    """An aggregate of the user's own, or what its functions raise."""
+    """Return a user's aggregate, or the fault that its functions raise."""
     try:
         found = _accumulator(inner, values)
         hash(found)
@@ -211,7 +213,7 @@ def _tolerated(inner: Any, values: Values) -> Any:
 
 
 def total(values: Values) -> Any:
-    """The sum of values, of one kind after the other; of none it is 0.
+    """Return the sum of values, kind by kind; 0 for no values.
 
     >>> total([(Decimal("0.1"), 1), (Decimal("1e30"), 1), (Decimal("-1e30"), 1), (2, 0)])
     Decimal('0.1')
@@ -233,7 +235,7 @@ def total(values: Values) -> Any:
 
 
 def _kind(value: Any) -> type:
-    """The class by which values are summed; those made from numbers count as these."""
+    """Return the class that decides how a value is summed; subclasses of numbers count as these."""
     for kind in (int, float, Decimal, Fraction):
         if isinstance(value, kind):
             return kind
@@ -245,7 +247,7 @@ def _integer_sum(values: Values) -> int:
 
 
 def _float_sum(kinds: dict[Any, Values]) -> float:
-    """The sum of numbers of which some are floats, rounded once."""
+    """Return the sum of numbers, some of them floats, rounded once."""
     floats = kinds[float]
     odd = {str(float(value)) for value, _ in floats if not math.isfinite(value)}
     if odd:
@@ -254,7 +256,7 @@ def _float_sum(kinds: dict[Any, Values]) -> float:
         try:
             return math.fsum(value for value, _ in floats)
         except OverflowError:
-            pass  # on the way, or at its end
+            pass  # during the sum, or at its end
     exact = sum((Fraction(v) * n for some in kinds.values() for v, n in some), Fraction())
     try:
         return float(exact)
@@ -295,7 +297,7 @@ SUMS: dict[type, Callable[[Values], Any]] = {
 
 NOTHING = Bag()
 ANY = object()
-"""In the place of the value of a row whose value raises or has no hash."""
+"""Stands for the value of a row whose value raises or is not hashable."""
 
 
 def asks_around(expr: Expr) -> bool:
@@ -312,11 +314,9 @@ def _is_asking(expr: Expr) -> bool:
 
 
 def equation(test: Expr) -> tuple[Expr, Expr] | None:
-    """Return a value of the row, and the value around that it must equal."""
+    """Return a value of the row, and the value around that it must equal; or None."""
     match test:
-        case Attempt(
-            Operation("==") as equal, Constant(False)
-        ):  # a row that raises is none that agrees
+        case Attempt(Operation("==") as equal, Constant(False)):  # a row that raises does not agree
             return equation(equal)
         case Operation("==", (one, other)):
             for mine, theirs in ((one, other), (other, one)):
@@ -331,8 +331,10 @@ def _reads_row(expr: Expr) -> bool:
 
 
 class RowCandidates:
-    """Rows by the values that equations compare. A row whose value raises or has no hash is a
-    candidate for every value."""
+    """Rows by the values that equations compare.
+
+    A row whose value raises or is not hashable is a candidate for every value.
+    """
 
     def __init__(
         self,
@@ -355,7 +357,7 @@ class RowCandidates:
             self._add(row, weight)
 
     def _add(self, row: Row, weight: int) -> Any:
-        """Add a row, or take it away; the value that finds it, or `ANY`."""
+        """Add a row, or remove it; return the value that finds it, or `ANY`."""
         value: Any
         try:
             value = self._key(row) if self._is_one else self._key(*row)
@@ -372,19 +374,19 @@ class RowCandidates:
         return value
 
     def follow(self, change: Bag) -> list[Any]:
-        """Take in a change of the rows; what may have been read of them."""
+        """Apply a change of the rows; return the notes of the parts that changed."""
         values = {self._add(row, weight) for row, weight in change.items()}
         return [(id(self), each) for each in ({ANY} if ANY in values else values)]
 
     def rows(self, notes: set[Any] | None = None) -> Bag:
-        """Return the candidates for which all conditions are true; note what is read."""
+        """Return the candidates that satisfy all conditions; note the parts read."""
         bag = self._candidates(notes)
         for test in self._tests:
             bag = bag_of({row: n for row, n in bag.items() if test(row)})
         return bag
 
     def first(self, notes: set[Any] | None = None) -> Bag:
-        """Return one of these rows that is there, if any is."""
+        """Return one of these rows that is present, if any."""
         return first_passing(self._candidates(notes), self._tests)
 
     def _candidates(self, notes: set[Any] | None) -> Bag:
@@ -395,7 +397,7 @@ class RowCandidates:
             found = self._by.get(value, NOTHING)
             if notes is not None:
                 notes.add((id(self), value))
-        except Exception:  # no hash, or no value; conditions before the equation decide
+        except Exception:  # not hashable, or no value; conditions before the equation decide
             if notes is not None:
                 notes.add(id(self._source))
             return self._all
@@ -403,7 +405,7 @@ class RowCandidates:
 
 
 def first_passing(bag: Bag, tests: Sequence[Callable[[Row], object]]) -> Bag:
-    """Return a row that is there and for which all tests are true; no rows if there is none."""
+    """Return a present row that satisfies all tests; no rows if there is none."""
     first, *rest = tests
     for row, weight in bag.items():
         if weight > 0 and first(row) and (not rest or all(test(row) for test in rest)):
@@ -415,23 +417,23 @@ T = TypeVar("T")
 
 
 class Room:
-    """The reads and results of sub-queries in one place of a plan; `held` are the rows of relations
-    that a recursion changes.
+    """The reads and results of sub-queries in one place of a plan.
 
-    Where rows are asked of one by one, it is noted what has been read for each (`notes`), so that
-    after a change those are asked again that have read something of it (`touched`).
+    `held` are the rows of relations that a recursion changes. If rows are evaluated one by one,
+    `notes` collects the parts read for each, so that after a change the rows that read a changed
+    part are evaluated again (`touched`).
     """
 
     def __init__(self) -> None:
         self.held: dict[int, Bag] = {}
         self.notes: set[Any] | None = None
-        """Relations, and values of equations, that have been read for a row so far."""
+        """Relations, and values of equations, read for the current row so far."""
         self._stored: dict[Any, Any] = {}
         self._readers: dict[Any, list[Callable[[], object]]] = {}
         self._followers: dict[int, list[RowCandidates | RecursiveRows]] = {}
 
     def stored(self, key: object, make: Callable[[], T]) -> T:
-        """Return what is stored by a key, made when it is asked for first."""
+        """Return the result stored by a key; compute it on the first call."""
         try:
             found: T = self._stored[key]
         except KeyError:
@@ -439,7 +441,7 @@ class Room:
         return found
 
     def noted(self, make: Callable[[], T], forget: Callable[[], object]) -> tuple[T, set[Any]]:
-        """Return what `make` returns and what it read; `forget` is called when that changes."""
+        """Return the result of `make` and what it read; `forget` is called when that changes."""
         before, self.notes = self.notes, set()
         notes, readers = self.notes, self._readers
         try:
@@ -452,14 +454,14 @@ class Room:
             self.notes = before
 
     def candidates(self, source: plan.Node, make: Callable[[], RowCandidates]) -> RowCandidates:
-        """Make candidates of the rows of a relation, and have them follow its changes."""
+        """Create candidates from the rows of a relation, which follow its changes."""
         made = make()
         if id(source) in self.held:
             self._followers.setdefault(id(source), []).append(made)
         return made
 
     def followed(self, source: plan.Node, symbol: str) -> RecursiveRows:
-        """Return the rows of a relation by what decides a comparison; they follow its changes."""
+        """Return the rows of a relation, indexed for a comparison; they follow its changes."""
 
         def make() -> RecursiveRows:
             made = RecursiveRows(source, self.held[id(source)], symbol, lambda: self.notes)
@@ -469,7 +471,7 @@ class Room:
         return self.stored(("followed", id(source), symbol), make)
 
     def touched(self, number: int, change: Bag) -> None:
-        """Take in the change of a relation, and have forgotten what has read something of it."""
+        """Apply the change of a relation, and drop the results that read a changed part of it."""
         grow(self.held[number], change)
         found: list[Any] = [number]
         for each in self._followers.get(number, ()):
@@ -479,18 +481,18 @@ class Room:
                 forget()
 
     def forget(self) -> None:
-        """Forget what was made of relations that have changed."""
+        """Drop all results derived from relations that have changed."""
         self._stored.clear()
         self._followers.clear()
 
 
 class Rooms:
-    """The room in which sub-queries are evaluated now, and the groups that they are asked of."""
+    """The current room of sub-queries, and the groups of rows for them."""
 
     def __init__(self, closed: Of) -> None:
         self.now = self._outside = Room()
         self.groups: dict[Any, Bag] = {}
-        """The rows of the group that is asked for, by the level of its query."""
+        """The rows of the current group, by the level of its query."""
         self.levels: set[Any] = set()
         self._closed = closed
 

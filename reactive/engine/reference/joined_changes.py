@@ -1,15 +1,15 @@
-"""Joins inside a recursion that is evaluated from scratch: the changes of pairs and of partners.
+"""Joins inside a recursion evaluated from scratch: the changes of pairs and of partners.
 
-    Join         pairs of the change of either side and all of the other
-    ByPairs      rows that have a partner or none, told by the pairs: an outer join
-    HalfJoin     left rows that have a partner or none: a row that has one asks for no other
+    Join         pairs of the change of either side and all rows of the other
+    ByPairs      rows with a partner, or without one, given the pairs: an outer join
+    HalfJoin     left rows with a partner, or without one: a row needs only one partner
 
-Rows that go, go first: no pair is asked of which one row is gone.
+Deletions are applied first: no pair with a deleted row is tested.
 
 State: the rows of both sides by their keys; of an outer join the weight of the pairs of each row,
        of a half join one partner of each left row.
-Cost:  the pairs of which a row changes, each asked once. A half join asks a left row again only
-       where the partner that it has goes.
+Cost:  the pairs of a changed row, each tested once. A half join searches a partner for a left row
+       again only if its partner is deleted.
 Source: [dbsp] section 4, semi-naive evaluation.
 """
 
@@ -38,7 +38,7 @@ from reactive.engine.reference.parts import NodeChange
 
 
 class JoinChange:
-    """The change of pairs. Of the predicates only `tests` are asked, if these are given."""
+    """The change of pairs. Of the predicates only `tests` are tested, if given."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class ByPairs:
 
 
 class _Partners:
-    """The rows of one side that have a partner, or that have none, as they are shown.
+    """The rows of one side with a partner, or without one, as they are shown.
 
-    A row of weight n whose partners weigh m together is in pairs that weigh n * m.
+    A row of weight n whose partners have the total weight m is in pairs of total weight n * m.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class _Partners:
         self._held, self._in_pairs, self._shown = Bag(), Bag(), Bag()
 
     def take(self) -> Bag:
-        """Return the change of the rows that are shown."""
+        """Return the change of the shown rows."""
         touched = dict.fromkeys(self._source.change)
         grow(self._held, self._source.change)
         for pair, weight in self._pairs.change.items():
@@ -148,10 +148,10 @@ class _Partners:
 
 
 class HalfJoin:
-    """The change of the left rows that have a partner, or of those that have none.
+    """The change of the left rows with a partner, or of those without one.
 
-    Each left row that has partners chooses one of them. The others are waiting. Right rows of
-    negative weight may cancel others: once there was one, all rows are evaluated anew.
+    Each left row with partners chooses one of them. The other left rows are waiting. Right rows of
+    negative weight may cancel others: once there was one, all rows are recomputed.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class HalfJoin:
         self.change = Bag()
         self._node, self._found, self._inputs = node, found, (left, right)
         self._matching = EqualityMatching(found)
-        """Its left side has the rows that are waiting."""
+        """The rows by key; its left side has the waiting rows."""
         self._keeps = isinstance(node, plan.SemiJoin)
         self._lefts, self._rights, self._shown = Bag(), Bag(), Bag()
         self._is_signed = False
@@ -189,14 +189,16 @@ class HalfJoin:
         grow(self._shown, self.change)
 
     def _all(self) -> Bag:
-        """The rows that are shown, evaluated anew."""
+        """Return the shown rows, recomputed."""
         found = self._found
         sides = {id(found.right): self._rights, id(found.left): self._lefts}
         return joined(self._node, found, lambda source: sides[id(source)])
 
     def _move_right(self, change: Bag, come: list[Row], new_left: list[Row]) -> Iterator[Row]:
-        """Take in a change of the right, and new left rows; yield the left rows that may have
-        another partner."""
+        """Apply a change of the right side, and new left rows.
+
+        Yield the left rows that may have another partner.
+        """
         matching = self._matching
         for row, weight in change.items():
             matching.right.move(row, weight)
@@ -215,7 +217,7 @@ class HalfJoin:
             yield row
 
     def _seek(self, row: Row) -> None:
-        """Find a partner for a row that has none, and waits if there is none."""
+        """Find a partner for a row without one; the row waits if there is none."""
         matching = self._matching
         for other, _ in matching.right.agreeing(matching.left.place(row)):
             if matching.fits(row, other):
@@ -228,7 +230,7 @@ class HalfJoin:
         self._chosen_by.setdefault(other, {})[row] = None
 
     def _release(self, row: Row) -> None:
-        """Forget a left row that is gone."""
+        """Remove a left row."""
         if row not in self._partner:
             self._matching.left.move(row, -1)
             return
@@ -238,7 +240,7 @@ class HalfJoin:
             del self._chosen_by[other]
 
     def _change_of(self, touched: Iterable[Row]) -> Bag:
-        """The difference of rows as they are now to those that are shown."""
+        """Return the difference between the current and the shown weights of rows."""
         change = Bag()
         for row in touched:
             is_shown = (row in self._partner) is self._keeps
@@ -249,5 +251,5 @@ class HalfJoin:
 
 
 def _moving(change: Bag, is_coming: bool) -> list[Pair]:
-    """The rows that come, or those that go."""
+    """Return the inserted rows, or the deleted rows."""
     return [(row, weight) for row, weight in change.items() if (weight > 0) is is_coming]

@@ -1,17 +1,16 @@
-"""What must be equal in the rows of a pair, as their predicate says.
+"""Keys of the rows of a pair: the values that must be equal according to the predicate.
 
     on  s.k == m.k and s.age > 30 and s.day <= m.day
 
     of a left row    its key is s.k, if s.age > 30; an error row, unless s.day has an order
     of a right row   its key is m.k;                an error row, unless m.day has an order
 
-All that is found is which pairs need not be asked: those of which the predicate is surely false,
-and does not raise. So conditions are taken in the order in which they are asked, up to the first
-of which it is not known whether it raises. A row on which a part of them raises, or gives a value
-that need not compare as one would think (`equality.py`), is an error row: all pairs with it are
-asked.
+The keys only tell which pairs can be skipped: pairs for which the predicate is certainly false and
+does not raise. So conditions are read in the order of evaluation, up to the first one that may
+raise in an unknown way. A row is an error row if a part of a condition raises on it, or returns a
+value with unusual comparisons (`equality.py`): all pairs with it are tested.
 
-It is not the rule by which the optimizer finds keys, and computes them in another way.
+The optimizer finds keys by another rule, which shares no code with this module.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ ORDERED: dict[type, str] = {
     **dict.fromkeys((int, float, bool), "number"),
     **{kind: kind.__name__ for kind in (str, bytes, date, timedelta)},
 }
-"""Kinds of values, each of which has an order among its own."""
+"""Kinds of values that are ordered among themselves."""
 
 Place = Callable[[Row], Any]
-"""Of a row, what must be equal to that of its partners; or that it is an error row, or has none."""
+"""Returns the key of a row, which partners must share; or `ERROR_KEY`, or `FILTERED`."""
 
 
 def places(predicates: Sequence[Function], count: int) -> tuple[Place, Place] | None:
-    """What finds the key of a left row, of `count` bindings, and of a right row, of one.
+    """Return the key functions of a left row, of `count` bindings, and of a right row, of one.
 
-    None if nothing is found that could spare a pair.
+    Return None if no pair can be skipped.
     """
     found = conditions(predicates, count, 2)
     if not found.spares:
@@ -54,7 +53,7 @@ def places(predicates: Sequence[Function], count: int) -> tuple[Place, Place] | 
 
 @record
 class Equation:
-    """Two sides, and which part of the key of each is equal to that of the other."""
+    """Two sides, and the parts of their keys that are equal."""
 
     side: int
     part: int
@@ -64,32 +63,35 @@ class Equation:
 
 @record
 class Joint:
-    """A side, and which part of its key is equal to a value of rows of several sides before it."""
+    """A side, and the part of its key that equals a value computed from several earlier sides."""
 
     side: int
     part: int
     value: Read
-    """Of all their bindings. It raises what the expression raises, and may be of any kind."""
+    """Computes the value from all bindings.
+
+    It raises as the expression does, and may return any kind.
+    """
 
 
 @record
 class Conditions:
-    """What finds the key of a row of each side, a tuple; and which parts are equal."""
+    """The key function of each side, which returns a tuple, and the parts that are equal."""
 
     places: list[Place]
     equations: list[Equation]
     spares: bool
-    """Whether some combination of rows need not be asked."""
+    """True if some combinations of rows can be skipped."""
     joint: list[Joint]
 
 
 def conditions(predicates: Sequence[Function], count: int, sides: int) -> Conditions:
-    """What predicates say of the rows of several sides, in the order in which they are asked.
+    """Return the conditions of predicates on the rows of several sides, in order of evaluation.
 
     Parameters
     ----------
     predicates: of the rows of all sides, or of the first ones.
-    count: how many bindings the rows of the first side have; those of the others have one.
+    count: the number of bindings of the first side's rows; the other sides have one.
     """
     finder = _ConditionFinder(count, sides)
     for predicate in predicates:
@@ -103,7 +105,7 @@ def _read(predicate: Function) -> Expr:
 
 
 class _ConditionFinder:
-    """Goes through the conditions."""
+    """Collects keys, filters and equations from the conditions."""
 
     def __init__(self, count: int, sides: int) -> None:
         self._count = count
@@ -112,10 +114,11 @@ class _ConditionFinder:
         self._joint: list[Joint] = []
 
     def take(self, test: Expr) -> bool:
-        """Use a condition; False if it may raise in a way that no row by itself shows.
+        """Try to evaluate a condition on single sides, as a key, a filter or a comparison.
 
-        A value of several sides is computed only of rows that are combined already. So what comes
-        after it must not spare any of these.
+        Return False if that could hide an exception: the caller must then ignore this condition and
+        all later ones. A value of several sides is computed only for rows that are already
+        combined, so later conditions must not skip any of these.
         """
         if self._joint and max(self._read(test), default=0) < self._joint[-1].side:
             return False
@@ -135,22 +138,22 @@ class _ConditionFinder:
                 return False
 
     def found(self) -> Conditions:
-        """What was found."""
+        """Return the collected conditions."""
         steps = [step for side in self._sides for step in side]
         spares = any(isinstance(step.what, _LookUpKey | _Test) for step in steps)
         return Conditions(list(map(_place, self._sides)), self._equations, spares, self._joint)
 
     def _read(self, expr: Expr) -> set[int]:
-        """The sides that an expression reads."""
+        """Return the sides that an expression reads."""
         return {max(0, index - self._count + 1) for index in reads(expr)}
 
     def _side(self, expr: Expr) -> int | None:
-        """The side that an expression reads; None for several."""
+        """Return the side that an expression reads; None for several."""
         read = self._read(expr)
         return None if len(read) > 1 else min(read, default=0)
 
     def _compare(self, operands: tuple[Expr, ...], what: _What) -> bool:
-        """Use a comparison of a part of the row of one side with one of another."""
+        """Use a comparison of a value of one side with a value of another."""
         sides = [self._side(operand) for operand in operands]
         side, other = sides[0], sides[-1]
         if len(sides) != 2:
@@ -166,7 +169,7 @@ class _ConditionFinder:
         return True
 
     def _join(self, several: Expr, single: Expr) -> bool:
-        """Use an equation of a value of several sides and a part of the row of one after them."""
+        """Use an equation of a value of several sides with a value of a later side."""
         side, before = self._side(single), max(self._read(several))
         value = interpreted(several, itemgetter)
         if side is None or side <= before or value is None:
@@ -178,7 +181,7 @@ class _ConditionFinder:
         return True
 
     def _add(self, *given: tuple[int, Expr, _What]) -> bool:
-        """Add a step, or one to each of two sides; or none, if a part cannot be computed."""
+        """Add a part to one or two sides; return False if a value cannot be computed."""
         found = [(side, interpreted(expr, self._binding), what) for side, expr, what in given]
         if any(read is None for _, read, _ in found):
             return False
@@ -196,7 +199,7 @@ def _keys(steps: Sequence[_ConditionPart]) -> int:
 
 
 class _LookUpKey:
-    """Of an equation: what may be looked up."""
+    """The value of an equation, which is looked up."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
         key.append(value)
@@ -204,21 +207,21 @@ class _LookUpKey:
 
 
 class _Test:
-    """Of a condition of one side: whether it is met."""
+    """The value of a filter of one side."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
         return None if value else FILTERED
 
 
 class _Compared:
-    """Of an inequation, which looks nothing up, but must not raise."""
+    """The value of an inequation, which is not looked up but must not raise."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
         return None if is_plain(value) else ERROR_KEY
 
 
 class _OrderedLookUp:
-    """Of a comparison, in which all values are of the kind that the first one was of."""
+    """The value of a comparison; all values must have the same kind as the first one."""
 
     def __init__(self) -> None:
         self._kind: str | None = None
@@ -238,7 +241,7 @@ COMPARED: dict[str, Callable[[], _What]] = {
 
 @record
 class _ConditionPart:
-    """A part of a condition, and what it is for."""
+    """A value in a condition, and its role."""
 
     read: Read
     what: _What
@@ -255,7 +258,7 @@ def _place(steps: Sequence[_ConditionPart]) -> Place:
                 said = step.what.take(step.read(row), key)
                 if said is not None:
                     return said
-        except Exception as error:  # what it is shows when the predicate is asked of a pair
+        except Exception as error:  # the predicate will raise it again
             reraise_asynchronous(error)
             return ERROR_KEY
         return tuple(key)
@@ -264,7 +267,7 @@ def _place(steps: Sequence[_ConditionPart]) -> Place:
 
 
 def _place_of_one(read: Read) -> Place:
-    """The same for a key of one part and no tests, as most are."""
+    """Return the key function for one part and no filters, the most frequent case."""
 
     def place(row: Row) -> Any:
         try:

@@ -1,7 +1,7 @@
-"""Parts of a recursion that is evaluated from scratch: each tells the change of its rows per round.
+"""Parts of a recursion evaluated from scratch: each computes the change of its rows per round.
 
-    Given       rows that somebody hands in
-    Constant    rows that are there from the first round on
+    InputRows   rows that the recursion sets
+    Constant    rows present from the first round on
 
 The parts of nodes are in `changes.py`, `joined_changes.py` and `grouped_changes.py`.
 """
@@ -14,17 +14,17 @@ from reactive.engine.reference.bags import Bag, bag_of
 
 
 class NodeChange(Protocol):
-    """The change of a node in this round, made of the changes of its inputs."""
+    """The change of a node in this round, computed from the changes of its inputs."""
 
     change: Bag
 
     def step(self) -> None:
-        """Make the change of the next round."""
+        """Compute the change of the next round."""
         ...
 
 
 class InputRows:
-    """Rows that somebody hands in."""
+    """Rows that the recursion sets."""
 
     def __init__(self) -> None:
         self.change = Bag()
@@ -35,7 +35,7 @@ class InputRows:
 
 
 class Constant:
-    """Rows that are there from the first round on."""
+    """Rows present from the first round on."""
 
     def __init__(self, rows: Bag) -> None:
         self.change = Bag()

@@ -10,7 +10,7 @@ A comparison with NULL is NULL. Rows of several values are equal where all their
 
 Cost: of an equation, a look-up; of another comparison, the distinct rows up to the first that
 decides, or one comparison where all values are of one class that has a total order. Inside a
-recursion, a row is asked again only where what decides its comparison has changed.
+recursion, a row is compared again only where the rows that decide its comparison have changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Truth = bool | None
 
 
 class ComparedRows(Protocol):
-    """The rows of a query for some values, by what decides a comparison with them."""
+    """The rows of a query for some values, indexed for a comparison."""
 
     query: Any
 
@@ -50,8 +50,7 @@ class ComparedRows(Protocol):
 class Quantifier:
     """A comparison with the rows that a query has for some values of the row around.
 
-    `x op ALL` is evaluated as NOT of `x opposite ANY`. `missing` is the value that stands for one
-    that raised.
+    `x op ALL` is evaluated as NOT of `x opposite ANY`. `missing` stands for a value that raised.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ def _compared(symbol: str, row: tuple[Any, ...], other: tuple[Any, ...]) -> Trut
 
 
 class RankedRows:
-    """The distinct rows of a query, by what decides a comparison with them."""
+    """The distinct rows of a query, indexed for a comparison."""
 
     def __init__(self, bag: Bag, symbol: str) -> None:
         self._all = [row for row, weight in bag.items() if weight > 0]
@@ -128,7 +127,7 @@ class RankedRows:
         return found
 
     def _ends(self) -> tuple[Any, ...] | None:
-        """The only row that decides `<` or `>`, of values of one class."""
+        """Return the only row that decides `<` or `>`, if all values have one class; else None."""
         classes = {type(value) for row in self._there for value in row}
         if len(classes) != 1 or not classes <= ORDERED:
             return None
@@ -137,17 +136,17 @@ class RankedRows:
 
 
 class RecursiveRows:
-    """The rows of a relation that a recursion changes, by what decides a comparison with them.
+    """The rows of a relation that a recursion changes, indexed for a comparison.
 
-    `rows` are those of now. What is read for a row is noted by `noting`, so that after a change
-    only the rows are asked again whose comparison may have changed:
+    `rows` are the current rows. Reads for a row are noted by `noting`, so that after a change only
+    the rows are compared again whose comparison may have changed:
 
         x == y              the row y, and the rows with NULL
         x != y              two rows, and those with NULL: one of two different rows is not x
-        x < y, x > y        the largest or smallest row, and those with NULL; a value that it does
-                            not decide waits until a row does, one that it does needs no other
+        x < y, x > y        the largest or smallest row, and those with NULL; a value
+                            waits while that row does not decide its comparison
 
-    Cost: per change, its rows; O(rows) where the largest or smallest row goes.
+    Cost: per change, its rows; O(rows) where the largest or smallest row is deleted.
     """
 
     def __init__(
@@ -184,7 +183,7 @@ class RecursiveRows:
         return (*self._deciding, *self._nulls)
 
     def follow(self, change: Bag) -> list[Any]:
-        """Take in a change of the rows; return the notes of what it concerns."""
+        """Apply a change of the rows; return the notes of the comparisons that it may change."""
         before, nulls = self._deciding, set(self._nulls) if self._nulls else None
         for row in change:
             if _has_null(row):
@@ -203,7 +202,7 @@ class RecursiveRows:
         return [(id(self), _DECIDING)]
 
     def _goes_on(self, before: Deciding) -> bool:
-        """Return True if all that was decided before is decided still."""
+        """Return True if all comparisons decided before remain decided."""
         if self._deciding == before:
             return True
         if self._symbol == "!=" or not before or not self._deciding or len(before[0]) > 1:
@@ -213,7 +212,7 @@ class RecursiveRows:
         return bool(is_of_class and (mine > known) is (self._symbol in ("<", "<=")))
 
     def _decided(self) -> list[Any]:
-        """Return the notes of the rows that have waited, and that are decided now."""
+        """Return the notes of the waiting rows that are decided now."""
         found: list[Any] = []
         place = 0 if self._symbol in ("<", "<=") else -1
         while self._waiting and self._is_decided(self._waiting[place]):
@@ -225,7 +224,7 @@ class RecursiveRows:
         return bool(self._deciding and _compared(self._symbol, row, self._deciding[0]))
 
     def _after(self, change: Bag) -> Deciding:
-        """Return the rows that decide after a change; of rows that come, by looking at these."""
+        """Return the rows that decide after a change; insertions need only these rows."""
         known = self._deciding
         if known is None or any(weight < 0 for weight in change.values()):
             return self._find()

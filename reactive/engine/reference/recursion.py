@@ -1,13 +1,13 @@
-"""Recursion evaluated from scratch, semi-naively: each round follows what the last one changed.
+"""Recursion evaluated from scratch, semi-naively: each round follows the changes of the last one.
 
     reach = edges U select(join(reach, edges))
 
     round     1         2                         3
     change    edges     select(join(c1, edges))   select(join(c2, edges))    ... until there is none
 
-After each round the relations are what evaluating their bodies anew would give, for bodies of any
-kind: rows may go too, as when one is beaten (`keep=`). What is read from outside changes in the
-first round only. An inner fixpoint goes on from where it was.
+After each round the relations equal a recomputation of their bodies, for bodies of any kind: rows
+may also be deleted, as when one is beaten (`keep=`). Relations outside the recursion change in the
+first round only. An inner fixpoint continues from its last state.
 
 State: `changes.py`.
 Cost:  that of the changes, and one look at each part per round.
@@ -33,19 +33,19 @@ from reactive.errors import FixpointError
 
 RECURSIONS = (plan.Fixpoint, plan.Component, plan.Iterate)
 Place = tuple[Any, int]
-"""A recursive relation: the level of its definition, and which of its relations it is."""
+"""A recursive relation: the level of its definition, and its index in that definition."""
 Changes = Mapping[Place, Bag]
 Known = Mapping[Place, NodeChange]
-"""What stands for recursive relations."""
+"""The parts that stand for recursive relations."""
 
 
 def smallest(node: plan.Fixpoint, outside: Of, progress: Progress = SILENT) -> list[Bag]:
-    """All relations of a fixpoint, from none on; `outside` gives the rows of what is not in it."""
+    """Return all relations of a fixpoint, starting empty; `outside` returns rows of other nodes."""
     return _Fixpoint(node, outside, (), progress).follow({})
 
 
 def iterated(node: plan.Iterate, outside: Of, progress: Progress = SILENT) -> list[Bag]:
-    """The bodies, applied `times` times, or until no row is passed on."""
+    """Return the bodies, applied `times` times, or until no change is passed on."""
     rows = [outside(start) for start in node.starts]
     if node.times == 0:
         return rows
@@ -72,7 +72,7 @@ def _passed_on(
     tolerances: Sequence[plan.Tolerance | None],
     starts: Sequence[plan.Node],
 ) -> tuple[list[Bag], list[Bag]]:
-    """The rows that the next round begins with, and how they differ from those before."""
+    """Return the rows that the next round starts with, and their difference to those before."""
     rows = [bag_of(bag) for bag in made]
     for index, tolerance in enumerate(tolerances):
         if tolerance is not None:
@@ -81,7 +81,7 @@ def _passed_on(
 
 
 def _within(tolerance: plan.Tolerance, before: Bag, made: Bag, start: plan.Node) -> Bag:
-    """Rows, those of before in the place of those whose value has hardly changed."""
+    """Replace rows whose value has hardly changed by their previous rows."""
     value, key = caller(tolerance.value, start), caller(tolerance.by, start)
     known = {key(row): row for row in before}
     rows = Bag()
@@ -93,10 +93,10 @@ def _within(tolerance: plan.Tolerance, before: Bag, made: Bag, start: plan.Node)
 
 
 class _Fixpoint:
-    """The relations of a fixpoint, which go on from where they were.
+    """The relations of a fixpoint, which continue from their last state.
 
-    Where rows go, others may still be there because of them: then all begins anew. So it is where
-    one row of each key is kept.
+    After deletions, other rows may still be derived from the deleted rows: then all is recomputed;
+    so also where one row of each key is kept.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class _Fixpoint:
         self._begin()
 
     def follow(self, changes: Changes) -> list[Bag]:
-        """How the relations change when those around them do."""
+        """Return the changes of the relations, given the changes of the relations around."""
         for place, change in changes.items():
             grow(self._around[place], change)
         if not self._has_begun:
@@ -135,7 +135,7 @@ class _Fixpoint:
         return [difference(rows, was) for rows, was in zip(self._rows, before, strict=True)]
 
     def _rounds(self, changes: Changes) -> list[Bag]:
-        """Follow changes until there are none; how the relations have changed then."""
+        """Follow changes until there are none; return the total changes of the relations."""
         self._has_begun = True
         totals = [Bag() for _ in self._rows]
         most = self._node.max_rounds
@@ -162,7 +162,7 @@ def _shrinks(changes: Iterable[Bag]) -> bool:
 
 
 Take = Callable[[Bag], Bag]
-"""How a relation changes when the rows of its body do."""
+"""Returns the change of a relation, given that of its body."""
 
 
 def _relation(best: plan.Best | None) -> Take:
@@ -186,7 +186,7 @@ class _DistinctRows:
 
 
 class _Kept:
-    """A relation that has the best row of each key; one that is beaten never comes back."""
+    """A relation with the best row of each key; a beaten row is never restored."""
 
     def __init__(self, best: plan.Best) -> None:
         self._rank = ranker(callable_of(best.value), largest=best.largest)
@@ -237,7 +237,7 @@ class _Component:
 
 
 class _Circuit:
-    """The parts of some bodies, in an order in which each comes after its inputs."""
+    """The parts of some bodies, in topological order."""
 
     def __init__(self, bodies: Sequence[plan.Node], outside: Of, places: Iterable[Place]) -> None:
         self._outside = outside
@@ -248,7 +248,7 @@ class _Circuit:
         self._bodies = [self._body(body, self._given) for body in bodies]
 
     def step(self, changes: Changes) -> list[Bag]:
-        """How the rows of the bodies change when those of recursive relations do."""
+        """Return the changes of the bodies, given the changes of the recursive relations."""
         for place, change in changes.items():
             self._given[place].following = change
         for part in self._parts:
@@ -256,7 +256,7 @@ class _Circuit:
         return [body.change for body in self._bodies]
 
     def _body(self, root: plan.Node, known: Known) -> NodeChange:
-        """What stands for a node; and for all below it, which are made first."""
+        """Return the part of a node; create the parts of all nodes below it first."""
         waiting = [(root, False)]
         while waiting:
             node, is_complete = waiting.pop()
@@ -291,7 +291,7 @@ class _Circuit:
                 return self._put(part_of(node, sources, asked))
 
     def _rounds(self, node: plan.Iterate, known: Known) -> list[NodeChange]:
-        """An iteration inside another recursion, written out."""
+        """Return the parts of an iteration inside another recursion, unrolled."""
         assert node.times is not None
         rows = [self._body(start, known) for start in node.starts]
         for _ in range(node.times):
@@ -315,12 +315,12 @@ class _Circuit:
 
 
 def _is_constant(node: plan.Node, known: Known) -> bool:
-    """Whether it reads none of the relations that change."""
+    """Return True if a node reads none of the changing relations."""
     read = reads(node)
     return not any(level in read for level, _ in known)
 
 
 def _key(node: plan.Node, known: Known) -> Any:
-    """A node, and the parts for the relations that it reads: it may stand in several rounds."""
+    """Return the key of a node: it, and the parts of the relations that it reads in this round."""
     read = reads(node)
     return id(node), *(id(part) for (level, _), part in known.items() if level in read)

@@ -1,11 +1,11 @@
-"""Compare what is maintained with the query evaluated from scratch.
+"""Compare views with their queries evaluated from scratch.
 
-How far the rows of a loop with a tolerance may be from those of the query from scratch.
+`bound_of` computes how far the rows of a loop with a tolerance may be from the rows of its query.
 
     d = the least difference that is passed on, or for the norm of the sum that times the rows
 
     times rounds     d (1 - q**times) / (1 - q)
-    until settled    2 d / (1 - q): d / (1 - q) each from the only rows that stay
+    until settled    2 d / (1 - q): d / (1 - q) each from the unique fixpoint
 
 `api/iterate.py` derives it.
 """
@@ -38,8 +38,7 @@ def verify_together(
     rows: Tables,
     running: AbstractContextManager[None],
 ) -> None:
-    """Compare the contents of several plans, each with its name; nodes that they share are
-    evaluated once.
+    """Compare the contents of several plans, each with its name; shared nodes are evaluated once.
 
     Raises
     ------
@@ -68,7 +67,7 @@ def verify_together(
                 _compare(root, contents, name, of)
             except VerificationError as error:
                 told.append(str(error))
-        del root, roots, of  # what was made is gone before the collector could look at it
+        del root, roots, of  # free the evaluated rows before the collector runs again
     if told:
         raise VerificationError("\n".join(told))
 
@@ -93,7 +92,7 @@ def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Nod
 
 
 def _compare_in_order(node: plan.OrderBy, shown: list[Row], name: str, rows: Bag) -> None:
-    """Compare rows in order; those that no order tells apart may stand for each other."""
+    """Compare rows in order; rows that compare equal may be swapped."""
     expected = in_order(node, rows)
     if shown == expected or (len(shown) == len(expected) and _may_stand_so(node, shown, rows)):
         return
@@ -103,7 +102,7 @@ def _compare_in_order(node: plan.OrderBy, shown: list[Row], name: str, rows: Bag
 
 
 def _may_stand_so(node: plan.OrderBy, shown: list[Row], rows: Bag) -> bool:
-    """Whether every place of the window has a row that no order tells apart from the one there."""
+    """Return True if every row in the window compares equal to the expected row there."""
     start, stop, end = 0, 0, node.offset + len(shown)
     for alike in settled(node, rows):
         start, stop = stop, stop + len(alike)
@@ -137,9 +136,9 @@ ROUNDING = 1 + 1e-9
 
 
 def is_within(node: plan.Node, name: str) -> plan.Component | plan.Iterate | None:
-    """The loop whose rows a query has within a bound; None of a query that has just its rows.
+    """Return the loop whose rows a query has within a bound; None if the rows are exact.
 
-    Raises `PlanError` for a query whose rows are within no bound that is known.
+    Raise `PlanError` if no bound is known for the rows.
     """
     loops = [part for part in nodes(node) if isinstance(part, plan.Iterate) and _depends(part)]
     if not loops:
@@ -156,7 +155,7 @@ def is_within(node: plan.Node, name: str) -> plan.Component | plan.Iterate | Non
 
 
 def _depends(node: plan.Iterate) -> bool:
-    """Whether its rows depend on earlier ones."""
+    """Return True if rows of the loop depend on its earlier rows."""
     return node.is_tolerant() and (node.times is not None or node.contraction is not None)
 
 
@@ -169,7 +168,7 @@ def _unknown(name: str, loop: plan.Iterate, why: str) -> PlanError:
 
 
 def bound_of(node: plan.Iterate, rows: int) -> float:
-    """How far all rows may be, in the norm of the loop."""
+    """Return the maximum distance of all rows, in the norm of the loop."""
     least = max(each.least for each in node.tolerances if each is not None)
     q = node.contraction
     assert q is not None
@@ -180,7 +179,7 @@ def bound_of(node: plan.Iterate, rows: int) -> float:
 def are_near(
     node: plan.Component | plan.Iterate, found: Bag, expected: Bag, rows: Callable[[plan.Node], Bag]
 ) -> bool:
-    """Whether rows are within the bound of those that are expected; `rows` evaluates a query."""
+    """Return True if rows are within the bound of the expected rows; `rows` evaluates a query."""
     loop, index = (node, 0) if isinstance(node, plan.Iterate) else (node.input, node.index)
     assert isinstance(loop, plan.Iterate)
     tolerance = loop.tolerances[index]
@@ -197,7 +196,7 @@ def are_near(
 
 
 def _values(tolerance: plan.Tolerance, loop: plan.Iterate, index: int, rows: Bag) -> dict[Any, Any]:
-    """The value of each key."""
+    """Return the value of each key."""
     count = bindings(loop.starts[index])
     by, value = _called(tolerance.by, count), _called(tolerance.value, count)
     return {canonical(by(row)): value(row) for row in rows}
