@@ -1,25 +1,25 @@
-"""Bags: immutable values with counts, and a balanced tree of values under a combination.
+"""Bags: immutable values with counts; and trees that combine values.
 
-An immutable bag: values with how often each occurs. What `Collect` gives.
+Bag: an immutable bag of values with counts, the result of `Collect`.
 
-A changed bag shares its structure with the one that it was made of (`weight_tree.py`), and its hash
-is a sum, to which a change adds. So a large bag that changes a little costs little: to make, to
-hash, and to compare with what it was.
+A changed bag shares its structure with the bag that it was derived from (`weight_tree.py`), and its
+hash is a sum, to which a change adds. So a small change of a large bag costs little: to make, to
+hash, and to compare with the previous bag.
 
-A bag keeps the dictionary that it is made of, whatever its size, until it is first changed. What
-only is made, read and dropped is never split.
+A bag keeps the dictionary that it was made from, whatever its size, until its first change. A bag
+that is only made, read and dropped is never split.
 
-State:  the tree; for a large one that was made of a dictionary, also that.
-Cost:   O(log values) per changed value; of the first change, O(values).
+State:  the tree; for a large one that was made from a dictionary, also the dictionary.
+Cost:   O(log values) per changed value; O(values) for the first change.
 
-A bag of values under an associative, commutative combination, kept as a balanced tree.
+Monoid tree: a bag of values under an associative, commutative combination, as a balanced tree.
 
               a+b+c+d                 nodes[1]
           a+b         c+d             nodes[2], nodes[3]
         a     b     c     d           leaves: nodes[capacity + slot]
 
-A change marks the path from its leaf to the root as unknown; reading the root combines along
-what is unknown. Changing never calls the user's function, so a change can always be undone.
+A change marks the path from its leaf to the root as unknown; reading the root combines the unknown
+nodes. A change never calls the user's function, so it can always be undone.
 
 State:  two nodes per distinct value.
 Cost:   O(1) look-ups and O(log n) marks per change, O(log n) combinations per read.
@@ -44,16 +44,15 @@ T = TypeVar("T", covariant=True)
 
 
 class Bag(Collection[T], Foldable, Generic[T]):
-    """Values with how often each occurs. Hashable; equal by content, whatever the order.
+    """Values with counts. Hashable; equal by content, whatever the order.
 
-    It does not change: `plus` gives another one, in O(log n) for each changed value of n. So does
-    what `Collect` shows, where a group changes. `hash` and `==` cost O(1) where a bag was made of
-    another by changes; else O(n), once. Values are in no order that means anything; the order of
-    one bag stays.
+    A bag is immutable: `plus` returns another one, in O(log n) for each changed value of n. So does
+    `Collect` when a group changes. `hash` and `==` cost O(1) if a bag was derived from another by
+    changes; else O(n), once. The order of values is arbitrary, but does not change.
 
     Raises
     ------
-    TypeError: a value has no hash; or it is asked for a place, as `bag[0]`.
+    TypeError: a value is not hashable; or the bag is indexed, as `bag[0]`.
     ValueError: a value has a negative count.
 
     >>> bag = Bag({"a": 2, "b": 1})
@@ -71,38 +70,39 @@ class Bag(Collection[T], Foldable, Generic[T]):
     @overload
     def __init__(self, values: Iterable[T] = ()) -> None: ...
     def __init__(self, values: Any = ()) -> None:
-        """Values with how often each occurs, or the values themselves."""
+        """Create a bag from values with counts, or from the values themselves."""
         weights = _counted(values) if isinstance(values, Mapping) else _counts(values)
         self._tree: weight_tree.Tree = weights
         self._split: weight_tree.Tree | None = None
         self._hash: int | None = None
         self._length: int | None = None
-        self._order: Any = None  # what was arranged of it (`collected.py`)
-        self._kept: dict[Any, Any] | None = None  # what folds gave of it (`folded.py`)
-        self._before: weakref.ref[Bag[Any]] | None = None  # the last that kept some, made into it
+        self._order: Any = None  # an arrangement (`collected.py`)
+        self._kept: dict[Any, Any] | None = None  # results of folds (`folded.py`)
+        self._before: weakref.ref[Bag[Any]] | None = None  # the last version with results
 
     def count(self, value: object) -> int:
-        """How often the value occurs; 0 if it does not. Costs O(log values)."""
+        """Return the count of the value; 0 if it is absent. Costs O(log values)."""
         tree = self._tree
         value = canonical(value)
         return tree.get(value, 0) if isinstance(tree, dict) else weight_tree.weight_of(tree, value)
 
     def items(self) -> ItemsView[T, int]:
-        """Each different value with how often it occurs."""
+        """Return each different value with its count."""
         tree = self._tree
         return tree.items() if isinstance(tree, dict) else _BagItems(self)
 
     def plus(self, changes: Mapping[Any, int]) -> Bag[T]:
-        """The bag with values added, or, by a negative number, taken away.
+        """Return the bag with values added, or removed by a negative number.
 
-        changes: values with how many are added of each. One call with many costs less than many
-            calls: each touched part of the bag is copied once.
+        changes: values with the numbers to add. One call with many changes costs less than many
+        calls:
+            each touched part of the bag is copied once.
 
         Cost: O(log values) per change.
 
         Raises
         ------
-        ValueError: a value is taken away more often than it is there.
+        ValueError: a value is removed more often than it is present.
 
         >>> Bag("ab").plus({"a": 1, "b": -1})
         Bag({'a': 2})
@@ -117,9 +117,9 @@ class Bag(Collection[T], Foldable, Generic[T]):
         return made
 
     def difference(self, before: Bag[Any]) -> dict[Any, int]:
-        """What turned another bag into this one: `before.plus(bag.difference(before)) == bag`.
+        """Return the changes from another bag: `before.plus(bag.difference(before)) == bag`.
 
-        Cost: O(changes log values) if one of them was made of the other; else O(values).
+        Cost: O(changes log values) if one of them was derived from the other; else O(values).
 
         >>> Bag("aab").difference(Bag("abc"))
         {'a': 1, 'c': -1}
@@ -127,7 +127,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
         return weight_tree.changes_between(_split_of(before), _split_of(self))
 
     def to_python(self) -> list[T]:
-        """The values in a list, each as often as it occurs."""
+        """Return the values in a list, each repeated by its count."""
         return list(self)
 
     def __len__(self) -> int:
@@ -157,7 +157,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
         if self is other:
             return True
         if other.__class__ is not Bag and not isinstance(other, Bag):
-            return NotImplemented  # a view knows
+            return NotImplemented  # a view may compare itself
         one, two = self._hash, other._hash
         if one != two and one is not None and two is not None:
             return False
@@ -190,11 +190,11 @@ class Bag(Collection[T], Foldable, Generic[T]):
         return self
 
     def __reduce__(self) -> tuple[type[Bag[T]], tuple[dict[T, int]]]:
-        return Bag, (dict(self.items()),)  # a hash means nothing to another process
+        return Bag, (dict(self.items()),)  # hashes differ between processes
 
     def _fingerprinted(self) -> dict[str, Any]:
-        """The attributes that the fingerprint of a plan reads: values, and nothing that was
-        computed of them on demand."""
+        """Return the attributes that the fingerprint of a plan reads: values, but no cached
+        results."""
         unused = dict.fromkeys(Bag.__slots__)
         return {**unused, "_tree": dict(self.items()), "_length": len(self)}
 
@@ -207,18 +207,18 @@ class Bag(Collection[T], Foldable, Generic[T]):
 
 
 Multiset = Bag
-"""Another name of it."""
+"""Alias of `Bag`."""
 
 
 def bag_of(weights: dict[Any, int]) -> Bag[Any]:
-    """A bag that takes over a dictionary of canonical values and positive weights."""
+    """Return a bag that owns a dictionary of canonical values and positive weights."""
     return _made(weights, None, None)
 
 
 def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) -> Bag[T]:
-    """A bag with weights added to those of canonical values, none of them 0.
+    """Return a bag with changed weights of canonical values; no change is 0.
 
-    below: gets the weights that would be negative, which the bag does not have.
+    below: receives the weights that would be negative; the bag does not have these values.
     """
     if not changes:
         return bag
@@ -253,27 +253,27 @@ def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) 
 def _with_order(
     old: Bag[T], made: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None
 ) -> Bag[T]:
-    """A changed bag, with what is known of its order."""
+    """Return a changed bag, with its arrangement and pending changes."""
     if not below:
         made._order = old._order.after(changes)
     return made
 
 
 def changed_values(old: Bag[Any], new: Bag[Any]) -> list[tuple[Any, int]]:
-    """As `new.difference(old)`, which also has both of two values that are equal and not the same,
-    as 1 and 1.0: that is told as one that went and one that came."""
+    """Return `new.difference(old)`, with equal values that are not identical, as 1 and 1.0,
+    included as one deleted and one inserted value."""
     return new._changed_since(old)
 
 
 def held(bag: Bag[T], value: Any) -> T:
-    """The value that is in a bag, of one that is equal to it, whose bags may be others."""
+    """Return the value of a bag that is equal to `value`, though perhaps with other bags."""
     return weight_tree.held(_split_of(bag), canonical(value))  # type: ignore[no-any-return]
 
 
 def _copied(
     tree: weight_tree.Weights, changes: Mapping[Any, int], below: dict[Any, int] | None
 ) -> dict[Any, int]:
-    """A small dictionary with changes."""
+    """Return a changed copy of a small dictionary."""
     tree = tree.copy()
     for value, weight in changes.items():
         now = tree.get(value, 0) + weight
@@ -292,14 +292,14 @@ def _made(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[
 
 
 def _repeated(weights: dict[Any, int]) -> Iterator[Any]:
-    """Each value as often as it is there."""
+    """Yield each value, repeated by its weight."""
     if max(weights.values(), default=1) == 1:
         return iter(weights)
     return chain.from_iterable(map(repeat_value, weights, weights.values()))
 
 
 def _split_of(bag: Bag[Any]) -> weight_tree.Tree:
-    """The tree, of a bag that was made of a large dictionary too. The order of values stays."""
+    """Return the tree of a bag, also if it was made from a large dictionary, whose order stays."""
     tree = bag._tree
     if not isinstance(tree, dict) or weight_tree.is_small(len(tree)):
         return tree
@@ -313,7 +313,7 @@ def _counts(values: Iterable[Any]) -> dict[Any, int]:
 
 
 def _counted(counts: Mapping[Any, int]) -> dict[Any, int]:
-    """Canonical values with positive counts."""
+    """Return canonical values with positive counts."""
     found = weight_tree.added_up(counts.items())
     for value, count in found.items():
         if count < 0:
@@ -322,7 +322,7 @@ def _counted(counts: Mapping[Any, int]) -> dict[Any, int]:
 
 
 class _BagItems(ItemsView[T, int]):
-    """The items of a bag in a tree."""
+    """Items of a bag in a tree."""
 
     __slots__ = ("_bag",)
 
@@ -382,7 +382,7 @@ class MonoidTree:
             self._remove(slot)
 
     def total(self) -> Any:
-        """All values combined, each repeated by its weight; the zero if there are none."""
+        """Return all values combined, each repeated by its weight; the zero if there are none."""
         return self._known(1) if self._values else self._zero
 
     def _append(self, value: Any, weight: int) -> None:
@@ -395,7 +395,7 @@ class MonoidTree:
             self._forget(slot)
 
     def _remove(self, slot: int) -> None:
-        """The last leaf takes the place of the one that goes."""
+        """Remove a leaf; the last leaf takes its place."""
         last = len(self._values) - 1
         self._forget(last)
         del self._slots[self._values[slot]]
@@ -429,7 +429,7 @@ class MonoidTree:
         return self._power(self._values[slot], self._weights[slot])
 
     def _power(self, value: Any, weight: int) -> Any:
-        """`value` combined with itself, by repeated doubling."""
+        """Return `value` combined with itself, by repeated doubling."""
         result = self._zero
         while weight > 0:
             if weight & 1:

@@ -1,23 +1,25 @@
-"""The values of a group as a bag, to which the changes of a commit are added at once.
+"""Bags of groups: the values of a group as a bag, and bags in an order.
 
-    add(value, weight)     notes a change
-    bag()                  adds what is noted: what is between is never made
+Group values: a bag to which the changes of a commit are added together.
 
-A value that was taken away more often than added has a negative weight: it is not in the bag until
-it has been added that many times.
+    add(value, weight)     records a change
+    bag()                  applies the recorded changes; no bag is made in between
 
-State:  the bag; while a commit is under way, its changes; values of negative weight.
-Cost:   O(1) per change, and O(log values) per value that changed, for the bag.
+A value removed more often than added has a negative weight: it is not in the bag until it has been
+added that many times.
 
-The values of a bag in an order, which is kept with the bag: a changed bag begins from it.
+State:  the bag; during a commit, its changes; values of negative weight.
+Cost:   O(1) per change, and O(log values) per changed value, for the bag.
 
-    bag.plus(changes)       notes the changes beside what was arranged of the bag
-    arranged(bag, order)  takes them: deletes and inserts, each where its key says (`order_tree.py`)
+Arranged bag: the values of a bag in an order, cached with the bag; a changed bag starts from it.
 
-So a group whose order is shown is never sorted again, but where much of it changes at once.
+    bag.plus(changes)       records the changes beside the arrangement of the bag
+    arranged(bag, order)    applies them: deletes and inserts, each by its key (`order_tree.py`)
 
-State:  of a bag whose order was asked for, its rows in a tree.
-Cost:   O(log rows) per change; a row among n with its key that do not compare, O(n).
+So a group that is shown in an order is not sorted again, unless much of it changes in one commit.
+
+State:  the rows of a bag that was read in an order, in a tree.
+Cost:   O(log rows) per change; O(n) to find a row among n incomparable ones with its key.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ EMPTY: Bag[Any] = bag_of({})
 
 
 class GroupValues:
-    """The values of one group.
+    """Values of one group.
 
     >>> values = GroupValues()
     >>> values.add("a", 1), values.add("b", 1), values.add("a", 1), values.add("c", -1)
@@ -53,10 +55,10 @@ class GroupValues:
         self._bag = EMPTY
         self._changes: dict[Any, int] = {}
         self.negative: dict[Any, int] | None = None
-        """The values of negative weight, with it."""
+        """The values of negative weight, with the weight."""
 
     def add(self, value: Any, weight: int) -> None:
-        """Add to the weight of a value; `add(value, -weight)` takes that back."""
+        """Add to the weight of a value; `add(value, -weight)` undoes it."""
         if value.__class__ not in EXACT:
             value = canonical(value)
         changes = self._changes
@@ -67,7 +69,7 @@ class GroupValues:
             changes.pop(value, 0)
 
     def plus(self, value: Any, weight: int) -> GroupValues:
-        """The same with a change; what this one has stays."""
+        """Return a changed copy."""
         made: GroupValues = GroupValues.__new__(GroupValues)
         bag, negative = self._bag, self.negative
         made._bag, made.negative, made._changes = bag, negative, self._changes.copy()
@@ -83,7 +85,7 @@ class GroupValues:
         return made
 
     def bag(self) -> Bag[Any]:
-        """All values of positive weight."""
+        """Return all values of positive weight."""
         changes = self._changes
         if changes:
             below: dict[Any, int] = {}
@@ -98,7 +100,7 @@ class GroupValues:
         return self._bag
 
     def __len__(self) -> int:
-        """How many different values there are."""
+        """Return the number of different values."""
         return len(self.bag().items())
 
     def __sizeof__(self) -> int:
@@ -107,19 +109,19 @@ class GroupValues:
 
 
 MOST_NOTED = 64
-"""Changes that are noted of a bag whose order nobody asks for."""
+"""Most changes that are recorded before the arrangement is dropped."""
 
 
 class ValueOrder(order_tree.TreeOrder, Protocol):
-    """What values are arranged by."""
+    """Sort order of values."""
 
     def key(self, value: Any) -> Any:
-        """What a value stands by."""
+        """Return the sort key of a value."""
         ...
 
 
 class ArrangedValues:
-    """The values of one bag in an order."""
+    """Values of one bag in an order."""
 
     __slots__ = ("order", "rows", "total", "tree")
 
@@ -127,12 +129,12 @@ class ArrangedValues:
         self.order, self.rows, self.tree, self.total = order, rows, tree, total
 
     def after(self, changes: dict[Any, int]) -> Noted | None:
-        """What is known of the bag with changes."""
+        """Return the arrangement with pending changes, for the changed bag."""
         return Noted(self, changes) if len(changes) <= MOST_NOTED else None
 
 
 class Noted:
-    """What was arranged of a bag before some changes."""
+    """Arrangement of a bag before some changes."""
 
     __slots__ = ("before", "changes")
 
@@ -147,7 +149,7 @@ class Noted:
 
 
 def arranged(bag: Bag[Any], order: ValueOrder) -> Any:
-    """The second parts of a bag's pairs in an order: a tuple of a few, a `LongTuple` of more."""
+    """Return the second items of a bag's pairs in an order: a tuple if few, else a `LongTuple`."""
     known = bag._order
     if isinstance(known, ArrangedValues) and known.order == order:
         return known.rows

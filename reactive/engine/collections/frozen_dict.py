@@ -1,26 +1,26 @@
-"""Persistent dictionaries and sets, which share structure with those before them.
+"""Persistent dictionaries and sets, which share structure with earlier versions.
 
-What a dictionary was at one time: an immutable one that shares structure with those before it.
+FrozenDict: an immutable snapshot of a dictionary.
 
-    key  -> number      a tree of dictionaries (`weight_tree.py`): in which place a key came
+    key  -> number      a tree of dictionaries (`weight_tree.py`): the number of a key's insertion
     number, (key, value)    a sequence by these numbers (`order_tree.py`): the order of insertion
 
-A loop over it, or over its `items()` or `values()`, costs of two rows that go and come what changed
-of it, as one over a `Bag` does (`inner_changes.py`, `folded.py`).
+A loop over it, or over its `items()` or `values()`, handles a replaced row at the cost of the
+changed items, like a loop over a `Bag` (`inner_changes.py`, `folded.py`).
 
-State:  some 200 bytes per item; per fold of a large one, what it gave and its state.
-Cost:   of a change or a look-up, O(log n); of hash and equality, O(1) and O(changes log n) where
-        one was made of the other; else O(n).
+State:  some 200 bytes per item; per fold of a large one, its result and state.
+Cost:   of a change or a look-up, O(log n); of hash and equality, O(1) and O(changes log n) if one
+        was derived from the other; else O(n).
 Source: as `order_tree.py` and `weight_tree.py`.
 
-What a set was at one time: an immutable set that shares structure with those before it.
+FrozenSet: an immutable snapshot of a set.
 
-Its hash is that of a `frozenset`, which joins the hashes of all values by exclusive or: so a change
-takes part in it in O(1), and what is equal has the same hash.
+Its hash is that of a `frozenset`, which combines the hashes of all values by exclusive or: so a
+change updates it in O(1), and equal sets have equal hashes.
 
-State:  some 50 bytes per value; per fold of a large one, what it gave and its state.
-Cost:   of a change or a look-up, O(log n); of hash and equality, O(1) and O(changes log n) where
-        one was made of the other; else O(n).
+State:  some 50 bytes per value; per fold of a large one, its result and state.
+Cost:   of a change or a look-up, O(log n); of hash and equality, O(1) and O(changes log n) if one
+        was derived from the other; else O(n).
 Source: as `weight_tree.py`; the hash, `frozenset` of CPython.
 """
 
@@ -49,8 +49,10 @@ Item = tuple[Any, Any]
 
 
 class FrozenDict(Mapping[K, V], Foldable):
-    """A dictionary that does not change: hashable, if its values are; equal to a dictionary of the
-    same items, in whatever order.
+    """An immutable dictionary: hashable if its values are; equal to a dictionary with the same
+    items.
+
+    The order of items does not matter for equality.
 
     >>> tags = FrozenDict({"a": 1, "b": 2})
     >>> changed = tags.changed({"a": 3, "c": 4}, ["b"])
@@ -69,10 +71,9 @@ class FrozenDict(Mapping[K, V], Foldable):
         self._views: dict[Any, Any] = {}
 
     def changed(self, put: Mapping[Any, Any], removed: Iterable[Any] = ()) -> FrozenDict[K, V]:
-        """The dictionary without some keys, and then with items put in: those of other keys at the
-        end.
+        """Return the dictionary without the keys `removed`, and then with the items `put`.
 
-        Cost: O(log n) per key.
+        New keys are added at the end. Cost: O(log n) per key.
         """
         made: FrozenDict[K, V] = FrozenDict.__new__(FrozenDict)
         made._order, made._places, made._next = self._order, self._places, self._next
@@ -86,7 +87,7 @@ class FrozenDict(Mapping[K, V], Foldable):
         return made
 
     def after(self, key: Any, default: Any) -> Any:
-        """The key behind one that is there; a default, behind the last."""
+        """Return the key that follows a present key, or `default` after the last."""
         place, _ = _find(self._order, weight_tree.weight_of(self._places, canonical(key)))
         if place + 1 == len(self):
             return default
@@ -124,7 +125,7 @@ class FrozenDict(Mapping[K, V], Foldable):
             self._sum = (self._sum + sign * hash((item, SALT))) % PRIME
 
     def to_python(self) -> dict[K, V]:
-        """The items in a dictionary."""
+        """Return the items in a dictionary."""
         return dict(self)
 
     def __getitem__(self, key: K) -> V:
@@ -149,15 +150,15 @@ class FrozenDict(Mapping[K, V], Foldable):
         return self._order.size
 
     def keys(self) -> Any:
-        """The keys: a set."""
+        """Return the keys, as a set."""
         return self._viewed(KeysOfDict)
 
     def values(self) -> Any:
-        """The values, in the order of their keys."""
+        """Return the values, in the order of their keys."""
         return self._viewed(ValuesOfDict)
 
     def items(self) -> Any:
-        """Pairs of a key and its value: a set."""
+        """Return pairs of a key and its value, as a set."""
         return self._viewed(Items)
 
     def _viewed(self, kind: type[_View]) -> Any:
@@ -191,7 +192,7 @@ class FrozenDict(Mapping[K, V], Foldable):
         return FrozenDict({**other, **self}) if isinstance(other, Mapping) else NotImplemented
 
     def copy(self) -> FrozenDict[K, V]:
-        """Itself: it does not change."""
+        """Return the dictionary, since it is immutable."""
         return self
 
     def __copy__(self) -> FrozenDict[K, V]:
@@ -214,7 +215,7 @@ class FrozenDict(Mapping[K, V], Foldable):
 
 
 def _find(tree: Tree, number: int) -> tuple[int, Item]:
-    """The place of a number that is there, and the item."""
+    """Return the place of a present number, and its item."""
     place = 0
     while isinstance(tree, order_tree.TreeNode):
         child = bisect_right(tree.keys, number) - 1
@@ -225,7 +226,7 @@ def _find(tree: Tree, number: int) -> tuple[int, Item]:
 
 
 class _View(Collection[Any], Foldable):
-    """What can be gone over of a dictionary. It holds the trees, not the dictionary."""
+    """Iterable view of a dictionary. It refers to the trees, not to the dictionary."""
 
     __slots__ = ("__weakref__", "_before", "_kept", "_order", "_places")
 
@@ -238,12 +239,12 @@ class _View(Collection[Any], Foldable):
 
     @staticmethod
     def pick(item: Item) -> Any:
-        """What is gone over, of an item."""
+        """Return the part of an item that the view contains."""
         raise NotImplementedError
 
     @classmethod
     def changes(cls, old: Tree, new: Tree) -> list[tuple[Any, int]]:
-        """What one tree turned into another by."""
+        """Return the changes from one tree to another."""
         pick = cls.pick
         parts = order_tree.parts_between(old, new)
         gone = [(pick(row), -1) for _, rows, _, _ in parts for row in rows]
@@ -269,7 +270,7 @@ class _View(Collection[Any], Foldable):
         return weight_tree.is_small(len(self))
 
     def _weighted(self) -> None:
-        """All of its places count once."""
+        """Return None: each place counts once."""
 
 
 class ValuesOfDict(_View):
@@ -327,7 +328,7 @@ MASK = 2 * sys.maxsize + 1
 
 
 class FrozenSet(Set[T], Foldable):
-    """A set that does not change: hashable; equal to a set or a `frozenset` of the same values.
+    """An immutable, hashable set; equal to a set or a `frozenset` of the same values.
 
     >>> values = FrozenSet(range(1000))
     >>> values == set(range(1000)), hash(values) == hash(frozenset(range(1000)))
@@ -342,11 +343,11 @@ class FrozenSet(Set[T], Foldable):
     def __init__(self, values: Iterable[T] = ()) -> None:
         self._tree = weight_tree.split(dict.fromkeys(map(canonical, values), 1))
         self._joined: int | None = None
-        self._kept: dict[Any, Any] | None = None  # what folds gave of it (`folded.py`)
-        self._before: weakref.ref[FrozenSet[Any]] | None = None  # the last that kept some
+        self._kept: dict[Any, Any] | None = None  # results of folds (`folded.py`)
+        self._before: weakref.ref[FrozenSet[Any]] | None = None  # the last version with results
 
     def plus(self, changes: Mapping[Any, int]) -> FrozenSet[T]:
-        """The set with values more, by 1, that it does not have, and fewer, by -1, that it has."""
+        """Return the set with absent values added (1) and present values removed (-1)."""
         changes = {canonical(value): weight for value, weight in changes.items()}
         if not changes:
             return self
@@ -387,39 +388,39 @@ class FrozenSet(Set[T], Foldable):
         return _finished(self._joined, len(self))
 
     def isdisjoint(self, other: Iterable[Any]) -> bool:
-        """Whether no value is in both."""
+        """Return True if no value is in both."""
         return not any(value in self for value in other)
 
     def issubset(self, other: Iterable[Any]) -> bool:
-        """Whether all values are in the other."""
+        """Return True if all values are in the other."""
         return set(self).issubset(other)
 
     def issuperset(self, other: Iterable[Any]) -> bool:
-        """Whether all values of the other are in it."""
+        """Return True if all values of the other are in the set."""
         return all(value in self for value in other)
 
     def union(self, *others: Iterable[Any]) -> FrozenSet[Any]:
-        """The values of all."""
+        """Return the values of the set and all others."""
         return FrozenSet(chain(self, *others))
 
     def intersection(self, *others: Iterable[Any]) -> FrozenSet[T]:
-        """The values that all have."""
+        """Return the values that the set and all others have."""
         return FrozenSet(set(self).intersection(*others))
 
     def difference(self, *others: Iterable[Any]) -> FrozenSet[T]:
-        """The values that no other has."""
+        """Return the values that no other has."""
         return FrozenSet(set(self).difference(*others))
 
     def symmetric_difference(self, other: Iterable[Any]) -> FrozenSet[Any]:
-        """The values that one of both has."""
+        """Return the values that exactly one of both has."""
         return FrozenSet(set(self).symmetric_difference(other))
 
     def to_python(self) -> list[T]:
-        """The values in a list."""
+        """Return the values in a list."""
         return list(self)
 
     def copy(self) -> FrozenSet[T]:
-        """Itself: it does not change."""
+        """Return the set, since it is immutable."""
         return self
 
     def __copy__(self) -> FrozenSet[T]:
@@ -447,17 +448,17 @@ class FrozenSet(Set[T], Foldable):
         return weight_tree.is_small(len(self))
 
     def _weighted(self) -> None:
-        """All of its values count once."""
+        """Return None: each value counts once."""
 
 
 def _mixed(value: Any) -> int:
-    """What a value adds to the hash."""
+    """Return the contribution of a value to the hash."""
     number = hash(value)
     return ((number ^ (number << 16) ^ 89869747) * 3644798167) & MASK
 
 
 def _finished(joined: int, size: int) -> int:
-    """The hash of so many values, from what they add to it."""
+    """Return the hash of `size` values from their combined contributions."""
     joined ^= (1927868237 * (size + 1)) & MASK
     joined ^= (joined >> 11) ^ (joined >> 25)
     joined = (joined * 69069 + 907133923) & MASK

@@ -1,4 +1,4 @@
-"""Mapping that does not change, and has a hash: the object of JSON as a value of a row."""
+"""Immutable, hashable mapping: a JSON object as a value of a row."""
 
 from __future__ import annotations
 

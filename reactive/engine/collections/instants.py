@@ -1,4 +1,4 @@
-"""Time zones by their names, and what their clocks show at an instant (`optimizer/kinds`)."""
+"""Time zones by name, and local times of instants (`optimizer/kinds`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def zone_named(name: str) -> tzinfo:
 
 
 def _written(name: str) -> str:
-    """The name in upper and lower case as the time zone database has it."""
+    """Return the name with the case that the time zone database uses."""
     from zoneinfo import available_timezones
 
     known = available_timezones()
@@ -39,7 +39,7 @@ def _written(name: str) -> str:
 
 
 def name_of_zone(zone: tzinfo) -> str:
-    """Return how Arrow calls a zone: by its name, or as an offset of hours and minutes.
+    """Return Arrow's name of a zone: its key, or its offset in hours and minutes.
 
     >>> from datetime import timezone
     >>> name_of_zone(timezone.utc), name_of_zone(timezone(-timedelta(hours=3, minutes=30)))
@@ -60,15 +60,15 @@ def in_zone(value: datetime, name: str) -> datetime:
 
 
 def local_time(value: datetime, name: str) -> datetime:
-    """Return what clocks of a zone show at an instant, without a zone."""
+    """Return the local time of a zone at an instant, without a zone."""
     return value.astimezone(zone_named(name)).replace(tzinfo=None, fold=0)
 
 
 def of_local_time(local: datetime, name: str) -> datetime:
-    """Return the instant at which clocks of a zone show a time.
+    """Return the instant of a local time of a zone.
 
-    Of a time that they show twice the later one; a time that they leave out is read by the offset
-    before the change, as Postgres and DuckDB have it.
+    For a time that occurs twice it is the later instant; a skipped time is read with the offset
+    before the change, as in Postgres and DuckDB.
 
     >>> of_local_time(datetime(2024, 10, 27, 2, 30), "Europe/Berlin").isoformat()
     '2024-10-27T02:30:00+01:00'

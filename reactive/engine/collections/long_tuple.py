@@ -1,36 +1,36 @@
-"""Persistent sequences: a list and a tuple of many rows that share structure with earlier ones.
+"""Persistent sequences: a list and a tuple of many rows that share structure with earlier versions.
 
-A tuple of many rows that shares structure with the one that it was made of.
+LongTuple: a tuple of many rows.
 
-What is inside of a nest in an order is a tuple of up to 64 rows, and this of more. A change of one
-row makes another one in O(log rows), and its hash, a sum over the rows, changes by that row.
+An ordered inner level of a nest is a tuple of up to 64 rows, and a `LongTuple` of more. A change of
+one row makes another one in O(log rows), and updates its hash, a sum over the rows.
 
 State:  the tree (`order_tree.py`).
-Cost:   of a place O(log rows); of a whole, O(rows).
+Cost:   O(log rows) for a place; O(rows) for the whole.
 
-What a list was at one time: an immutable sequence that shares structure with those before it.
+FrozenList: an immutable snapshot of a list.
 
-    b = a.spliced(3, 5, rows)       O(log n): one path of nodes is copied, the rest is shared
-    b._changed_since(a)             what is in the nodes that they do not share
-    sum(l.qty for l in b)           what the sum of `a` was, and what changed
+    b = a.spliced(3, 5, rows)       O(log n): copies one path of nodes, shares the rest
+    b._changed_since(a)             the contents of the nodes that they do not share
+    sum(l.qty for l in b)           the sum of `a`, plus the changes
 
-So a loop over a list inside a row costs, of two rows that go and come, what changed of the list, as
-one over a `Bag` does, by the same mechanism (`inner_changes.py`, `folded.py`).
+So a loop over a list inside a row handles a replaced row at the cost of the changes of the list,
+like a loop over a `Bag`, by the same mechanism (`inner_changes.py`, `folded.py`).
 
-State:  16 bytes per value; per fold of a large one, what it gave and its state.
-Cost:   of a change, a place, O(log n); of hash and equality, O(1) and O(changes log n) where
-        one was made of the other; else O(n).
+State:  16 bytes per value; per fold of a large one, its result and state.
+Cost:   O(log n) for a change or a place; of hash and equality, O(1) and O(changes log n) if one
+        was derived from the other; else O(n).
 Source: as `order_tree.py`.
 
-Rows of a persistent sequence in the place of others: a few one by one, many by whole leaves.
+Splice: replace rows of a persistent sequence, a few one by one, many by whole leaves.
 
     spliced(tree, 2, 4, "xyz")      a b c d e f  ->  a b x y z e f
 
-A few rows are changed one after the other, each on a path of its own. Of many, the leaves before
-and behind them are kept as they are, and the nodes above are made anew.
+A few rows are changed one after the other, each on its own path. For many, the leaves before and
+behind are kept, and the nodes above are rebuilt.
 
 State:  none.
-Cost:   O(k log n) of k rows out of n; of several, and more than n / `SHARE`, O(k + n / 48).
+Cost:   O(k log n) for k rows out of n; for several, and more than n / `SHARE`, O(k + n / 48).
 Source: as `order_tree.py`.
 """
 
@@ -51,21 +51,21 @@ T = TypeVar("T", covariant=True)
 
 
 FEW = 64
-"""Rows up to which what is inside of a nest in an order is a tuple."""
+"""Most rows of an ordered inner level that are a tuple."""
 SALT = 0x2545F491
 
 
 def mark(row: Row) -> int:
-    """What a row adds to the hash of those that have it."""
+    """Return the contribution of a row to the hash."""
     return hash((row, SALT))
 
 
 class LongTuple(Sequence[T], Foldable):
-    """Rows in an order, as a tuple has them: hashable, immutable, equal in order.
+    """Rows in an order, like a tuple: hashable, immutable, equal in order.
 
-    Its hash changes in O(1) where a row does, which that of a tuple cannot. Equal values have equal
-    hashes, or sets, dictionaries and joins do not find them: so one of more than 64 rows equals no
-    tuple, but `tuple(rows)` does. Up to 64 rows it equals the tuple, and has its hash.
+    A changed row updates its hash in O(1), unlike that of a tuple. Equal values must have equal
+    hashes, for sets, dictionaries and joins: so one of more than 64 rows does not equal a tuple,
+    but `tuple(rows)` does. One of up to 64 rows equals the tuple, and has its hash.
 
     >>> rows = LongTuple(range(1000))
     >>> rows[-1], rows[3:5], len(rows), 7 in rows
@@ -87,7 +87,7 @@ class LongTuple(Sequence[T], Foldable):
     @overload
     def __getitem__(self, place: slice) -> tuple[T, ...]: ...
     def __getitem__(self, place: int | slice) -> Any:
-        """A row, or those of a slice as a tuple."""
+        """Return a row, or the rows of a slice as a tuple."""
         size = len(self)
         if isinstance(place, slice):
             start, stop, step = place.indices(size)
@@ -123,8 +123,8 @@ class LongTuple(Sequence[T], Foldable):
         return len(self) == len(other) and self._is_same(other)
 
     def _is_same(self, other: LongTuple[Any]) -> bool:
-        """Whether another one of this length has the same rows, looking no further than to the
-        first difference behind what both share."""
+        """True if another one of equal length has the same rows; stops at the first difference
+        after the shared parts."""
         parts = order_tree.parts_between(self._tree, other._tree)
         if all(was == now and start == at for start, was, at, now in parts):
             return True
@@ -159,7 +159,7 @@ class LongTuple(Sequence[T], Foldable):
         return object.__sizeof__(self) + 16 * len(self)
 
     def sum(self) -> int:
-        """The sum of the marks of all rows."""
+        """Return the sum of the marks of all rows."""
         if self._sum is None:
             self._sum = sum(map(mark, self)) % PRIME
         return self._sum
@@ -168,7 +168,7 @@ class LongTuple(Sequence[T], Foldable):
         return changed_values(order_tree.parts_between(before._tree, self._tree))
 
     def to_python(self) -> list[T]:
-        """The rows in a list."""
+        """Return the rows in a list."""
         return list(self)
 
     def _between(self, start: int, stop: int) -> Iterator[T]:
@@ -182,7 +182,7 @@ class LongTuple(Sequence[T], Foldable):
                 return
 
     def _start_of(self, place: int) -> int:
-        """Where the leaf of a place begins."""
+        """Return the start of the leaf that has a place."""
         tree, begin = self._tree, 0
         while isinstance(tree, order_tree.TreeNode):
             for each in tree.trees:
@@ -194,7 +194,7 @@ class LongTuple(Sequence[T], Foldable):
 
 
 def rows_of(tree: order_tree.Tree, total: int | None) -> Any:
-    """The rows of a tree: a tuple of a few, a `LongTuple` of more.
+    """Return the rows of a tree: a tuple if few, else a `LongTuple`.
 
     total: the sum of their marks, if it is known.
     """
@@ -207,32 +207,33 @@ def rows_of(tree: order_tree.Tree, total: int | None) -> Any:
 
 
 def tree_of(rows: Any) -> order_tree.Tree:
-    """The tree of a tuple or a `LongTuple`."""
+    """Return the tree of a tuple or a `LongTuple`."""
     return rows._tree if isinstance(rows, LongTuple) else order_tree.made_of(rows, rows)
 
 
 def sum_of(rows: Any) -> int | None:
-    """The sum of the marks of a `LongTuple`, if it is known."""
+    """Return the sum of the marks of a `LongTuple`, if it is known."""
     return rows._sum if isinstance(rows, LongTuple) else None
 
 
 def changed_values(parts: Sequence[order_tree.Part]) -> list[tuple[Row, int]]:
-    """What goes and comes in parts, without what does both."""
+    """Return the deleted and inserted rows of parts, net."""
     gone = [(row, -1) for _, rows, _, _ in parts for row in rows]
     came = [(row, 1) for _, _, _, rows in parts for row in rows]
     return without_equal([*gone, *came]) if gone and came else gone or came
 
 
 def parts_between(old: Any, new: Any) -> list[order_tree.Part]:
-    """Where two sequences differ; of tuples, as a whole."""
+    """Return the differences of two sequences; tuples differ as a whole."""
     if isinstance(old, LongTuple) and isinstance(new, LongTuple):
         return order_tree.parts_between(old._tree, new._tree)
     return [(0, list(old), 0, list(new))]
 
 
 class FrozenList(LongTuple[T]):
-    """A list that does not change: hashable; equal to a list with the same values, and, up to 64 of
-    them, to a tuple, whose hash it has then.
+    """An immutable, hashable list; equal to a list with the same values.
+
+    With up to 64 values it also equals a tuple, and has its hash.
 
     >>> values = FrozenList(range(1000))
     >>> values[-1], values[3:5], len(values), 7 in values, values == list(range(1000))
@@ -246,10 +247,10 @@ class FrozenList(LongTuple[T]):
 
     def __init__(self, values: Iterable[T] = ()) -> None:
         super().__init__(map(canonical, values))
-        self._kept: dict[Any, Any] | None = None  # what folds gave of it (`folded.py`)
-        self._before: weakref.ref[FrozenList[Any]] | None = None  # the last that kept some
+        self._kept: dict[Any, Any] | None = None  # results of folds (`folded.py`)
+        self._before: weakref.ref[FrozenList[Any]] | None = None  # the last version with results
         self._made_of: weakref.ref[FrozenList[Any]] | None = None
-        self._part: Part | None = None  # where it differs from that
+        self._part: Part | None = None  # the difference from `_made_of`
 
     @overload  # type: ignore[override]
     def __getitem__(self, place: int) -> T: ...
@@ -260,7 +261,7 @@ class FrozenList(LongTuple[T]):
         return FrozenList(found) if isinstance(place, slice) else found
 
     def spliced(self, start: int, stop: int, values: Sequence[Any]) -> FrozenList[T]:
-        """The list with other values in the place of those from `start` up to `stop`.
+        """Return the list with the values from `start` up to `stop` replaced.
 
         Cost: O(log n) per value.
         """
@@ -278,9 +279,9 @@ class FrozenList(LongTuple[T]):
         return made
 
     def parts_since(self, before: FrozenList[Any]) -> list[Part]:
-        """Where it differs from another one, in order.
+        """Return the differences from another list, in order.
 
-        Cost: O(changes log n) if one was made of the other; O(changes) by one `spliced`.
+        Cost: O(changes log n) if one was derived from the other; O(changes) by one `spliced`.
         """
         made_of = self._made_of
         if made_of is not None and self._part is not None and made_of() is before:
@@ -321,7 +322,7 @@ class FrozenList(LongTuple[T]):
     __rmul__ = __mul__
 
     def copy(self) -> FrozenList[T]:
-        """Itself: it does not change."""
+        """Return the list, since it is immutable."""
         return self
 
     def __copy__(self) -> FrozenList[T]:
@@ -343,15 +344,15 @@ class FrozenList(LongTuple[T]):
         return weight_tree.is_small(len(self))
 
     def _weighted(self) -> None:
-        """All of its places count once."""
+        """Return None: each place counts once."""
 
 
 SHARE = 256
-"""Of this part of all rows on, whole leaves are cheaper than paths."""
+"""Whole leaves are cheaper than paths for more than one in `SHARE` of all rows."""
 
 
 def spliced(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
-    """The tree with other rows in the place of those from `start` up to `stop`.
+    """Return the tree with the rows from `start` up to `stop` replaced.
 
     >>> tree = order_tree.made_of(range(1000), range(1000))
     >>> tree = spliced(tree, 3, 998, "ab")
@@ -375,9 +376,9 @@ def spliced(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
 
 
 def replaced(tree: Tree, place: int, row: Row, *, has_keys: bool = False) -> Tree:
-    """The tree with another row at a place.
+    """Return the tree with the row at a place replaced.
 
-    has_keys: whether rows stand by other keys than themselves, which stay.
+    has_keys: True if keys differ from rows; the key stays.
     """
     if isinstance(tree, TreeLeaf):
         rows = (*tree.rows[:place], row, *tree.rows[place + 1 :])
@@ -417,7 +418,7 @@ def _leaves(rows: tuple[Row, ...]) -> list[Tree]:
 
 
 def _raised(trees: list[Tree]) -> Tree:
-    """One tree of several of one height."""
+    """Return one tree of several trees of equal height."""
     if not trees:
         return TreeLeaf((), ())
     width = order_tree.FILLED

@@ -1,25 +1,27 @@
-"""The rows of a relation by the two values that each leads from and to.
+"""Binary relations by their two ends: with rows, or as bare pairs of ends.
+
+NeighbourRows: the rows of a relation by the two values that each connects.
 
     u --row--> v    onward  u -> {v: row}
                     back    v -> {u: row}
 
-What is below a value has one row per other end, or, where several rows have both ends, or one is
-there several times, these as an index has them (`index.py`).
+The dictionary below a value has one row per other end; if several rows have both ends, or one has
+another weight than 1, it has a bucket of an index (`index.py`).
 
 State:  every row, twice; a dictionary per end.
 Cost:   O(1) per change.
 Source: tries of generic join: Ngo, Re, Rudra, *Skew strikes back*, 2013.
 
-Which values rows lead from and to: the rows of a binary relation, of which nothing else is read.
+Neighbours: the pairs of ends of a relation whose rows are not read otherwise.
 
     u --> v     onward  u -> {v, ...}
                 back    v -> {u, ...}
-                times   (u, v) -> how many rows there are, if not one
+                times   (u, v) -> the number of rows, if it is not 1
 
-A join of which no row is read needs no more of an input. What follows two values is intersected as
-sets.
+A join that only counts its rows needs no more of an input. It intersects the neighbours of two
+values as sets.
 
-State:  each pair of ends, twice; how many rows it has, if it is not one.
+State:  each pair of ends, twice; its number of rows, if it is not 1.
 Cost:   O(1) per change.
 Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012.
 """
@@ -41,9 +43,10 @@ Below = dict[Any, Any]
 
 
 class NeighbourRows:
-    """Rows by their ends. Generated code reads the dictionaries, and changes them where a row comes
-    alone or goes. Where rows have one end, all lead from the same, and nothing leads back
-    (`is_unary`).
+    """Rows by their ends.
+
+    Generated code reads the dictionaries, and changes them for single rows. If rows have only one
+    end (`is_unary`), the other is the same for all, and `back` stays empty.
 
     >>> held = NeighbourRows()
     >>> for row in ["ab", "ac", "ac"]:
@@ -55,25 +58,25 @@ class NeighbourRows:
     __slots__ = ("_index", "_is_unary", "back", "onward")
 
     def __init__(self, handle: Callable[[Row], Any] = itself, *, is_unary: bool = False) -> None:
-        self._index = Index(handle)  # of the dictionary that is at hand
+        self._index = Index(handle)  # index over one inner dictionary, set before each use
         self._is_unary = is_unary
         self.onward: dict[Any, Below] = {}
         self.back: dict[Any, Below] = {}
 
     def rows(self, u: End, v: End) -> list[Pair]:
-        """The rows that lead from one end to the other."""
+        """Return the rows from one end to the other."""
         found = self.onward.get(u, {}).get(v, NOTHING)
         return [] if found is NOTHING else list(rows_of(found))
 
     def items(self) -> Iterator[tuple[End, End, Row, int]]:
-        """Every row with its ends, and how often it is there."""
+        """Yield every row with its ends and its weight."""
         for u, below in self.onward.items():
             for v, found in below.items():
                 for row, weight in rows_of(found):
                     yield u, v, row, weight
 
     def add(self, u: End, v: End, row: Row, weight: int) -> None:
-        """Add a row's weight; what comes to nothing is dropped."""
+        """Add a row's weight; a row of weight zero is dropped."""
         sides = ((self.onward, u, v), (self.back, v, u))
         for side, one, other in sides[: 1 if self._is_unary else 2]:
             below = side.setdefault(one, {})
@@ -85,7 +88,7 @@ class NeighbourRows:
                     del side[one]
 
     def put(self, u: End, v: End, pairs: Sequence[Pair]) -> None:
-        """Let two ends have these rows, whichever they had, or had half."""
+        """Set the rows of two ends, even if an interrupted change left half of them."""
         sides = ((self.onward, u, v), (self.back, v, u))
         for side, one, _ in sides[: 1 if self._is_unary else 2]:
             below = side.get(one, {})
@@ -96,12 +99,12 @@ class NeighbourRows:
             self.add(u, v, row, weight)
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Remove all rows."""
         self.onward.clear()
         self.back.clear()
 
     def footprint(self) -> tuple[int, int]:
-        """How many rows there are, and the bytes of dictionaries."""
+        """Return the number of rows, and the bytes of the dictionaries."""
         count, size = 0, sys.getsizeof(self.onward) + sys.getsizeof(self.back)
         for side in (self.onward, self.back):
             for below in side.values():
@@ -114,7 +117,7 @@ class NeighbourRows:
 
 
 def without(bucket: Any, row: Row, weight: int) -> list[Pair]:
-    """The rows of a bucket, without the one that changes, as often as it does.
+    """Return the rows of a bucket, with `row` reduced by the absolute `weight`.
 
     >>> without("a", "a", -1), without("b", "a", 1)
     ([], [('b', 1)])
@@ -127,9 +130,10 @@ NeighbourSets = dict[Any, set[Any]]
 
 
 class Neighbours:
-    """Pairs of ends with weights. Generated code reads the dictionaries, and changes them where a
-    pair comes once or goes. Where rows have one end, all pairs lead
-    from the same, and nothing leads back (`is_unary`).
+    """Pairs of ends with weights.
+
+    Generated code reads the sets, and changes them for pairs of weight 1. If rows have only one end
+    (`is_unary`), the other is the same for all, and `back` stays empty.
 
     >>> held = Neighbours()
     >>> for u, v in [("a", "b"), ("a", "c"), ("a", "b")]:
@@ -147,12 +151,12 @@ class Neighbours:
         self.times: dict[tuple[Any, Any], int] = {}
 
     def weight(self, u: End, v: End) -> int:
-        """How many rows lead from one end to the other."""
+        """Return the number of rows from one end to the other."""
         held = self.onward.get(u)
         return self.times.get((u, v), 1) if held is not None and v in held else 0
 
     def put(self, u: End, v: End, weight: int) -> None:
-        """Let a pair have a weight, whatever it had, or had half."""
+        """Set the weight of a pair, even if an interrupted change left half of it."""
         sides = ((self.onward, u, v), (self.back, v, u))
         for below, one, other in sides[: 1 if self._is_unary else 2]:
             if weight:
@@ -168,12 +172,12 @@ class Neighbours:
             self.times[u, v] = weight
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Remove all pairs."""
         for held in (self.onward, self.back, self.times):
             held.clear()
 
     def footprint(self) -> tuple[int, int]:
-        """How many pairs there are, and the bytes of sets and dictionaries."""
+        """Return the number of pairs, and the bytes of sets and dictionaries."""
         size = sum(map(sys.getsizeof, (self.onward, self.back, self.times)))
         size += len(self.times) * sys.getsizeof((0, 0))
         for below in (self.onward, self.back):

@@ -1,4 +1,4 @@
-"""Rows of a set by key, as compact as it gets: what an `Index` is to a bag.
+"""Row index: the rows of a set by key, more compact than an `Index`, which holds a bag.
 
     key -> row              the only row of its key
     key -> Many {row: None} several
@@ -26,13 +26,13 @@ from reactive.engine.collections.zset import Pair, Row, UniformDelta
 
 
 class Many(dict[Row, None]):
-    """The rows of a key, in order of arrival."""
+    """Rows of a key, in order of arrival."""
 
     __slots__ = ()
 
 
 class RowIndex:
-    """Has what operators ask of an `Index`; all weights are 1.
+    """Rows by key, with the methods of an `Index` that operators use; all weights are 1.
 
     >>> index = RowIndex()
     >>> for name in ("anna", "otto", "eva"):
@@ -49,21 +49,21 @@ class RowIndex:
         self.rows = 0
 
     def pairs(self, key: Key) -> Sequence[Pair]:
-        """The rows of a key."""
+        """Return the rows of a key."""
         return () if key is NO_MATCH else UniformDelta(_rows(self.buckets.get(key, NOTHING)), 1)
 
     def earlier(self, delta: Iterable[KeyedPair]) -> IndexBefore:
-        """The index as it was before a delta that it has taken in."""
+        """Return the index as it was before a delta that is already applied."""
         return IndexBefore(self, delta)
 
     def items(self) -> Iterator[KeyedPair]:
-        """Every row with its key, those that match nothing too."""
+        """Yield every row with its key, rows under `NO_MATCH` included."""
         for key, bucket in self.buckets.items():
             for row in _rows(bucket):
                 yield key, (row, 1)
 
     def add(self, key: Key, row: Row, weight: int) -> None:
-        """Put a row in that is not there (1), or take one out that is (-1)."""
+        """Insert an absent row (1), or delete a present one (-1)."""
         if weight > 0:
             self._add_all(((key, row),))
         else:
@@ -71,7 +71,7 @@ class RowIndex:
         self.rows += weight
 
     def extend(self, batch: KeyedBatch) -> None:
-        """Add all rows of a batch, or take them out; all of them, or none."""
+        """Insert or delete all rows of a batch, or none if one raises."""
         pairs = zip(batch.keys, batch.rows, strict=True)
         try:
             if batch.weight > 0:
@@ -88,7 +88,7 @@ class RowIndex:
             raise
 
     def change(self, keyed: Sequence[KeyedPair]) -> None:
-        """Add all pairs of a delta, or none."""
+        """Apply all pairs of a delta, or none if one raises."""
         add_each(self, keyed)
 
     def _add_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
@@ -117,12 +117,12 @@ class RowIndex:
     def _shrink(self, key: Key, bucket: Many, gone: Row) -> None:
         try:
             (self.buckets[key],) = bucket
-        except BaseException:  # the key does not let itself be hashed: all is as before
+        except BaseException:  # hashing the key raised: restore the row
             bucket[gone] = None
             raise
 
     def bytes(self) -> int:
-        """Bytes of the dictionaries, without the rows and keys."""
+        """Return the bytes of the dictionaries, without the rows and keys."""
         several = (bucket for bucket in self.buckets.values() if bucket.__class__ is Many)
         return sys.getsizeof(self.buckets) + sum(map(sys.getsizeof, several))
 

@@ -1,11 +1,10 @@
-"""About how many bytes values take, by a look at one of sixteen.
+"""Approximate size of values in bytes, by measuring one in sixteen.
 
-A value that is looked at stands for itself and the fifteen that come before or after it, so that
-over many values the sum is right on average, whatever their sizes. What several values have in
-common counts with each of them.
+A measured value stands for itself and fifteen neighbours, so that over many values the sum is right
+on average, whatever their sizes. Objects shared by several values count for each of them.
 
 State:  three numbers.
-Cost:   a look at one of `EVERY` values, about a microsecond each.
+Cost:   measuring one of `EVERY` values, about a microsecond each.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 EVERY = 16
-"""One of so many values is looked at."""
+"""One in `EVERY` values is measured."""
 DEEPEST = 4
-"""Levels of values inside of values that are looked at."""
+"""Levels of nested values that are measured."""
 
 
 class SampledSize:
-    """How many values have been added, and about how many bytes they take.
+    """Number and approximate bytes of added values.
 
     Parameters
     ----------
-    each: bytes that each of them takes beside its own, such as of a tuple that it is in.
+    each: additional bytes of each value, such as of a tuple around it.
 
     Examples
     --------
@@ -41,10 +40,10 @@ class SampledSize:
         self.bytes = self.count = 0
         self._each = each
         self._until = 0
-        """How many values come before the next one that is looked at."""
+        """Number of values before the next measured one."""
 
     def add(self, values: Sequence[Any]) -> None:
-        """Count some values."""
+        """Add values."""
         count, at = len(values), self._until
         self.count += count
         self.bytes += self._each * count
@@ -55,7 +54,7 @@ class SampledSize:
 
 
 def size_of(value: Any, depth: int = DEEPEST) -> int:
-    """The bytes of a value with its parts.
+    """Return the bytes of a value with its parts.
 
     Examples
     --------
@@ -67,7 +66,7 @@ def size_of(value: Any, depth: int = DEEPEST) -> int:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What a row is made of: of a tuple, or an object with fields."""
+    """Yield the parts of a tuple, or of an object with fields."""
     if isinstance(value, (str, bytes, int, float, type)):
         return
     if isinstance(value, (tuple, frozenset)):

@@ -1,35 +1,35 @@
-"""Sort keys of rows: many at once, in order of a list, by rank, and grouped.
+"""Sort keys of rows, and sorting of many rows: in chunks, by rank, and grouped.
 
-What the rows of an order are sorted by: its keys as one, for a list that is read from one end.
+Sort key: all keys of an order as one key, for a list that is read from one end.
 
     order_by(f)                     f(row)
     order_by(f, nulls="last")       (0, f(row)), and (1,) for None
-    order_by(f, desc(g))            (f(row), -g(row)), or Reversed(g(row)) of what is no number
+    order_by(f, desc(g))            (f(row), -g(row)), or Reversed(g(row)) if g is not a number
 
-The list is sorted as the first key wants it, and read backwards if that is descending; keys of the
-other direction are reversed. A key alone, without a place for None, is the user's callable itself.
+The list is sorted in the direction of the first key, and read backwards if that is descending; keys
+of the other direction are reversed. A single key without a place for None is the user's callable.
 
-Rows that are put in order together, in the chunks that `ranked.py` keeps.
+Chunks: rows that are loaded together, in the chunks of `ranked.py`.
 
     keys  [4 1 4 7]     rows  [b a c d]      ->      [1 4 4] [7]      [a b c] [d]
 
-Where few keys differ, the rows of a key are a chunk, or part of one, without being copied.
+If there are few different keys, the rows of a key form a chunk, or part of one, without a copy.
 
-Cost: O(n log n) of n rows; O(n) where few keys differ, and rows with equal keys do not compare.
+Cost: O(n log n) for n rows; O(n) if few keys differ, and rows with equal keys are incomparable.
 
-Which of two rows is better: the order by which a fixpoint keeps one row of each key.
+Rank: the order by which a fixpoint chooses the best row of each key.
 
-Least value first, or largest; NaN counts as larger than everything. Rows with equal values stand by
+Least value first, or largest; NaN is larger than everything. Rows with equal values are sorted by
 themselves, dataclasses by their fields.
 
-Sort many rows by their keys where few of these differ.
+Grouped rows: sort many rows by their keys if few of these differ.
 
     (b, 1) (a, 2) (b, 3)        a: [2]  b: [1, 3]
 
-Each row is put beside those of its key, and only the keys are sorted. That is done where keys are
-equal if neither stands before the other; rows with equal keys stay as they came.
+Each row is added to the rows of its key, and only the keys are sorted. This needs keys that are
+equal if neither is less than the other; rows with equal keys stay in order of arrival.
 
-Cost: O(n + d log d) of n rows of which d keys differ.
+Cost: O(n + d log d) for n rows with d different keys.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from reactive.engine.collections.zset import Row, canonical, is_nan
 
 Key = Callable[[Row], Any]
 LOW, HIGH = (-1,), (1,)
-"""In the place of None: before and after `(0, value)`, without a comparison of the value."""
+"""Replacements of None: before and after `(0, value)`, without a comparison of the value."""
 
 
 class Reversed:
-    """A key that comes before those that are less; for what is no number (`reversed_key`).
+    """A key in reverse order, for values that are not numbers (`reversed_key`).
 
     >>> sorted([Reversed("a"), Reversed("b")])[0].key
     'b'
@@ -81,7 +81,7 @@ class Reversed:
 
 
 def reversed_key(value: Any) -> Any:
-    """What is less where a value is greater: of numbers the negative, which compares faster.
+    """Return a key in reverse order: for numbers the negative, which compares faster.
 
     >>> sorted([2, 7, 3.5], key=reversed_key), sorted("ab", key=reversed_key)
     ([7, 3.5, 2], ['b', 'a'])
@@ -101,7 +101,7 @@ def reversed_key(value: Any) -> Any:
 
 
 def sorted_by(keys: Sequence[plan.SortKey], calls: Sequence[Key]) -> Key:
-    """What a row is sorted by; `calls` are the callables of the keys, of one row."""
+    """Return the sort key of rows; `calls` are the callables of the keys, of one row."""
     first = keys[0].descending
     parts = [_part(key, call, first) for key, call in zip(keys, calls, strict=True)]
     if len(parts) == 1:
@@ -110,7 +110,7 @@ def sorted_by(keys: Sequence[plan.SortKey], calls: Sequence[Key]) -> Key:
 
 
 def _part(key: plan.SortKey, call: Key, first: bool) -> Key:
-    """One key, in a list that is sorted as the first key wants it."""
+    """Return the sort key of one key, in a list sorted in the direction of the first key."""
     is_reversed = key.descending != first
     if key.nulls is not None:
         null = LOW if (key.nulls == "first") != key.descending else HIGH
@@ -133,7 +133,7 @@ def _reversed_with_nulls(call: Key, null: tuple[int]) -> Key:
 
 
 def _placed(value: Any, null: tuple[int]) -> tuple[Any, ...]:
-    """A value that compares with what stands for None, in tuples too."""
+    """Return a value that compares with the replacement of None, in tuples too."""
     if value is None:
         return null
     if isinstance(value, tuple):
@@ -148,12 +148,12 @@ Chunks = tuple[list[list[Any]], list[list[Row]]]
 def chunks_in_order(
     keys: list[Any], rows: list[Row], *, descending: bool, size: int, most: int
 ) -> Chunks:
-    """Keys and rows, as they come, in order. A chunk of more than `most` is cut to `size`.
+    """Sort keys and rows, given in order of arrival. Chunks of more than `most` are cut to `size`.
 
     >>> chunks_in_order([4, 1, 7], ["b", "a", "d"], descending=False, size=2, most=4)
     ([[1, 4], [7]], [['a', 'b'], ['d']])
     """
-    if descending:  # of equal keys, the newest at the right end
+    if descending:  # the newest of equal keys at the right end
         keys, rows = keys[::-1], rows[::-1]
     do_compare = any(map(compares, set(map(type, rows))))
     groups = grouped_rows(keys, rows)
@@ -163,7 +163,7 @@ def chunks_in_order(
             for some in groups.values():
                 some.sort(key=by, reverse=descending)
         return _chunks(groups, size, most)
-    in_turn: Callable[[Row], Any] = partial(next, iter(keys))  # the key of each row, as called
+    in_turn: Callable[[Row], Any] = partial(next, iter(keys))  # the key of each row, in call order
     rows = sorted(rows, key=in_turn)
     keys = sorted(keys)
     if do_compare and not all(map(lt, keys, islice(keys, 1, None))):
@@ -172,12 +172,12 @@ def chunks_in_order(
 
 
 def cut(items: list[Any], size: int) -> list[list[Any]]:
-    """A list in pieces."""
+    """Cut a list into pieces."""
     return [items[place : place + size] for place in range(0, len(items), size)]
 
 
 def _tie_order(rows: list[Row]) -> Callable[[Row], Any] | None:
-    """What rows with equal keys are sorted by; None if by themselves."""
+    """Return the sort key of rows with equal keys; None if they are compared themselves."""
     return None if compare_plainly(rows) else tie_key
 
 
@@ -213,11 +213,11 @@ def _chunks(groups: dict[Any, list[Row]], size: int, most: int) -> Chunks:
 
 
 Rank = tuple[Any, "Tie"]
-"""Less is better."""
+"""A smaller rank is better."""
 
 
 class Down:
-    """A value whose order is turned round."""
+    """A value in reverse order."""
 
     __slots__ = ("value",)
 
@@ -234,7 +234,7 @@ class Down:
 
 
 class Tie:
-    """Decides between rows of equal value. Nothing is compared until there are such rows."""
+    """Sort key of rows with equal values. It compares rows only if there are such rows."""
 
     __slots__ = ("row",)
 
@@ -246,7 +246,7 @@ class Tie:
 
 
 def ranker(value: Callable[[Row], Any], *, largest: bool) -> Callable[[Row], Rank]:
-    """The rank of a row by its value.
+    """Return the function that ranks a row by its value.
 
     >>> rank = ranker(len, largest=True)
     >>> min(["a", "ccc", "bbb"], key=rank)
@@ -268,17 +268,17 @@ def _fields(value: Any) -> tuple[Any, ...]:
 
 
 SAMPLED = 8_192
-"""Keys that are looked at to see whether few of them differ."""
+"""Number of keys that are tested for repetition."""
 FEW = 4
-"""Rows of a key, on the average of the sample, from which on these are few."""
+"""Least average number of rows per key in the sample."""
 PARTS: frozenset[type] = frozenset({int, str, float, bytes, bool, type(None)})
-"""Classes of parts of keys that are equal if neither stands before the other."""
+"""Classes of parts of keys that are equal if neither is less than the other."""
 KEYS: frozenset[type] = PARTS - {type(None)}
-"""Classes of such keys, also by themselves."""
+"""Classes of such keys that are not tuples."""
 
 
 def grouped_rows(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, list[Row]] | None:
-    """The rows of each key, in order of the keys; None if many differ. No NaN is among them.
+    """Return the rows of each key, sorted by key; None if many keys differ. Keys contain no NaN.
 
     >>> grouped_rows([2, 1, 2, 1, 1, 2, 2, 2], "abcdefgh")
     {1: ['b', 'd', 'e'], 2: ['a', 'c', 'f', 'g', 'h']}
