@@ -1,11 +1,9 @@
 """Aggregates and sort keys that a query names: `Count()`, `Sum(f)`, `asc(f)`, `desc(g)`.
 
-The aggregates that a query can name: `group_by(k).aggregate(Count(), Sum(f), ...)`.
-
-These are descriptions; `accumulators.py` keeps them up to date. A callable gets one argument per
-binding of the relation, as everywhere. What each shows of no rows (only an ungrouped aggregate can
-have none): Count, Sum and CountDistinct 0, Collect an empty multiset, Avg, Min and Max None, the
-user's own the result of their zero.
+They are descriptions; `accumulators.py` maintains the values. A callable gets one argument per
+binding of the relation. An aggregate of no rows, which only a query without groups can have, is 0
+for Count, Sum and CountDistinct, an empty `Bag` for Collect, None for Avg, Min and Max, and the
+result of `zero` for Aggregate and Monoid.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ Out = TypeVar("Out")
 
 
 class Summable(Protocol[R]):
-    """What `Sum` takes: a number, or what else has `+`, `-` and `* int`; `R` is the sum."""
+    """The values that `Sum` takes: numbers, or types with `+`, `-` and `* int`; `R` is the sum."""
 
     def __add__(self, other: Any, /) -> R: ...
     def __sub__(self, other: Any, /) -> Any: ...
@@ -58,13 +56,13 @@ class Summable(Protocol[R]):
 
 
 class Divisible(Summable[Any], Protocol[R]):
-    """What `Avg` takes: a number, or what else has `/ int` too; `R` is the mean."""
+    """The values that `Avg` takes: numbers, or summable types with `/ int`; `R` is the mean."""
 
     def __truediv__(self, other: int, /) -> R: ...
 
 
 class Aggregation(Generic[*Ts, R]):
-    """Base of all aggregates: an accumulator, and which value of a row it reads (None: the row).
+    """Base of all aggregates: an accumulator, and the callable for its values (None: the row).
 
     >>> from reactive import Aggregation, Count
     >>> isinstance(Count(), Aggregation)
@@ -84,7 +82,9 @@ class Aggregation(Generic[*Ts, R]):
 
 
 class Count(Aggregation[*Ts, int]):
-    """The number of rows, each counted by its weight.
+    """The number of rows, including copies.
+
+    State: a number per group. Cost: O(1) per changed row. Source: [dbsp] linear aggregation.
 
     >>> from reactive import Count, Database
     >>> db = Database()
@@ -99,17 +99,17 @@ class Count(Aggregation[*Ts, int]):
 
 
 class Sum(Aggregation[*Ts, V]):
-    """The sum of a value over the rows, exact whatever the history.
+    """The exact sum of a value over the rows.
 
     Parameters
     ----------
-    of: callable, row -> int, float, Fraction, Decimal, or a type with `+`, `-` and `* int`.
-    skip_none: leave out the values that are None, as SQL does; of no others the sum is 0, as of no
-        rows. Without it a None is a `TypeError`.
+    of: callable, row -> int, float, Fraction, Decimal, or a type with `+`, `-` and `* int`; or the
+        name of a field.
+    skip_none: leave out values that are None, as SQL does. By default a None is a `TypeError`.
 
-    Over floats it equals `math.fsum` of the group: no drift. With a NaN or both infinities in
-    the group it shows NaN, with one infinity (or beyond the largest float) that infinity; when
-    such a row leaves, the sum of the others is back. A sum of no rows is 0.
+    The sum of floats equals `math.fsum` of the group, after any history of changes. It is NaN if
+    the group has a NaN or both infinities, and infinite if it has one infinity or exceeds the
+    largest float; after such a row is deleted, the sum is finite again. The sum of no values is 0.
 
     Cost: O(1) per changed row. Source: [dbsp] linear aggregation.
 
@@ -138,10 +138,10 @@ class Sum(Aggregation[*Ts, V]):
 
 
 class Avg(Aggregation[*Ts, V]):
-    """The mean of a value: the exact sum, rounded once, over the number of rows. None of no rows.
+    """The mean of a value: the exact sum divided by the number of rows; None without rows.
 
-    Takes the same values as `Sum`. With `skip_none=True` it is the mean of the values that are not
-    None, and None if there are none. Cost: O(1) per changed row.
+    It takes the same values as `Sum`. With `skip_none=True` it is the mean of the values that are
+    not None, or None if all are. Cost: O(1) per changed row. Source: [dbsp] linear aggregation.
 
     >>> from reactive import Avg, Database
     >>> db = Database()
@@ -166,13 +166,13 @@ class Avg(Aggregation[*Ts, V]):
 
 
 class Min(Aggregation[*Ts, V]):
-    """The least value. NaN comes after everything; None of no rows.
+    """The least value; None without rows. NaN is greater than all other values.
 
     Parameters
     ----------
-    of: callable, row -> hashable, comparable with the others by `<`.
-    skip_none: leave out the values that are None, as SQL does; None is then the least of no others.
-        Without it a None beside other values is a `TypeError`.
+    of: callable, row -> hashable that `<` compares with the others; or the name of a field.
+    skip_none: leave out values that are None, as SQL does; the result is None if all are. By
+        default a None beside other values is a `TypeError`.
 
     State: each distinct value of the group. Cost: O(log group) per changed row.
 
@@ -197,7 +197,7 @@ class Min(Aggregation[*Ts, V]):
 
 
 class Max(Aggregation[*Ts, V]):
-    """The greatest value; see `Min`, also for `skip_none`. A NaN in the group is the greatest.
+    """The greatest value; a NaN in the group is the greatest. Parameters and cost as for `Min`.
 
     >>> from reactive import Database, Max
     >>> db = Database()
@@ -220,9 +220,9 @@ class Max(Aggregation[*Ts, V]):
 
 
 class CountDistinct(Aggregation[*Ts, int]):
-    """The number of different values, None being one; with `skip_none=True`, as in SQL, it is not.
+    """The number of different values; None counts, unless `skip_none=True`, as in SQL.
 
-    Cost: O(1) per changed row.
+    State: each distinct value of the group. Cost: O(1) per changed row.
 
     >>> from reactive import CountDistinct, Database
     >>> db = Database()
@@ -240,7 +240,7 @@ class Collect(Aggregation[*Ts, Bag[V]]):
     """All values of the group as a `Bag`.
 
     State: the distinct values.
-    Cost:  O(log group) per changed value; a bag shares what did not change with the one before.
+    Cost:  O(log group) per changed value; the new bag shares unchanged parts with the old one.
 
     >>> from reactive import Collect, Database
     >>> db = Database()
@@ -259,21 +259,23 @@ class Collect(Aggregation[*Ts, Bag[V]]):
 
 
 class Aggregate(Aggregation[*Ts, Out]):
-    """Your own invertible aggregate: one that can take a value back.
+    """Your own invertible aggregate: deleted values are removed from its state.
 
     Parameters
     ----------
-    zero: the state of no rows. States are values: `add` and `remove` return a new one.
+    zero: the state without rows. States are immutable: `add` and `remove` return a new one.
     add: callable, (state, value) -> state.
-    remove: callable, (state, value) -> state; undoes `add`, in any order. In a commit it is called
-        after the calls of `add`.
-    is_zero: callable, state -> whether it is that of no rows; by default `state == zero`. It is
-        asked only over a table that is not stored, where a group may weigh nothing and yet not be
-        empty.
-    result: callable, state -> what the aggregate shows; by default the state itself.
-    of: callable, row -> value; by default the row (a tuple, if it has several bindings).
+    remove: callable, (state, value) -> state; the inverse of `add`, in any order of values. In a
+        commit it is called after the calls of `add`.
+    result: callable, state -> value of the aggregate; by default the state itself.
+    is_zero: callable, state -> truth value, true for the state without rows; by default `state ==
+        zero`. It is called only over a table that is not stored, where the weights of a group may
+        add up to 0 although the group is not empty.
+    of: callable, row -> value, or the name of a field; by default the row (a tuple, if it has
+        several bindings).
 
-    Cost: one call per changed row, and one more for each copy of it.
+    State: one state per group. Cost: one call per changed copy of a row.
+    Source: [dbsp] linear aggregation.
 
     >>> from reactive import Aggregate, Database
     >>> db = Database()
@@ -326,14 +328,14 @@ class Aggregate(Aggregation[*Ts, Out]):
 
 
 class Monoid(Aggregation[*Ts, Out]):
-    """Your own aggregate that cannot take a value back: an associative, commutative combination.
+    """Your own aggregate without an inverse: an associative, commutative combination of values.
 
     Parameters
     ----------
-    zero: what changes nothing: `combine(zero, x) == x`.
-    combine: callable, (value, value) -> value; order and grouping must not matter.
-    result: callable, value -> what the aggregate shows; by default the value itself.
-    of: callable, row -> hashable value; by default the row.
+    zero: the neutral value, for which `combine(zero, x) == x`.
+    combine: callable, (value, value) -> value, associative and commutative.
+    result: callable, value -> value of the aggregate; by default the combined value.
+    of: callable, row -> hashable value, or the name of a field; by default the row.
 
     State: a balanced tree over the distinct values. Cost: O(log group) calls per changed row.
 
@@ -382,11 +384,11 @@ class Monoid(Aggregation[*Ts, Out]):
 
 
 def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function]) -> Folded:
-    """The aggregate as the plan holds it; `take` takes what it reads, for what it is, into it.
+    """Return the aggregate as a part of the plan; `take` lifts its callable for a named role.
 
     Raises
     ------
-    PlanError: it is no aggregate, or as `take`.
+    PlanError: `aggregate` is not an aggregate; or raised by `take`.
     """
     if not isinstance(aggregate, Aggregation):
         known = isinstance(aggregate, type) and issubclass(aggregate, Aggregation)
@@ -404,7 +406,7 @@ def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function
 
 
 def _base_of(kind: type) -> str:
-    """Return the name of the aggregate here that a class is, or is a subclass of."""
+    """Return the name of the built-in aggregate that a class is, or is derived from."""
     return next(base.__name__ for base in kind.__mro__ if base.__module__ == __name__)
 
 
@@ -415,18 +417,18 @@ _HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"
 
 V_co = TypeVar("V_co", covariant=True)
 Nulls: TypeAlias = Literal["first", "last"]
-"""Where None stands: before everything, or after."""
+"""The place of None in an order: before or after all other values."""
 
 
 class Less(Protocol):
-    """What `<` compares: not None, nor what may be None."""
+    """The values that `<` compares: not None, and not optional."""
 
     def __lt__(self, other: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey(Generic[V_co, *Ts]):
-    """A key of `order_by` with a direction of its own; made by `asc` and `desc`.
+    """A key of `order_by` with its own direction; `asc` and `desc` make it.
 
     >>> from reactive import desc
     >>> desc(len).descending
@@ -453,12 +455,12 @@ def asc(of: Callable[[*Ts], V_co | None], *, nulls: Nulls) -> SortKey[V_co, *Ts]
 def asc(of: str, *, nulls: Nulls | None = None) -> SortKey[Any, *tuple[Any, ...]]: ...
 @outermost
 def asc(of: Any, *, nulls: Nulls | None = None) -> Any:
-    """Least first.
+    """Return a sort key with the least values first.
 
     Parameters
     ----------
     of: callable, bindings -> values that `<` compares, or the name of a field.
-    nulls: `"first"` or `"last"`, where None stands, as the value or as a part of a tuple.
+    nulls: `"first"` or `"last"`: the place of None, as the value or as an item of a tuple.
 
     >>> from reactive import Database, asc, desc
     >>> words = Database().table(str)
@@ -478,7 +480,7 @@ def desc(of: Callable[[*Ts], V_co | None], *, nulls: Nulls) -> SortKey[V_co, *Ts
 def desc(of: str, *, nulls: Nulls | None = None) -> SortKey[Any, *tuple[Any, ...]]: ...
 @outermost
 def desc(of: Any, *, nulls: Nulls | None = None) -> Any:
-    """Greatest first, NaN before all other values; see `asc`.
+    """Return a sort key with the greatest values first, NaN before all others; see `asc`.
 
     >>> from reactive import Database, desc
     >>> ages = Database().table(object)
@@ -491,7 +493,7 @@ def desc(of: Any, *, nulls: Nulls | None = None) -> Any:
 
 
 _OF_COMPARISON = type(cmp_to_key(lambda one, other: 0))
-"""The class of what `functools.cmp_to_key` gives."""
+"""The class of the keys that `functools.cmp_to_key` makes."""
 
 
 def sort_keys(
@@ -502,11 +504,13 @@ def sort_keys(
     descending: bool,
     nulls: Nulls | None,
 ) -> tuple[plan.SortKey, ...]:
-    """The keys as the plan holds them; `descending` and `nulls` are of those that do not say.
+    """Return the sort keys as parts of the plan.
+
+    `descending` and `nulls` apply to keys without a direction or place of their own.
 
     Raises
     ------
-    PlanError: `nulls` is no place; or all keys have a direction of their own beside `descending`.
+    PlanError: `nulls` is not a place; or `descending` is given although each key has a direction.
     """
     _check_nulls(nulls)
     if descending and all(isinstance(key, SortKey) for key in keys):
@@ -534,7 +538,7 @@ def sort_keys(
 
 
 def turned(key: plan.SortKey) -> plan.SortKey:
-    """The key of the order the other way round, None included."""
+    """Return the key of the reversed order, with None on the other side."""
     nulls: dict[Nulls | None, Nulls | None] = {"first": "last", "last": "first", None: None}
     return plan.SortKey(key.function, not key.descending, nulls[key.nulls])
 

@@ -1,6 +1,6 @@
-"""One row of all: `aggregate`, as relations have it.
+"""`aggregate` of all rows, as relations have it.
 
-Its types are exact to eight aggregates, and with names by the class of the record.
+Its types are exact to eight aggregates, and with `as_=` the class of the record.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ A8 = TypeVar("A8")
 
 @boundary
 class Aggregating(Generic[*Ts]):
-    """Base of what can be aggregated."""
+    """Base of relations, which can be aggregated."""
 
     def _aggregated(
         self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
     ) -> Relation[Any]:
-        """The relation with the aggregates of all rows."""
+        """Return the relation of the aggregates of all rows."""
         raise NotImplementedError
 
     @overload
@@ -128,17 +128,24 @@ class Aggregating(Generic[*Ts]):
     def aggregate(
         self, /, *aggregates: Aggregation[*Ts, Any], as_: Any = None, **named: Aggregation[*Ts, Any]
     ) -> Any:
-        """Aggregate all rows: always exactly one row; read it with `view.value`.
+        """Aggregate all rows into exactly one row; read it with `view.value`.
 
         Parameters
         ----------
         aggregates: one or more of `Count()`, `Sum(f)`, `Avg(f)`, `Min(f)`, `Max(f)`,
             `CountDistinct(f)`, `Collect(f)`, `Aggregate(...)`, `Monoid(...)`; `f` is a callable or
             the name of a field.
-        named: the same with names: `aggregate(orders=Count(), total=Sum("total"))`. The row is then
+        named: named aggregates: `aggregate(orders=Count(), total=Sum("total"))`. The row is then
             one record with these fields, a named tuple that equals the plain tuple.
-        as_: the class of the record, in the place of a generated one; it is called with the columns
-            by name.
+        as_: the class of the record instead of a generated one; it is called with the columns by
+            name.
+
+        State and cost: those of the aggregates.
+
+        Raises
+        ------
+        PlanError: no aggregate is given, or aggregates with and without names are mixed; or `as_`
+            does not take the columns.
 
         >>> from reactive import Count, Database, Max
         >>> numbers = Database().table(int)
@@ -156,7 +163,7 @@ def aggregated(
     named: Mapping[str, Any],
     as_: Any,
 ) -> plan.Node:
-    """The aggregates of a relation, by a key or of all; those with names as one record."""
+    """Return the plan of aggregates by a key, or of all rows; named aggregates are one record."""
     _check(aggregates, named, as_)
     given = (*aggregates, *named.values())
     node = plan.Aggregate(relation.plan, key, tuple(folded(a, relation._take) for a in given))

@@ -1,8 +1,6 @@
 """Methods of tables and views that need a border: data frames, and state that outlives the process.
 
-What tables and views give to libraries of data frames, and what tables take of frames.
-
-Needs: pyarrow; what knows of it (`reactive.borders.frames`) is imported when it is first asked for.
+Needs: pyarrow, imported by `reactive.borders.frames` at the first use.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 @boundary
 class KeepsState:
-    """A view that may be made with `kept=True`."""
+    """Base of views, which may be made with `kept=True`."""
 
     __slots__: tuple[str, ...] = ()
     _engine: Engine
@@ -38,10 +36,10 @@ class KeepsState:
     _reading: Callable[[], Any]
 
     def kept_state(self) -> KeptState | None:
-        """Return the origin of the state that its operators began with; None if it is not kept.
+        """Return the origin of the state with which the operators began; None if it is not kept.
 
-        The state is "read" or "computed"; with why, the version and the bytes of what is stored,
-        and how many seconds it took.
+        The state is "read" or "computed", with the reason, the version and bytes of the stored
+        state, and the seconds that it took.
 
         >>> import tempfile
         >>> from reactive import Database, Sum
@@ -61,11 +59,11 @@ class KeepsState:
 def made_or_read(
     engine: Engine, name: str | None, node: plan.Node, make: Callable[[], AnyView]
 ) -> AnyView:
-    """Make a view of a query whose state is kept with what is stored of it.
+    """Make a view whose state is kept, from the stored state if there is one.
 
     Raises
     ------
-    PlanError: it cannot be kept.
+    PlanError: the view cannot be kept.
     """
     journal = engine.journal
     if journal is None:
@@ -81,60 +79,67 @@ def made_or_read(
 
 @boundary
 class ToFrames:
-    """What a table and a view are to libraries of data frames."""
+    """Conversions of a table or view to data frames."""
 
     def to_arrow(self) -> Any:
-        """The rows of now as a `pyarrow.Table`; collections and what is inside are list columns.
+        """Return the current rows as a `pyarrow.Table`; collections and nested rows are lists.
 
-        Columns are the fields of a record, and beside them what is inside; of rows of several
-        bindings these, by their names or places; of plain tuples the places; else `value`. Their
-        types are what the classes declare, also of no rows, or else those of the values. A
-        Decimal is a `decimal128(38, 18)`, a time with a zone one in UTC, an Enum its name.
+        The columns are the fields of a record, and its nested rows; the bindings, by name or
+        position; the items of a plain tuple, by position; otherwise `value`. Column types are the
+        declared ones, for empty relations too, else those of the values. A Decimal is a
+        `decimal128(38, 18)`, a time with a zone one in UTC, an Enum its name.
 
-        Costs some 0.1 to 1 us per value.
+        Cost: 0.1 to 1 us per value.
 
         Raises
         ------
-        PlanError: pyarrow is not installed; or a value is not what its field declares, or nothing
-            that Arrow has: an integer beyond 64 bits, a complex number.
+        PlanError: pyarrow is not installed; a value is not of the type that its field declares; or
+            Arrow has no type for it, as for an integer beyond 64 bits or a complex number.
         """
         return _export().arrow_of(self)
 
     def to_pandas(self) -> Any:
-        """The same as a `pandas.DataFrame`; list columns have lists of dictionaries.
+        """Return the current rows as a `pandas.DataFrame`; list columns have lists of dictionaries.
 
         Raises
         ------
-        PlanError: as `to_arrow`; or pandas is not installed.
+        PlanError: as for `to_arrow`; or pandas is not installed.
         """
         return _export().pandas_of(self)
 
     def to_polars(self) -> Any:
-        """The same as a `polars.DataFrame`.
+        """Return the current rows as a `polars.DataFrame`.
 
         Raises
         ------
-        PlanError: as `to_arrow`; or polars is not installed.
+        PlanError: as for `to_arrow`; or polars is not installed.
         """
         return _export().polars_of(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The rows of now as Arrow's stream of record batches, which polars, DuckDB, pyarrow and
-        others read: `pl.DataFrame(view)`, `duckdb.sql("from view")`, `pa.table(view)`."""
+        """Return the current rows as a stream of Arrow record batches.
+
+        polars, DuckDB, pyarrow and others read it: `pl.DataFrame(view)`, `duckdb.sql("from view")`,
+        `pa.table(view)`.
+        """
         return _export().stream(self, requested_schema)
 
     def __narwhals_dataframe__(self) -> Any:
-        """For narwhals, and what reads frames by it: `nw.from_native(view)`, marimo, altair."""
+        """Return a frame for narwhals, marimo and altair: `nw.from_native(view)`."""
         return _export().narwhals_frame(self)
 
     def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
-        """The rows of now by the dataframe interchange protocol, which seaborn asks for."""
+        """Return the current rows by the dataframe interchange protocol, which seaborn uses."""
         return _export().interchange(self, nan_as_null=nan_as_null, allow_copy=allow_copy)
 
     @property
     def __array__(self) -> Callable[..., Any]:
-        """Of rows that do not say themselves how their columns are called, records that do: so does
-        `pandas.DataFrame(view)` learn of them. Of others there is none: they are iterated over."""
+        """A function that returns the rows as a structured NumPy array.
+
+        It exists only if the rows themselves do not name their columns: `pandas.DataFrame(view)`
+            reads
+        the names from it. Other rows have no such attribute, and pandas iterates over them.
+        """
         found: Callable[..., Any] = _export().numpy_rows(self)
         return found
 
@@ -147,16 +152,21 @@ def _export() -> Any:
 
 @boundary
 class KeepsChanges(KeepsState):
-    """The methods of a view about its last commits, and about an earlier process."""
+    """Methods of a view about its last commits, and about an earlier process."""
 
     _history: Any = None
-    """The deltas of its last commits, once somebody has asked for them."""
+    """The deltas of its last commits, recorded after the first call of `keep_changes` or
+    `changes_since`.
+    """
 
     def keep_changes(self, commits: int = 1000) -> None:
-        """Keep what the next commits change, for `changes_since`; of the last `commits` of them
-        that have changed the view.
+        """Record the changes of the next commits, for `changes_since`.
 
-        State: their deltas, as long as there is the view.
+        Parameters
+        ----------
+        commits: the number of recorded commits, the last ones that changed the view.
+
+        State: their deltas, while the view is open.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -171,26 +181,26 @@ class KeepsChanges(KeepsState):
         _history().keep(self, commits)
 
     def changes_since(self, version: int) -> NetChanges:
-        """What the view has changed from a version until now: rows that came and went, net.
+        """Return the net change of the view since a version: inserted and deleted rows.
 
-        Changes are kept from `keep_changes` on, or else from the first call of this. Older ones, as
-        of before a restart, come of the commits that a durable database keeps
-        (`Database(path, keep=1000)`), if it keeps all since then, and all tables that the view
-        reads are durable.
+        Changes are recorded since `keep_changes`, or since the first call of this method. Older
+        changes, for example from before a restart, are computed from the commits of a durable
+        database (`Database(path, keep=1000)`), if it has all commits since then, and the view reads
+        only durable tables.
 
         Parameters
         ----------
-        version: of the database, as `db.version` was, or `version` of the changes asked for last.
+        version: an earlier `db.version`, or the `version` of the last returned changes.
 
-        Returns what iterates over (row, weight), and is a frame: `to_arrow()`, `to_polars()` and
+        The result iterates over (row, weight), and is a frame: `to_arrow()`, `to_polars()` and
         `to_pandas()` have the columns of the view and `weight`.
+
+        Cost: O(changes since); for older ones that of evaluating the view.
 
         Raises
         ------
-        PlanError: the changes since then are not kept; the message says from which version on they
-            are.
-
-        Cost: O(changes since); of older ones that of evaluating the view.
+        PlanError: changes since that version are not recorded; the message names the oldest
+            version.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -213,7 +223,7 @@ def _history() -> Any:
 
 @boundary
 class FromFrames:
-    """What a table takes of data frames."""
+    """Methods of a table that take data frames."""
 
     row_type: Any
     _frame: Any = None
@@ -222,14 +232,14 @@ class FromFrames:
     def add_arrow(self, data: Any) -> None:
         """Add the rows of a frame, in one commit, as `add_all` does.
 
-        Columns are fields by their names, or the places of a tuple; columns that are no field are
-        left out. Structs become records, lists a `Bag`, tuple or frozenset, as the class of the
-        rows declares. So what `View.to_arrow` gives is rows again.
+        Columns become fields by name, or tuple items by position; columns that are not fields are
+        ignored. Structs become records, lists a `Bag`, tuple or frozenset, as the row class
+        declares. This is the inverse of `View.to_arrow`.
 
         Parameters
         ----------
-        data: a `pyarrow.Table`, as `pyarrow.parquet.read_table` gives, a record batch, or anything
-            that has `__arrow_c_stream__`.
+        data: a `pyarrow.Table`, for example from `pyarrow.parquet.read_table`, a record batch, or
+            any object with `__arrow_c_stream__`.
 
         Raises
         ------
@@ -239,28 +249,28 @@ class FromFrames:
         _loading().add_frame(self, data)
 
     def sync(self, frame: Any, key: str | Sequence[str] | None = None) -> Synced:
-        """Make the rows of a frame the rows of the table: as `replace_all`, found by columns.
+        """Replace the rows of the table by those of a frame, comparing columns instead of rows.
 
-        Rows that are in both become no Python objects, in whatever order the frame has them. Of a
-        table with a key that is a field, rows are compared by it; of others as a multiset.
+        Only changed rows become Python objects, whatever the order of the frame. If the key of the
+        table is a field, rows are compared by key; otherwise as a multiset.
 
         Parameters
         ----------
-        frame: as of `Database.table_from`, with a column for each field.
-        key: of a table without a key, a field, or several, by which subscribers are told, and it is
-            counted, what was `updated`. Of others it is the key.
+        frame: as for `Database.table_from`, with a column for each field.
+        key: for a table without a key, the field or fields by which a changed row is counted and
+            reported as `updated`. For a table with a key, only that key.
 
-        Returns how many rows were `added`, `removed` and `updated`, whose key was there.
-
-        Raises
-        ------
-        PlanError: it is no frame, a field has no column, or the table has another key.
-        TableError: a key is there twice, or a row is refused; the table is unchanged.
+        Return the number of rows `added`, `removed` and `updated` (the key existed).
 
         State: the columns of the frame, until the next one, and 8 bytes for each row.
 
-        Cost: O(values), 5 to 50 ns for each, and what the difference takes. The first time, and
-            when rows were changed otherwise since, 0.3 us for each: columns are made of the rows.
+        Cost: O(values), 5 to 50 ns for each, plus the work of the difference; 0.3 us for each at
+            the first call, and after the table changed in another way, to make columns of the rows.
+
+        Raises
+        ------
+        PlanError: `frame` is not a frame, a field has no column, or the table has another key.
+        TableError: two rows have one key, or a row is refused; the table is unchanged.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -275,24 +285,23 @@ class FromFrames:
     def load(
         self, rows: Any, *, progress: bool | OnProgress = False, batch: int | None = None
     ) -> int:
-        """Add many rows, and tell how far it has come; how many rows were added.
+        """Add many rows and report progress; return the number of added rows.
 
         Parameters
         ----------
-        rows: an iterable of rows, such as a generator; or a frame, as of `Database.table_from`; or
-            the path of a file of Parquet, of which a batch is read at a time, CSV, Feather or JSON
-            lines.
-        progress: True for a bar on the terminal, from a second on; where the output is no terminal
-            nothing is printed. Or a callable, (done, total) -> anything, with the rows that are
-            there so far, and how many there are or None; it is called every `batch` or 10,000 rows.
-        batch: rows of a commit. Without it all rows are one commit, all or nothing. With it,
-            batches before one that is refused stay, which a note of the error says; and no more
-            than a batch is held beside the table.
+        rows: an iterable of rows, such as a generator; or a frame, as for `Database.table_from`; or
+            the path of a Parquet, CSV, Feather or JSON Lines file. Parquet is read batch by batch.
+        progress: True for a progress bar, shown on a terminal after a second. Or a callable, (done,
+            total) -> ignored, with the number of added rows and of all rows, or None if that is
+            unknown; it is called every `batch` or 10,000 rows.
+        batch: the number of rows of a commit. By default all rows are one commit, all or nothing.
+            With a number, the batches before a refused one are kept, which a note of the error
+            says, and at most one batch is in memory beside the table.
 
         Raises
         ------
         TableError: a row is refused.
-        PlanError: what is given is none of these; or a field without a default has no column.
+        PlanError: `rows` is of none of these kinds; or a field without a default has no column.
 
         >>> from reactive import Database
         >>> words = Database().table(str, name="words")

@@ -29,19 +29,19 @@ _AGGREGATES = (
     "(found[1] if len(found) == 2 else found[1:]) if found.__class__ is tuple"
     " else self._aggregates(found)"
 )
-"""Of a row; those that have names know better."""
+"""The aggregates of the plain row `found`; `_aggregates` also knows named rows."""
 
 
 @boundary
 class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     """One row per group; reads as a mapping from the key to the aggregates as well.
 
-    `view[key]` is the aggregate, or the tuple of them if there are several; `get`, `keys`, `values`
-    and `items` are those of a dictionary from the key to that. `in` takes a key or a row. Iteration
-    and `len` are of the rows, as in every view; `zset()` has rows with their weights. `dict(view)`
-    makes a dictionary, asking for one key after the other: where other threads write,
-    `dict(view.items())` has all groups as of one commit. Where columns have names, so have the
-    aggregates of a key; rows of a class of yours are given as they are.
+    `view[key]` is the aggregate, or the tuple of the aggregates if there are several. `get`,
+    `keys`, `values` and `items` are those of such a dictionary; `in` takes a key or a row. Iteration and
+    `len` are about rows, as in every view, and `zset()` has rows with their weights. `dict(view)`
+    reads one key after the other; if other threads write, use `dict(view.items())`, which has all
+    groups as of one commit. Named aggregates are a named tuple; with `as_=`, `view[key]` is the
+    whole row.
 
     >>> from reactive import Count, Database
     >>> words = Database().table(str)
@@ -79,7 +79,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     def get(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs] | None: ...
     @optimistic_read(_GROUP, ready=LEAF, if_found="found is not None", give=_AGGREGATES)
     def get(self, key: Any, default: Any = None) -> Any:
-        """The aggregates of a group, or the default if there is no such group."""
+        """Return the aggregates of a group, or the default if the group does not exist."""
         row = self._find(key)
         if row is None:
             return default
@@ -92,7 +92,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
         return self._find(item) is not None or self.count(item) > 0
 
     def __eq__(self, other: object) -> bool:
-        """As of every view; or whether a dictionary has its keys and their aggregates."""
+        """Compare as other views do; a dictionary is equal if it maps keys to their aggregates."""
         if not isinstance(other, dict):
             return super().__eq__(other)
         key = key_of_group(self.plan)
@@ -103,7 +103,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     __hash__ = View.__hash__
 
     def keys(self) -> list[K]:
-        """The keys of the groups."""
+        """Return the keys of the groups."""
         keys: list[K] = self._read("keys")
         return keys
 
@@ -112,7 +112,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     @overload
     def values(self: GroupedView[K, A, B, *Cs]) -> list[tuple[A, B, *Cs]]: ...
     def values(self) -> list[Any]:
-        """The aggregates of each group, as `view[key]` gives them, as of one commit."""
+        """Return the aggregates of each group, as `view[key]` does, as of one commit."""
         return [self._aggregates(row) for row in self._all_rows()]
 
     @overload  # type: ignore[override]
@@ -120,15 +120,15 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     @overload
     def items(self: GroupedView[K, A, B, *Cs]) -> list[tuple[K, tuple[A, B, *Cs]]]: ...
     def items(self) -> list[Any]:
-        """The key of each group with its aggregates, as of one commit.
+        """Return the key of each group with its aggregates, as of one commit.
 
-        Rows with their weights, as the `items` of other views, are `zset().items()`.
+        `zset().items()` returns rows with their weights, as `items` of other views does.
         """
         key = key_of_group(self.plan)
         return [(key(row), self._aggregates(row)) for row in self._all_rows()]
 
     def _find(self, key: Any) -> Any:
-        """The row of a group, or None; also of a key with a NaN that is another object."""
+        """Return the row of a group, or None; a NaN in the key may be another object."""
         found = self._read("find", key)
         if found is None and (same := canonical(key)) is not key:
             found = self._read("find", same)
@@ -136,9 +136,9 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
 
 
 def _aggregates(how: Naming | None) -> Callable[[Any], Any]:
-    """What a view has for the key of a row: one aggregate itself, several with their names.
+    """Return the function from a row to the value of its key: one aggregate, or a tuple of them.
 
-    Of rows of the user's class, the row.
+    Rows of a user's class (`as_=`) are the value themselves.
     """
     if how is None:
         return lambda row: row[1] if len(row) == 2 else row[1:]

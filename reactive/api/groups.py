@@ -1,4 +1,4 @@
-"""Rows grouped by a key, before it is said what to keep of each group."""
+"""Rows grouped by a key, and the methods that make a relation of the groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Ts = TypeVarTuple("Ts")
 K = TypeVar("K")
 
 
-# What is done with each group of rows by itself, as groups have it.
+# Queries of each group of rows by itself.
 
 Us = TypeVarTuple("Us")
 Cs = TypeVarTuple("Cs")
@@ -40,12 +40,12 @@ V = TypeVar("V")
 By: TypeAlias = (
     Callable[[*Ts], V] | SortKey[V, *Ts] | str | list[Callable[[*Ts], V] | SortKey[V, *Ts] | str]
 )
-"""What rows stand by: one key, or several."""
+"""The sort key of rows: one key, or several."""
 
 
 @boundary
 class PerGroup(Generic[K, *Ts]):
-    """Base of what is grouped."""
+    """Base of `Groups`: queries of each group by itself."""
 
     _relation: Relation[*Ts]
     _key: Function
@@ -60,16 +60,17 @@ class PerGroup(Generic[K, *Ts]):
         function: Callable[[K, Bag[tuple[A, B, *Cs]]], Iterable[U]],
     ) -> Relation[K, U]: ...
     def reduce(self: Any, function: Callable[[Any, Any], Iterable[Any]]) -> Any:
-        """Whatever rows a callable makes of the rows of each group, behind the group's key.
+        """Return the rows that a callable makes of each group, after the key of the group.
 
         Parameters
         ----------
-        function: callable, the key and a `Bag` of the rows -> an iterable of hashable rows.
-            The multiset has no order of its own: the answer may depend on the rows alone. It
-            has at least one; rows of several bindings are tuples.
+        function: callable, key and `Bag` of the rows -> an iterable of hashable rows. Its result
+            must not depend on the order of the rows. The bag is never empty; rows of several
+            bindings are tuples.
 
-        State: the rows, by group. Cost: O(rows of the groups that change), and a call for each.
-        For what an aggregate, `top` or `each` can say, these take less.
+        State: the rows, by group. Cost: O(rows of the changed groups), and a call for each group.
+        An aggregate, `top` or `each` costs less where it can express the query.
+        Source: [dbsp] definition 3.1.
 
         >>> from statistics import median
         >>> from reactive import Database
@@ -86,18 +87,23 @@ class PerGroup(Generic[K, *Ts]):
         return self._relation._new(plan.Reduce(self._relation.plan, self._key, made))
 
     def each(self, query: Callable[[Relation[*Ts]], Relation[*Us]]) -> Relation[K, *Us]:
-        """What a query gives for each group, behind the key of the group.
+        """Run a query on each group, and return its rows after the key of the group.
 
         Parameters
         ----------
-        query: callable, the rows of a group as a relation -> a relation. It is called once, with
-            one that stands for all groups.
+        query: callable, rows of a group as a relation -> a relation. It is called once, with a
+            relation that stands for every group.
 
-        A group exists while it has a row. An aggregate of all rows has one in each group, of no
-        rows where others leave none of them; other relations in the query are the same for all.
-        The rows of these by themselves, as in `group | others`, are there once for every group.
+        A group exists while it has a row. An aggregate inside the query has one row per group, of
+        no rows if a `where` left none. Other relations in the query are the same for all groups;
+        their rows, as in `group | others`, are repeated for every group.
 
-        State and cost: as of the same operators with the key of the group added to their keys.
+        State and cost: those of the same operators with the key of the group added to their keys.
+
+        Raises
+        ------
+        PlanError: `query` does not return a relation of this database, or cannot be computed for
+            all groups together.
 
         >>> from reactive import Count, Database
         >>> words = Database().table(str)
@@ -113,17 +119,16 @@ class PerGroup(Generic[K, *Ts]):
         return made
 
     def rows(self: Any, query: Callable[[Any], Any] | None = None) -> Any:
-        """Each key with the rows that have it: grouping without an aggregate.
+        """Pair each key with the rows that have it: grouping without an aggregate.
 
         Parameters
         ----------
-        query: callable, the rows of a group as a relation -> a relation, whose rows are inside in
-            their place. It is called once, with one that stands for all groups, as in `each`;
-            `group.order_by(...)` gives a sequence, `group.group_by(...).rows()` groups of groups.
+        query: callable, rows of a group as a relation -> a relation, whose rows are nested instead.
+            It is called once, with a relation that stands for every group, as in `each`;
+            `group.order_by(...)` nests a sequence, `group.group_by(...).rows()` groups of groups.
 
-        Its bindings are `key` and `rows`, a `Bag`, as `nest` has them: rows of its view read
-        `row.rows`, `view[key]` is one of them, and callables that only fold the rows, as
-        `len(rows)`, build no bag.
+        The bindings are `key` and `rows`, a `Bag`, as those of `nest`: in the view use `row.rows`
+        and `view[key]`. A callable that only folds the rows, as `len(rows)`, builds no bag.
 
         State: a bag per group. Cost: O(changed rows). Source: grouping in NRC [slender].
 
@@ -149,18 +154,17 @@ class PerGroup(Generic[K, *Ts]):
     def top(
         self, n: Any = None, by: Any = None, *, descending: bool = True, nulls: Nulls | None = None
     ) -> Relation[*Ts]:
-        """Of each group the `n` rows with the greatest values, or as many as it has.
+        """Keep the `n` rows of each group with the greatest values, or fewer if it has fewer.
 
         Parameters
         ----------
-        n: how many, from 0 on.
+        n: the number of rows, from 0 on.
         by: callable, bindings -> values that `<` compares; the name of a field; `asc(f)` or
-            `desc(f)`; or a list of these, as `order_by` takes several. NaN comes after everything.
-        descending: greatest first, of what is no `asc` or `desc`.
-        nulls: `"first"` or `"last"`, where None stands; see `order_by`.
+            `desc(f)`; or a list of these, for several keys. NaN is greater than all other values.
+        descending: greatest first, for keys without a direction of their own.
+        nulls: `"first"` or `"last"`: the place of None, see `order_by`.
 
-        Of rows with equal values it keeps the ones that `order_by` puts first. The result has no
-        order itself, and its rows the bindings that they had.
+        Ties are broken as in `order_by`. The rows keep their bindings; the result has no order.
 
         State: all rows, sorted, by group. Cost: O(changed rows x log group), whatever `n` is.
 
@@ -187,9 +191,9 @@ class PerGroup(Generic[K, *Ts]):
     @overload
     def first(self, by: By[*Ts, Less | None], *, nulls: Nulls | None) -> Relation[*Ts]: ...
     def first(self, by: Any = None, *, nulls: Nulls | None = None) -> Relation[*Ts]:
-        """Of each group the row that is first in the order of a key: that of the least value.
+        """Keep the row of each group with the least value: the first row in the order of a key.
 
-        See `top`: its parameters, state and cost are the same.
+        Parameters, state and cost are those of `top`.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -207,10 +211,11 @@ class PerGroup(Generic[K, *Ts]):
     @overload
     def last(self, by: By[*Ts, Less | None], *, nulls: Nulls | None) -> Relation[*Ts]: ...
     def last(self, by: Any = None, *, nulls: Nulls | None = None) -> Relation[*Ts]:
-        """Of each group the row that is last in the order of a key: that of the greatest value.
+        """Keep the row of each group with the greatest value: the last row in the order of a key.
 
-        It is the first in the order the other way round, also among rows with equal values. With
-        `nulls="first"` a row whose value is None is there only if the group has no other.
+        It is the first row of the reversed order, also among rows with equal values. With
+        `nulls="first"` a row whose value is None is kept only if the group has no other row.
+        Parameters, state and cost are those of `top`.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -258,8 +263,7 @@ A8 = TypeVar("A8")
 
 @boundary
 class Groups(NotCopied, PerGroup[K, *Ts]):
-    """Rows grouped by a key; say with `aggregate`, or another of its methods, what to make of each
-    group."""
+    """Rows grouped by a key; `aggregate`, or another method, makes a relation of the groups."""
 
     _pickle_instead = "pickle the rows: groups.aggregate(...).materialize().snapshot()"
 
@@ -267,7 +271,7 @@ class Groups(NotCopied, PerGroup[K, *Ts]):
         self._relation = relation
         self._key = key
         self._name = name
-        """The column of the key, where columns have names."""
+        """The column of the key, if columns have names."""
 
     @overload
     def aggregate(self, a1: Aggregation[*Ts, A1], /) -> GroupedRelation[K, A1]: ...
@@ -358,10 +362,13 @@ class Groups(NotCopied, PerGroup[K, *Ts]):
     def aggregate(
         self, /, *aggregates: Aggregation[*Ts, Any], as_: Any = None, **named: Aggregation[*Ts, Any]
     ) -> Any:
-        """One row per group: its key, then each aggregate. A group exists while it has a row.
+        """Return one row per group: its key, then each aggregate.
 
-        With names, see `Relation.aggregate`, the row is one record: the key is called as the field
-        that it is, else `key`.
+        A group exists while it has a row.
+        With named aggregates (see `Relation.aggregate`) the row is one record, in which the key has
+        the name of its field, or `key` if it is computed.
+
+        State and cost: those of the aggregates, per group.
 
         >>> from reactive import Count, Database, Sum
         >>> words = Database().table(str)

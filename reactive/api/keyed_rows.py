@@ -2,21 +2,21 @@
 
     table[1]  get  keys  values  items  in      reading by key
     table[1] = row    del table[1]    pop       changes by key, each a commit
-    update(1, total=3)                          another row, of the old one's other fields
+    update(1, total=3)                          replace fields of the row with a key
 
-Iteration and `len` are of rows, as in every table.
+Iteration and `len` are about rows, as in every table.
 
 State:  none; `KeyedStore` has the rows by key.
 Cost:   O(1) by key; `keys`, `values`, `items` O(rows).
 
-Readings of what only commits change, that enter nothing while nobody commits.
+Optimistic reads: read what only commits change, without entering the lock while no thread commits.
 
     sequence = db_lock.sequence
-    nobody is inside  -->  read  -->  nobody came meanwhile: done
-                                  -->  else again, carefully
+    no thread is inside  -->  read  -->  no thread entered meanwhile: return it
+                                    -->  else read again, inside the lock
 
-It is what `Gate.read` does, as one function per reading: of a look-up that takes 40 nanoseconds
-each call more is as much again.
+`Gate.read` does the same. Here it is generated as one function per method, because in a look-up of
+40 nanoseconds one more call doubles the time.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ def reading({parameters}):
 def optimistic_read(
     read: str, *, ready: str, if_found: str = "True", give: str = "found"
 ) -> Callable[[F], F]:
-    """Have a method give an expression of its parameters first, and do its own way if it cannot.
+    """Let a method evaluate an expression without the lock first; if it cannot, the method runs.
 
     Parameters
     ----------
-    read: what is `found`, as long as nobody commits.
-    ready: a condition for trying.
-    if_found: a condition for giving it; by default it is given, whatever it is. Otherwise the
-        method goes on in its own way, and may know better: of a NaN that is another object, say.
-    give: what is given, by default what was found.
+    read: the expression, whose value is `found`, valid if no thread commits meanwhile.
+    ready: a condition for trying it.
+    if_found: a condition on `found` for returning it; by default any value is returned. Otherwise
+        the method runs, which may find, for example, a NaN that is another object.
+    give: the returned expression, by default `found`.
 
     >>> from reactive.engine.runtime.lock import DatabaseLock
     >>> class Counter:
@@ -91,7 +91,7 @@ def optimistic_read(
         parts = {"ready": ready, "read": read, "if_found": if_found, "give": give}
 
         def first(self: Any, *arguments: Any, **named: Any) -> Any:
-            """Makes the method when it is first called, and is it no longer."""
+            """Generate the method at the first call, and replace this function by it."""
             made = _reading(carefully, parts)
             for kind in type(self).__mro__:
                 if vars(kind).get(carefully.__name__) is waiting:
@@ -122,17 +122,20 @@ K = TypeVar("K", default=Any)
 D = TypeVar("D")
 
 NEAR = "self._is_near and not db_lock.is_special"
-"""When the rows of a table can be read in place: they are stored, in this process, and nobody has a
-transaction open."""
+"""Condition for reading the rows of a table in place: they are stored in this process, and no
+transaction is open.
+"""
 _ROW = "self._keyed.by_key.get(key)"
 """The row of a key, or None."""
 _NOTHING: Any = object()
-"""The default of an argument that is not given."""
+"""The default of an omitted argument."""
 
 
 class OnlyKeyed:
-    """A method that tables without a key do not have: `dict(table)` takes what has `keys` for a
-    mapping, and pairs of rows for items."""
+    """A method that only tables with a key have.
+
+    `dict(table)` treats an object with `keys` as a mapping, and iterates over any other one.
+    """
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = outermost(method)
@@ -156,7 +159,7 @@ class OnlyKeyed:
 
 @boundary
 class KeyedRows(Generic[T, K]):
-    """The part of a table that finds and changes rows by key."""
+    """The methods of a table that find and change rows by key."""
 
     name: str
     plan: plan.Table
@@ -179,11 +182,11 @@ class KeyedRows(Generic[T, K]):
 
     @optimistic_read(_ROW, ready=NEAR, if_found="found is not None")
     def __getitem__(self, key: K) -> T:
-        """The row of a key. Only for keyed tables.
+        """Return the row of a key. Only for keyed tables.
 
         Raises
         ------
-        MissingKeyError: there is none.
+        MissingKeyError: no row has the key.
         """
         row: T | None = self._find(key)
         if row is None:
@@ -199,35 +202,35 @@ class KeyedRows(Generic[T, K]):
         def get(self, key: K, default: D) -> T | D: ...
         def get(self, key: K, default: Any = None) -> Any: ...
         def keys(self) -> list[K]:
-            """The key of each row, in the order of iteration. Only for keyed tables."""
+            """Return the key of each row, in the order of iteration. Only for keyed tables."""
 
         def values(self) -> list[T]:
-            """The rows, in the order of iteration. Only for keyed tables."""
+            """Return the rows, in the order of iteration. Only for keyed tables."""
 
     else:
 
         @optimistic_read(_ROW, ready=NEAR, if_found="found is not None")
         def get(self, key, default=None):
-            """The row of a key, or the default. Only for keyed tables."""
+            """Return the row of a key, or the default. Only for keyed tables."""
             if (found := self._find(key)) is None:
                 self._need_key("get")
                 return default
             return found
 
         def keys(self):
-            """The key of each row, in the order of iteration. Only for keyed tables."""
+            """Return the key of each row, in the order of iteration. Only for keyed tables."""
             return [key for key, _ in self._by_key()]
 
         def values(self):
-            """The rows, in the order of iteration. Only for keyed tables."""
+            """Return the rows, in the order of iteration. Only for keyed tables."""
             return [row for _, row in self._by_key()]
 
         keys, values = OnlyKeyed(keys), OnlyKeyed(values)
 
     def items(self) -> list[tuple[Any, Any]]:
-        """Each key with its row; of a table without a key, each different row with how often it is
-        there, as `zset().items()` has of every collection.
+        """Return each key with its row; without a key, each different row with its count.
 
+        `zset().items()` has rows with counts for every table.
         >>> from reactive import Database
         >>> words = Database().table(str, key=len)
         >>> words.add_all(["a", "be"])
@@ -238,7 +241,7 @@ class KeyedRows(Generic[T, K]):
         return self._pairs() if self.plan.key is None else self._by_key()
 
     def zset(self) -> weight_tree.ZSet[T]:
-        """The rows of now with their weights. Costs O(rows)."""
+        """Return the current rows with their weights. Cost: O(rows)."""
         self._check_stored("zset")
         return weight_tree.zset_of(self._pairs())
 
@@ -252,15 +255,15 @@ class KeyedRows(Generic[T, K]):
         def update(self, key: K, /, **fields: Any) -> None: ...
 
     def update(self, key: Any, new: Any = _NOTHING, /, **fields: Any) -> None:
-        """Replace one copy of a row by another row, in one commit: `update(old, new)`; or, of a
-        keyed table, give fields of the row with a key other values: `update(key, total=3)`.
+        """Replace one copy of a row, or change fields of the row with a key, in one commit.
 
-        Subscribers hear of it as one `updated`, through `where`, `select` and inner joins too.
+        `update(old, new)` replaces a row; `update(key, total=3)` changes fields, in a keyed table.
+        Subscribers see one `updated`, also through `where`, `select` and inner joins.
 
         Raises
         ------
         MissingKeyError: no row has the key.
-        TableError: the old row is not there, the new one is refused, or rows have no such field.
+        TableError: the old row is absent, the new row is refused, or rows have no such field.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -288,9 +291,9 @@ class KeyedRows(Generic[T, K]):
             raise
 
     def upsert(self, row: T) -> None:
-        """Put a row in the place of the one with its key, or add it. Only for keyed tables.
+        """Insert a row, or replace the row with its key. Only for keyed tables.
 
-        Subscribers hear of a row in another one's place as one `updated`, as by `update`.
+        Subscribers see a replacement as one `updated`, as with `update`.
         """
         try:
             self._need_key("upsert")
@@ -300,7 +303,7 @@ class KeyedRows(Generic[T, K]):
             raise
 
     def upsert_all(self, rows: Iterable[T]) -> None:
-        """`upsert` each row, in one commit."""
+        """Upsert each row, in one commit."""
         self._need_key("upsert_all")
         self._write_many(self._do.upsert_all, list(rows))
 
@@ -309,7 +312,7 @@ class KeyedRows(Generic[T, K]):
 
         Raises
         ------
-        MissingKeyError: there is none.
+        MissingKeyError: no row has the key.
         """
         try:
             self._need_key("delete")
@@ -326,12 +329,11 @@ class KeyedRows(Generic[T, K]):
         def pop(self, key: K, default: D) -> T | D: ...
 
     def pop(self, key: K, default: Any = _NOTHING) -> Any:
-        """Remove the row of a key and return it, or the default if there is none. Only for keyed
-        tables.
+        """Remove the row of a key and return it, or the default. Only for keyed tables.
 
         Raises
         ------
-        MissingKeyError: there is none, and no default.
+        MissingKeyError: no row has the key, and no default is given.
 
         >>> from reactive import Database
         >>> words = Database().table(str, key=len)
@@ -351,7 +353,7 @@ class KeyedRows(Generic[T, K]):
         return default if gone[-1] is None else gone[-1]
 
     def __setitem__(self, key: K, row: T) -> None:
-        """`table[key] = row` is `table.upsert(row)` of a row with that key."""
+        """Upsert `row`, whose key must be `key`."""
         try:
             self._need_key("table[key] = row")
             found = self._key_of(row)
@@ -366,7 +368,7 @@ class KeyedRows(Generic[T, K]):
             raise
 
     def __delitem__(self, key: K) -> None:
-        """`del table[key]` is `table.delete(key)`."""
+        """Remove the row of a key, as `delete` does."""
         try:
             self.delete(key)
         except Exception as error:
@@ -403,7 +405,7 @@ class KeyedRows(Generic[T, K]):
         return [(key_of(row), row) for row, _ in self._pairs()]
 
     def _key_of(self, row: Any) -> Any:
-        """The key of what is to be a row; nothing of what has none, which is refused later."""
+        """Return the key of `row`, or `_NOTHING` if it raises: a statement refuses the row later."""
         key: Any = self.plan.key
         try:
             return key.function(row)

@@ -1,4 +1,4 @@
-"""Statistics: what a view holds and looks at, and what a service watches of a database."""
+"""Statistics of views and databases: rows held, bytes, touched rows, commits and queues."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OperatorStats:
-    """What one operator holds, and how much it has looked at.
+    """The rows that one operator holds, and the number of rows that it has touched.
 
-    `name` is its line in the plan, after "keys for" of an index that serves it, or "rows of" of
-    what a view keeps beside it.
+    `name` is its line in the plan. It begins with "keys for" for an index that serves that
+    operator, and with "rows of" for the rows of the view itself.
 
     >>> from reactive import Database
     >>> words = Database().table(str)
@@ -40,18 +40,18 @@ class OperatorStats:
 
     @property
     def bytes_per_row(self) -> float:
-        """0 of none."""
+        """The bytes divided by the rows, 0 without rows."""
         return self.bytes / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """State and work of a view together with all operators below it, shared ones included.
+    """State and work of a view and all operators below it, including shared ones.
 
-    `rows` are rows and groups held, `bytes` the size of the containers that hold them, without
-    the rows themselves; `touched` counts the rows that operators have looked at since they were
-    made, and is the measure of work. `operators` has the same of each that holds anything, the
-    first to step first.
+    `rows` counts the rows and groups held, `bytes` is the size of their containers without the
+    rows, and `touched` counts the rows that operators have looked at since they were made, which
+    measures the work. `operators` lists these figures for each operator that holds anything, in the
+    order in which they run.
 
     >>> from reactive import Database
     >>> words = Database().table(str)
@@ -69,7 +69,7 @@ class Stats:
 
 
 def stats_of(node: Node, commits: int) -> Stats:
-    """Of a leaf of the graph."""
+    """Return the statistics of a leaf of the graph."""
     nodes = [each for each in node.upstream() if each.operator is not None]
     held = [_held(each) for each in sorted(nodes, key=lambda each: each.order)]
     return Stats(
@@ -92,7 +92,7 @@ def _held(node: Node) -> OperatorStats:
 
 
 def analyzed(root: plan.Node, engine: Engine) -> Explanation:
-    """The plan as it is run, each line with the state and work of its operator."""
+    """Return the plan as run, each line with the state and work of its operator."""
     running, made = engine.queries.analyzed(root)
     kept = getattr(engine.journal, "kept_views", None)
     read = frozenset() if kept is None else kept.read_nodes()
@@ -115,7 +115,7 @@ def analyzed(root: plan.Node, engine: Engine) -> Explanation:
 
 
 def generated(leaf: Node) -> Explanation:
-    """The source of the generated functions that a view depends on."""
+    """Return the source of the generated functions that a view depends on."""
     parts = []
     for node in sorted(leaf.upstream(), key=lambda node: node.rank):
         source = getattr(node.operator, "source", None)
@@ -127,7 +127,7 @@ def generated(leaf: Node) -> Explanation:
     return Explanation("\n".join(parts).rstrip() or "# no generated code: plain operators run")
 
 
-# What a service watches of a database: how much there is, what commits take, and what waits.
+# Metrics of a database for monitoring: sizes, time of commits, and queues.
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Queue:
     """
 
     of: str
-    """What it is subscribed to."""
+    """The view or relation that is subscribed to."""
     waiting: int
 
 
@@ -165,31 +165,34 @@ class Metrics:
     """
 
     commits: int
-    """As `Database.version`."""
+    """The number of commits, as `Database.version`."""
     seconds: float
-    """What it took to bring views up to date, in all commits; without their statements on tables
-    and without subscribers. Of commits of one row only some are timed, from one call of `metrics`
-    on, and the others are taken as alike."""
+    """The seconds that all commits took to bring views up to date, without their statements on
+    tables and without subscribers. Commits of one row are sampled from one call of `metrics` to the
+    next, and the total is extrapolated.
+    """
     tables: int
     views: int
     subscribers: int
-    """Live subscriptions, those of `changes()` included."""
+    """Live subscriptions, including those of `changes()`."""
     undelivered: int
-    """Deltas of commits that subscribers are still to be told of, in the threads of writers."""
+    """Deltas of commits that the threads of writers have still to deliver."""
     queues: tuple[Queue, ...]
-    """What waits, of each subscriber that has a queue: of `changes()`, `on=` and `every=`. The
-    longest first."""
+    """Waiting deltas of each subscriber that has a queue (`changes()`, `on=` and `every=`), the
+    longest queue first.
+    """
     late: int = 0
-    """Writers that went on before subscribers were told of their commit: `deliver_timeout` was
-    over, or a callback did not come back."""
+    """Writers that returned before subscribers were notified of their commit, because
+    `deliver_timeout` was over or a callback did not return.
+    """
     blocked: int = 0
-    """Writers that waited since more deltas did than may (`max_waiting`)."""
+    """Writers that waited because a queue was full (`max_waiting`)."""
     merged: int = 0
-    """Deltas that were merged into others since more waited than may."""
+    """Deltas that were merged into others because a queue was full."""
 
     @property
     def waiting(self) -> int:
-        """All deltas that wait in queues, or are undelivered."""
+        """All deltas that wait in queues or are undelivered."""
         return self.undelivered + sum(queue.waiting for queue in self.queues)
 
     def __str__(self) -> str:
@@ -204,7 +207,7 @@ class Metrics:
 
 
 def metrics(engine: Engine) -> Metrics:
-    """Return the figures of now."""
+    """Return the current metrics of a database."""
     with engine.db_lock.inside():
         live = [each for channel in list(engine.feeds) for each in _subscriptions(channel)]
         found = Metrics(
@@ -219,7 +222,7 @@ def metrics(engine: Engine) -> Metrics:
             blocked=engine.delivery_queue.counts.blocked,
             merged=engine.delivery_queue.counts.merged,
         )
-    # Readers are asked outside: who tells them holds their lock, and may need that of the database.
+    # outside the lock: a deliverer holds the lock of a reader, and may need that of the database
     queues = [Queue(str(each._channel), waiting) for each in live for waiting in each._waits()]
     longest_first = sorted(queues, key=lambda queue: (-queue.waiting, queue.of))
     return replace(found, queues=tuple(longest_first))
