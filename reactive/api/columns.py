@@ -1,14 +1,13 @@
-"""Callables of users as queries take them: lambdas and functions, and expressions such as
-`col("amount") > 3`.
+"""The callables that queries take: lambdas, functions, and expressions such as `col("amount") > 3`.
 
-Expressions over the names of fields, for who does not want lambdas read: `col("amount") > 3`.
+Expressions over the names of fields need no lifting:
 
     orders.where((col("amount") > 3) & ~col("paid"))
     orders.join(customers, on=left("customer") == right("id"))
     orders.group_by(col("town")).aggregate(total=Sum(col("price") * col("pieces")))
 
-They stand wherever a query takes a callable of its rows. Names are checked when the query is made;
-`&`, `|` and `~` are Python's `and`, `or` and `not`.
+They are accepted wherever a query takes a callable of its rows. Names are checked when the query is
+made; `&`, `|` and `~` are Python's `and`, `or` and `not`.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ from reactive.engine.runtime.closeable import Hinting, NotCopied
 
 
 class Column:
-    """An expression over names: made by `col`, of others by operators.
+    """An expression over named values; `col` and operators on columns make it.
 
-    It compares, adds and so on as values do: `==` gives an expression, so that it has no hash and
-    is neither true nor false.
+    Comparisons and arithmetic return expressions, `==` too, so that a column is not hashable and
+    has no truth value.
 
     >>> col("price") * 2 > 10
     col: price * 2 > 10
@@ -64,13 +63,13 @@ class Column:
         self.expr = expr
         """The expression, over names (`optimizer.rewriting.columns.Named`)."""
         self.place = place
-        """Where it was written."""
+        """The line of code that made it."""
 
     def __repr__(self) -> str:
         return f"col: {text(transform(self.expr, _shown), ())}"
 
     def __call__(self, *row: Any) -> Any:
-        """Columns stand where callables do, so that types have it; nobody calls them."""
+        """Raise `PlanError`; type checkers accept columns as callables because of this method."""
         raise PlanError(
             f"{self!r} is no callable of rows\n"
             "  it stands where a relation takes a callable: where, select, join(on=), Sum, ..."
@@ -87,24 +86,24 @@ class Column:
         raise PlanError(f"{self!r} has no elements\n  unnest(...) takes it as a callable")
 
     def field(self, name: str) -> Column:
-        """An attribute of the value."""
+        """Return the attribute `name` of the value."""
         return self._with(Attribute(self.expr, name))
 
     def method(self, name: str, /, *arguments: Any, **named: Any) -> Column:
-        """What a method of the value gives: `col("name").method("lower")`."""
+        """Return the result of a method of the value: `col("name").method("lower")`."""
         return self._with(_called(Attribute(self.expr, name), arguments, named))
 
     def is_in(self, values: Iterable[Any]) -> Column:
-        """Whether the value is one of some, or in a collection that is a column."""
+        """Return the test whether the value is in a collection, or in a column that is one."""
         of = values if isinstance(values, Column) else frozenset(values)
         return self._binary("in", of)
 
     def is_none(self) -> Column:
-        """Whether there is no value."""
+        """Return the test whether the value is None."""
         return self._with(Operation("is", (self.expr, NONE)))
 
     def is_not_none(self) -> Column:
-        """Whether there is a value."""
+        """Return the test whether the value is not None."""
         return self._with(Operation("is not", (self.expr, NONE)))
 
     def __getitem__(self, key: Any) -> Column:
@@ -200,21 +199,21 @@ class Column:
 
 @outermost
 def col(name: str | int, of: str | int | None = None) -> Column:
-    """A value by its name, in the rows of whatever takes it.
+    """Return an expression for a value of the row, by its name.
 
     Parameters
     ----------
-    name: of the only binding that `extend` gave it to, or of the field of the only binding whose
-        class has it; or the number of an item, of the only binding. `"customer.town"` says which
-        binding, as `of` does.
-    of: the binding: its number, its name, that of its class in small letters, or in `join(on=)`
-        `"left"` or `"right"`.
+    name: the name of a binding, or of a field that exactly one binding has; or the position of an
+        item, if there is one binding. `"customer.town"` names the binding, too, as `of` does.
+    of: the binding: its position, its name, that of its class in lower case, or `"left"` or
+        `"right"` in `join(on=)`.
 
-    Cost: that of the lambda that reads the same, which need not be read.
+    Cost: that of a lambda that reads the same value.
 
     Raises
     ------
-    PlanError: it is no name. Whether it is that of something the query says that is given it.
+    PlanError: `name` is not a name. A name that the rows do not have is reported by the method that
+        takes the column.
 
     >>> from dataclasses import dataclass
     >>> from reactive import Database, col
@@ -243,7 +242,7 @@ def col(name: str | int, of: str | int | None = None) -> Column:
 
 @outermost
 def left(name: str | int) -> Column:
-    """A value of the left side of a join by its name, in `join(on=)`; see `col`.
+    """Return an expression for a value of the left row in `join(on=)`; see `col`.
 
     >>> from reactive import left, right
     >>> left("customer") == right("id")
@@ -254,7 +253,7 @@ def left(name: str | int) -> Column:
 
 @outermost
 def right(name: str | int) -> Column:
-    """A value of the right side of a join by its name; see `left`.
+    """Return an expression for a value of the right row in `join(on=)`; see `col`.
 
     >>> from dataclasses import dataclass
     >>> from reactive import Database, left, right
@@ -273,7 +272,7 @@ def right(name: str | int) -> Column:
 
 @outermost
 def call(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Column:
-    """What a function gives for columns and constants; it must give the same answer each time.
+    """Return an expression that calls a deterministic function with columns and constants.
 
     >>> from reactive import call, col
     >>> call(round, col("total"), 2)
@@ -292,7 +291,7 @@ def call(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Colu
 
 @outermost
 def when(test: Column, then: Any, otherwise: Any) -> Column:
-    """`then if test else otherwise`, of which only one is evaluated.
+    """Return the expression `then if test else otherwise`; only one branch is evaluated.
 
     >>> from reactive import col, when
     >>> when(col("paid"), 0, col("total"))
@@ -303,7 +302,7 @@ def when(test: Column, then: Any, otherwise: Any) -> Column:
 
 
 def expression(value: Any) -> Expr:
-    """A column, a tuple of them, or a value as it is now, as an expression."""
+    """Return a column, a tuple of columns, or a constant, as an expression."""
     if isinstance(value, Column):
         return value.expr
     if isinstance(value, NotCopied):
@@ -319,7 +318,7 @@ def expression(value: Any) -> Expr:
 
 
 def name_of(key: Column | Callable[..., Any] | str) -> str | None:
-    """The name of the field that a key is, if it does nothing else."""
+    """Return the name of the field that a key reads, if it does nothing else."""
     if not isinstance(key, Column):
         return key if isinstance(key, str) else field_read(key)
     expr = key.expr
@@ -344,18 +343,19 @@ def _called(function: Expr, arguments: tuple[Any, ...], named: dict[str, Any]) -
     return Call(function, tuple(map(expression, arguments)), given)
 
 
-# Take a user's callable into a query, refusing one that reads tables or views on the side.
+# Lift a user's callable; refuse one that reads tables or views whose changes go unnoticed.
 
 READING = frozenset({"count", "items", "get", "keys", "values", "snapshot", "__contains__"})
-"""Methods of tables and views that read rows; others change them, which fails when it is tried."""
+"""Methods of tables and views that read rows. Other methods change rows, which raises when called.
+"""
 
 
 class Live(NotCopied, Hinting):
-    """Base of what changes by itself: relations and views."""
+    """Base of objects that change by themselves: relations and views."""
 
 
 NOWHERE = (int, float, str, bytes, type(None), type, BuiltinFunctionType, Live)
-"""Classes of values that hold no relation, or are one that is named."""
+"""Classes of values that hold no relation, or are a named relation themselves."""
 
 
 @overload
@@ -373,12 +373,12 @@ def taken(
     role: str,
     read: Callable[[Opaque], Function] | None = None,
 ) -> Function:
-    """The callable as the plan holds it; `read` reads one that names relations.
+    """Return the callable as a function of the plan; `read` lifts one that names relations.
 
     Raises
     ------
-    PlanError: as `optimizer.callables.opaque.opaque`; it names a relation or a view where none can
-        be, cannot be read, or has one as a default, as an argument of a partial or as its owner.
+    PlanError: as for `optimizer.callables.opaque.opaque`; or the callable names a relation or view
+        where it cannot, or has one as a default, as an argument of a partial or as its owner.
     """
     if isinstance(function, Column):
         raise PlanError(
@@ -396,12 +396,12 @@ def taken(
 
 
 def check_noticed(function: Callable[..., Any], result: Opaque) -> None:
-    """Refuse a callable that comes to relations or views where nobody would notice their changes.
+    """Refuse a callable that reads relations or views whose changes would go unnoticed.
 
     Raises
     ------
-    PlanError: it has one as a default, as an argument of a partial or as its owner, or reads one of
-        an object, a collection, or by a function in such.
+    PlanError: the callable has a relation as a default, as an argument of a partial or as its
+        owner, or reads one from an object or a collection, or through a function in one.
     """
     is_alone = isinstance(function, FunctionType) and all(map(_leads_nowhere, result.captures))
     if is_alone and not function.__defaults__ and not function.__kwdefaults__:
@@ -419,7 +419,7 @@ def check_noticed(function: Callable[..., Any], result: Opaque) -> None:
 
 
 def _leads_nowhere(capture: Capture) -> bool:
-    """Whether nothing comes of a variable beside its value: most code is not looked at further."""
+    """Return True if a variable holds no relation: most callables need no further search."""
     return isinstance(capture.original, NOWHERE)
 
 
@@ -428,7 +428,7 @@ def _is_live(value: Any) -> bool:
 
 
 def check_values(fields: Mapping[str, Any]) -> None:
-    """Refuse values to compare fields with that change by themselves, or are meant as callables."""
+    """Refuse values to compare fields with that change by themselves, or are callables."""
     for name, value in fields.items():
         if isinstance(value, Live) and not isinstance(value, outer_values.OuterValue):
             raise PlanError(
@@ -443,7 +443,7 @@ def check_values(fields: Mapping[str, Any]) -> None:
 
 
 def kind_shown(thing: Any) -> str:
-    """What something is that should be a relation, for messages."""
+    """Describe an object that should be a relation, for messages."""
     return "None (does it have a return?)" if thing is None else type(thing).__name__
 
 
@@ -460,7 +460,7 @@ def _unnoticed(function: Opaque, name: str, value: Live) -> PlanError:
 
 
 def _held(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, Any]]:
-    """What a callable, and those that it names, are given beforehand, which nobody reads."""
+    """Yield the values bound in a callable, and in the functions that it names."""
     names = tuple(getattr(getattr(function, "__code__", None), "co_varnames", ()))
     yield from _left(_given(function), names[: result.parameters])
     for capture in result.captures:
@@ -472,7 +472,7 @@ def _held(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, A
 
 
 def _left(given: Iterator[tuple[str, Any]], passed: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """What is given beforehand to parameters that calls do not pass."""
+    """Yield the bound values of parameters that calls do not pass."""
     return ((name, value) for name, value in given if name not in passed)
 
 

@@ -1,22 +1,18 @@
-"""Comprehensions over the relations of a database, and their text run over plain lists for
-comparison.
+"""Comprehensions over relations: reading them, and running their functions over plain lists.
 
-Comprehensions over the relations of a database: what their reading asks of the engine.
+Reading: aggregates are the engine's, relations are plans, and subqueries in callables become joins
+when the relation is made.
 
-Aggregates are the engine's own, relations are plans, and sub-queries in callables become joins when
-the relation is made.
-
-The text of a query, run over plain lists: what Python says that the query gives.
+Running: the result that Python computes for a query.
 
     debtors.on(orders=[...], customers=[...])
 
-The function is made again with lists in the place of the relations that it names; so are functions
-that it calls, and queries. One that calls itself is applied to the empty set, to what that gives,
-and so on, until nothing changes. `sum` adds floats exactly, as views do.
+The function is made again with lists in place of the relations that it names; so are functions and
+queries that it calls. A function that calls itself is applied to the empty set, then to its result,
+until nothing changes. `sum` adds floats exactly, as views do.
 
-When the rows of a view are those of a list, a tuple, a `Bag` or a dictionary.
-
-Equality is that of rows: two NaN are the same.
+Comparing: equality of the rows of a view with a list, a tuple, a `Bag` or a dictionary, where two
+NaN are equal.
 """
 
 from __future__ import annotations
@@ -81,12 +77,12 @@ PLAIN: dict[str, type[Any]] = {
 
 
 def in_order(pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
-    """Rows in the order of their keys, as `order_by` has them."""
+    """Return rows in the order of their keys, as `order_by` sorts them."""
     return tuple([row for _, row in pairs_in_order(pairs, descending)])
 
 
 def by_themselves(values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
-    """Values in their own order, as `order_by` has them."""
+    """Return values in their own order, as `order_by` sorts them."""
     every = list(values)
     if compare_plainly(every):
         return tuple(sorted(every, reverse=descending))
@@ -94,7 +90,7 @@ def by_themselves(values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
 
 
 class Comprehending:
-    """The engine as comprehensions see it."""
+    """The services of the engine for reading comprehensions."""
 
     bag: type = Bag
     in_order = staticmethod(in_order)
@@ -144,17 +140,17 @@ class Comprehending:
 
 
 def without_subqueries(node: plan.Node) -> plan.Node:
-    """The node with joins in the place of the sub-queries in its callables."""
+    """Return the node with joins in place of the subqueries in its callables."""
     return freed(read_callables(node), of_no_rows=of_no_rows, canonical=canonical)
 
 
 def of_no_rows(folded: plan.Folded) -> Any:
-    """What an aggregate shows of no rows."""
+    """Return the value of an aggregate without rows."""
     return folded.accumulator.result(folded.accumulator.zero())
 
 
 def sources_of(node: plan.Node) -> list[Any]:
-    """The relations that callables of a node name."""
+    """Return the relations that callables of a node name."""
     return [
         capture.original
         for function in functions(node)
@@ -166,7 +162,7 @@ def sources_of(node: plan.Node) -> list[Any]:
 
 
 def read(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
-    """A callable of rows of these shapes that names relations."""
+    """Lift a callable of rows of these shapes that names relations."""
     made = read_callable(function, shapes, Comprehending(engine))[0]
     for part in walk(made.body):
         if isinstance(part, Constant) and isinstance(part.value, FunctionType):
@@ -177,8 +173,10 @@ def read(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
 def read_inside(
     engine: Any, function: Opaque, shapes: Shapes, inside: Mapping[int, QueryRows]
 ) -> Lifted | None:
-    """A callable of rows with others inside, some of whose parameters are these, as sub-queries of
-    them; None of one that needs them as they are."""
+    """Lift a callable whose parameters `inside` are nested rows, as subqueries of these rows.
+
+    Return None if the callable needs the nested rows themselves.
+    """
     try:
         return read_callable(function, shapes, Comprehending(engine), inside)[0]
     except PlanError:
@@ -186,7 +184,7 @@ def read_inside(
 
 
 def _check_called(function: Opaque, called: FunctionType) -> None:
-    """Refuse a function that is called as it is, and reads a row around the query."""
+    """Refuse a function that is called without lifting, and reads an outer row."""
     for name in outer_values.captured(called):
         raise PlanError(
             f"{function.role}: {function} calls {called.__name__}, which reads {name!r}, a row "
@@ -196,13 +194,13 @@ def _check_called(function: Opaque, called: FunctionType) -> None:
 
 
 def beside(engine: Any, node: plan.Node, rows: QueryRows) -> plan.Node:
-    """The rows of a plan, with each of those that a query has for them."""
+    """Return the rows of a plan, each paired with every row of a query for it."""
     whole = selected(rows, ())
     return Comprehending(engine).lateral(node, whole.node, whole.arguments)
 
 
 def _only(value: Function | None) -> plan.Folded:
-    """The value of a group, of which there must be no two that differ."""
+    """Return the aggregate of the value of a group, which raises if two values differ."""
     plus = opaque(_with, 2, "the value of a key")
     minus = opaque(_without, 2, "the value of a key")
     finish = opaque(_one, 1, "the value of a key")
@@ -211,7 +209,7 @@ def _only(value: Function | None) -> plan.Folded:
 
 
 Held = tuple[tuple[Any, int], ...]
-"""Values that differ, each with how often it is there."""
+"""Different values with their counts."""
 
 
 def _with(held: Held, value: Any) -> Held:
@@ -245,7 +243,7 @@ FIRST = ".0"
 
 @record
 class QueryText:
-    """A function, and the relation whose rows it is given, if it is a generator's."""
+    """A function, and the relation of its rows if it is a generator expression."""
 
     function: Any
     first: Any = None
@@ -257,11 +255,11 @@ class QueryText:
         tied: Sequence[Any] | None = None,
         is_by_itself: bool = False,
     ) -> Any:
-        """What Python computes, with these lists in the place of relations by their names.
+        """Run the function in Python, with `lists` in place of relations by their names.
 
-        The others have their rows of now. With `tied`, rows with equal keys are in an order of
-        their own, as in views; those that do not compare stand as they do in `tied`. With
-        `is_by_itself`, the rows of now are sorted by themselves.
+        Other relations have their current rows. With `tied`, rows with equal keys are ordered by
+        themselves, as in views; rows that do not compare are ordered as in `tied`. With
+        `is_by_itself`, the current rows are sorted by themselves.
         """
         names = self.names()
         for name in lists:
@@ -277,7 +275,7 @@ class QueryText:
         return list(found) if isinstance(found, GeneratorType) else found
 
     def names(self) -> set[str]:
-        """The relations that it names."""
+        """Return the names of the relations that the function names."""
         names = _relations_of(self.function, set())
         return names if self.first is None else names | {_name_of(self.first)}
 
@@ -287,7 +285,7 @@ def _name_of(relation: Any) -> str:
 
 
 def _relations_of(function: FunctionType, seen: set[CodeType]) -> set[str]:
-    """The names of relations in a function, and in those that it calls."""
+    """Return the names of relations in a function, and in the functions that it calls."""
     found: set[str] = set()
     seen.add(function.__code__)
     for name in _names(function):
@@ -301,12 +299,12 @@ def _relations_of(function: FunctionType, seen: set[CodeType]) -> set[str]:
 
 
 def _names(function: FunctionType) -> tuple[str, ...]:
-    """What a function reads from outside."""
+    """Return the outer names that a function reads."""
     return (*function.__code__.co_freevars, *global_names(function.__code__))
 
 
 def _function_of(value: Any) -> FunctionType | None:
-    """A function of the user's, or that of a query."""
+    """Return a function of the user's, or that of a query."""
     if isinstance(value, FunctionType):
         return value
     text = getattr(value, "text", None) if isinstance(value, Live) else None
@@ -315,7 +313,7 @@ def _function_of(value: Any) -> FunctionType | None:
 
 
 class _Run:
-    """One evaluation: the lists, and what functions that call themselves have given so far."""
+    """One evaluation: the lists, and the results so far of functions that call themselves."""
 
     def __init__(self, lists: dict[str, list[Any]], tied: Sequence[Any] | None) -> None:
         self.lists = lists
@@ -329,7 +327,7 @@ class _Run:
             self._standing |= {id(old): new for old, new in settled.items()}
 
     def result(self, function: FunctionType) -> Any:
-        """What a function without parameters gives; the smallest set, if it calls itself."""
+        """Return the result of a function without parameters; the least set, if it is recursive."""
         code = function.__code__
         if code in self._so_far:
             self._asked.add(code)
@@ -346,7 +344,7 @@ class _Run:
             self._asked.discard(code)
 
     def made(self, function: FunctionType) -> FunctionType:
-        """The function over lists."""
+        """Return the function over lists."""
         code = function.__code__
         cells = tuple(CellType(self._standing_for(function, name)) for name in code.co_freevars)
         names = {name: self._standing_for(function, name) for name in global_names(code)}
@@ -372,7 +370,7 @@ class _Run:
         return self._standing.get(id(value), value)
 
     def rows_of(self, relation: Any, given: list[Any] | None) -> list[Any]:
-        """The rows that are given, or those of now."""
+        """Return the given rows, or the current rows."""
         if given is not None:
             return given
         if hasattr(relation, "materialize") and not hasattr(relation, "zset"):
@@ -381,7 +379,7 @@ class _Run:
         return self._in_order_of(relation)
 
     def _in_order_of(self, view: Any) -> list[Any]:
-        """The rows of a table or view, as they stand or sorted by themselves."""
+        """Return the rows of a table or view, in their order or sorted by themselves."""
         is_sequence = hasattr(view, "_of_all_places")
         return sorted(view, key=tie_key) if self.is_by_itself and not is_sequence else list(view)
 
@@ -415,7 +413,7 @@ class _Result:
 
 
 def _is_again(called: FunctionType | None, function: FunctionType) -> bool:
-    """Whether a function is the same, or was made of the same lines before."""
+    """Return True if a function is the same, or was made from the same lines before."""
     if called is None:
         return False
     code, own = code_of(called), function.__code__
@@ -424,7 +422,7 @@ def _is_again(called: FunctionType | None, function: FunctionType) -> bool:
 
 
 def exact_sum(values: Iterable[Any], start: Any = 0) -> Any:
-    """As `sum`; floats are added exactly, and rounded once."""
+    """Sum values as `sum` does; floats are added exactly, and rounded once."""
     every = list(values)
     numbers = all(isinstance(v, int | float) for v in every)
     if numbers and any(isinstance(v, float) for v in every):
@@ -433,7 +431,7 @@ def exact_sum(values: Iterable[Any], start: Any = 0) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as a row has it: lists as tuples, sets frozen."""
+    """Convert a value to the form that it has in a row: lists become tuples, sets are frozen."""
     if isinstance(value, set | frozenset):
         return frozenset(map(plain, value))
     if isinstance(value, list) or type(value) is tuple:
@@ -444,7 +442,7 @@ def plain(value: Any) -> Any:
 
 
 class Ties:
-    """What sorts rows whose order does not matter: as in views, and else as in a list.
+    """Replacements of `sorted`, `min` and `max` that order tied rows as a view does.
 
     >>> Ties([2 + 0j, 1 + 0j]).sorted([1 + 0j, 2 + 0j, 3 + 0j], key=lambda number: number.imag)
     [(2+0j), (1+0j), (3+0j)]
@@ -456,16 +454,16 @@ class Ties:
             self._places[row].append(place)
 
     def sorted(self, values: Iterable[Any], *, key: Any = None, reverse: bool = False) -> list[Any]:
-        """As `sorted`."""
+        """Sort as `sorted` does, with tied rows in the order of the view."""
         of: Callable[[Any], Any] = (lambda row: row) if key is None else key
         return list(in_order([(of(value), value) for value in self._placed(values)], reverse))
 
     def min(self, *values: Any, **options: Any) -> Any:
-        """As `min`."""
+        """Return the least value as `min` does, the first tied row in the order of the view."""
         return self._best(min, values, options, reverse=False)
 
     def max(self, *values: Any, **options: Any) -> Any:
-        """As `max`."""
+        """Return the greatest value as `max` does, the first tied row in the order of the view."""
         return self._best(max, values, options, reverse=True)
 
     def _best(
@@ -483,7 +481,7 @@ class Ties:
         return ordered[0] if ordered else best(*values, **options)
 
     def _placed(self, values: Iterable[Any]) -> list[Any]:
-        """Values as they stand in the list, each copy at a place; those that do not behind."""
+        """Return values in the order of the list, each copy at a place; absent values last."""
         every = list(values)
         places = []
         copies: Counter[Any] = Counter()
@@ -492,7 +490,7 @@ class Ties:
                 known = self._places.get(value, ())
                 places.append(known[copies[value]] if copies[value] < len(known) else inf)
                 copies[value] += 1
-        except TypeError:  # what has no hash is no row
+        except TypeError:  # an unhashable value is not a row
             return every
         return [value for _, value in sorted(zip(places, every, strict=True), key=itemgetter(0))]
 
@@ -501,7 +499,7 @@ Rows = list[Any] | tuple[Any, ...] | Bag[Any]
 
 
 def same_in_order(rows: Sequence[Row], other: Iterable[Row]) -> bool:
-    """Whether the rows are the same, one after the other.
+    """Return True if the rows are the same, in the same order.
 
     >>> same_in_order(["to", "be"], ("to", "be")), same_in_order(["to", "be"], ["be", "to"])
     (True, False)
@@ -510,7 +508,7 @@ def same_in_order(rows: Sequence[Row], other: Iterable[Row]) -> bool:
 
 
 def same_as_bags(pairs: Iterable[Pair], other: Rows) -> bool:
-    """Whether each row has the same weight on both sides. What has no hash is no row.
+    """Return True if each row has the same weight on both sides; unhashable values are not rows.
 
     >>> same_as_bags([("to", 2), ("be", 1)], ["to", "be", "to"]), same_as_bags([], [[]])
     (True, False)
@@ -523,7 +521,7 @@ def same_as_bags(pairs: Iterable[Pair], other: Rows) -> bool:
 
 
 def same_groups(groups: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
-    """Whether the keys are the same, with the same aggregates.
+    """Return True if the keys are the same, with the same aggregates.
 
     >>> same_groups({"ann": (1, 2)}, {"ann": (1, 2)}), same_groups({"ann": 1}, {})
     (True, False)
@@ -532,7 +530,7 @@ def same_groups(groups: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
 
 
 def _bag(pairs: Iterable[Pair]) -> dict[Row, int]:
-    """The rows that are there, with how often."""
+    """Return the rows of positive weight with their counts."""
     found: dict[Row, int] = {}
     for row, weight in pairs:
         if weight > 0:
@@ -540,11 +538,11 @@ def _bag(pairs: Iterable[Pair]) -> dict[Row, int]:
     return found
 
 
-# The plan of the smallest relations that are what their bodies say of them.
+# The plan of the least fixpoint of relations.
 
 
 def smallest(node: plan.Fixpoint) -> Sequence[plan.Node]:
-    """The relations of a definition, each a plan, in strata that are as small as can be.
+    """Return the plans of the least relations of a definition, in strata as small as possible.
 
     Raises
     ------
@@ -553,7 +551,7 @@ def smallest(node: plan.Fixpoint) -> Sequence[plan.Node]:
     """
     check_stratified(node)
     check_positive(node)
-    above = level_of(node)  # those that will be inside each other have different numbers
+    above = level_of(node)  # nested definitions have different numbers
     return in_strata(node, lambda part: _finished(part, max(above, level_of(part))))
 
 
@@ -562,11 +560,11 @@ def _finished(node: plan.Fixpoint, level: int) -> plan.Fixpoint:
 
 
 def level_of(node: plan.Fixpoint | plan.Iterate) -> int:
-    """The number that equal definitions have too: one above those inside."""
+    """Return the level of a definition, equal for equal ones: one above those inside it."""
     inside = [n.level for n in nodes(node) if isinstance(n, plan.Fixpoint | plan.Iterate)]
     return 1 + max((n for n in inside if n is not node.level), default=0)
 
 
 def numbered(body: plan.Node, node: plan.Fixpoint | plan.Iterate, level: int) -> plan.Node:
-    """A body whose recursive relations are of another level."""
+    """Return a body whose recursive relations are of another level."""
     return substituted_with_forms(body, node.level, lambda relation: replace(relation, level=level))

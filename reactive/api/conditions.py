@@ -1,8 +1,7 @@
-"""Conditions and values of relations: `where`, `join`, `select`, `extend` and `bind`.
+"""Conditions and values of relations: `where`, `join`, `select`, `extend`, `bind` and `nest`.
 
-Rows of other values: `select`, `extend` and `bind`, as relations have them.
-
-Their types are exact to four columns; with names they are not, as types know no names.
+The types of `extend` and `bind` are exact for up to three and four columns. Types do not know named
+columns.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation, Relation
 
 
-# What a `where` asks of a row, and a join of two, as the plan holds it.
+# Conditions of `where` and of joins, as parts of the plan.
 
 Key = Callable[..., Any] | str
 On = Callable[..., Any] | str | tuple[str, ...] | list[str]
@@ -40,7 +39,7 @@ On = Callable[..., Any] | str | tuple[str, ...] | list[str]
 def where_of(
     relation: AnyRelation, predicate: Callable[..., Any] | None, fields: Mapping[str, Any]
 ) -> plan.Node:
-    """The rows for which a predicate is true, and fields equal values."""
+    """Return the plan of the rows for which a predicate is true and fields equal values."""
     if predicate is None and not fields:
         raise PlanError(
             "where takes a predicate, or values of fields\n"
@@ -62,7 +61,7 @@ def where_of(
 
 
 def side_of(role: str, left: AnyRelation, right: AnyRelation) -> plan.Node:
-    """The right side of a set operation, which has as many bindings as the left."""
+    """Return the right side of a set operation; it must have as many bindings as the left."""
     left._check_other(role, right)
     mine, theirs = bindings(left.plan), bindings(right.plan)
     if mine != theirs:
@@ -81,7 +80,7 @@ def match_of(
     left_key: Key | None,
     right_key: Key | None,
 ) -> plan.Match:
-    """When rows of two relations match; always, if nothing is given."""
+    """Return the condition under which rows of two relations match; they always do without one."""
     left._check_other(role, right)
     if (left_key is None) != (right_key is None):
         given, missing = ("left_key", "right_key")[:: 1 if right_key is None else -1]
@@ -119,7 +118,7 @@ def _predicate(role: str, left: AnyRelation, right: AnyRelation, on: On) -> Func
 def _pairs(
     role: str, on: str | tuple[str, ...] | list[str], left: BindingFacts, right: BindingFacts
 ) -> list[tuple[str, str]]:
-    """The fields of the left and of the right that are to be equal."""
+    """Return pairs of fields, of the left and of the right, that are to be equal."""
     names = (on,) if isinstance(on, str) else tuple(on)
     if not names or not all(isinstance(name, str) for name in names):
         raise PlanError(
@@ -148,7 +147,7 @@ U = TypeVar("U")
 
 @boundary
 class Extending(Generic[*Ts]):
-    """Base of what can have other bindings."""
+    """Base of relations, with the methods that compute bindings."""
 
     def _new(self, node: Any, *others: Any) -> Relation[Any]:
         raise NotImplementedError
@@ -169,15 +168,16 @@ class Extending(Generic[*Ts]):
         **named: Callable[[*Ts], Any] | str,
     ) -> Relation[Any]: ...
     def select(self: Any, /, *columns: Any, **named: Any) -> Any:
-        """Projection: a function of each row. Equal results add up, as in a bag.
+        """Projection: compute a value from each row. The weights of equal values add up.
 
         Parameters
         ----------
-        columns: a callable, bindings -> hashable, or the name of a field: rows are its values. Or
-            several names of fields, from which named rows are made, as by SQL.
-        named: callables, or names of fields, by what they are called in the rows.
+        columns: a callable, bindings -> hashable, or the name of a field: its values are the rows.
+            Or several names of fields: the rows are then named tuples of them, as in SQL.
+        named: callables, or names of fields, by their names in the new rows.
 
-        Named rows are one binding, whose `columns` a view has; `bind` gives several bindings.
+        A named tuple is one binding; its names are the `columns` of a view. `bind` makes several
+        bindings.
 
         State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
 
@@ -206,13 +206,13 @@ class Extending(Generic[*Ts]):
         self, /, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> AnyRelation: ...
     def extend(self: Any, /, *columns: Any, **named: Any) -> Any:
-        """The same rows with bindings appended, each of them computed from the row.
+        """Append bindings, each computed from the row.
 
         Parameters
         ----------
-        columns, named: callables, bindings -> hashable, or names of fields. The name is that of the
-            binding then: `explain()` and messages have it, `where(total=3)` and `order_by("total")`
-            find it before fields of that name, and views show it. It cannot be taken already.
+        columns, named: callables, bindings -> hashable, or names of fields. A named binding must
+            have a new name, which `explain()`, messages and views show; `where(total=3)` and
+            `order_by("total")` prefer it to a field of that name.
 
         State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
 
@@ -248,13 +248,13 @@ class Extending(Generic[*Ts]):
         self, /, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> AnyRelation: ...
     def bind(self: Any, /, *columns: Any, **named: Any) -> Any:
-        """Rows of other bindings, each of them computed from the row. Equal ones add up.
+        """Replace the bindings by computed ones. The weights of equal rows add up.
 
-        Where `select` makes one value of a row, this makes several that stay side by side.
+        `select` computes one value from a row, `bind` several that stay side by side.
 
         Parameters
         ----------
-        columns, named: as those of `extend`.
+        columns, named: as for `extend`.
 
         State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
 
@@ -269,29 +269,30 @@ class Extending(Generic[*Ts]):
         return self._new(computed_bindings.bound(self, columns, named))
 
     def nest(self: Any, /, **named: Callable[[*Ts], AnyRelation | list[Any]]) -> Any:
-        """The same rows, with the rows that a query gives for each of them as one binding more.
+        """Append nested collections: for each row the rows of a query, as one more binding.
 
         Parameters
         ----------
-        named: callables, bindings -> a relation, and the names of their bindings. Each is called
-            once, with what stands for every row: callables of the relation that capture it read it.
-            Or a list of what is in a collection of the row: `lambda c: [o for o in c.orders]`.
+        named: callables, bindings -> a relation, by the names of the new bindings. Each is called
+            once, with placeholders for the row, which callables of the inner query may capture. Or
+            a comprehension over a collection of the row: `lambda c: [o for o in c.orders]`.
 
-        A row for which the query gives nothing has an empty `Bag`. Where the query ends with
-        `order_by`, with or without `limit`, what is inside is a tuple in this order. Queries inside
-        may have a `nest` of their own, to any depth, and read all rows around them.
+        The inner rows are a `Bag`, empty if there are none; a tuple in order if the inner query
+        ends with `order_by`, with or without `limit`. Inner queries may contain a `nest`, to any
+        depth, and read all rows around them.
 
-        Rows of views, and rows inside that have others inside, are named tuples `(row, name, ...)`;
-        other names are looked up in their row. `view[key]` finds a row by the key of the table, if
-        it has one, and else by the row itself. `to_python()` gives dictionaries and lists.
+        In a view, rows with nested rows are named tuples `(row, name, ...)`, which look up other
+        names in `row`. `view[key]` finds a row by the key of its table, or by the row if it has
+        none. `to_python()` returns dictionaries and lists.
 
-        State: the rows on both sides by what joins them, the rows of each `Bag`. Cost: of one
-        row inside, one row of each level above it, for each parent that shows it.
+        State: the rows of both sides by their join key, and the rows of each `Bag`. Cost: a changed
+        inner row changes one row on each level above it, for each parent that shows it.
         Source: [slender] nested collections; [neumann2015].
 
         Raises
         ------
-        PlanError: a callable gives no relation, or cannot be asked for all rows together.
+        PlanError: a callable does not return a relation, or its query cannot be computed for all
+            rows together.
 
         >>> from reactive import Database
         >>> db = Database()

@@ -1,7 +1,7 @@
 """Rows for people: a table in the terminal, HTML in notebooks.
 
-name   n  day              header: the names; in HTML also of which type the values are
-Ann    3  2026-05-01       numbers stand to the right; dates are written as dates
+name   n  day              header: the names; in HTML also the types of the values
+Ann    3  2026-05-01       numbers are aligned to the right; dates are written as dates
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from reactive.errors import ClosedError, TableError
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-# `rich` and `html` are imported where something is shown: they would take a third of all.
+# `rich` and `html` are imported at the first use: they take a third of the time of all imports
 
 LIMIT = 20
 MOST_TYPES = 3
-"""Types that a header names."""
+"""The most types that a header names."""
 DATES = (date, time, timedelta)
 Named = Any
 """A view or table: a collection with a `name`, which may be None."""
@@ -34,14 +34,14 @@ Named = Any
 
 @record
 class DisplayColumn:
-    """A column of what is shown."""
+    """A column of a displayed table."""
 
     name: str
     values: tuple[Any, ...]
 
     @property
     def type(self) -> str:
-        """The types of the values; nothing if there are many, or no values."""
+        """The names of the value types; empty without values, or if there are too many types."""
         kinds = set(map(type, self.values))
         names = sorted(kind.__name__ for kind in kinds if kind is not NoneType)
         names += ["None"] * (NoneType in kinds)
@@ -49,30 +49,30 @@ class DisplayColumn:
 
     @property
     def side(self) -> Literal["left", "right"]:
-        """Where its texts stand: numbers, some of which may be None, to the right."""
+        """The alignment: numbers, some of which may be None, to the right."""
         known = [value for value in self.values if value is not None]
         return "right" if known and all(map(_is_number, known)) else "left"
 
     def texts(self) -> list[str]:
-        """The values as text."""
+        """Return the values as text."""
         return list(map(_text, self.values))
 
 
 @record
 class Shown:
-    """The first rows, as columns, and what to say of all."""
+    """The first rows, as columns, with a title for all rows."""
 
     title: str
     columns: list[DisplayColumn]
     more: int
-    """How many rows there are beside."""
+    """The number of rows that are not shown."""
 
     @property
     def caption(self) -> str:
         return f"{self.more} more rows" if self.more else ""
 
     def lines(self) -> Iterator[tuple[str, ...]]:
-        """The texts of a row, for each."""
+        """Yield the texts of each row."""
         return zip(*(column.texts() for column in self.columns), strict=True)
 
 
@@ -84,7 +84,7 @@ def show(rows: Named, limit: int, called: str = "view") -> None:
 
 
 def table(rows: Named, limit: int = LIMIT, called: str = "view") -> RichTable:
-    """The first rows as a `rich` table, one column per field or binding."""
+    """Return the first rows as a `rich` table, with one column per field or binding."""
     from rich.table import Table
     from rich.text import Text
 
@@ -99,7 +99,7 @@ def table(rows: Named, limit: int = LIMIT, called: str = "view") -> RichTable:
 
 
 def html(rows: Named, limit: int = LIMIT) -> str:
-    """The same as an HTML table, whose header also has types; or why there are no rows to show."""
+    """Return the first rows as an HTML table with types in its header, or the reason for none."""
     try:
         shown = _shown(rows, limit, "view")
     except (ClosedError, TableError) as error:
@@ -115,7 +115,7 @@ def html(rows: Named, limit: int = LIMIT) -> str:
 
 
 def html_of_text(text: str) -> str:
-    """A text as HTML, line by line as at a prompt."""
+    """Return a text as HTML, line by line."""
     return f"<pre>{_escaped(text)}</pre>"
 
 
@@ -132,7 +132,7 @@ def _html_row(tag: str, cells: Any, sides: list[Any]) -> Iterator[str]:
 
 
 def _shown(rows: Named, limit: int, called: str) -> Shown:
-    """The first rows; as values of one column where they are of several kinds."""
+    """Return the first rows; as values of one column if they are of several kinds."""
     first, count = list(islice(rows, limit)), len(rows)
     copies: list[int] = []
     if not hasattr(rows, "index") and _has_copies(first):
@@ -161,7 +161,7 @@ def _has_copies(rows: list[Row]) -> bool:
 
 
 def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
-    """A row as named values: the names of the view, fields of a record, positions of a tuple."""
+    """Return a row as named values: view columns, record fields, or tuple positions."""
     if names is not None and all(hasattr(row, name) for name in names):
         return {name: getattr(row, name) for name in names}
     if names is not None:

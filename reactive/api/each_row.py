@@ -1,4 +1,4 @@
-"""Iterators over rows that know whose rows they are, for a generator expression that is made live.
+"""Iterators over rows that know their relation, for a generator expression passed to `live`.
 
 live(x for x in orders if x.total > 3)      Python calls iter(orders) before `live` is called
 """
@@ -34,7 +34,7 @@ else:
 
 
 def each_row(relation: Any, rows: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """The rows, which are asked for with the first of them."""
+    """Yield the rows; `rows` is called when the first row is requested."""
     try:
         yield from rows()
     except Exception as error:
@@ -43,7 +43,7 @@ def each_row(relation: Any, rows: Callable[[], Iterable[Any]]) -> Iterator[Any]:
 
 
 def relation_of(iterator: Any) -> Any:
-    """The relation whose rows an iterator gives, before it gives any; None of another."""
+    """Return the relation of an iterator that was not started; None for any other iterator."""
     if not isinstance(iterator, GeneratorType) or iterator.gi_code is not _CODE:
         return None
     is_new = getgeneratorstate(iterator) == GEN_CREATED

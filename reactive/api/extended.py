@@ -1,6 +1,6 @@
-"""Computed bindings, and the named tuples that rows with names are.
+"""Computed bindings, and the named tuples of rows with column names.
 
-Named rows: generated named tuples, one class per columns, that equal plain tuples.
+Each tuple of column names has one generated class; its rows equal plain tuples.
 
 aggregate(orders=Count(), total=Sum("total"))      Row(town='Bonn', orders=2, total=27)
 aggregate(..., as_=Town)                           Town(town='Bonn', orders=2, total=27)
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation
 
 
-# Bindings that are computed: what `extend` appends, and what `bind` puts in their place.
+# Computed bindings: `extend` appends them, `bind` replaces all bindings by them.
 
 Column = Callable[..., Any] | str
 
@@ -37,7 +37,7 @@ Column = Callable[..., Any] | str
 def extended(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> plan.Extend:
-    """The rows with bindings appended."""
+    """Return the plan of the rows with appended bindings."""
     node = relation.plan
     old = binding_names(node)
     for name in named:
@@ -53,14 +53,14 @@ def extended(
 def bound(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> plan.Extend:
-    """The rows with other bindings."""
+    """Return the plan of the rows with other bindings."""
     return _made("bind", relation, (), (), given, named)
 
 
 def selected(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> AnyRelation:
-    """The rows as named rows: one binding, a record with a field per column."""
+    """Return the relation of named tuples: one binding, with a field per column."""
     names = [_name_of(column) for column in given]
     if None in names:
         raise PlanError(
@@ -95,13 +95,13 @@ def _made(
 
 
 def _name_of(column: Column) -> str | None:
-    """The name of the field that is asked for by its name."""
+    """Return the name of a field that a column only reads."""
     return name_of(column) if isinstance(column, str | columns.Column) else None
 
 
 @class_maker
 def row_class(columns: tuple[str, ...]) -> Any:
-    """The class of rows with these columns.
+    """Return the class of rows with these columns.
 
     >>> import pickle
     >>> Row = row_class(("town", "total"))
@@ -119,12 +119,12 @@ def row_class(columns: tuple[str, ...]) -> Any:
 
 
 def named_row(columns: tuple[str, ...], values: Iterable[Any]) -> Any:
-    """A row with these columns."""
+    """Return a row with these columns."""
     return row_class(columns)(*values)
 
 
 def is_row_class(kind: type) -> bool:
-    """Whether a class was made by `row_class`, and is made again where its rows are unpickled."""
+    """Return True if `row_class` made a class, which makes it again when its rows are unpickled."""
     return vars(kind).get("__reduce__") is _reduced
 
 
@@ -139,7 +139,8 @@ def naming_of_columns(
 
     Raises
     ------
-    PlanError: a name is no name of a field, or there twice; or `as_` does not take just these.
+    PlanError: a name is not a valid field name, or is used twice; or `as_` does not take these
+        columns.
     """
     names = columns if key is None else (key, *columns)
     for name in names:
@@ -165,7 +166,7 @@ def _check(name: str, role: str) -> None:
 
 
 def _check_class(kind: Any, names: tuple[str, ...]) -> None:
-    """Refuse what cannot be called with the columns, and classes without such fields."""
+    """Refuse objects that cannot be called with the columns, and classes without such fields."""
     if not isinstance(kind, type):
         raise PlanError(f"as_ takes the class of the rows, not {kind!r:.60}")
     check_row_type(kind)

@@ -1,16 +1,15 @@
-"""Queries as functions, families of views by parameter, and the checks of views against their
-queries.
+"""Queries as functions, families of views by parameter, and checks of views against their queries.
 
-Families: one query for many values of a parameter, each with a view of its own while it is held.
+Families: one query for many values of a parameter, with one view per value.
 
     family = db.family(lambda customer: orders.where(lambda o: o.customer == customer))
-    family["ann"]       the view of the orders of ann: the same one while somebody holds it
+    family["ann"]       the view of the orders of ann: the same one while it is referenced
 
-The function is called once for each view that is made, so that it may make any query of its
-parameters. Queries that differ in constants alone are planned once.
+The function is called once for each view that is made, so that it may return any query of its
+parameters. Queries that differ only in constants are planned once.
 
-State:  a weak reference per view that somebody holds.
-Cost:   of a view that is held, that of a look-up; of a new one, that of `Relation.materialize`.
+State:  a weak reference per view.
+Cost:   a look-up for a view that exists, else that of `Relation.materialize`.
 
 Queries as functions: comprehensions over tables, relations and views, which are relations.
 
@@ -19,16 +18,16 @@ def debtors() -> list[str]:
     return [c.name for c in customers if any(o.cid == c.id for o in orders if not o.paid)]
 
 debtors.materialize()               as any relation
-debtors.on(orders=[...], ...)       the same text over plain lists
+debtors.on(orders=[...], ...)       the same function over plain lists
 
-Tables that are dropped or replaced, and what becomes of those who read them.
+Dropped and replaced tables, and the readers of them.
 
-    drop     the views and subscriptions over it end, and say why; its rows are given up
-    replace  the same, once another table of its name has been made
+    drop     the views and subscriptions over the table end with a reason; its rows are discarded
+    replace  the same, after another table of its name has been made
 
-A query over such a table is a query still, but cannot be computed any more.
+A query over such a table still exists, but cannot be computed.
 
-Cost: what the views held is freed; nothing is computed.
+Cost: the state of the views is freed; nothing is computed.
 """
 
 from __future__ import annotations
@@ -74,11 +73,11 @@ Ts = TypeVarTuple("Ts")
 
 @boundary
 class Family(NotCopied, Closeable, Generic[K, *Ts]):
-    """The views of one query by the value of its parameter. Made by `Database.family`.
+    """The views of one query by the value of its parameter. `Database.family` makes it.
 
-    `family[value]` is a view, and the same one as long as somebody holds it; of several parameters
-    it is `family[first, second]`. Length, iteration and `in` are about the values whose views are
-    held.
+    `family[value]` is a view, the same one as long as it is referenced; with several parameters
+    write `family[first, second]`. `len`, iteration and `in` are about the values whose views are
+    referenced.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -101,13 +100,13 @@ class Family(NotCopied, Closeable, Generic[K, *Ts]):
         self._is_closed = False
 
     def __getitem__(self, value: K) -> View[*Ts]:
-        """The view for a value of the parameter, made if nobody holds it.
+        """Return the view for a value of the parameter, which is made if it does not exist.
 
         Raises
         ------
-        TypeError: the value has no hash.
-        PlanError: the function gives no relation of this database; or it takes another number of
-            parameters.
+        TypeError: the value is not hashable.
+        PlanError: the function does not return a relation of this database, or takes another number
+            of parameters.
         ClosedError: the family was closed.
         """
         try:
@@ -119,22 +118,22 @@ class Family(NotCopied, Closeable, Generic[K, *Ts]):
             raise
 
     def __contains__(self, value: object) -> bool:
-        """Whether somebody holds the view of a value."""
+        """Return True if the view of a value is referenced."""
         found = self._held.get(_exactly(value))
         return found is not None and not found.closed
 
     def __iter__(self) -> Iterator[K]:
-        """The values whose views somebody holds, in the order in which they were made."""
+        """Iterate over the values whose views are referenced, in the order of their making."""
         held = [key[0] for key, view in self._held.items() if not view.closed]
         return iter(cast("list[K]", held))
 
     def __len__(self) -> int:
-        """How many views somebody holds."""
+        """Return the number of referenced views."""
         return sum(not view.closed for view in self._held.values())
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """True after the family was closed."""
         return self._is_closed
 
     def close(self) -> None:
@@ -154,7 +153,7 @@ class Family(NotCopied, Closeable, Generic[K, *Ts]):
         return f"Family({self._label}, {state})"
 
     def _key(self, value: K) -> Any:
-        """What the view of a value is held by."""
+        """Return the key of a value in `_held`."""
         if self._is_closed:
             raise ClosedError(f"{self._called()} is closed\n  make another one")
         try:
@@ -200,7 +199,7 @@ class Family(NotCopied, Closeable, Generic[K, *Ts]):
 
 
 def _parameters(function: Any) -> tuple[int, int]:
-    """How many values a function has to be given, and may be given."""
+    """Return the least and the largest number of parameters of a function."""
     if not callable(function):
         raise PlanError(
             f"family takes a callable, parameter -> relation, not {function!r:.100}\n"
@@ -219,7 +218,7 @@ def _parameters(function: Any) -> tuple[int, int]:
 
 
 def _exactly(value: Any) -> tuple[Any, Any]:
-    """A value, and what tells it from equal ones that a query tells apart: `1`, `1.0`, `True`."""
+    """Return a value with its type, which tells equal values apart: `1`, `1.0` and `True`."""
     return value, _kind(value)
 
 
@@ -234,25 +233,26 @@ V = TypeVar("V")
 
 
 class Written:
-    """Base of queries that have a text."""
+    """Base of queries that are written as a function."""
 
     text: QueryText
     kind: reading.Kind
 
     def on(self, **lists: Iterable[Any]) -> Any:
-        """What Python makes of the text, over plain lists.
+        """Run the function in Python over plain lists, and return its result.
 
         Parameters
         ----------
-        lists: the rows of each relation that it names; one that is not given has its rows of now.
+        lists: the rows of relations by their names in the function. Other relations have their
+            current rows.
 
-        That is what the function returns: a list, set or dictionary. `sum` adds floats exactly. A
-        function that calls itself is applied to the empty set until nothing changes.
+        `sum` adds floats exactly. A function that calls itself is applied to the empty set, then to
+        its result, until nothing changes.
 
         Raises
         ------
-        PlanError: the text names no such relation.
-        Exception: what the text raises.
+        PlanError: the function names no relation of a given name.
+        Exception: raised by the function.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -264,16 +264,16 @@ class Written:
         return self.text.run(lists)
 
     def __call__(self) -> Any:
-        """What Python makes of the text, over the rows of now."""
+        """Run the function in Python over the current rows, and return its result."""
         return self.text.run({})
 
 
 @boundary
 class Query(Written, Relation[*Ts]):
-    """A relation that was written as a function or a generator expression.
+    """A relation written as a function or a generator expression.
 
-    Made by `Database.query` and `live`. It is a relation like any other, and can also be called:
-    that computes it once, in Python, over the rows of now.
+    `Database.query` and `live` make it. It is a relation like any other, and can also be called:
+    Python then computes the result once, over the current rows.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -290,7 +290,7 @@ class Query(Written, Relation[*Ts]):
 
 @boundary
 class GroupedQuery(Written, GroupedRelation[K, *Ts]):
-    """A query that gives a dictionary: its view is a mapping too.
+    """A query that returns a dictionary; its view is a mapping, too.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -304,7 +304,7 @@ class GroupedQuery(Written, GroupedRelation[K, *Ts]):
 
 @boundary
 class OrderedQuery(Written, OrderedRelation[*Ts]):
-    """A query that gives what is sorted: its view is a sequence too.
+    """A query that returns a sorted list; its view is a sequence, too.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -320,7 +320,7 @@ KINDS: dict[str, Any] = {"mapping": GroupedQuery, "order": OrderedQuery}
 
 
 def query(engine: Any, function: Any) -> Any:
-    """The relation of a function without parameters."""
+    """Return the relation of a function without parameters."""
     if isinstance(function, GeneratorType):
         raise PlanError("query takes a function\n  live(... for ... in ...) takes a generator")
     taken = opaque(function, 0, "query")
@@ -331,16 +331,16 @@ def query(engine: Any, function: Any) -> Any:
 
 @outermost
 def live(rows: Iterable[T]) -> Query[T]:
-    """The relation of a generator expression over a table, a relation or a view.
+    """Return the live query of a generator expression over a table, a relation or a view.
 
     Parameters
     ----------
-    rows: a generator expression that nobody has iterated yet. What else it names may be tables,
-        relations and views too, and variables, which keep their value of now.
+    rows: a generator expression that was not iterated yet. It may name other tables, relations and
+        views, and variables, whose current values become constants.
 
     Raises
     ------
-    PlanError: it is something else, or reads what no query can.
+    PlanError: `rows` is not such a generator, or cannot be lifted to a query.
 
     >>> from reactive import Database, live
     >>> words = Database().table(str, name="words")
@@ -385,13 +385,13 @@ def _made(engine: Any, found: reading.Query, text: QueryText) -> Any:
 
 
 def _watched(taken: Opaque, function: Any) -> Opaque:
-    """The function, of which its own name may change: it is the name of the query."""
+    """Return the function without its own name among the captures: the name becomes the query's."""
     name = getattr(function, "__name__", "")
     return replace(taken, captures=tuple(c for c in taken.captures if c.name != name))
 
 
 def _cells(rows: Any, values: dict[str, Any]) -> tuple[CellType, ...]:
-    """The variables of a generator: those that it has itself, so that a change is noticed."""
+    """Return the variables of a generator: its own cells, so that a change of them is noticed."""
     names = rows.gi_code.co_freevars
     known = [each for each in gc.get_referents(rows) if isinstance(each, CellType)]
     last = known[len(known) - len(names) :]
@@ -407,22 +407,22 @@ def _is_of(cell: CellType, name: str, values: dict[str, Any]) -> bool:
         return name not in values
 
 
-# Compare a view with what Python makes of its text, for tests of queries.
+# Compare a view with the result of its function in Python, for tests of queries.
 
 MOST_SHOWN = 5
 
 
 @outermost
 def check(*views: Any) -> None:
-    """Compare views with what Python computes of the texts of their queries.
+    """Compare views with the results of their query functions in Python.
 
     Parameters
     ----------
-    views: views of queries that were made by `Database.query` or `live`; others are verified
-        by `View.verify`.
+    views: views of queries made by `Database.query` or `live`; other views are verified by
+        `View.verify`.
 
-    The text runs over the rows of now, as plain lists. Where rows are tied, in `sorted(...)[:n]`
-    and in `min` and `max` with a key, any of them is right.
+    The functions run over the current rows, as plain lists. Any of several tied rows is accepted,
+    in `sorted(...)[:n]` and in `min` and `max` with a key.
 
     Raises
     ------
@@ -445,7 +445,7 @@ def check(*views: Any) -> None:
 
 
 def difference(view: Any) -> str | None:
-    """What a view and its text do not have in common; None if they are the same."""
+    """Return the difference between a view and its function's result; None if they are the same."""
     query = view.relation
     text, kind = query.text, query.kind
     shown = list(view)
@@ -465,8 +465,11 @@ def difference(view: Any) -> str | None:
 
 
 def _are_tied(view: Any, shown: list[Any], theirs: list[Any]) -> bool:
-    """Return True if rows of the text stand elsewhere only among rows whose keys are equal, and
-    rows are shown without what they stand by: the text tells ties apart by what is not shown."""
+    """Return True if the rows differ only in the order of rows with equal keys.
+
+    It is False if the rows show the values that they are sorted by, or only a part of the order is
+    shown.
+    """
     order = view.relation.plan
     if order.shown is None or order.limit is not None or order.offset:
         return False
@@ -481,8 +484,10 @@ def _are_tied(view: Any, shown: list[Any], theirs: list[Any]) -> bool:
 
 
 def _in_sequence(text: Any, form: Form) -> list[Any] | None:
-    """The rows of a text over lists that stand by themselves, in which `sorted` keeps the order of
-    what was sorted before; None if Python does not compare them."""
+    """Return the rows of a function over lists sorted by themselves, as `sorted` is stable.
+
+    Return None if Python does not compare the rows.
+    """
     try:
         return [alike(row, form) for row in text.run({}, is_by_itself=True)]
     except TypeError:
@@ -490,18 +495,20 @@ def _in_sequence(text: Any, form: Form) -> list[Any] | None:
 
 
 def pair_of(item: tuple[Any, Any]) -> tuple[Any, Any]:
-    """A key and its value; the values of a group in no order."""
+    """Return a key and its value; a list, which is the values of a group, becomes a `Bag`."""
     key, value = item
     return key, Bag(map(plain, value)) if isinstance(value, list) else value
 
 
 Form = Any
-"""Where values have multisets: of one a list with the form of its values, of a tuple one for each
-item, None of others."""
+"""The places of bags in values: for a bag a list with the form of its values, for a tuple a tuple
+    with
+a form for each item, else None.
+"""
 
 
 def form_of(values: Iterable[Any]) -> Form:
-    """What all of some values have in common.
+    """Return the form that all values share.
 
     >>> form_of([("a", Bag()), ("b", Bag([1]))])
     (None, [None])
@@ -515,7 +522,7 @@ def form_of(values: Iterable[Any]) -> Form:
 
 
 def alike(value: Any, form: Form) -> Any:
-    """A value of a text as a view has it whose values have a form."""
+    """Convert a value of a function's result to the type that it has in a view, by its form."""
     if isinstance(form, list) and isinstance(value, list):
         return Bag(alike(each, form[0]) for each in value)
     if isinstance(form, tuple) and type(value) is tuple and len(form) == len(value):
@@ -536,19 +543,19 @@ def _compared(mine: list[Any], theirs: list[Any]) -> str | None:
 
 
 def _more(of: Bag[Any], than: Bag[Any]) -> str:
-    """What one has more of than the other."""
+    """Describe the rows that `of` has more often than `than`."""
     counts = [(row, n - than.count(row)) for row, n in of.items()]
     found = [f"{n} x {row!r:.120}" for row, n in counts if n > 0]
     return ", ".join(found[:MOST_SHOWN]) or "nothing"
 
 
 SHOWN = 5
-"""Views that a message names."""
+"""The most views that a message names."""
 AGAIN = "make its query again, over a table that is there: see db.tables()"
 
 
 def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
-    """Take a table out of its database; as `Database.drop`. Done inside the lock, to write."""
+    """Remove a table from its database; see `Database.drop`. Call it inside the lock, to write."""
     _check(engine, table)
     engine.drain()
     found = readers(engine, table)
@@ -569,7 +576,7 @@ def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
 
 
 def readers(engine: Engine, table: Table[Any]) -> list[Node]:
-    """The leaves of views and subscriptions whose query reads a table."""
+    """Return the leaves of views and subscriptions whose query reads a table."""
     number = table.plan.number
     leaves = engine.graph.leaves()
     return [leaf for leaf in leaves if any(t.number == number for t in tables(leaf.leaf.plan))]
@@ -607,13 +614,13 @@ def _name(engine: Engine, leaf: Node) -> str:
     return f"{channel}" if channel.name is None else f"{channel} ({channel.place})"
 
 
-# Views compared with their queries, all of a database together.
+# Compare all views of a database with their queries.
 
 
 def verify_views(engine: Any, views: Sequence[AnyView]) -> None:
     """Raise `VerificationError` unless each view has the rows of its query.
 
-    With `Database(strict=True)` the tables that are read are verified too.
+    With `Database(strict=True)` the tables that the queries read are verified, too.
     """
     engine.check_open()
     if not views:
@@ -628,7 +635,7 @@ def verify_views(engine: Any, views: Sequence[AnyView]) -> None:
 
 
 def _verify(engine: Any, views: Sequence[AnyView]) -> None:
-    """Compare views with their queries, evaluated with the checks of equality that they have.
+    """Compare views with their queries, evaluated with their checks of equality.
 
     If a `==` raises in the evaluation, checks are added, and the views are evaluated again.
     """

@@ -6,8 +6,8 @@
             reach.join(edges, on=lambda p, e: p.dst == e.src)
                  .select(lambda p, e: Edge(p.src, e.dst))))
 
-The step is called once, with relations that stand for what it returns; the query that it makes is
-the definition. How it is kept up to date: `recursion/`, and docs/recursion.md.
+The step is called once, with relations that stand for its results; the query that it returns is
+the definition. `recursion/` and docs/recursion.md tell how the result is maintained.
 """
 
 from __future__ import annotations
@@ -86,33 +86,32 @@ def fixpoint(
     by: Any = None,
     max_rounds: int | None = 10_000,
 ) -> Any:
-    """The smallest relation that is what `step` makes of it; or several, defined together.
+    """Return the least fixpoint of a query step: a recursive relation, or several together.
 
     Parameters
     ----------
-    step: callable, a relation per parameter -> the relation, or a tuple of as many. Each is a set
-        of single values (one binding). It may use what is monotone: where, select, select_many,
-        unnest, joins, semi_join, unions, intersections, distinct; anti_join and difference with
-        a right side that is not recursive; another fixpoint.
-    names: of the relations, for a program that is made by a program: the step is then called with
-        one argument for each name, whatever its parameters are called, and takes and gives back
-        as many, also of one name.
-    keep, by: `Min(f)` or `Max(f)`, and callable, row -> hashable: of the rows with equal keys only
-        the best one is in the relation (shortest paths). A better row must not lead to worse ones.
-        For several relations, tuples with None for those that keep all rows.
-    max_rounds: how many steps a row may be away from the inputs that changed, in one commit; None
-        for any number. Then nothing stops a step that makes ever new rows.
+    step: callable, a relation per parameter -> the relation, or a tuple with one per parameter.
+        Each relation is a set of single values (one binding). The step may use monotone operators:
+        where, select, select_many, unnest, joins, semi_join, unions, intersections, distinct;
+        anti_join and difference with a right side that is not recursive; another fixpoint.
+    names: the names of the relations, for generated programs: the step is called with one argument
+        per name and returns a sequence of as many relations, also for one name.
+    keep, by: `Min(f)` or `Max(f)`, and callable, row -> hashable: the relation keeps only the best
+        of the rows with equal keys (shortest paths). A better row must not lead to worse ones. For
+        several relations give tuples, with None for a relation that keeps all rows.
+    max_rounds: the most steps from a changed input row to a derived row, in one commit; None for
+        no limit, so that nothing stops a step that always derives new rows.
 
-    State: every row, with the number of its derivations and the round in which it came to be; of
-    a transitive closure a bit per pair of nodes.
+    State: every row, with the number of its derivations and its round; a bit per pair of nodes for
+    a transitive closure.
     Cost: proportional to the derivations that the change affects, see docs/recursion.md.
     Source: [dbsp] section 5, recursive queries; counting by rounds, see docs/recursion.md.
 
     Raises
     ------
     StratificationError: recursion through a negation, an aggregate, an outer join or an order.
-    PlanError: a step that makes something else than its relations.
-    FixpointError: later, at a commit, if it does not come to an end.
+    PlanError: the step does not return its relations.
+    FixpointError: later, at a commit, if the recursion does not end.
 
     >>> from reactive import Database, fixpoint
     >>> edges = Database().table(tuple, name="edges")
@@ -144,7 +143,7 @@ def fixpoint(
 
 
 def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None, ...]:
-    """What is kept of each relation."""
+    """Return the `keep` and `by` of each relation as parts of the plan."""
     several = len(names) > 1
     keeps = (None,) * len(names) if keep is None else keep
     bys = (None,) * len(names) if by is None else by
@@ -198,8 +197,7 @@ def _itself(row: Any) -> Any:
     return row
 
 
-# What `fixpoint` and `iterate` have in common: a step is called with relations that stand for
-# its results.
+# Shared by `fixpoint` and `iterate`: a step is called with relations that stand for its results.
 
 
 def called(
@@ -210,10 +208,11 @@ def called(
     is_single: bool,
     starts: Sequence[AnyRelation] = (),
 ) -> tuple[StepDefinition, Any, list[AnyRelation]]:
-    """What the step makes of relations that stand for its results.
+    """Call the step with relations that stand for its results.
 
-    The definition is their level until it is finished. Each begins with one of `starts`, if there
-    are some. If it `is_single`, the step returns a relation, else a tuple of them.
+    Return the definition, which is the level of these relations until it is finished, the engine,
+    and the results. Each relation has the bindings of one of `starts`, if there are any. A step
+    that `is_single` returns a relation, else a tuple of relations.
     """
     definition: Any = StepDefinition(", ".join(map(repr, names)))
     counts = [bindings(start.plan) for start in starts] or [1] * len(names)
@@ -256,7 +255,7 @@ def _check_result(name: str, relation: Any, count: int) -> None:
 
 
 def parameters(step: Any, role: str) -> tuple[str, ...]:
-    """The names of a step's parameters."""
+    """Return the names of the parameters of a step."""
     if not callable(step):
         raise PlanError(f"{role} takes a callable, relation -> relation, not {step!r:.60}")
     positional = (
@@ -274,7 +273,7 @@ def parameters(step: Any, role: str) -> tuple[str, ...]:
 
 
 def checked_names(step: Any, names: Any) -> tuple[str, ...]:
-    """Names that are given for the relations of a step, in the place of its parameters' names."""
+    """Return the `names` given for the relations of a step."""
     if not callable(step):
         raise PlanError(f"fixpoint takes a callable, relations -> relations, not {step!r:.60}")
     is_listed = isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)

@@ -2,36 +2,36 @@
 
     x(0) = start        x(r + 1) = step(x(r))        the view is x(times), or the x that stays
 
-A tolerance keeps what hardly matters from being computed: of each key, a row whose value differs by
-less from the one last *passed on* is not passed on. How far off that may be:
+A tolerance avoids small changes: a row whose value differs by less than the tolerance from the last
+*emitted* row of its key is not emitted. The error is bounded:
 
-    x(r)   the rows without a tolerance     y(r)   those passed on, with tolerance t
+    x(r)   the rows without a tolerance     y(r)   the emitted rows, with tolerance t
     e(r)   their distance |y(r) - x(r)|     q      |step(a) - step(b)| <= q |a - b|, a contraction
 
-In each round a row that is not passed on adds less than t to the distance, and what was there
-before shrinks by q, whatever has happened in earlier commits:
+In each round a row that is not emitted adds less than t to the distance, and the earlier distance
+shrinks by q, whatever happened in earlier commits:
 
     e(0) = 0    e(r + 1) <= |y(r + 1) - step(y(r))| + |step(y(r)) - step(x(r))|  <  d + q e(r)
 
     e(n) < d (1 + q + ... + q**(n - 1)) = d (1 - q**n) / (1 - q)
 
-where d is t if |.| is the largest difference of two rows of one key (`norm="max"`), and t times the
-number of rows if it is the sum of all (`norm="sum"`). A loop that goes on until it settles stops at
-a y with |step(y) - y| < d. Its distance e from the only x that stays is below d + q e, so below
-d / (1 - q), and so is that of a loop from the start: the two are within 2 d / (1 - q).
+Here d is t if |.| is the largest difference of two rows of one key (`norm="max"`), and t times the
+number of rows if it is the sum of all differences (`norm="sum"`). A loop until settled stops at a y
+with |step(y) - y| < d. Its distance e from the only fixpoint x is below d + q e, so below
+d / (1 - q), and so is the distance of a loop from the start: the two are within 2 d / (1 - q).
 
-All this holds while rows of a key come and go with the data alone, and not with values.
+The bound holds if inserts and deletes of keys depend on the data alone, and not on values.
 
-Groups without an aggregate: each key with the rows that have it, as what is inside of a nest.
+Groups without an aggregate: each key with the rows that have it, as the nested rows of a nest.
 
     group_by(k).rows()                  rows (key, rows): the key, and a Bag of the rows
-    group_by(k).rows(lambda g: ...)     the key, and what a query gives of the rows
+    group_by(k).rows(lambda g: ...)     the key, and the rows of a query on the group
 
     aggregate Collect(row) by k
 
-The query is called once, with a relation that stands for every group, and is asked of all groups
-together, as that of `each` is. To callables that only fold the rows they are the query for one
-group, and so an aggregate of it.
+The query is called once, with a relation that stands for every group, and is computed for all
+groups together, as that of `each` is. A callable that only folds the rows reads the query for one
+group, and so becomes an aggregate of it.
 
 Source: grouping as a nested query [fegaras2000].
 """
@@ -96,7 +96,7 @@ Of = Callable[..., Any]
 By = Callable[..., Hashable]
 Norm = Literal["max", "sum"]
 MANY = 10_000
-"""Rounds in which a loop has to settle, unless it is told otherwise."""
+"""The most rounds in which a loop may settle, by default."""
 
 
 @overload
@@ -174,31 +174,31 @@ def iterate(
     contraction: float | None = None,
     norm: str = "max",
 ) -> Any:
-    """What `step` makes of what it made ... of `start`, kept live.
+    """Apply a query step repeatedly, and return the relation after the last round.
 
     Parameters
     ----------
-    step: callable, a relation per parameter -> the relation, or a tuple of as many; of anything:
-        bags, and it need not be monotone.
-    start: the relation of round 0; of several, a tuple.
-    times: how many rounds, from 0 on.
-    until: "settled", in the place of `times`: until a round passes on no row.
-    max_rounds: in how many rounds it has to settle; by default 10,000.
-    tolerance, of: a number, and callable, row -> number: of each key, a row is passed on to the
-        next round, and shown at the end, if its value differs by `tolerance` or more from that of
-        the row last passed on. Whatever else a row has must follow from its key. For several
-        relations `of` has an entry for each, None for those whose rows are all passed on;
-        `tolerance` may.
-    by: callable, row -> hashable: the key of a row, which no two rows of a relation share. By
-        default all fields of a row except the one that `of` reads.
-    contraction: a number below 1. You promise that a round brings any two states closer to each
-        other by this factor, in the `norm`: of the differences of all values, the largest ("max"),
-        or their sum ("sum").
+    step: callable, a relation per parameter -> the relation, or a tuple with one per parameter. Its
+        relations may be bags, and it need not be monotone.
+    start: the relation of round 0, or a tuple with one per parameter.
+    times: the number of rounds, from 0 on.
+    until: "settled" in place of `times`: stop after a round that changes no row.
+    max_rounds: the most rounds in which the loop may settle; by default 10,000.
+    tolerance, of: a number, and callable, row -> number: a row is emitted to the next round, and at
+        the end, if its value differs by `tolerance` or more from that of the last emitted row of
+        its key. All other fields of a row must be determined by its key. For several relations `of`
+        has an entry for each, None for relations without a tolerance; `tolerance` may, too.
+    by: callable, row -> hashable: the key of a row, unique in its relation. By default all fields
+        of a row except the one that `of` reads.
+    contraction: a number below 1. You promise that a round reduces the distance of any two states
+        by this factor. The `norm` of the distance is the largest difference of values ("max"), or
+        the sum of the differences ("sum").
 
-    With a contraction the view is within a bound of the query from scratch, and `verify()` checks
-    it: d / (1 - contraction), twice that until settled, where d is the tolerance, or for "sum" the
-    tolerance times the number of rows. Such a loop, until settled, goes on from where it was: its
-    state is that of one round. Without a contraction `explain()` says that no bound is known.
+    With a contraction the view is within a bound of the query from scratch, which `verify()`
+    checks: d / (1 - contraction), or twice that until settled, where d is the tolerance, or for
+    "sum" the tolerance times the number of rows. A loop until settled then continues from its last
+    result and has the state of one round. Without a contraction `explain()` says that no bound is
+    known.
 
     State: that of `times` copies of the step. Cost: a change touches only the rounds and rows that
     it affects; see docs/recursion.md for loops that do not pay.
@@ -206,8 +206,8 @@ def iterate(
 
     Raises
     ------
-    PlanError: a step that makes something else than its relations; words that do not go together.
-    FixpointError: later, at a commit: it does not settle, or several rows have one key.
+    PlanError: the step does not return its relations, or options contradict each other.
+    FixpointError: later, at a commit: the loop does not settle, or several rows have one key.
 
     >>> from reactive import Database, iterate
     >>> numbers = Database().table(int, name="numbers")
@@ -260,7 +260,7 @@ def iterate(
 
 
 def _starts(names: tuple[str, ...], start: Any) -> list[AnyRelation]:
-    """The relations of round 0, one for each parameter."""
+    """Return the relations of round 0, one for each parameter."""
     starts = [start] if len(names) == 1 else start
     if not isinstance(starts, tuple | list) or len(starts) != len(names):
         raise PlanError(
@@ -275,7 +275,7 @@ def _starts(names: tuple[str, ...], start: Any) -> list[AnyRelation]:
 
 
 def _rounds(times: Any, until: Any, max_rounds: Any) -> tuple[int | None, int]:
-    """How many rounds, or None; and how many at most."""
+    """Return the number of rounds, or None until settled; and the most rounds."""
     if (times is None) == (until is None):
         given = "both times= and until=" if until is not None else "neither times= nor until="
         raise PlanError(
@@ -302,7 +302,7 @@ def _tolerances(
     of: Any,
     by: Any,
 ) -> tuple[plan.Tolerance | None, ...]:
-    """What is not passed on, of each relation; empty if all is."""
+    """Return the tolerance of each relation; empty if there is none."""
     if tolerance is None and of is None and by is None:
         return ()
     several = len(names) > 1
@@ -411,7 +411,7 @@ def _check_bound(node: plan.Iterate) -> None:
 
 
 def _check_alone(node: plan.Iterate) -> None:
-    """What goes on until it settles, or passes some rows on, is no part of another recursion."""
+    """Refuse a loop with a tolerance, or until settled, inside another recursion."""
     if free(node) and (node.times is None or node.is_tolerant()):
         which = 'until="settled"' if node.times is None else "tolerance="
         raise PlanError(
@@ -425,11 +425,12 @@ NAMES = ("key", "rows")
 
 
 def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | None) -> Any:
-    """The relation of keys, each with what a query gives of its rows.
+    """Return the relation of keys, each with the rows of a query on its group.
 
     Raises
     ------
-    PlanError: it is no callable of a relation that returns one, or cannot be asked of all groups.
+    PlanError: `query` is not a callable from a relation to a relation, or cannot be computed for
+        all groups together.
     """
     level, source = object(), relation.plan
     name = "rows" if query is None else literal.parameter_of(query)
@@ -472,7 +473,7 @@ def _first(row: Any) -> Any:
 
 
 def _within_group(rows: Rows, level: object, group: plan.Node, key: Expr) -> Rows:
-    """Rows, and those in them, of the group of a key, in the place of the relation of a level."""
+    """Replace the relation of a level by the group of a key, in rows and their nested rows."""
     place = len(rows.arguments)
 
     def with_key(f: Function) -> Function:
@@ -495,7 +496,7 @@ def _within_group(rows: Rows, level: object, group: plan.Node, key: Expr) -> Row
 
 
 def _of_one_group(inside: nesting.InnerRows, level: object, group: plan.Node) -> Rows:
-    """What the query gives for the group of a key, which is the only value around it."""
+    """Return the rows of the query on the group of a key, which is the only outer value."""
 
     def asked(node: plan.Node) -> plan.Node:
         return group if isinstance(node, plan.Recursive) and node.level is level else node
@@ -506,9 +507,9 @@ def _of_one_group(inside: nesting.InnerRows, level: object, group: plan.Node) ->
 
 
 class _Group:
-    """The distinct keys of rows, and the rows that have the one that is around them.
+    """The distinct keys of rows, and the rows that have the key around them.
 
-    A key that may raise is computed before anything is asked.
+    A key that may raise is computed first.
     """
 
     def __init__(self, source: plan.Node, by: Lifted) -> None:
@@ -529,7 +530,7 @@ class _Group:
         self.rows = extend_of(found, columns)
 
     def _has_key(self, by: Lifted) -> Lifted:
-        """Whether a row has the key that is around it, a NaN too."""
+        """Return the test whether a row has the key around it, also a NaN."""
         key, outer = by.body, Outer(0)
         if self._never_nan:
             return by.with_body(Operation("==", (key, outer)))

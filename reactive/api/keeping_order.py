@@ -1,4 +1,4 @@
-"""Relations whose order stays, as ordered relations have `where`, `select` and others."""
+"""The methods of ordered relations that keep the order: `where`, `select`, `extend` and `bind`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 BAG = (plan.Previous, plan.Aggregate)
-"""Nodes that mean the same of rows in any order."""
+"""Nodes whose result does not depend on the order of the rows."""
 
 
 @boundary
 class KeepsOrder(Generic[*Ts]):
-    """Base of relations whose rows stand in an order, before `Relation`."""
+    """Base of ordered relations; it comes before `Relation` in the order of bases."""
 
     def where(
         self, predicate: Callable[[*Ts], object] | None = None, /, **fields: Any
     ) -> OrderedRelation[*Ts]:
-        """The rows for which the predicate is true, in their order; see `Relation.where`."""
+        """Keep the rows for which the predicate is true, in their order; see `Relation.where`."""
         base: Any = super()
         return base.where(predicate, **fields)  # type: ignore[no-any-return]
 
@@ -54,7 +54,7 @@ class KeepsOrder(Generic[*Ts]):
         **named: Callable[[*Ts], Any] | str,
     ) -> OrderedRelation[Any]: ...
     def select(self, /, *columns: Any, **named: Any) -> Any:
-        """A function of each row, in the order of the rows; see `Relation.select`."""
+        """Compute a value from each row, in the order of the rows; see `Relation.select`."""
         base: Any = super()
         return base.select(*columns, **named)
 
@@ -73,7 +73,7 @@ class KeepsOrder(Generic[*Ts]):
         self, /, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> OrderedRelation[*tuple[Any, ...]]: ...
     def extend(self, /, *columns: Any, **named: Any) -> Any:
-        """The rows with bindings appended, in their order; see `Relation.extend`."""
+        """Append bindings to the rows, in their order; see `Relation.extend`."""
         base: Any = super()
         return base.extend(*columns, **named)
 
@@ -99,12 +99,12 @@ class KeepsOrder(Generic[*Ts]):
         self, /, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> OrderedRelation[*tuple[Any, ...]]: ...
     def bind(self, /, *columns: Any, **named: Any) -> Any:
-        """Rows of other bindings, in the order of the rows; see `Relation.bind`."""
+        """Replace the bindings of the rows, in their order; see `Relation.bind`."""
         base: Any = super()
         return base.bind(*columns, **named)
 
     def _order(self: Any) -> plan.OrderBy:
-        """The plan of the order."""
+        """Return the plan of the order."""
         return self.plan  # type: ignore[no-any-return]
 
     def _new(self: Any, node: plan.Node, *others: Any) -> Relation[Any]:
@@ -129,7 +129,7 @@ def check_lost(order: plan.OrderBy, node: plan.Node) -> None:
 
     Raises
     ------
-    PlanError: it does.
+    PlanError: the node loses the order.
     """
     if keyed.is_lost(order) and not isinstance(node, BAG):
         name = explaining.headline(node).split()[0]

@@ -405,7 +405,7 @@ class KeyedRows(Generic[T, K]):
         return [(key_of(row), row) for row, _ in self._pairs()]
 
     def _key_of(self, row: Any) -> Any:
-        """Return the key of `row`, or `_NOTHING` if it raises: a statement refuses the row later."""
+        """Return the key of `row`, or `_NOTHING` if it raises: a statement refuses it later."""
         key: Any = self.plan.key
         try:
             return key.function(row)

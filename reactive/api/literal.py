@@ -1,15 +1,14 @@
-"""Relations of rows that stand in no table: literal rows, rows that raised, and the rows of one
-group.
+"""Relations of rows in no table: constant rows, rows that raised, and the rows of one group.
 
-Rows that raise, as rows: `view.errors` of a view that leaves them out, or goes on with None.
+Rows that raise, as rows: `view.errors` of a view with `on_error="drop"` or `"null"`.
 
-    rows of which the callable of an operator raises   -->   RowError(operator, row, error)
+    rows on which the callable of an operator raises   -->   RowError(operator, row, error)
 
-A query of its own over what the view reads, made when somebody asks for it. So an error goes when
-its row does, or when the row is changed to one that does not raise.
+The errors are a query of their own over the inputs of the view, made at the first access. An error
+disappears when its row is deleted, or replaced by a row that does not raise.
 
-State:  that of a view, and of indexes where a join's condition raises.
-Cost:   a view that nobody asks for its errors does nothing for them.
+State:  that of a view, and of indexes if the condition of a join raises.
+Cost:   none for a view whose errors are not read.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ from reactive.engine.collections.zset import canonical
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.storage.rows import class_and_width, class_name, fits
 
-# Relations whose rows are written in the query: `db.values(rows)`.
+# Constant relations: `db.values(rows)`.
 
 
 def literal(rows: Iterable[Any], row_type: Any) -> plan.Values:
-    """The node of some rows.
+    """Return the plan of constant rows.
 
     Raises
     ------
-    PlanError: one has no hash, or is not of the type.
+    PlanError: a row is not hashable, or is not of the type.
     """
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise PlanError(
@@ -71,12 +70,12 @@ def _checked(row: Any, row_type: Any) -> Any:
 
 
 OnError: TypeAlias = Literal["raise", "null", "drop"]
-"""What becomes of a row on which a callable raises."""
+"""The reaction to a row on which a callable raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An exception as a value: its class by name, and what it said.
+    """An exception as a value: the name of its class, and its message.
 
     >>> str(Raised("ValueError", "no number: 'x'"))
     "ValueError: no number: 'x'"
@@ -91,11 +90,11 @@ class Raised:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowError:
-    """A row that an operator leaves out of a view, or has None for, since a callable raised; or one
-    that a source leaves out of its tables.
+    """A row that an operator or a source left out, with the error.
 
-    `row` is what the operator was given: of several bindings a tuple, of the condition of a join a
-    pair.
+    An operator of a view with `on_error=` leaves out a row on which a callable raises, or computes
+    None for it; a source with `on_error="drop"` leaves out a refused row. `row` is the input of the
+    operator: a tuple for several bindings, a pair for the condition of a join.
 
     >>> from reactive import Database
     >>> words = Database().table(str)
@@ -122,7 +121,7 @@ class RowError:
 
 
 def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> PolicyQuery:
-    """A query in which rows that raise go by a policy, which is not that they raise.
+    """Return a query in which rows that raise are treated by a policy other than "raise".
 
     Raises
     ------
@@ -136,12 +135,12 @@ def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> PolicyQuery
 
 
 def errors_of(query: PolicyQuery) -> plan.Node:
-    """Return the query of the rows that raise in another one."""
+    """Return the query of the rows that raise in another query."""
     return query.planned(_errors_of(query.first), _errors_of)
 
 
 def _errors_of(found: Guarded) -> plan.Node:
-    """Return the query of the rows that raise: those of one recursion together."""
+    """Return the query of the rows that raise, with the errors of each recursion in one query."""
     by_recursion: dict[frozenset[Any], plan.Node] = {}
     for each in found.failures:
         errors: plan.Node = plan.Select(each.rows, _error_of(each))
@@ -155,7 +154,7 @@ def _errors_of(found: Guarded) -> plan.Node:
 
 @dataclass(frozen=True, slots=True)
 class _ErrorOf:
-    """What a callable raises of a row."""
+    """The function from a row to the error that a callable raises on it."""
 
     operator: str
     call: Callable[..., Any]
@@ -184,15 +183,16 @@ def _error_of(failure: Failure) -> Lifted:
     return Lifted(Apply(function, all_parameters(count)), call.names, call.origins, count)
 
 
-# A query per group: what a callable makes of a relation that stands for one group.
+# A query per group: the query that a callable makes of a relation that stands for every group.
 
 
 def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
-    """The relation with what a query gives for each group.
+    """Return the relation of a query that runs on each group.
 
     Raises
     ------
-    PlanError: it is no callable of a relation that returns one, or cannot be asked of all groups.
+    PlanError: `query` is not a callable from a relation to a relation, or cannot be computed for
+        all groups together.
     """
     level = object()
     source = relation.plan
@@ -201,7 +201,7 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
     made = asked("each", group, query)
     query_plan = made.plan
     if isinstance(query_plan, plan.OrderBy) and not keyed.is_lost(query_plan):
-        query_plan = keyed.in_no_order(query_plan)  # rows that a window chose go on as a bag
+        query_plan = keyed.in_no_order(query_plan)  # the rows within a limit are a bag from here on
     node = groups.per_group(
         query_plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical
     )
@@ -209,11 +209,11 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
 
 
 def asked(role: str, group: Any, query: Callable[[Any], Any]) -> Any:
-    """What a query gives for a relation that stands for a group.
+    """Return the relation that a query makes of a relation that stands for every group.
 
     Raises
     ------
-    PlanError: it gives no relation, or one of another database.
+    PlanError: the result is not a relation, or one of another database.
     """
     made = query(group)
     if not isinstance(made, type(group)):
@@ -224,7 +224,7 @@ def asked(role: str, group: Any, query: Callable[[Any], Any]) -> Any:
 
 
 def parameter_of(query: Any) -> str:
-    """The name of the only parameter."""
+    """Return the name of the only parameter."""
     if not callable(query):
         raise PlanError(
             f"each takes a callable, relation -> relation, not {query!r:.60}\n"
@@ -242,5 +242,5 @@ def parameter_of(query: Any) -> str:
 
 
 def _of_no_rows(folded: plan.Folded) -> Any:
-    """What an aggregate shows of no rows."""
+    """Return the value of an aggregate without rows."""
     return folded.accumulator.result(folded.accumulator.zero())

@@ -1,11 +1,11 @@
-"""Relations and views of rows with others inside: what `nest` gives.
+"""Relations and views of rows with nested rows: the results of `nest`.
 
-Rows of a nest with the elements of what is inside: what `unnest` of a nest gives.
+Elements of nested rows: the results of `unnest` on a nest.
 
-    nest.unnest(lambda c, orders: orders)      beside each element, the rows of the nest
+    nest.unnest(lambda c, orders: orders)      beside each element, the row of the nest
 
-Callables that only compute something of a bag read the query for it, and what reads no bag at all
-is made of the rows without them.
+A callable that only folds a bag reads the inner query instead, and a callable that reads no bag is
+applied to the rows without bags.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SIGNED = "all inside by value: rows of negative weight, of negate or a table th
 
 @boundary
 class NestedRelation(Relation[*Ts]):
-    """A relation of rows with others inside; its view shows them with names, and finds them by key.
+    """A relation of rows with nested rows; its view names them, and finds rows by key.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -69,21 +69,23 @@ class NestedRelation(Relation[*Ts]):
 
     nesting: Nesting
     order: tuple[plan.SortKey, ...] = ()
-    """What the rows stand by, if they do."""
+    """The sort keys of the rows, if they are ordered."""
     inside: Inside = ()
-    """What the last bindings are, as rows for each of the others: the ways to read them, of which
-    the first has no bags at all."""
+    """The nested bindings as rows for each outer row: for each binding the ways to read it, of
+        which the
+    first builds no bags.
+    """
     begin: Relation[Any] | None = None
-    """The rows without these bindings."""
+    """The rows without the nested bindings."""
 
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> Any:
-        """A view whose rows are named tuples; `view[key]` is one of them."""
+        """Return a view whose rows are named tuples; `view[key]` is one of them."""
         return self._engine.materialize(self._rows(), name, caller(), on_error, kept=kept)
 
     def _rows(self) -> Relation[Any]:
-        """The rows as they are seen."""
+        """Return the relation of the rows as views show them."""
         query: Any = self._query()
         node: plan.Node = named_rows(query.plan, query.nesting)
         if query.order:
@@ -91,11 +93,13 @@ class NestedRelation(Relation[*Ts]):
         return Relation(self._engine, node, query._kept_views())
 
     def _run(self) -> plan.Node:
-        """The rows as they are seen, which a view or subscription shows."""
+        """Return the plan of the rows as views and subscriptions show them."""
         return self._rows().plan
 
     def explain(self, *, optimized: bool = True, costs: bool = False) -> Explanation:
-        """As `Relation.explain`; also why nothing inside is a label, where weights are the reason.
+        """Return the plans as text; say if negative weights cause nested rows to be kept by value.
+
+        See `Relation.explain`.
 
         >>> from reactive import Database
         >>> words = Database().table(str, name="words")
@@ -115,17 +119,17 @@ class NestedRelation(Relation[*Ts]):
         path: tuple[Any, ...] | None = None,
         **how: Any,
     ) -> Any:
-        """As `Relation.subscribe`; with a path, to the rows inside of one row.
+        """Call a function with the changes of the rows, or of the nested rows of one row.
 
         Parameters
         ----------
         path: `(key, "orders")` is the orders of the row with this key, `(key, "orders", key,
-            "lines")` the lines of one of them. Where there is no such row, nothing is inside.
-        callback, how: as of `Relation.subscribe`.
+            "lines")` the lines of one order. They are empty while the row does not exist.
+        callback, how: as for `Relation.subscribe`.
 
         Raises
         ------
-        PlanError: no binding of that name is inside.
+        PlanError: there is no nested binding of that name.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -148,7 +152,7 @@ class NestedRelation(Relation[*Ts]):
         return self._subscribed_to_copies(callback, path, **how)
 
     def _subscribed_to_copies(self, callback: Any, path: Any, **how: Any) -> Subscription[Any]:
-        """It hears of a view, which knows how many rows there are with the key."""
+        """Subscribe to a view, which knows the number of rows with the key."""
         view: Any = self.materialize()
         return view.subscribe(callback, path=path, **how)  # type: ignore[no-any-return]
 
@@ -158,7 +162,7 @@ class NestedRelation(Relation[*Ts]):
         return self._rows()._subscribed(callback, snapshot=snapshot, way=way)
 
     def order_by(self, key: Any, *more: Any, **how: Any) -> Any:
-        """The rows in order of a key, as `Relation.order_by` has them, with their names."""
+        """Sort the rows as `Relation.order_by` does; they keep their names."""
         ordered = super().order_by(key, *more, **how)
         assert isinstance(ordered.plan, plan.OrderBy)
         return nested(self, self.nesting, ordered.plan.keys)
@@ -184,7 +188,7 @@ class NestedRelation(Relation[*Ts]):
         return GroupedRelation(self._engine, made, self._kept_views())
 
     def _begin(self, node: plan.Node) -> Relation[Any] | None:
-        """What a node makes of the rows without what is inside, if it does not read that."""
+        """Return the result of a node on the rows without nested rows, if it reads only these."""
         begin, is_known = self.begin, isinstance(node, plan.Where | MADE)
         if begin is None or not is_known or node.inputs()[0] is not self.plan:
             return None
@@ -192,7 +196,7 @@ class NestedRelation(Relation[*Ts]):
         return None if made is None else Relation(self._engine, made, self._kept_views())
 
     def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
-        """A callable that reads what is inside reads the queries for it, if it can."""
+        """Convert a callable; one that reads nested rows reads their queries, if possible."""
         made = super()._named(function, known, role)
         begin = len(self.nesting.columns) - len(self.inside)
         return read_inside(self._engine, made, known, role, self.inside, begin)
@@ -200,23 +204,23 @@ class NestedRelation(Relation[*Ts]):
 
 @boundary
 class OrderedNestedRelation(NestedRelation[*Ts]):
-    """A relation of rows with others inside, in an order; its view is a sequence."""
+    """A relation of rows with nested rows, in an order; its view is a sequence."""
 
     def limit(self, n: int, offset: int = 0) -> OrderedNestedRelation[*Ts]:
-        """As `OrderedRelation.limit`."""
+        """Keep the `n` rows after the first `offset` rows; see `OrderedRelation.limit`."""
         ordered = OrderedRelation[*Ts](self._engine, self._in_order(), self._kept_views())
         made: Any = nested(ordered.limit(n, offset), self.nesting, self.order)
         return made  # type: ignore[no-any-return]
 
     def previous(self) -> OrderedNestedRelation[*Ts]:
-        """As `OrderedRelation.previous`."""
+        """Return the rows as of the previous commit; see `OrderedRelation.previous`."""
         made: Any = nested(super().previous(), self.nesting, self.order)
         return made  # type: ignore[no-any-return]
 
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> Any:
-        """A view that is a sequence of named tuples."""
+        """Return a view that is a sequence of named tuples."""
         view = super().materialize(name, on_error=on_error, kept=kept)
         view.query = self
         return view
@@ -238,7 +242,7 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
 
 
 def nest(relation: Any, named: Mapping[str, Any]) -> NestedRelation[Any]:
-    """What `Relation.nest` gives."""
+    """Return the relation of `Relation.nest`."""
     made = extended(relation, named)
     with placed(made):
         rows = relation._new(made.node, *made.inside)
@@ -253,7 +257,7 @@ def nested(
     inside: Inside = (),
     begin: Relation[Any] | None = None,
 ) -> NestedRelation[Any]:
-    """A relation whose rows have others inside, in an order if there is one."""
+    """Return a relation whose rows have nested rows, ordered if there is an `order`."""
     kind: Any = OrderedNestedRelation if order else NestedRelation
     made: NestedRelation[Any] = kind(relation._engine, relation.plan, relation._kept_views())
     made.nesting, made.order, made.inside, made.begin = nesting, order, inside, begin
@@ -261,18 +265,18 @@ def nested(
 
 
 def _of_row(key: plan.SortKey) -> plan.SortKey:
-    """A key of bindings as one of rows that have names."""
+    """Return the sort key of bindings as a sort key of named rows."""
     made = over_row(key.function, items(Parameter(0), key.function.parameters), 1)
     return replace(key, function=made)
 
 
 @boundary
 class NestedView(View[*Ts], NestedRelation[*Ts]):
-    """Rows with others inside, each a named tuple `(row, name, ...)`.
+    """Rows with nested rows, each a named tuple `(row, name, ...)`.
 
-    A name that is no binding is looked up in the row that it begins with. `view[key]` is the row
-    with this key of a keyed table, of another the one that begins so; `in` takes a key or a row.
-    Inner rows are a `Bag`, or a tuple if the inner query has an order.
+    A name that is no binding is looked up in `row`. `view[key]` finds a row by the key of its
+    table, or by `row` if the table has no key; `in` takes a key or a row. Nested rows are a `Bag`,
+    or a tuple if the inner query has an order.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -304,12 +308,12 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
         return row
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The row with a key, or the default if there is no such row."""
+        """Return the row with a key, or the default if there is none."""
         row = self._find(key)
         return default if row is None else row
 
     def keys(self) -> list[Any]:
-        """The keys of the rows."""
+        """Return the keys of the rows."""
         keys: list[Any] = self._read("keys")
         return keys
 
@@ -320,7 +324,7 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
         return int(self._read("__len__"))
 
     def count(self, row: object) -> int:
-        """As `View.count`."""
+        """Return the number of copies of `row`, 0 if it is absent."""
         found: int = self._read("count", row)
         if not found and (same := canonical(row)) is not row:
             found = self._read("count", same)
@@ -331,14 +335,14 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
         return rows
 
     def _each(self) -> Iterable[Any]:
-        """All rows; of many that are elsewhere some at a time."""
+        """Iterate over all rows; many offloaded rows are fetched in pieces."""
         with self._reading():
             find = getattr(self._contents, "pieces", None)
             pieces = None if find is None else find()
         return self._all_rows() if pieces is None else repeat(chain.from_iterable(pieces))
 
     def _read(self, what: str, *arguments: Any) -> Any:
-        """What the leaf answers, inside: a tree may keep what it reads."""
+        """Return an answer of the leaf, inside the lock, because a tree may cache its reads."""
         with self._reading():
             return self._ask(what, *arguments)
 
@@ -362,25 +366,27 @@ def _items(width: int) -> tuple[Lifted, ...]:
 
 
 Inside: TypeAlias = tuple[tuple[Rows, ...], ...]
-"""Rows of what is inside, for each binding of it: the ways to read them, the best first."""
+"""Rows of each nested binding: the ways to read them, the best first."""
 SAME = (plan.Where, plan.Distinct, plan.SemiJoin, plan.AntiJoin, plan.Previous)
-"""What leaves rows as they are, or out."""
+"""Nodes that keep or drop rows without changing them."""
 MADE = plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany
-"""What may read nothing of what is inside."""
+"""Nodes that may read no nested rows."""
 
 
 @boundary
 class UnnestedRelation(Relation[*Ts]):
-    """Rows of a nest, with what is inside of them, and each element of it: callables that only
-    compute something of a bag read the query for it."""
+    """Rows of a nest, with their nested rows, and each element of these.
+
+    A callable that only folds a bag reads the inner query instead.
+    """
 
     inside: Inside = ()
     place: int = 0
-    """Which binding is the first of those that are inside."""
+    """The position of the first nested binding."""
     flat: Relation[Any] | None = None
-    """The rows without these bindings."""
+    """The rows without the nested bindings."""
     is_read: bool = False
-    """Whether a query for what is inside was read: rows with bags would be made for nothing."""
+    """True if a callable reads an inner query: building rows with bags would then be useless."""
 
     def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
         is_read = self.is_read or has_subqueries(node)
@@ -394,7 +400,7 @@ class UnnestedRelation(Relation[*Ts]):
         return _beside(made, self.inside, self.place, flat, is_read)
 
     def _flat(self, node: plan.Node) -> Relation[Any] | None:
-        """What a node makes of the rows without what is inside, if it does not read that."""
+        """Return the result of a node on the rows without nested rows, if it reads only these."""
         flat, is_known = self.flat, isinstance(node, plan.Where | plan.Unnest | MADE)
         if flat is None or not is_known or node.inputs()[0] is not self.plan:
             return None
@@ -407,7 +413,7 @@ class UnnestedRelation(Relation[*Ts]):
 
 
 def unnested(nest: Any, made: Relation[Any], node: plan.Unnest) -> UnnestedRelation[Any]:
-    """The elements of something beside the rows of a nest."""
+    """Return the elements of a collection beside the rows of a nest."""
     place, is_read = len(nest.nesting.columns) - len(nest.inside), has_subqueries(node)
     flat = None if nest.begin is None else _elements(nest, node, place)
     relation = None if flat is None else Relation[Any](nest._engine, flat, made._kept_views())
@@ -415,7 +421,7 @@ def unnested(nest: Any, made: Relation[Any], node: plan.Unnest) -> UnnestedRelat
 
 
 def _elements(nest: Any, node: plan.Unnest, place: int) -> plan.Node | None:
-    """The same beside the rows without what is inside of them."""
+    """Return the elements beside the rows of a nest without their nested rows."""
     begin = nest.begin.plan
     made = narrowed(node, range(bindings(begin)), begin)
     if made is not None or not isinstance(node.function, Opaque):
@@ -436,20 +442,20 @@ def _beside(
 
 
 def _is_read(function: Function, known: Shapes) -> bool:
-    """Whether a callable is read as it is, so that it gives a bag, or a part of a row."""
+    """Return True if a callable is lifted whole, so that it returns a bag or a part of a row."""
     made = lift(function, known) if isinstance(function, Opaque) else function
     return not any(isinstance(part, Apply) for part in walk(made.body))
 
 
 def _without(place: int, inside: Inside, count: int) -> list[int]:
-    """The places of the bindings that are not inside."""
+    """Return the positions of the bindings that are not nested."""
     return [*range(place), *range(place + len(inside), count)]
 
 
 def read_inside(
     engine: Any, made: Function, known: Shapes, role: str, inside: Inside, begin: int
 ) -> Function:
-    """A callable that reads what is inside, as one that reads the queries for it, if it can."""
+    """Replace a callable that reads nested rows by one that reads their queries, if possible."""
     if not inside or len(known) < begin + len(inside) or role == "order_by":
         return made
     if role in ITERATED and _is_read(made, known):
@@ -464,7 +470,7 @@ def read_inside(
 
 
 def narrowed(node: plan.Node, kept: Sequence[int], source: plan.Node) -> plan.Node | None:
-    """A node over rows with only some of its bindings; None if it reads others."""
+    """Return a node over rows with only the bindings `kept`; None if it reads other bindings."""
     places = {place: Parameter(number) for number, place in enumerate(kept)}
     if isinstance(node, plan.Extend):
         if not places.keys() >= set(node.keep):
@@ -489,12 +495,12 @@ def narrowed(node: plan.Node, kept: Sequence[int], source: plan.Node) -> plan.No
     return with_inputs(with_functions(node, narrow), [source])
 
 
-# Views of an order whose rows have others inside.
+# Ordered views whose rows have nested rows.
 
 
 @boundary
 class OrderedNestedView(OrderedView[*Ts]):
-    """Rows with others inside, as those of a `NestedView`, in an order: `view[0].orders`.
+    """Rows with nested rows, as those of a `NestedView`, in an order: `view[0].orders`.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -507,14 +513,14 @@ class OrderedNestedView(OrderedView[*Ts]):
     """
 
     query: Any = None
-    """The rows in their order, of which there are parts."""
+    """The ordered query of which the view shows a part."""
 
     def limit(self, n: int, offset: int = 0) -> Any:
-        """As of the query; its rows are sorted once more."""
+        """Return the `n` rows after the first `offset` rows, as a relation that sorts again."""
         return self._ordered().limit(n, offset)
 
     def previous(self) -> Any:
-        """As of the query."""
+        """Return the rows as of the previous commit; see `OrderedRelation.previous`."""
         return self._ordered().previous()
 
     def _ordered(self) -> Any:
@@ -527,11 +533,13 @@ class OrderedNestedView(OrderedView[*Ts]):
         path: tuple[Any, ...] | None = None,
         **how: Any,
     ) -> Any:
-        """As `NestedView.subscribe`: with a path, to the rows inside of one row.
+        """Call a function with the changes of the rows, or of the nested rows of one row.
+
+        See `NestedRelation.subscribe`.
 
         Raises
         ------
-        PlanError: no binding of that name is inside.
+        PlanError: there is no nested binding of that name.
         """
         subscribe: Any = super().subscribe  # type: ignore[misc]
         if path is None or how.get("name") is not None:

@@ -1,32 +1,32 @@
-"""The plan of `nest`: for each row the rows that a query gives for it, as one binding more.
+"""The plan of `nest`: for each row the rows of an inner query, as one more binding.
 
     customers.nest(orders=lambda c: orders.where(lambda o: o.cid == c.id))
 
     extend orders=value (aggregate Collect() (where o.cid == outer[0].id (orders)))
       table customers
 
-The callable is called once, with what stands for every row (`OuterRow`). Callables of the query
-that capture it read the row around the query, as sub-queries in comprehensions do, and become joins
-when the relation is made: a nest is the plan of `[(c, [o for o in orders if ...]) for c in ...]`.
+The callable is called once, with a placeholder for the row (`OuterRow`). Callables of the inner
+query that capture it read the outer row, as subqueries in comprehensions do, and become joins when
+the relation is made: a nest is the plan of `[(c, [o for o in orders if ...]) for c in ...]`.
 
 Source: [neumann2015]; nested results as left joins with groups [fegaras2000].
 
-A function of whole relations, which is not read: `a.apply(f, b)`.
+A function of whole relations, which is not lifted: `a.apply(f, b)`.
 
     apply(f, a, b)   =   Values(begin) + tagged(a) + tagged(b)   in one group, reduced by f
 
-The group is there even if all relations are empty, and `reduce` does the rest: a call for each
-commit that changes an input, and the difference of what it gave before and gives now.
+`Values(begin)` keeps the group alive if all relations are empty. `reduce` calls the function for
+each commit that changes an input, and emits the difference of the results.
 
-Cost:   of each commit that changes an input, all rows of all inputs, and the call.
+Cost:   for each commit that changes an input, all rows of all inputs, and the call.
 Source: [dbsp] definition 3.1, the incremental version of a query: D . Q . I.
 
-What a callable of `nest` gives of its row alone: a list of what is in a collection of the row.
+A callable of `nest` over the row alone: a comprehension over a collection of the row.
 
     customers.nest(late=lambda c: [o for o in c.orders if o.day > 9])
 
-It is the bag of the comprehension, as a comprehension over relations has it in its rows: computed
-of each row, and of one whose bag changed by what changed (`lifting/folds.py`).
+The binding is the bag of the comprehension. It is computed for each row; if only the collection of
+the row changed, then from its changed elements (`lifting/folds.py`).
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ from reactive.engine.collections.sorting import sorted_by
 from reactive.engine.operators.accumulators import CollectAccumulator
 
 NUMBERS = count(FIRST_UNIQUE)
-"""What tells outer rows apart until the query that reads them is finished."""
+"""Numbers that tell outer rows apart until the query that reads them is finished."""
 _REMEDY = "have it in a callable of the query: where(lambda o: o.customer == c.id)"
 
 
 class OuterRow(Live, OuterValue):
-    """Stands for a row in the callable of `nest`: the query for it is made once, for all rows."""
+    """Placeholder for a row in a callable of `nest`: the inner query is made once for all rows."""
 
     __slots__ = ("_expr",)
 
@@ -124,8 +124,11 @@ class OuterRow(Live, OuterValue):
 
 @record
 class InSequence(Arranges):
-    """Collected pairs of the keys of an order, and a row: the rows in that order. Those with equal
-    keys stand by what they begin with; `roots` is of how many bindings, if others are inside."""
+    """Sort collected pairs (sort keys, row), and return the rows.
+
+    Rows with equal keys are ordered by themselves; if they have nested rows, by their first `roots`
+    bindings.
+    """
 
     directions: tuple[tuple[bool, Nulls | None], ...]
     roots: int = 0
@@ -135,27 +138,27 @@ class InSequence(Arranges):
         return self.directions[0][0]
 
     def key(self, value: Any) -> Any:
-        """What a pair stands by."""
+        """Return the comparable key of a pair."""
         return _by(self.directions)(value[0])
 
     def standing(self) -> Callable[[Any], Any]:
-        """What says of keys by what their row is sorted."""
+        """Return the function from the sort keys of a row to its comparable key."""
         return _by(self.directions)
 
     def tie(self, row: Any) -> Any:
-        """What a row stands by among those with equal keys."""
+        """Return the value by which rows with equal keys are ordered."""
         if not self.roots:
             return row
         return row[0] if self.roots == 1 else row[: self.roots]
 
     def __call__(self, pairs: Bag[tuple[Any, Any]] | None) -> Any:
-        """None is what a row has that goes in the commit in which it comes."""
+        """Return the rows in order; () for None, the value of a row that its own commit deletes."""
         return () if pairs is None else arranged(pairs, self)
 
 
 @lru_cache(maxsize=256)
 def _by(directions: tuple[tuple[bool, Nulls | None], ...]) -> Callable[[Any], Any]:
-    """What the keys of an order, as a tuple, are sorted by."""
+    """Return the function from a tuple of sort keys to a comparable key."""
     calls = [itemgetter(place) for place in range(len(directions))]
     return sorted_by([plan.SortKey(_KEY, *direction) for direction in directions], calls)
 
@@ -165,9 +168,11 @@ _KEY = Lifted(Parameter(0), ("key",), (), 1)
 
 @record
 class Nested:
-    """The rows with the bindings of a nest, what they are, and what they stand by, if they do; and
-    the relations that are inside, also as rows for each of the others: fewer than there are
-    bindings if some are of the row alone."""
+    """The result of a nest: the rows with their nested bindings, their description and their order.
+
+    `inside` has the nested relations, and `rows` their rows for each outer row; there are fewer
+    than bindings if some bindings are computed from the row alone.
+    """
 
     node: plan.Extend
     nesting: Nesting
@@ -177,12 +182,12 @@ class Nested:
 
 
 def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
-    """What a nest makes of a relation.
+    """Return the nest of a relation.
 
     Raises
     ------
-    PlanError: a name cannot be that of a binding; a callable gives no relation, or one that cannot
-        be asked for every row.
+    PlanError: a name cannot be that of a binding; or a callable does not return a relation, or
+        returns one that cannot be computed for every row.
     """
     keys, node, shown = _order_of(relation)
     if shown != bindings(node):
@@ -212,7 +217,7 @@ def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
 
 @contextmanager
 def placed(made: Nested) -> Iterator[None]:
-    """Say of what cannot be asked for every row where it was written."""
+    """Name the places of the inner queries in the error of one that cannot run for every row."""
     try:
         yield
     except PlanError as error:
@@ -225,7 +230,7 @@ def _origins(function: Function) -> tuple[Opaque, ...]:
 
 
 def _wider(key: plan.SortKey, width: int) -> plan.SortKey:
-    """The key of rows with more bindings."""
+    """Return the sort key for rows with more bindings."""
     of = key.function
     made = read(of)
     names = (*made.names, *row_names(width)[len(made.names) :])
@@ -233,7 +238,7 @@ def _wider(key: plan.SortKey, width: int) -> plan.SortKey:
 
 
 def named_rows(node: plan.Node, nesting: Nesting) -> plan.Select:
-    """The rows of a nest as what they are to be seen as."""
+    """Return the plan that makes named tuples of the rows of a nest."""
     width = len(nesting.columns)
     body = Call(constant(nesting.kind), all_parameters(width))
     name = f"Row({', '.join(nesting.columns)})"
@@ -242,7 +247,7 @@ def named_rows(node: plan.Node, nesting: Nesting) -> plan.Select:
 
 
 def _key_of(table: plan.Table | None, roots: int) -> Callable[[Any], Any]:
-    """What tells nested rows apart."""
+    """Return the function that identifies a nested row."""
     if table is None or table.key is None:
         return itemgetter(0) if roots == 1 else itemgetter(slice(roots))
     return KeyOfFirst(table.key)
@@ -257,7 +262,7 @@ def _itself(row: Any) -> Any:
 
 
 def _names_of(node: plan.Node) -> tuple[str, ...]:
-    """The names of the bindings of rows, those that have none numbered."""
+    """Return the names of the bindings, with numbered names for unnamed ones."""
     found = binding_names(node)
     return tuple(name or fresh for name, fresh in zip(found, row_names(len(found)), strict=True))
 
@@ -280,7 +285,7 @@ def _check_names(named: Mapping[str, Any], roots: tuple[str, ...]) -> None:
 
 
 class _Inside:
-    """One binding of a nest: a query that is asked for each row, or a list of the row alone."""
+    """One binding of a nest: a query for each row, or a list of the row alone."""
 
     relation: Any
     rows: tuple[Rows, ...] | None
@@ -314,8 +319,11 @@ class _Inside:
 
 @record
 class InnerRows:
-    """The rows of a query as one value: what collects them, what a row of it is, by what they stand
-    if they stand in an order, and the level that they are."""
+    """The rows of a query as one value.
+
+    It has the aggregate that collects them, the expression of a row, the sort keys if they are
+    ordered, and their level.
+    """
 
     collected: plan.Aggregate
     row: Expr
@@ -323,7 +331,7 @@ class InnerRows:
     level: Level
 
     def shown(self, collected: Expr) -> Expr:
-        """What is inside, of the value that was collected."""
+        """Return the nested rows as an expression of the collected value."""
         if not self.order:
             return collected
         directions = tuple((key.descending, key.nulls) for key in self.order)
@@ -332,7 +340,7 @@ class InnerRows:
 
 
 def inside(name: str, made: Any) -> InnerRows:
-    """The rows of a relation as what is inside of others."""
+    """Return the rows of a relation as nested rows."""
     order, source, shown = _order_of(made)
     row, kind = _row_of(made, shown)
     level = _level(name, made, kind, is_sequence=bool(order))
@@ -340,7 +348,7 @@ def inside(name: str, made: Any) -> InnerRows:
 
 
 def rows_within(made: Any) -> Rows | None:
-    """The rows of a nest, in which what is inside of them is the rows of a query each."""
+    """Return the rows of a nest, in which each nested binding is the rows of a query."""
     begin, inside = getattr(made, "begin", None), getattr(made, "inside", ())
     if begin is None or not inside:
         return None
@@ -351,7 +359,7 @@ def rows_within(made: Any) -> Rows | None:
 
 
 def _rows_within(made: Any, mine: Mapping[int, int]) -> tuple[Rows, ...]:
-    """The same for each row around them, whose values they are given; none of what is no nest."""
+    """Return the rows of a nest for each outer row, with its values; empty if it is no nest."""
     found = rows_within(made)
     if found is None:
         return ()
@@ -366,13 +374,13 @@ def _rows_within(made: Any, mine: Mapping[int, int]) -> tuple[Rows, ...]:
 
 
 def _rows(query: Subquery, row: Expr) -> Rows:
-    """What a query collects, as the rows that it has for each row around it."""
+    """Return the rows that a query collects, for each outer row."""
     (node,) = query.query.inputs()
     return Rows("list", node, (row,), row_names(bindings(node)), None, query.arguments)
 
 
 def _parameters(query: Any, count: int) -> tuple[str, ...]:
-    """What a callable calls the bindings of the rows."""
+    """Return the names that a callable gives to the bindings of the rows."""
     code = getattr(query, "__code__", None)
     found = () if code is None else code.co_varnames[: code.co_argcount]
     return found if len(found) == count else row_names(count)
@@ -388,8 +396,7 @@ def _level(name: str, made: Any, kind: Any, *, is_sequence: bool) -> Level:
 
 
 def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node, int]:
-    """The keys of the order that the rows of a query stand by, the rows, and how many bindings of
-    them are shown."""
+    """Return the sort keys of a query, its rows, and the number of bindings that are shown."""
     node, order = relation.plan, getattr(relation, "order", ())
     if order or not isinstance(node, plan.OrderBy):
         return order, node, bindings(node)
@@ -397,7 +404,7 @@ def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node, int]:
 
 
 def _row_of(made: Any, shown: int) -> tuple[Expr, Any]:
-    """A row of a query as one value, and the class of it, if it has others inside."""
+    """Return a row of a query as one expression, and its class if it has nested rows."""
     every = all_parameters(shown)
     nesting = getattr(made, "nesting", None)
     if nesting is None:
@@ -406,7 +413,7 @@ def _row_of(made: Any, shown: int) -> tuple[Expr, Any]:
 
 
 def _collected(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> plan.Aggregate:
-    """All rows of a query as a value, with the keys of the order if they stand in one."""
+    """Return the aggregate of all rows of a query, with their sort keys if they are ordered."""
     known, count = shapes(node), bindings(node)
     if order:
         row = tuple_of(tuple_of(*[read(key.function, known).body for key in order]), row)
@@ -416,7 +423,7 @@ def _collected(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> p
 
 
 def _subquery(node: plan.Aggregate, mine: Mapping[int, int]) -> Subquery:
-    """The value of a query, whose outer values are numbered; those of rows further out stay."""
+    """Return the value of a query with its outer values numbered; values further out stay."""
     numbers = sorted(outers(node))
     query = _numbered(node, {index: place for place, index in enumerate(numbers)})
     given = (Parameter(mine[i]) if i in mine else Outer(i) for i in numbers)
@@ -424,7 +431,7 @@ def _subquery(node: plan.Aggregate, mine: Mapping[int, int]) -> Subquery:
 
 
 def _numbered(node: plan.Node, places: Mapping[int, int]) -> plan.Node:
-    """A plan with other numbers of its outer values."""
+    """Return a plan with other numbers of its outer values."""
 
     def numbered(expr: Expr) -> Expr:
         return Outer(places[expr.index], expr.shape) if isinstance(expr, Outer) else expr
@@ -436,11 +443,11 @@ def _numbered(node: plan.Node, places: Mapping[int, int]) -> plan.Node:
 
 
 BEGIN = (-1, None)
-"""The row that is always there."""
+"""The row that keeps the group alive."""
 
 
 class OfWhole:
-    """Hands rows with the number of their relation to a function, as a bag for each relation.
+    """Call a function with a bag for each relation, from rows with the number of their relation.
 
     >>> call = OfWhole(lambda a, b: [len(a), b.count("x")], 2)
     >>> call(None, Bag([(0, "y"), (1, "x"), BEGIN]))
@@ -460,7 +467,7 @@ class OfWhole:
 
 
 def applied(function: Callable[..., Iterable[Any]], sources: tuple[plan.Node, ...]) -> plan.Node:
-    """The node of what a function gives for some relations."""
+    """Return the plan of a function of whole relations."""
     own = taken(function, len(sources), "apply")
     whole = replace(
         own,
@@ -477,7 +484,7 @@ def applied(function: Callable[..., Iterable[Any]], sources: tuple[plan.Node, ..
 
 
 def _number_rows(source: plan.Node, place: int) -> plan.Node:
-    """The rows of a relation, each as one value, beside its number."""
+    """Return the rows of a relation, each as one value with its number."""
     count = bindings(source)
     row = one_value(all_parameters(count))
     return plan.Select(source, _function(tuple_of(constant(place), row), count))
@@ -488,7 +495,7 @@ def _function(body: Expr, count: int) -> Lifted:
 
 
 def bag_of(function: Opaque, known: Shapes) -> Expr | None:
-    """The bag that a callable makes of its row; None of one that gives something else."""
+    """Return the bag that a callable makes of its row; None if its result is something else."""
     called = function.function
     if not isinstance(called, FunctionType):
         return None
