@@ -1,4 +1,4 @@
-"""What users hold: tables, relations, views, aggregates, recursion.
+"""Objects that users work with: tables, relations, views, aggregates, recursion.
 
 Lives here:  the classes and functions that `reactive` exports, and their text and HTML.
 Comes in:    the user's callables and rows.

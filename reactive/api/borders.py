@@ -1,4 +1,4 @@
-"""The modules of borders that methods of tables and views ask for; each border can be left out."""
+"""The border modules that methods of tables and views use; each border can be left out."""
 
 from __future__ import annotations
 

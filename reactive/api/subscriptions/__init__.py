@@ -1,4 +1,4 @@
-"""How changes reach the user's code, after the commit and outside the lock.
+"""Delivery of changes to the user's code, after the commit and outside the lock.
 
 Lives here:  subscriptions, observers, `changes()`, and where and when callbacks run.
 Comes in:    deltas from the delivery queue.

@@ -1,16 +1,13 @@
-"""The changes of the rows inside of one row: what a subscription with a path hears.
+"""The changes of the nested rows, or of a bag, inside one row: subscriptions with a path.
 
-(7, "orders", 3, "lines")     of the row with key 7 the orders, of that with key 3 the lines
+    (7, "orders", 3, "lines")                      nested rows: of the row with key 7 the orders, of
+                                                   the order with key 3 the lines
+    (7, "orders", lambda o: o.id == 3, "lines")    bags: of the row with key 7, of its order 3, the
+                                                   lines
 
-Cost:   of each level, the difference of two values inside, if the row at its beginning changes.
+A row in a bag is identified by its value, which a change inside replaces, or by a callable.
 
-The changes of a bag inside of one row: what a subscription with a path hears.
-
-(7, "orders", lambda o: o.id == 3, "lines")    of the row with key 7, of its order 3, the lines
-
-A row inside is told by what it is, or by a callable: what changes inside of it makes it another.
-
-Cost:   of each level, the difference of two bags, if the row at its beginning changes.
+Cost:   on each level, the difference of two nested values, if the outer row changes.
 """
 
 from __future__ import annotations
@@ -37,11 +34,11 @@ NOTHING: Bag[Any] = Bag()
 
 
 def check_path(nesting: Nesting | Level, path: Any) -> EditPath:
-    """Refuse what is no path to rows inside.
+    """Refuse a path that does not lead to nested rows.
 
     Raises
     ------
-    PlanError: it is not `(key, name, ...)`, with names of bindings that are inside.
+    PlanError: `path` is not `(key, name, ...)`, with names of nested bindings.
     """
     given = tuple(path) if isinstance(path, tuple | list) else (path,)
     level: Nesting | Level = nesting
@@ -61,16 +58,16 @@ def check_path(nesting: Nesting | Level, path: Any) -> EditPath:
 
 
 def has_copies(nesting: Nesting) -> bool:
-    """Whether rows may be there several times: what tells them apart is no key of a table."""
+    """Return True if rows may have copies, because no key of a table identifies them."""
     return isinstance(nesting.key, itemgetter)
 
 
 def heard(
     nesting: Nesting, callback: Callable[[Delta[Any]], object], path: EditPath, copies: int
 ) -> Callable[[Delta[Any]], object]:
-    """What is called in the place of a callback that hears what is inside at a path.
+    """Return a callback for the outer deltas that passes the inner changes at a path to `callback`.
 
-    copies: how many rows there are with the key that it begins with, if there may be several.
+    copies: the number of rows with the first key of the path, if there may be several.
     """
     count = copies
 
@@ -94,9 +91,9 @@ def at_path(
     path: EditPath,
     there: tuple[bool, bool] | None = None,
 ) -> Delta[Any] | None:
-    """The change of the rows at a path; None if there is none. Without its row it has no rows.
+    """Return the change of the rows at a path, which is empty without its row; None if unchanged.
 
-    there: whether the row that it begins with was there, and is, if it may be several times.
+    there: whether the row of the first key existed before, and exists now, if it may have copies.
     """
     pairs: Sequence[Pair] = tuple(delta)
     level: Any = nesting
@@ -108,7 +105,7 @@ def at_path(
         came = next((row for row, weight in rows if weight > 0), None)
         if level is not nesting:
             there = _are_there(gone, came, old, new)
-        if there is not None:  # a copy that comes or goes leaves the others what they were
+        if there is not None:  # a deleted or inserted copy leaves the other copies unchanged
             either = gone if came is None else came
             gone, came = _of(there[0], gone, either), _of(there[1], came, either)
         number = [each.name for each in level.levels].index(name)
@@ -125,7 +122,7 @@ def at_path(
 
 
 def _are_there(gone: Any, came: Any, old: Any, new: Any) -> tuple[bool, bool]:
-    """Whether a row of two values was there, and is: if it only comes, it may have been, too."""
+    """Return whether a row was and is in two values; an inserted row may have been there, too."""
     was = gone is not None or (came is not None and old.count(came) > 0)
     return was, came is not None or (gone is not None and new.count(gone) > 0)
 
@@ -135,7 +132,7 @@ def _of(is_there: bool, row: Any, other: Any) -> Any:
 
 
 def _between(level: Level, old: Any, new: Any) -> Sequence[Pair]:
-    """What came and went between two values inside."""
+    """Return the deleted and inserted rows between two nested values."""
     if level.is_sequence:
         parts = parts_between(old, new)
         return consolidate(
@@ -151,11 +148,11 @@ Path = tuple[Any, ...]
 def hear_bag(
     of: Shapes, callback: Callable[[Delta[Any]], object], path: Path | None
 ) -> Callable[[Delta[Any]], object]:
-    """What is called in the place of a callback that hears what is in the bag at a path.
+    """Return a callback for the outer deltas that passes the changes of a bag to `callback`.
 
     Raises
     ------
-    PlanError: it is not `(key, field, row, field, ...)`, or the rows have no such field.
+    PlanError: `path` is not `(key, field, row, field, ...)`, or the rows have no such field.
     """
     if path is None:
         return callback
@@ -170,7 +167,7 @@ def hear_bag(
 
 
 def at_bag(delta: Delta[Any], path: Path) -> Delta[Any] | None:
-    """The change of the bag at a path; None if there is none. Without its row it has no values."""
+    """Return the change of the bag at a path, which is empty without its row; None if unchanged."""
     pairs: Sequence[Pair] = delta.items()
     key = delta._key
     for wanted, field in zip(path[::2], path[1::2], strict=True):

@@ -1,13 +1,13 @@
-"""Readers of `changes(latest=True)`: those of one relation share what waits for them.
+"""Readers of `changes(latest=True)`: the readers of one relation share their waiting changes.
 
     commit --> one subscription --> stretches, each from the version of some readers to the next
                                      |  v3: a, b   +to -be  |  v7: c   +or  |  now
-    a reader comes    -->    its stretch and all after it as one delta, made once for all who read
-                             from there; then it stands at the end
+    a reader reads    -->    its stretch and all later ones as one delta, made once for all readers
+                             at that version; then the reader is at the end
 
 A commit costs the same whether one reader is idle or a thousand are.
 
-State:  a stretch per version that a reader has read last, merged: a weight per row that differs.
+State:  a merged stretch per version that a reader has read last: a weight per changed row.
 Cost:   O(|d|) per commit, and O(1) per reader that waits for it; O(state after it) per reading.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", default=Any)
 Subscribe = Callable[[Callable[[Delta[Any]], object], bool], Subscription[Any]]
-"""(callback, whether it begins with a snapshot) -> subscription."""
+"""(callback, whether to begin with a snapshot) -> subscription."""
 
 
 class _Stretch:
@@ -59,27 +59,27 @@ class _Stretch:
 
 
 class LatestFeed:
-    """The changes of a relation, for all who read the latest of them."""
+    """The changes of a relation for all readers of the latest ones."""
 
     def __init__(self, subscribe: Subscribe) -> None:
         self.lock = threading.RLock()
         self._stretches: list[_Stretch] = []
         self._starting: list[Latest[Any]] = []
-        """Readers of which nobody knows yet whether the next delta is for them."""
+        """Readers for which it is not known yet whether they get the next delta."""
         self._left: deque[_Stretch] = deque()
-        """Stretches of readers that are gone."""
+        """Stretches of collected readers."""
         self._version = -1
         self.readers: weakref.WeakSet[Latest[Any]] = weakref.WeakSet()
-        """Readers that are not closed."""
+        """Open readers."""
         self.waiting: set[Latest[Any]] = set()
-        """Readers that are to be woken."""
+        """Readers to be woken."""
         self.subscription = subscribe(self._put, False)
         self.subscription._on_close = self.rouse
         self.subscription._feed = self
 
     def _put(self, delta: Delta[Any]) -> None:
         with self.lock:
-            if delta.version <= self._version:  # it comes again after an interrupt
+            if delta.version <= self._version:  # put again after an interrupt
                 return
             self._look_after()
             for reader in [each for each in self._starting if each.start < delta.version]:
@@ -93,19 +93,19 @@ class LatestFeed:
     _put.is_repeatable = True  # type: ignore[attr-defined]
 
     def rouse(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiting readers."""
         with self.lock:
             waiting, self.waiting = self.waiting, set()
         for reader in waiting:
             reader._rouse()
 
     def begin(self, reader: Latest[Any]) -> None:
-        """Let a reader hear of the commits after its start."""
+        """Register a reader for the commits after its start."""
         with self.lock:
             self._starting.append(reader)
 
     def read(self, reader: Latest[Any]) -> Delta[Any] | None:
-        """Return all that a reader has not read, and have it stand at the end."""
+        """Return all changes that a reader has not read, and move the reader to the end."""
         with self.lock:
             self._look_after()
             stretch = reader.stretch
@@ -119,7 +119,7 @@ class LatestFeed:
             return found
 
     def leave(self, reader: Latest[Any]) -> None:
-        """A reader does not come any more. Called by the garbage collector too, at any time."""
+        """Release a reader's stretch. The garbage collector calls it, too, at any time."""
         stretch = reader.stretch
         reader.stretch = None
         if stretch is not None:
@@ -135,7 +135,7 @@ class LatestFeed:
         return next(n for n, each in enumerate(self._stretches) if each is stretch)
 
     def _end(self) -> _Stretch:
-        """Return the stretch that begins now, with one reader more."""
+        """Return the stretch that begins now, with one more reader."""
         if not self._stretches or self._stretches[-1].since is not None:
             self._stretches.append(_Stretch())
         self._stretches[-1].readers += 1
@@ -151,7 +151,7 @@ class LatestFeed:
         return whole.delta()
 
     def _leave(self, stretch: _Stretch) -> None:
-        """One reader less; a stretch without any is part of the one before it."""
+        """Remove a reader from a stretch; a stretch without readers joins the one before it."""
         stretch.readers -= 1
         if stretch.readers:
             return
@@ -168,7 +168,7 @@ class LatestFeed:
 
 
 class Latest(Changes[T]):
-    """The changes of a relation since they were read last, as one delta each time."""
+    """The changes of a relation since the last read, as one delta each time."""
 
     def __init__(
         self, feed: LatestFeed, engine: Engine, subscribe: Subscribe, *, snapshot: bool
@@ -179,7 +179,7 @@ class Latest(Changes[T]):
         self._lock = threading.Lock()
         self._wakes = []
         self._first: Delta[T] | None = None
-        """The rows that it begins with, or what it had not read when it was closed."""
+        """The rows at the start, or the unread changes at the close."""
         self._beginning: Subscription[Any] | None = None
         self._subscription = feed.subscription
         feed.readers.add(self)
@@ -188,7 +188,7 @@ class Latest(Changes[T]):
             if self.start >= 0:
                 self._end_beginning()
             return
-        with feed.lock, engine.inside():  # in the order in which deltas are told
+        with feed.lock, engine.inside():  # in the order of delivery
             self.start = engine.version
             feed.begin(self)
 
@@ -200,13 +200,13 @@ class Latest(Changes[T]):
             self._rouse()
 
     def _end_beginning(self) -> None:
-        """Hear no more from the subscription that has told all rows."""
+        """Close the subscription that delivered the snapshot."""
         if self._beginning is not None:
             self._beginning.close()
             self._beginning = None
 
     def waits(self) -> int:
-        """Return how many deltas wait."""
+        """Return the number of waiting deltas: 0 or 1."""
         with self._feed.lock:
             return int(self._first is not None or self._feed.has_news(self))
 
@@ -219,7 +219,7 @@ class Latest(Changes[T]):
             feed.leave(self)
 
     def close(self) -> None:
-        """End the iteration, after what is waiting."""
+        """End the iteration, after the waiting changes."""
         self._first = self._next()
         self._end_beginning()
         self._feed.readers.discard(self)
@@ -250,9 +250,9 @@ class Latest(Changes[T]):
 
 
 def latest(engine: Engine, key: object, subscribe: Subscribe, *, snapshot: bool) -> Latest[Any]:
-    """Return a reader of a relation, which shares its feed with all others of it.
+    """Return a reader of a relation, which shares the feed with all its other readers.
 
-    key: equal for relations that have the same changes.
+    key: equal for relations with the same changes.
     """
     with engine.inside():
         feed = engine.latest.get(key)

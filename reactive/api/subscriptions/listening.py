@@ -1,14 +1,15 @@
-"""How to hear of changes: what relations and views share.
+"""Subscribing to relations and views: `subscribe`, `observe` and `changes`.
 
-A subscription with a name: a durable database knows what it was told, after a restart too.
+A subscription with a name: a durable database stores which deltas it delivered, for after a
+    restart.
 
-    commit --> delta n is kept in the file --> callback(delta n) --> delta n was taken
+    commit --> delta n is stored in the file --> callback(delta n) --> delta n is marked delivered
 
-A delta whose callback has raised, or during which the process ended, comes again: the same rows
-under the same number. What commits change meanwhile is the next one.
+If the callback raises, or the process ends during the call, delta n is delivered again with the
+same rows and number. Later commits are merged into the next delta.
 
-State:  that of the sink, by which it is told.
-Cost:   a commit that changes the rows takes a sync of the disk more in a durable database.
+State:  that of the sink that calls the callback.
+Cost:   one more sync of the disk for a commit that changes the rows, in a durable database.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ B = TypeVar("B")
 
 @boundary
 class Listening(Generic[*Ts]):
-    """Base of what can be subscribed to."""
+    """Base of relations and views, with the methods to subscribe."""
 
     _engine: Engine
     plan: plan.Node
@@ -65,7 +66,7 @@ class Listening(Generic[*Ts]):
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
-        """Subscribe a callback, which `way` takes deltas to if it runs elsewhere."""
+        """Subscribe a callback; `way` delivers the deltas if it runs elsewhere."""
         raise NotImplementedError
 
     def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
@@ -138,43 +139,44 @@ class Listening(Generic[*Ts]):
 
         Parameters
         ----------
-        callback: callable, `Delta` -> ignored. Runs after the commit, outside the lock, in the
-            order of the commits. What it writes is the next transaction. If it raises, that is
-            logged and kept in `Subscription.error`. One that writes what it listens to is told of
-            that, and so on; after 100,000 times in a row its subscription is closed, with a
+        callback: callable, `Delta` -> ignored. It runs after the commit, outside the lock, in the
+            order of the commits; its own writes are the next transaction. An exception is logged
+            and kept in `Subscription.error`. A callback that changes the rows it listens to is
+            called again; after 100,000 such calls in a row its subscription is closed, with a
             `TransactionError`.
-        snapshot: first call it with all rows of now, without gap or overlap to what follows.
-        on: where it runs, one delta after the other: a `concurrent.futures.Executor`, or an asyncio
-            event loop, which awaits an asynchronous callback too. By default in the thread that
-            made the commit, before it goes on.
-        every: at least so many seconds are between two calls; what comes meanwhile is merged into
-            one delta. Without `on`, it runs in a thread of the database.
-        path: of rows that have bags, hear of one bag alone: `(key, "orders")` is that of the row
-            with this key, or of this row; `(key, "orders", is_it, "lines")` that of one in it. A
-            callable is true of the row that is meant.
-        maxsize: how many deltas may wait for `on`; as `Database(max_waiting=)` unless given.
-        when_full: what happens when so many do. `"merge"`: the two newest become one, as by
-            default; `"block"`: the writer waits, but for an event loop; `"close"`: the subscription
-            ends, and `error` says why.
+        snapshot: call it first with all current rows; the next delta continues without gap or
+            overlap.
+        on: an executor (`concurrent.futures.Executor`) or an asyncio event loop to run the
+            callback, one delta after the other; an event loop awaits an asynchronous callback. By
+            default it runs in the thread that made the commit, before that continues.
+        every: the least seconds between two calls; deltas meanwhile are merged into one. Without
+            `on`, the callback runs in a thread of the database.
+        path: listen to one bag inside a row: `(key, "orders")` is the bag of the row with this key,
+            or of this row; `(key, "orders", test, "lines")` that of an inner row, for which the
+            callable `test` is true.
+        maxsize: the most deltas that may wait for `on`; by default `Database(max_waiting=)`.
+        when_full: the reaction to a full queue. `"merge"`, the default: the two newest deltas
+            become one. `"block"`: the writer waits, except in an event loop. `"close"`: the
+            subscription ends, and `error` says why.
+        name: a name under which a durable database stores the delivered deltas: subscribed again
+            after a restart, the callback gets the changes since. `Delta.number` counts its deltas;
+            a delta is repeated with its number if the callback raises or the process ends. Each
+            commit that changes the rows waits for the disk. Without a name nothing is stored.
+        row_type: for a subscription with a name, the classes of the rows, if the query does not
+            determine them.
+        migrate: for a subscription with a name whose query has changed, deliver the difference
+            between the delivered rows and the current ones.
 
-        name: under which a durable database keeps what was told: subscribed again after a restart,
-            the callback is told what has changed since. `Delta.number` counts what it is told; a
-            delta comes again under its number if the callback raises, or the process ends. It waits
-            for the disk at each commit that changes the rows. Without one nothing is kept.
-        row_type: of a subscription with a name, the classes of the rows, if the query does not say
-            them.
-        migrate: whether one with a name whose query has changed is told the difference between what
-            it was told and the rows of today.
-
-        Of a relation nothing is kept for this; a view is held. Hold what is returned: it ends
-        otherwise. It also ends when its executor is shut down or its loop closed, which is logged.
+        Keep a reference to the returned `Subscription`: it ends when it is garbage collected. It
+        keeps a view alive; for a relation it keeps no rows. It also ends, with a log entry, when
+        its executor is shut down or its loop closed.
 
         Raises
         ------
-        PlanError: the callback is asynchronous, and there is no loop to run it; a path does not
-            lead to a field; or there is a subscription of the name, or one that was told of another
-            query, and `migrate` is not given.
-        DurabilityError: what was told under the name cannot be read or written.
+        PlanError: the callback is asynchronous without a loop to run it; `path` does not lead to a
+            bag; a subscription of the name is open; or the stored subscription is of another query,
+            and `migrate` is False.
+        DurabilityError: the stored subscription cannot be read or written.
         """
         if name is not None:
             others = {"path": path, "maxsize": maxsize, "when_full": when_full}
@@ -221,7 +223,14 @@ class Listening(Generic[*Ts]):
         Parameters
         ----------
         observer: an object with any of these methods.
-        on, every: where and how often, as of `subscribe`.
+        on, every: as for `subscribe`.
+
+        Keep a reference to the returned `Subscription`: it ends when it is garbage collected.
+
+        Raises
+        ------
+        PlanError: the object has none of the methods, or one that is asynchronous without a loop to
+            run it.
 
         >>> from reactive import Database
         >>> class Log:
@@ -256,15 +265,19 @@ class Listening(Generic[*Ts]):
     def changes(
         self, *, snapshot: bool = False, latest: bool = False, maxsize: int | None = None
     ) -> Changes[Any]:
-        """The deltas to come as an asynchronous iterator: `async for delta in r.changes(): ...`.
+        """Return later deltas as an asynchronous iterator: `async for delta in r.changes(): ...`.
 
         Parameters
         ----------
-        snapshot: the first one has all rows of now.
-        maxsize: how many may wait for a reader that does not keep up; as `Database(max_waiting=)`
-            unless given. When so many do, the two newest are merged, so that none is missed and the
-            last state is right.
-        latest: `maxsize=1`: a reader gets all that has changed since it read last, as one delta.
+        snapshot: True for a first delta with all current rows.
+        maxsize: the most deltas that may wait for a slow reader; by default
+            `Database(max_waiting=)`. In a full queue the two newest deltas are merged, so that no
+            change is lost.
+        latest: True for `maxsize=1`: a reader gets all changes since its last read, as one delta.
+
+        Raises
+        ------
+        PlanError: `maxsize` is not an int from 1 on, or contradicts `latest`.
 
         >>> import asyncio
         >>> from reactive import Database
@@ -292,15 +305,14 @@ class Listening(Generic[*Ts]):
         return Changes(lambda f: self._subscribed(f, snapshot=snapshot, way=None), most, limits)
 
     def _shared_by(self) -> object:
-        """Return what is equal for all whose changes are the same: the channel of a view, else a
-        plan."""
+        """Return a key that is equal for relations with the same changes."""
         return getattr(self, "_channel", self.plan)
 
 
-# What `subscribe` and `observe` take: callbacks, observers, and where and when they are to run.
+# Arguments of `subscribe` and `observe`: callbacks, observers, executors, loops and intervals.
 
 Event = tuple[Callable[..., object], tuple[Any, ...]]
-"""A method of an observer, and what it is called with."""
+"""A method of an observer, and its arguments."""
 
 
 def relay(
@@ -311,12 +323,12 @@ def relay(
     limits: QueueLimits,
     own: tuple[int | None, str | None] = (None, None),
 ) -> Relay | None:
-    """What takes deltas to a callback; None for one that runs in the thread of the writer.
+    """Return the relay of a callback; None if it runs in the thread of the writer.
 
     Raises
     ------
-    PlanError: what is given is nothing of the kind; or the callback is asynchronous, and there is
-        no loop to run it.
+    PlanError: an argument is of the wrong kind; or the callback is asynchronous, without a loop to
+        run it.
     """
     _check(on, every)
     _check_called(callback)
@@ -333,7 +345,7 @@ def relay(
 
 
 def notify(observer: Any, on: Any) -> Callback:
-    """The callback that calls an observer's methods."""
+    """Return the callback that calls an observer's methods."""
     names = ("added", "removed", "updated")
     found = {name: getattr(observer, name, None) for name in names}
     methods = {name: method if callable(method) else None for name, method in found.items()}
@@ -375,7 +387,7 @@ def notify(observer: Any, on: Any) -> Callback:
 
 
 def bound(latest: bool, maxsize: int | None) -> int | None:
-    """How many deltas may wait for a reader of `changes`."""
+    """Return the most deltas that may wait for a reader of `changes`."""
     if not latest and maxsize is None:
         return None
     if latest and maxsize not in (None, 1):
@@ -421,7 +433,7 @@ def _leaves_the_interpreter(executor: Any) -> bool:
 
 
 def _check_called(callback: Any) -> None:
-    """Refuse what cannot be called with a delta, of which else the log would tell."""
+    """Refuse an object that cannot be called with a delta; otherwise only the log would show it."""
     if not callable(callback):
         raise PlanError(
             f"subscribe takes a callable, delta -> anything, not {callback!r:.100}\n"
@@ -429,7 +441,7 @@ def _check_called(callback: Any) -> None:
         )
     try:
         signature = inspect.signature(callback)
-    except (TypeError, ValueError):  # of some that are not in Python
+    except (TypeError, ValueError):  # some builtins have no signature
         return
     try:
         signature.bind(None)
@@ -441,14 +453,14 @@ def _check_called(callback: Any) -> None:
 
 
 def _named(function: Any) -> str:
-    """A function, and where it is written."""
+    """Describe a function with the place of its code."""
     place = place_of(function)
     name = getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
     return f"{name}{'' if place is None else f' ({place})'}"
 
 
 def _check_awaited(role: str, function: Any, on: Any) -> None:
-    """Refuse a function that gives something to be awaited, where nobody would."""
+    """Refuse an asynchronous function without a loop that awaits it."""
     if is_loop(on) or not _is_asynchronous(function):
         return
     raise PlanError(
@@ -464,14 +476,14 @@ def _is_asynchronous(function: Any) -> bool:
 
 
 def _ignore(row: Any) -> None:
-    """What is done about an event that an observer has no method for."""
+    """Do nothing about an event that an observer has no method for."""
 
 
 Delivered = TypeVar("Delivered", default=Any)
 
 
 class CallbackSink(Protocol):
-    """The sink that calls the callback, as far as a subscription asks it."""
+    """The sink that calls the callback, as far as a subscription uses it."""
 
     @property
     def state(self) -> str: ...
@@ -486,10 +498,10 @@ class CallbackSink(Protocol):
 
 @boundary
 class NamedSubscription(NotCopied, Closeable, Generic[Delivered]):
-    """A subscription with a name, which `subscribe(callback, name=)` returns.
+    """A subscription with a name; `subscribe(callback, name=)` makes it.
 
-    It goes on if nobody holds it, until it, its view or the database is closed. The next one of the
-    name is told what has changed since, its commits by other processes too.
+    It stays open without a reference, until it, its view or the database is closed. The next
+    subscription of the name gets the changes since, also those committed by other processes.
 
     >>> from reactive import Database
     >>> words = Database().table(str, name="words")
@@ -507,26 +519,25 @@ class NamedSubscription(NotCopied, Closeable, Generic[Delivered]):
 
     @property
     def closed(self) -> bool:
-        """True once the callback is called no more."""
+        """True after the subscription was closed."""
         return self._told.state == "stopped"
 
     @property
     def error(self) -> BaseException | None:
-        """The exception that the callback raised for the last delta, which comes again."""
+        """The exception that the callback raised for the last delta, which will be repeated."""
         return self._told.error
 
     @property
     def position(self) -> Any:
-        """The number of the last delta, and the commit that it is up to date through."""
+        """The number of the last delta, and the last commit in it."""
         return self._told.position
 
     def flush(self) -> None:
-        """Tell what waits, now: what the callback has raised is raised here."""
+        """Deliver waiting changes now, and raise the exception of the callback."""
         self._told.flush()
 
     def forget(self) -> None:
-        """Close it, and remove from the database what it was told: the next one of the name begins
-        anew.
+        """Close the subscription and delete its stored state; the next one of the name begins anew.
 
         Raises
         ------
@@ -535,7 +546,7 @@ class NamedSubscription(NotCopied, Closeable, Generic[Delivered]):
         self._told.forget()
 
     def close(self) -> None:
-        """Hear no more. Closing twice is no error."""
+        """Stop the delivery. Closing twice is no error."""
         self._told.stop()
 
     _copy_instead = "subscribe once more, under another name"
@@ -549,11 +560,11 @@ class NamedSubscription(NotCopied, Closeable, Generic[Delivered]):
 
 
 def check_named(name: Any, on: Any, every: float | None, others: dict[str, Any]) -> None:
-    """Refuse what a subscription with a name cannot have.
+    """Refuse arguments that a subscription with a name cannot have.
 
     Raises
     ------
-    PlanError: one of them is given; or the name is none.
+    PlanError: such an argument is given; or the name is not a text.
     """
     if type(name) is not str or not name:
         raise PlanError(

@@ -1,19 +1,19 @@
-"""Subscriptions: how changes reach the user's code, after the commit and outside the lock.
+"""Subscriptions: deliver changes to the user's code, after the commit and outside the lock.
 
-Where and when a callback runs that does not run in the writer's thread.
+Relays run a callback outside of the writer's thread.
 
-    on=executor        a worker of it takes what waits, one delta after the other
+    on=executor        a worker of it takes the queue, one delta after the other
     on=loop            a task of the event loop does, and awaits an asynchronous callback
     every=seconds      the timer of the database starts one of these, or calls by itself
 
-The deltas of a subscription are handed over in the order of the commits, never two at a time. With
-`every` at most one waits: what comes meanwhile is merged into it. Without it so many may wait as
-its limits say, of which the newest are merged, or the writer waits, or the subscription ends.
+The deltas of a subscription are delivered in the order of the commits, never two at a time. With
+`every` at most one delta waits, into which later ones are merged. Without `every` the queue has a
+limit; if it is full, the newest deltas are merged, or the writer waits, or the subscription ends.
 
-When the subscription is closed, or nobody holds it, nothing more is handed over. When the executor
-is shut down or the loop is closed, the subscription ends.
+A subscription that is closed or unreferenced delivers nothing more. It ends when its executor is
+shut down or its loop is closed.
 
-State:  what waits (`waiting.py`).
+State:  the queue of deltas (`waiting.py`).
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ T_contra = TypeVar("T_contra", contravariant=True, default=Any)
 
 
 class Observer(Protocol[T_contra]):
-    """What `observe` takes: an object with any of these methods.
+    """An object for `observe`, with any of these methods.
 
-    Without `updated`, an update arrives as `removed` and `added`; what is one, `Delta` says. Of one
-    commit, removals come first, then updates, then additions; a row of weight n comes n times.
+    Without `updated`, an update is delivered as `removed` and `added`; `Delta` defines updates. In
+    one commit, removals come first, then updates, then additions; a row of weight n is delivered n
+    times.
 
     >>> from reactive import Count, Database
     >>> class Log:
@@ -93,15 +94,16 @@ class Updated(Protocol[T_contra]):
 
 
 Observes: TypeAlias = AddedObserver[T] | Removed[T] | Updated[T]
-"""What hears of rows: an object with at least one of the methods of `Observer`."""
+"""An object with at least one of the methods of `Observer`."""
 
 
 class Subscription(NotCopied, Closeable, Generic[T]):
-    """Calls a function after each commit that changes a relation, while somebody holds it.
+    """Call a function after each commit that changes a relation, as long as it is referenced.
 
-    Keep it, or use it in a `with`: one that nobody holds ends. It holds the view it listens to.
-    An exception of the callback is logged and kept in `error`; the subscription goes on. Closed, it
-    calls no more, also not for what waits; `error` also says that its executor or loop has ended.
+    Keep a reference to it, or use it in a `with`: otherwise it ends. It keeps the view it listens
+    to alive. An exception of the callback is logged and kept in `error`; the subscription stays
+    open. After `close` the callback is not called, not even for waiting deltas. `error` also tells
+    that its executor or loop has ended.
 
     >>> from reactive import Database
     >>> words = Database().table(str)
@@ -125,14 +127,14 @@ class Subscription(NotCopied, Closeable, Generic[T]):
         self._held = held
         self._on_close: Callable[[], None] | None = None if relay is None else relay.close
         self._queue: Sized | None = relay
-        """What waits for the callback, or for who reads."""
+        """The deltas that wait for the callback, or for a reader."""
         self._feed: Any = None
-        """The feed of several readers, if this tells them (`latest.py`)."""
+        """The feed of several readers, if it delivers to them (`latest.py`)."""
         if relay is not None:
             relay.belong(self)
 
     def close(self) -> None:
-        """Hear no more, from now on. Closing twice is no error."""
+        """Stop the delivery immediately. Closing twice is no error."""
         self.closed = True
         self._channel.discard(self)
         self._held = None
@@ -140,13 +142,13 @@ class Subscription(NotCopied, Closeable, Generic[T]):
             self._on_close()
 
     def _waits(self) -> list[int]:
-        """Return how many deltas wait for each of those whom it tells and who have a queue."""
+        """Return the number of waiting deltas for each of its readers that has a queue."""
         if self._feed is not None:
             return [reader.waits() for reader in list(self._feed.readers)]
         return [] if self._queue is None else [len(self._queue)]
 
     def _listeners(self) -> int:
-        """Return how many it tells."""
+        """Return the number of its readers."""
         return 1 if self._feed is None else len(self._feed.readers)
 
     _copy_instead = "subscribe once more"
@@ -159,7 +161,7 @@ class Subscription(NotCopied, Closeable, Generic[T]):
         return f"Subscription({self._channel}{', closed' if self.closed else ''})"
 
     def _heard(self, result: object) -> None:
-        """The callback gave something back, which is of no interest but to be awaited."""
+        """Ignore the result of the callback, but raise for a coroutine, which nothing awaits."""
         if inspect.iscoroutine(result):
             result.close()
             raise TypeError(
@@ -168,14 +170,14 @@ class Subscription(NotCopied, Closeable, Generic[T]):
             )
 
     def _failed(self, error: BaseException) -> None:
-        """The callback raised."""
+        """Record and log the exception of the callback."""
         hide(error)
         self.error = error
         text = "subscriber of %s raised; it stays subscribed"
         log.error(text, self._channel, exc_info=error)
 
     def _end_endless(self, times: int) -> None:
-        """The callback has written what it listens to as often as it may."""
+        """End a subscription whose callback changed its own rows `times` times in a row."""
         self.error = TransactionError(
             f"a subscriber of {self._channel} has written what it listens to {times} times in a "
             "row, and would so for ever: it was told of each change, and made the next\n"
@@ -186,7 +188,7 @@ class Subscription(NotCopied, Closeable, Generic[T]):
         self.close()
 
     def _end_slow(self, waiting: int) -> None:
-        """The callback is so slow that more deltas wait than may."""
+        """End a subscription whose queue is full."""
         self.error = TransactionError(
             f"a subscriber of {self._channel} is too slow: {waiting:,} deltas wait\n"
             "  its subscription is closed; subscribe(every=seconds) merges what comes meanwhile, "
@@ -197,7 +199,7 @@ class Subscription(NotCopied, Closeable, Generic[T]):
 
 
 class LeafHolder:
-    """Holds a leaf of the graph; when nobody holds this, the leaf is dropped."""
+    """A reference to a leaf of the graph; when it is collected, the leaf is dropped."""
 
     __slots__ = ("__weakref__", "node")
 
@@ -207,9 +209,9 @@ class LeafHolder:
 
 
 def drop_with(holder: object, engine: Engine, node: Node) -> weakref.finalize[..., Any]:
-    """Drop a leaf when nobody holds `holder` any more, or when the result is called.
+    """Drop a leaf when `holder` is garbage collected, or when the result is called.
 
-    It knows the database weakly: what finalizers know lives until they have run.
+    The finalizer refers to the database weakly, because its arguments live until it has run.
     """
     finalizer = weakref.finalize(holder, _drop, weakref.ref(engine), node.rank)
     finalizer.atexit = False
@@ -223,11 +225,11 @@ def _drop(engine: weakref.ref[Engine], leaf: int) -> None:
 
 
 class Changes(NotCopied, Closeable, Generic[T]):
-    """The deltas of a relation as an asynchronous iterator; none is missed, from its making on.
+    """The deltas of a relation as an asynchronous iterator, which misses none after its making.
 
-    Deltas wait while the loop's body runs: as many as `changes(maxsize=n)` or
-    `Database(max_waiting=n)` says; of more, the newest are merged. Leaving the loop early, call
-    `close()` or use it in a `with`.
+    Deltas wait while the body of the loop runs. If more wait than `changes(maxsize=n)` or
+    `Database(max_waiting=n)` allows, the newest are merged. To leave the loop early, call `close()`
+    or use the iterator in a `with`.
 
     >>> import asyncio
     >>> from reactive import Database
@@ -284,20 +286,20 @@ class Changes(NotCopied, Closeable, Generic[T]):
                     self._wakes.remove(wake)
 
     def close(self) -> None:
-        """End the iteration, after what is waiting."""
+        """End the iteration, after the waiting deltas."""
         self._subscription.close()
 
     def _is_over(self) -> bool:
-        """Return whether nothing more comes."""
+        """Return True after the subscription ended."""
         return self._subscription.closed
 
     def _wait(self) -> bool:
-        """Be woken from now on; return whether there is nothing to be read."""
+        """Register for a wake-up; return True if no delta waits."""
         with self._lock:
             return not self._waiting
 
     def _next(self) -> Delta[T] | None:
-        """Return the next delta that waits, if one does."""
+        """Return the next waiting delta, or None."""
         while True:
             with self._lock:
                 if not self._waiting:
@@ -329,7 +331,7 @@ Callback = Callable[[Delta[Any]], object]
 
 
 class Relay:
-    """Takes the deltas of a subscription to its callback.
+    """Deliver the deltas of a subscription to its callback.
 
     `on` is an executor or an event loop; without one, the callback runs in the timer's thread.
     """
@@ -346,22 +348,22 @@ class Relay:
         self._lock = threading.RLock()
         self._has_room = threading.Condition(self._lock)
         self._is_begun = False
-        """Whether somebody will look at what waits, who has been told to and is not done."""
+        """True if a run over the queue is scheduled or in progress."""
         self._last = -math.inf
-        """When the callback was last called."""
+        """The time of the last call of the callback."""
         self._task: Any = None  # a loop does not keep its tasks alive
         self._of: weakref.ref[Subscription[Any]]
 
     def belong(self, subscription: Subscription[Any]) -> None:
-        """Say whose deltas these are. They do not keep it alive."""
+        """Set the subscription of the deltas; the reference is weak."""
         self._of = weakref.ref(subscription)
 
     def __len__(self) -> int:
-        """How many deltas wait."""
+        """Return the number of waiting deltas."""
         return len(self._waiting)
 
     def put(self, delta: Delta[Any]) -> None:
-        """Have a delta handed over. Called in the order of the commits."""
+        """Queue a delta for the callback. Call it in the order of the commits."""
         begins = False
         try:
             with self._lock:
@@ -372,7 +374,7 @@ class Relay:
                     return
                 self._is_begun = begins = True
             self._begin()
-        except BaseException:  # an interrupt: it is handed over again
+        except BaseException:  # an interrupt: `put` is called again
             if begins:
                 self._is_begun = False
             raise
@@ -380,8 +382,10 @@ class Relay:
     put.is_repeatable = True  # type: ignore[attr-defined]
 
     def _is_over(self) -> bool:
-        """Wait for room, or end the subscription, of which so much waits; return whether it has
-        ended. An event loop does not wait: the newest deltas are merged."""
+        """Wait for room in a full queue, or end the subscription; return True if it has ended.
+
+        An event loop does not wait: the newest deltas are merged.
+        """
         subscription = self._of()
         if subscription is None or subscription.closed:
             return True
@@ -393,7 +397,7 @@ class Relay:
         return subscription.closed
 
     def close(self) -> None:
-        """Hand over nothing more."""
+        """Deliver nothing more."""
         with self._lock:
             self._waiting.clear()
             self._has_room.notify_all()
@@ -401,7 +405,7 @@ class Relay:
     # When.
 
     def _begin(self) -> None:
-        """Have somebody look at what waits, when it is time."""
+        """Schedule a run over the queue for the time when it is due."""
         now = time.monotonic()
         due = now if self._every is None else max(now, self._last + self._every)
         try:
@@ -413,7 +417,7 @@ class Relay:
             self._end(error)
 
     def _next(self) -> tuple[Subscription[Any], Delta[Any]] | None:
-        """What is to be handed over now, and whose it is; None if nothing is, or not yet."""
+        """Return the delta to deliver now, with its subscription; None if there is none yet."""
         while True:
             with self._lock:
                 subscription = self._of()
@@ -438,7 +442,7 @@ class Relay:
     # Where.
 
     def _go(self) -> None:
-        """Have somebody look at what waits, now."""
+        """Start a run over the queue now."""
         try:
             if self._on is None:
                 self._run()
@@ -450,12 +454,14 @@ class Relay:
             self._end(error)
 
     def _run(self) -> None:
-        """Hand over what waits, in a thread that is not the writer's."""
+        """Deliver the waiting deltas, in a thread other than the writer's."""
         while (found := self._next()) is not None:
             subscription, delta = found
             try:
                 subscription._heard(self._callback(delta))
-            except BaseException as error:  # nobody else is to be told
+            except (
+                BaseException
+            ) as error:  # recorded in the subscription: the thread has no caller to raise it to
                 subscription._failed(error)
             del found, subscription
 
@@ -463,13 +469,13 @@ class Relay:
         self._task = self._on.create_task(self._run_in_task())
 
     async def _run_in_task(self) -> None:
-        """As `_run`, in the loop, which has a turn after each delta."""
+        """Deliver the waiting deltas in the loop, which runs other tasks after each delta."""
         try:
             while (found := self._next()) is not None:
                 subscription, delta = found
                 await _awaited(self._callback, delta, subscription)
                 del found, subscription
-        except BaseException:  # the loop ends; or else the next delta begins again
+        except BaseException:  # the loop ends, or the next delta starts another task
             self._is_begun = False
             raise
 
@@ -478,11 +484,11 @@ class Relay:
             self._end(RuntimeError("cannot run what was submitted: it was cancelled"))
 
     def _is_closed(self) -> bool:
-        """Whether the loop will never get to what it has been told."""
+        """Return True if the loop was closed and will not run its scheduled tasks."""
         return is_loop(self._on) and bool(self._on.is_closed())
 
     def _end(self, error: Exception) -> None:
-        """Nobody can be told to look at anything any more."""
+        """End the subscription, because its executor, loop or timer does not run."""
         subscription = self._of()
         if subscription is not None and not subscription.closed:
             subscription.error = error
@@ -494,7 +500,7 @@ class Relay:
 
 
 async def _awaited(callback: Callback, delta: Delta[Any], of: Subscription[Any]) -> None:
-    """Call, and wait for what may have to be awaited."""
+    """Call the callback, and await its result if it is awaitable."""
     import asyncio
 
     try:
@@ -510,5 +516,5 @@ async def _awaited(callback: Callback, delta: Delta[Any], of: Subscription[Any])
 
 
 def is_loop(on: Any) -> bool:
-    """Whether it is an event loop, of asyncio or with the same methods."""
+    """Return True for an event loop, of asyncio or with the same methods."""
     return hasattr(on, "call_soon_threadsafe")

@@ -1,19 +1,20 @@
-"""Attach subscriptions to the graph: whoever hears of changes without keeping rows.
+"""Attach subscriptions to the graph, which deliver changes without keeping rows.
 
-Views of an IPython cell that was run again: those that only its history still holds are closed.
+Close views of an IPython cell that was run again, if only the history of the shell refers to them.
 
-    In [3]: v = rows.where(f).materialize(); v      `v`, Out[3], _3 and _ hold a first view
-    In [4]: the same cell                           `v` holds a second; Out[3], _3, __ the first
+    In [3]: v = rows.where(f).materialize(); v      `v`, Out[3], _3 and _ refer to a first view
+    In [4]: the same cell                           `v` refers to a second; Out[3], _3, __ to the
+    first
 
-Nobody waits for the first view any more, but every commit would go on to keep it up to date, and
-each further run would leave one more. Who reads it is told which cell made it anew. What anything
-else holds (another name, a container, a subscription) stays. A subscription that a cell ends in,
-and nobody else holds, ends in the same way.
+No code needs the first view, but every commit would maintain it, and each further run would leave
+one more. A later use raises an error that names the new cell. A view stays open if anything else
+refers to it (another name, a container, a subscription). A subscription that is the last value of a
+cell, and has no other reference, is closed in the same way.
 
-A cell is the same if the front end says so by its id, or else if its text is the same.
+Two runs are of one cell if the front end gives them one id, or else if their text is equal.
 
-State:  weak references to what cells have made and somebody holds.
-Cost:   a look through the names of the notebook, after the run of a cell that had made something.
+State:  weak references to the objects that cells made and that are still referenced.
+Cost:   a search of the names of the notebook, after the run of a cell that had made something.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 Callback = Callable[[Delta[Any]], object]
 Rows = tuple[Sequence[Pair], Iterable[Row] | None]
-"""All rows of now, consolidated; and in their order, if they have one."""
+"""All current rows, consolidated; and in their order, if they have one."""
 Snapshot = Callable[[], Rows]
 
 
@@ -57,7 +58,7 @@ def subscribe(
     snapshot: bool,
     way: Relay | None,
 ) -> Subscription[Any]:
-    """Subscribe to a relation that nobody needs to read: only its changes pass, nothing is kept."""
+    """Subscribe to a relation without a view: only its changes pass, and no rows are kept."""
     with engine.shaping():
         channel = Channel(query, None, place)
 
@@ -85,10 +86,10 @@ def join(
     snapshot: Snapshot | None,
     way: Relay | None,
 ) -> Subscription[Any]:
-    """Add a subscription to a leaf; it holds `held`, and begins with the snapshot if there is one.
+    """Add a subscription to a leaf; it refers to `held`, and may begin with a snapshot.
 
-    The snapshot takes its place among the deltas that wait to be delivered: after those of the
-    commits that it contains, which go to the subscribers of then, and before all later ones.
+    The snapshot is queued among the deltas to deliver: after those of the commits that it contains,
+    which go to the earlier subscribers, and before all later ones.
     """
     channel = leaf.leaf
     with engine.shaping():
@@ -106,7 +107,7 @@ def join(
 def listen(
     engine: Engine, leaf: Node, callback: Callback, held: object, way: Relay | None = None
 ) -> tuple[Subscription[Any], weakref.ref[Subscription[Any]]]:
-    """A subscription to all deltas of a leaf from now on, and how the leaf knows it. Inside."""
+    """Return a subscription to all later deltas of a leaf, and its reference. Hold the lock."""
     channel = leaf.leaf
     subscription = Subscription(channel, callback, held, way)
     reference = channel.add(subscription)
@@ -123,21 +124,21 @@ _UNHELD = (
 
 
 REMEMBERS = re.compile(r"_{1,3}|_\d+")
-"""The names that IPython gives to what cells ended in."""
+"""The names that IPython gives to the last values of cells."""
 LAST = ("_", "__", "___")
 CONTAINERS = (tuple, list, set, frozenset)
 
 
 @record
 class CellRun:
-    """What a run of a cell has made; neither is held by this."""
+    """Weak references to an object that a cell made, and to the run of the cell."""
 
     thing: weakref.ref[Any]
     run: weakref.ref[Any]
 
 
 class Runs:
-    """What the cells of one shell have made."""
+    """The objects that the cells of one shell made."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -145,25 +146,25 @@ class Runs:
         shell.events.register("post_run_cell", self.ran)
 
     def note(self, thing: Any, run: Any) -> None:
-        """A cell that is being run has made something."""
+        """Record an object that a running cell made."""
         made = CellRun(weakref.ref(thing), weakref.ref(run))
         self._made.setdefault(_cell(run), []).append(made)
 
     def ran(self, run: Any) -> None:
-        """A cell has been run; one that failed has replaced nothing."""
+        """Handle the end of a run; a cell that failed has replaced nothing."""
         cell = _cell(run)
         made = [made for made in self._made.pop(cell, ()) if made.thing() is not None]
         old = [made for made in made if made.run() is not run]
         if old and run.success:
             runs = [*filter(None, (made.run() for made in old)), self._shell.last_execution_result]
-            for one in reversed(old):  # subscriptions hold the views that were made before them
+            for one in reversed(old):  # subscriptions refer to views that were made before them
                 self._close_if_over([one.thing()], runs, _name(run))
         left = [one for one in made if not getattr(one.thing(), "closed", True)]
         if left:
             self._made[cell] = left
 
     def _close_if_over(self, box: list[Any], runs: list[Any], by: str) -> None:
-        """Close what is in the box if only the history of the notebook holds it beside the box."""
+        """Close the object in the box if only the box and the notebook's history refer to it."""
         (thing,) = box
         is_open = thing is not None and not thing.closed
         del thing
@@ -173,7 +174,7 @@ class Runs:
             box[0].close()
 
     def _remembered(self, runs: list[Any]) -> Counter[int]:
-        """How often the history refers to each object, by its `id`."""
+        """Return the number of references of the history to each object, by its `id`."""
         found = Counter(map(id, self._history(runs)))
         boxes = {id(v): [v] for v in self._history(runs) if isinstance(v, CONTAINERS)}
         for number, box in boxes.items():
@@ -182,7 +183,7 @@ class Runs:
         return found
 
     def _history(self, runs: list[Any]) -> Iterator[Any]:
-        """What IPython remembers of what cells gave, once for each reference to it."""
+        """Yield the results of cells that IPython remembers, once for each reference."""
         shell = self._shell
         yield from shell.user_ns.get("_oh", {}).values()
         for names in (shell.user_ns, shell.user_ns_hidden):
@@ -193,7 +194,7 @@ class Runs:
 
 
 def note(thing: Any) -> None:
-    """A view or subscription has been made: remember of which cell, if it is one that runs now."""
+    """Record a new view or subscription with the running cell, if there is one."""
     shell = running_shell()
     if shell is None or threading.current_thread() is not threading.main_thread():
         return
@@ -203,7 +204,7 @@ def note(thing: Any) -> None:
 
 
 def _runs_of(shell: Any) -> Runs:
-    """What is known of a shell's cells; the shell holds it."""
+    """Return the `Runs` of a shell; the shell refers to it."""
     for callback in shell.events.callbacks["post_run_cell"]:
         owner = getattr(callback, "__self__", None)
         if isinstance(owner, Runs):
@@ -212,7 +213,7 @@ def _runs_of(shell: Any) -> Runs:
 
 
 def _cell(run: Any) -> str:
-    """What tells a cell from others."""
+    """Return the identity of a cell."""
     return str(getattr(run.info, "cell_id", None) or run.info.raw_cell)
 
 
@@ -221,12 +222,12 @@ def _name(run: Any) -> str:
 
 
 def _references(box: list[Any]) -> int:
-    """How many references there are to the only thing in a box, beside that of the box."""
+    """Return the number of references to the only object in a box, beside that of the box."""
     return sys.getrefcount(box[0]) - _OWN
 
 
 def _own() -> int:
-    """What `getrefcount` counts of a thing that only a box holds."""
+    """Return the `getrefcount` of an object that only a box refers to."""
     box = [object()]
     return sys.getrefcount(box[0])
 

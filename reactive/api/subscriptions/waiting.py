@@ -1,6 +1,6 @@
-"""Deltas that wait for a reader; where so many do that no more may, the two newest are merged.
+"""A queue of deltas for a reader; when it is full, the two newest deltas are merged.
 
-State:  the deltas, at most `maxsize`, and at most so many bytes of them as estimated.
+State:  the deltas, up to `maxsize`, and up to the estimated bytes that the limits allow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from reactive.engine.dataflow.merge_deltas import Merged
 
 
 class WaitingDeltas:
-    """A queue of deltas, for one reader at a time; who uses it has a lock.
+    """A queue of deltas for one reader; the caller holds a lock.
 
     >>> waiting = WaitingDeltas(1)
     >>> waiting.put(Delta(1, [("to", 1)]))
@@ -35,7 +35,7 @@ class WaitingDeltas:
         return len(self._deltas)
 
     def put(self, delta: Delta[Any]) -> None:
-        """Have a delta wait, once: it comes again if its delivery was broken off."""
+        """Queue a delta once; it is put again if its delivery was interrupted."""
         deltas = self._deltas
         last = deltas[-1].version if deltas else self._version
         if last == delta.version and not delta.is_snapshot:
@@ -53,7 +53,7 @@ class WaitingDeltas:
             deltas.pop()
 
     def is_full(self) -> bool:
-        """Return whether no more deltas may wait."""
+        """Return True if the queue has reached its limit."""
         length = len(self._deltas)
         if not length:
             return False
@@ -65,14 +65,14 @@ class WaitingDeltas:
         return [each for each in self._deltas if isinstance(each, Delta)]
 
     def pop(self) -> Delta[Any] | Merged:
-        """Take the oldest out."""
+        """Remove and return the oldest delta."""
         return self._deltas.popleft()
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Discard all deltas."""
         self._deltas.clear()
 
 
 def told(waited: Delta[Any] | Merged) -> Delta[Any] | None:
-    """What a reader is told; None if several came to nothing."""
+    """Return the delta for the reader; None if merged deltas cancel each other."""
     return waited.delta() if isinstance(waited, Merged) else waited
