@@ -21,11 +21,11 @@ The catalog of a Postgres store:
 History: the last commits of a store, for `Store.history`.
 
 State:  a file has a connection and the list of its tables; a snapshot, while open, a read
-transaction; the history one line per commit, and one per row that it changed.
+        transaction; the history one line per commit, and one per row that it changed.
 Cost:   that of SQLite; `newer` takes some 200 us; a backup reads and writes the file once; the
-catalog is read in O(entries); the history writes the rows of a commit a second time.
+        catalog is read in O(entries); the history writes the rows of a commit a second time.
 Source: sqlite.org/isolation.html, sqlite.org/wal.html ("Read-Only Databases"),
-sqlite.org/backup.html.
+        sqlite.org/backup.html.
 """
 
 from __future__ import annotations

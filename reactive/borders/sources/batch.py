@@ -1,26 +1,21 @@
-"""Sources and their batches: the protocol, two small sources, and the tables that rows of a batch
-go into.
+"""Sources and their batches: the protocol, two small sources, and the tables that they feed.
 
-What a source gives: changes that belong together, and where to go on after them.
+A batch is a set of changes that become one commit, with the position to continue from:
 
-    Batch(upserts, deletes)     by key: rows that are there now, keys that are not any more
-    Batch(upserts, removes)     without key: rows that come, rows that go
-    Batch(origins={o: rows})    of each origin o, all of its rows: only the difference is a change
-    Batch(appends={o: rows})    of each origin o, rows that it has beside those that it had
+    Batch(upserts, deletes)     by key: current rows, and deleted keys
+    Batch(upserts, removes)     without key: inserted rows, deleted rows
+    Batch(origins={o: rows})    for each origin o, all of its rows: the difference is the change
+    Batch(appends={o: rows})    for each origin o, rows added to its earlier ones
 
-A batch says what is so after it, and not in which order it came about: a key that is both deleted
-and upserted is upserted. Hence a batch that is made again changes nothing, if rows have keys or
-origins.
+A batch describes the state after it, not the order of events: a key that is both deleted and
+upserted is upserted. Hence a batch that is delivered twice changes nothing the second time, if its
+rows have keys or origins.
 
-A batch whose rows are with the tables that they go into.
-
-Cost: O(rows of the batch).
-
-The protocol of what gives rows.
+A source yields batches; a generator function is a source too:
 
     for batch in source.batches(since, stop):  -->  one commit, and with it `batch.token`
 
-That is all. A generator function is a source too.
+Cost: O(rows of the batch) to assign its rows to tables.
 """
 
 from __future__ import annotations
@@ -42,22 +37,25 @@ T = TypeVar("T")
 
 
 Token: TypeAlias = Any
-"""Where a source can go on: an offset, a position in a log, a time, a dictionary of any of them.
-Two are compared by `==` only. It must not be changed once it is in a batch."""
+"""The position from which a source can continue.
+
+An offset, a position in a log, a time, or a dictionary of them. Tokens are only compared by `==`. A
+token in a batch must not be changed.
+"""
 OnRefusal: TypeAlias = Literal["raise", "drop"]
-"""The policy for a row that a table refuses, or of which a view raises."""
+"""The policy for a row that a table refuses, or for which a view raises."""
 Rows: TypeAlias = Collection[T] | Mapping[type, Collection[T]]
-"""Rows; also grouped by their classes, which are those that `ingest` was told tables of."""
+"""Rows; or rows grouped by their classes, which are those of `ingest(into={...})`."""
 Keys: TypeAlias = Collection[Any] | Mapping[type, Collection[Any]]
-"""Keys of a table; of several tables by the classes of their rows."""
+"""Keys of a table; for several tables, grouped by the classes of their rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What a source has and can make no row of, and why.
+    """A value of a source that cannot be converted to a row, and the reason.
 
-    given: as it came; that which tells it apart in a table without key.
-    key: of the row that it would be, in a table with a key.
+    given: the value as it was read; it identifies the entry in a table without key.
+    key: the key of the row that it would be, in a table with a key.
 
     >>> Refused("1,x", ValueError("'x' is no number")).error
     ValueError("'x' is no number")
@@ -74,33 +72,33 @@ class Batch(Generic[T]):
 
     Parameters
     ----------
-    upserts: rows that are there from now on. In a table with a key each takes the place of the row
-        with its key, and of two with one key the last one counts; in a table without key each is
-        one row more.
-    deletes: keys whose rows are there no more; one that has none is passed over, and one that is
-        among the `upserts` too is upserted.
-    removes: rows of a table without key, each of which is there once less. A row that is among the
-        `upserts` too neither comes nor goes.
-    origins: origin -> all rows that come of it, such as those of a file. Rows that were of it and
-        are not among these go. An empty collection says that the origin is gone. Rows of origins
-        that are not named stay. In a table with a key, two origins cannot have a row of one key;
-        of two rows of one origin the last one counts.
-    appends: origin -> rows that come of it beside those that it has, such as lines at the end of a
-        file. It costs these rows only. In a table with a key one of them may take the place of a
-        row of the origin, at the cost of all of its rows.
-    refused: origin -> what can be made no row of, beside the rows of `origins` or `appends`. It
-        stops the source, or is in `Ingestion.errors` until all rows of the origin are given. Also
-        class of rows -> what would be rows of it: it takes the place of the row of its key, and is
-        in `errors` until its key is upserted or deleted; in a table without key, until `removes`
-        has what was `given`.
-    anew: classes of rows of which all that was left out, and is of no origin, is told again by this
-        batch and those after it: a source that reads a table from its beginning says so first.
-    token: where to go on after this batch; `None` leaves the last one.
-    token_changes: of a token that is a dictionary, the entries that are others now, and None for
-        those that are there no more. It costs these entries only.
-    made: when the source had these changes, as `time.time()` tells; for `Ingestion.lag`.
+    upserts: rows to insert. In a table with a key, each replaces the row with its key, and the last
+        of several rows with the same key counts; in a table without key, each adds one copy.
+    deletes: keys whose rows to delete. Absent keys are ignored; a key that `upserts` has too is
+        upserted.
+    removes: rows of a table without key, of which one copy each is deleted. A row in `removes` and
+        `upserts` cancels out.
+    origins: origin -> all of its rows, such as those of a file. Earlier rows of the origin that are
+        not among them are deleted. An empty collection deletes all of them. Rows of other origins
+        stay. In a table with a key, two origins cannot have rows with the same key; the last of
+        several rows of one origin with the same key counts.
+    appends: origin -> rows added to its earlier ones, such as new lines at the end of a file. The
+        cost depends on these rows only. In a table with a key, one of them may replace a row of the
+        origin, at the cost of all its rows.
+    refused: origin -> values that cannot be converted to rows, beside the rows in `origins` or
+        `appends`. They stop the source, or are listed in `Ingestion.errors` until all rows of the
+        origin are given. Or class of rows -> such values: each replaces the row with its key, and
+        is listed in `errors` until its key is upserted or deleted; in a table without key, until
+        `removes` has the value in `given`.
+    anew: classes of rows whose listed errors, except those of origins, are deleted: this batch and
+        later ones report them again. A source begins so when it rereads a table.
+    token: the position to continue from after this batch; `None` keeps the last one.
+    token_changes: for a token that is a dictionary, its changed entries, with None for deleted
+        ones. The cost depends on these entries only.
+    made: the time at which the source had these changes, as `time.time()`; for `Ingestion.lag`.
 
-    An empty batch is a commit too, if it has a token. Once given, what is in it must not change.
+    An empty batch with a token is a commit too. The contents of a batch must not change once it is
+    given.
 
     >>> Batch(["to", "be"], token=2).upserts
     ['to', 'be']
@@ -120,7 +118,7 @@ class Batch(Generic[T]):
 
 
 def check_policy(on_error: object) -> None:
-    """Raise `PlanError` for what is no policy."""
+    """Raise `PlanError` for an unknown policy."""
     if on_error not in ("raise", "drop"):
         raise PlanError(
             f"on_error={on_error!r} is no policy for rows that are refused\n"
@@ -128,15 +126,15 @@ def check_policy(on_error: object) -> None:
         )
 
 
-# The tables that rows of a source go into: each row into that of its class.
+# The tables of a source: each row belongs to the table of its class.
 
 ByTable: TypeAlias = dict[int, list[Any]]
-"""Rows or keys by the number of a table among the targets; rows that have none by `NOWHERE`."""
+"""Rows or keys by the number of their table among the targets; `NOWHERE` for rows of no table."""
 NOWHERE = -1
 
 
 class Targets:
-    """One table that takes all rows, or several, by the classes of their rows."""
+    """The tables of a source: one table for all rows, or several by the classes of rows."""
 
     __slots__ = ("_by_class", "_numbers", "tables")
 
@@ -154,12 +152,12 @@ class Targets:
         return ", ".join(table.name for table in self.tables)
 
     def by_class(self) -> dict[type, Table[Any]]:
-        """The tables by the classes of their rows."""
+        """Return the tables by the classes of their rows."""
         classes = self._by_class or {table.row_type: 0 for table in self.tables}
         return {kind: self.tables[number] for kind, number in classes.items()}
 
     def check_there(self, tables: Mapping[int, object]) -> None:
-        """Raise `SourceError` if one of them was dropped."""
+        """Raise `SourceError` if a table was dropped."""
         for table in self.tables:
             if tables.get(table.plan.number) is not table:
                 raise SourceError(
@@ -168,7 +166,7 @@ class Targets:
                 )
 
     def by_table(self, given: Rows[Any]) -> ByTable:
-        """Rows by the table that they go into."""
+        """Group rows by table."""
         if isinstance(given, Mapping):
             return {self.number(kind): list(rows) for kind, rows in given.items() if rows}
         if self._by_class is None:
@@ -182,7 +180,7 @@ class Targets:
         return found
 
     def keys(self, given: Keys) -> dict[int, Collection[Any]]:
-        """Keys by the table that they are of."""
+        """Group keys by table."""
         if isinstance(given, Mapping):
             return {self.number(kind): keys for kind, keys in given.items() if keys}
         if given and self._by_class is not None:
@@ -193,38 +191,41 @@ class Targets:
         return {0: given} if given else {}
 
     def held(self, number: int) -> Mapping[Any, Row]:
-        """The rows of a keyed table by their keys, as they are in the transaction that is open."""
+        """Return the rows of a keyed table by key, as of the open transaction."""
         keyed = self.tables[number]._keyed
         assert keyed is not None
         found: Mapping[Any, Row] = keyed.by_key
         return found
 
     def expect(self, number: int, keys: Collection[Any]) -> None:
-        """These keys of a keyed table are about to be looked up."""
+        """Announce keys of a keyed table that will be looked up."""
         keyed = self.tables[number]._keyed
         if hasattr(keyed, "expect"):
             keyed.expect(keys)
 
     def key_of(self, number: int) -> Callable[[Row], Any]:
-        """What gives the key of a row of a keyed table."""
+        """Return the key function of a keyed table."""
         keyed = self.tables[number]._keyed
         assert keyed is not None
         found: Callable[[Row], Any] = keyed.key
         return found
 
     def is_keyed(self, number: int) -> bool:
-        """Whether a table has a key."""
+        """True if the table has a key."""
         return self.tables[number]._keyed is not None
 
     def number(self, kind: type) -> int:
-        """The number of the table that takes rows of a class."""
+        """Return the number of the table for a class of rows."""
         if self._by_class is None:
             return 0
         number = self._numbers.get(kind)
         return self._learn(kind) if number is None else number
 
     def refusal(self, number: int, row: Row) -> Exception | None:
-        """Why a table does not take a row, whatever else is in it."""
+        """Return the reason why a table refuses a row regardless of its other rows.
+
+        None if it does not.
+        """
         try:
             if number == NOWHERE:
                 raise TableError(
@@ -240,7 +241,7 @@ class Targets:
         return None
 
     def _learn(self, kind: type) -> int:
-        """The table of a class that is made of one that a table was given for."""
+        """Find the table for a subclass of a class with a table, and remember it."""
         known = self._by_class or {}
         found = next((known[base] for base in kind.__mro__ if base in known), NOWHERE)
         self._numbers[kind] = found
@@ -262,7 +263,7 @@ def _check(table: Any, engine: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TableBatches:
-    """A batch, by tables."""
+    """The contents of a batch, grouped by table."""
 
     upserts: ByTable
     deletes: Mapping[int, Collection[Any]]
@@ -276,7 +277,7 @@ class TableBatches:
     token_changes: Mapping[Any, Token]
 
     def rows(self) -> Iterable[tuple[int, Row]]:
-        """All rows that are to be there."""
+        """Yield all rows to insert, with the numbers of their tables."""
         for some in (self.upserts, *self.origins.values(), *self.appends.values()):
             for number, rows in some.items():
                 for row in rows:
@@ -284,11 +285,11 @@ class TableBatches:
 
 
 def given(batch: Batch[Any], targets: Targets) -> TableBatches:
-    """A batch by the tables that its rows go into.
+    """Group the contents of a batch by table.
 
     Raises
     ------
-    TableError: what is given by key is for a table without key, or the reverse.
+    TableError: keys are given for a table without key, or rows to remove for a table with one.
     """
     found = TableBatches(
         targets.by_table(batch.upserts),
@@ -328,7 +329,7 @@ def given(batch: Batch[Any], targets: Targets) -> TableBatches:
 
 
 def _appends(batch: Batch[Any], targets: Targets) -> dict[Hashable, ByTable]:
-    """Also of origins of which there is only what was refused."""
+    """Return the appended rows, with empty entries for origins that only have refused values."""
     found = {origin: targets.by_table(rows) for origin, rows in batch.appends.items()}
     beside = (
         origin
@@ -342,17 +343,17 @@ def _table(targets: Targets, number: int) -> str:
     return "what was given" if number == NOWHERE else f"table {targets.tables[number].name!r}"
 
 
-# Two small sources, which are also what one's own may look like.
+# Two small sources, which also serve as examples for your own.
 
 
 def from_rows(rows: Iterable[T], *, size: int = 1000, name: str = "rows") -> Source[T]:
-    """A source of rows that are there already, in batches; it ends with them.
+    """Return a source of rows in batches, which ends after the last row.
 
     Parameters
     ----------
-    rows: if they are ingested again, they must come in the same order: the token is how many of
-        them were taken.
-    size: rows of a batch.
+    rows: to continue after a restart, they must come in the same order: the token is the number of
+        rows taken.
+    size: the number of rows in a batch.
 
     Raises
     ------
@@ -373,18 +374,18 @@ def from_rows(rows: Iterable[T], *, size: int = 1000, name: str = "rows") -> Sou
 def poll(
     function: Callable[[], Iterable[T] | Mapping[type, Any]], *, every: float, name: str
 ) -> Source[T]:
-    """A source that asks for all rows now and then; only what differs is a change.
+    """Return a source that calls `function` repeatedly for all rows; only differences are changes.
 
     Parameters
     ----------
-    function: gives all rows that there are now; also grouped by their classes.
-    every: seconds from one answer to the next question.
+    function: returns all current rows, or a mapping of classes to rows.
+    every: the seconds from one answer to the next call.
 
-    The rows are those of one origin, which has the name of the source.
+    All rows belong to one origin, named like the source.
 
     Raises
     ------
-    PlanError: `every` is no number of seconds.
+    PlanError: `every` is not a positive number.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -433,18 +434,18 @@ class _Poll(Generic[T]):
 T_co = TypeVar("T_co", covariant=True)
 
 Batches: TypeAlias = Callable[[Any, threading.Event], Iterable[Batch[T]]]
-"""As `Source.batches`."""
+"""The type of `Source.batches`."""
 
 
 class Source(Protocol[T_co]):
-    """What gives rows, in batches; `Database.ingest` makes a commit of each.
+    """A source of rows in batches; `Database.ingest` commits each batch.
 
-    A source may also have a method `waiting() -> int | None`, which says how many changes it knows
-    of that it has not given yet; `None` if it cannot tell. It is called by any thread; so is
-    `behind() -> int | None`, bytes of a log; and `trouble() -> Exception | None`, which says why it
-    waits for a server that does not answer. A method `feeds(tables)` is told the tables that it
-    feeds, by the classes of their rows, before it is run; `stopped_by(error)` what has stopped it,
-    or `None`; `begin_anew()` that its next `batches` are to read all rows, in spite of `since`.
+    A source may have more methods. Any thread may call `waiting() -> int | None`, the number of
+    changes that it knows of but has not given yet, or `None` if unknown; `behind() -> int | None`,
+    its lag in bytes of a log; and `trouble() -> Exception | None`, the reason why it waits for a
+    server that does not answer. `feeds(tables)` receives the tables by the classes of their rows
+    before the source runs; `stopped_by(error)` the error that stopped it, or `None`; `begin_anew()`
+    requests that the next `batches` reads all rows, ignoring `since`.
 
     >>> import threading
     >>> from reactive import Batch, Database
@@ -464,15 +465,15 @@ class Source(Protocol[T_co]):
 
     @property
     def name(self) -> str:
-        """What it is called; its token is kept by this name."""
+        """The name under which the token of the source is stored."""
         ...
 
     def batches(self, since: Token, stop: threading.Event) -> Iterable[Batch[Any]]:
-        """The batches from a token on; from the beginning, if it is `None`.
+        """Yield the batches after a token; all of them if it is `None`.
 
-        The next batch is asked for when the last one is committed. Whoever waits here for something
-        waits for `stop` as well, or looks at it every now and then, and ends once it is set. What
-        this raises stops the source.
+        The next batch is requested when the last one is committed. A source that waits for
+        something must also wait for `stop`, or check it regularly, and end once it is set. An
+        exception stops the source.
         """
         ...
 
@@ -488,11 +489,11 @@ class GeneratorSource:
 def as_source(
     source: Source[T] | Batches[T] | None, name: str | None
 ) -> tuple[Source[T] | None, str]:
-    """A source, if there is one, and its name.
+    """Return a source, or None if there is none, and its name.
 
     Raises
     ------
-    PlanError: it is none, or has no name.
+    PlanError: it is not a source, or has no name.
     """
     if source is not None and not callable(getattr(source, "batches", None)):
         if not callable(source):

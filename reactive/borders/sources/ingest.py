@@ -1,22 +1,21 @@
-"""Ingestion of a source: its beginning, one commit for each batch, and the table that files feed.
+"""Ingestion of a source: its start, one commit for each batch, and tables that files feed.
 
-One batch, one commit: its rows and its token together, or nothing.
+Each batch is one commit: its rows and its token together, or nothing.
 
-    raise   what a row raises, is raised
-    drop    the rows without which the batch can be committed are left out, and told
+    raise   an exception that a row causes is raised
+    drop    the rows that keep the batch from being committed are left out, and listed
 
-Which rows these are is found by trial: transactions that are taken back once all operators have
-stepped, so that nobody hears of them. First each half of the rows by itself, then halves of these;
-then, of the rows that are fine by themselves, the shortest beginning that is not.
+These rows are found by trial transactions, which are rolled back after all operators have stepped,
+before subscribers are notified. First each half of the rows is tried alone, then halves of these;
+then, among rows that are fine alone, the shortest prefix that fails.
 
-Cost: of a batch without such rows that of its rows. Of one with k among n, O(k log n) trials.
-
-A table that files feed.
+A `WatchedTable` is fed by files:
 
     db.watch(pattern, Row)  =  db.table(Row), db.ingest(files(pattern, Row)), and a first look
 
 State:  that of the table, and of its source.
-Cost:   as of `files`.
+Cost:   a batch without failing rows costs its rows; with k failing rows among n, O(k log n) trials;
+        a watched table as `files`.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
 
 
-# Begin to feed tables from a source; `Database.ingest`.
+# Start feeding tables from a source, for `Database.ingest`.
 
 
 def ingest(
@@ -71,7 +70,7 @@ def ingest(
     name: str | None,
     on_stop: Callable[[Ingestion[Any]], object] | None = None,
 ) -> Ingestion[Any]:
-    """An ingestion that has not been started."""
+    """Return an ingestion that is not started yet."""
     found, called = as_source(source, name)
     check_policy(on_error)
     if engine.mine is not None:
@@ -114,8 +113,10 @@ def ingest(
 
 
 def stop_all(engine: Engine, patience: float) -> None:
-    """Stop what feeds a database that is about to be closed. One that does not heed that will come
-    to its end with its next batch."""
+    """Stop all sources of a database that is about to be closed.
+
+    A source that does not react within `patience` ends at its next batch.
+    """
     running: list[Ingestion[Any]] = list(engine.ingestions.values())
     for ingestion in running:
         ingestion._stop.set()
@@ -124,23 +125,23 @@ def stop_all(engine: Engine, patience: float) -> None:
 
 
 Place: TypeAlias = tuple[int, Row]
-"""A row, and the number of its table."""
+"""A row with the number of its table."""
 Trial: TypeAlias = Callable[[Sequence[Place]], Exception | None]
-"""What some rows raise, if anything."""
+"""A function that tries rows, and returns the exception that they cause."""
 BLAMED = (TableError, FixpointError)
-"""Errors of ours for which a row may be to blame, beside those of the user's callables."""
+"""The errors of this library that a row may cause, beside exceptions of the user's callables."""
 
 
 def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bool) -> int:
-    """Commit a batch; how many rows have changed.
+    """Commit a batch. Return the number of changed rows.
 
     Parameters
     ----------
-    drops: whether rows that raise are left out.
+    drops: True to leave out the rows that raise.
 
     Raises
     ------
-    Exception: what a row raises, unless such rows are left out; what no row is to blame for.
+    Exception: a row raises, and is not left out; or the cause is not a row.
     """
     ledger.targets.check_there(engine.tables)
     found = given(batch, ledger.targets)
@@ -175,7 +176,7 @@ def _change(ledger: Ledger, gone: ByTable, come: ByTable) -> None:
 
 
 class _Careful:
-    """Commits a batch without the rows that raise."""
+    """The commit of a batch without the rows that raise."""
 
     def __init__(self, engine: Engine, ledger: Ledger, batch: TableBatches) -> None:
         self._engine = engine
@@ -184,7 +185,10 @@ class _Careful:
         self._left_out = LeftOut()
 
     def commit(self) -> int:
-        """Commit what can be; what others write in between may make more raise."""
+        """Commit the rows that do not raise.
+
+        Retry, as concurrent commits may make more rows raise.
+        """
         while True:
             try:
                 return _commit(self._engine, self._ledger, self._batch, self._left_out)
@@ -193,7 +197,7 @@ class _Careful:
                     raise
 
     def _leave_out(self) -> bool:
-        """Find rows that raise; whether there are any."""
+        """Find rows that raise, and leave them out; return False if there are none."""
         net = within(
             Transaction(self._engine),
             lambda: net_changes(self._batch, self._ledger, self._left_out),
@@ -211,7 +215,7 @@ class _Careful:
         return bool(stay or wait)
 
     def _tried(self, going: Sequence[Place], coming: Sequence[Place]) -> Exception | None:
-        """What these changes raise; nothing is changed."""
+        """Return the exception that these changes raise. The trial is rolled back."""
         trial = Transaction(self._engine, _take_back)
         try:
             within(trial, lambda: _change(self._ledger, _by_table(going), _by_table(coming)))
@@ -225,7 +229,7 @@ class _Careful:
 
 
 def _culprits(rows: Sequence[Place], trial: Trial) -> dict[int, Exception]:
-    """The rows without which the others do not raise, by their numbers, with what they raise."""
+    """Return the positions of rows without which the others succeed, with their exceptions."""
     found = dict(_alone(range(len(rows)), rows, trial))
     while True:
         rest = [number for number in range(len(rows)) if number not in found]
@@ -233,7 +237,7 @@ def _culprits(rows: Sequence[Place], trial: Trial) -> dict[int, Exception]:
             return found
         number = _last_of_shortest(rest, rows, trial)
         error = trial([rows[n] for n in rest[: rest.index(number) + 1]])
-        if error is None:  # others have changed what it depends on
+        if error is None:  # a concurrent commit has changed the cause
             return found
         found[number] = error
 
@@ -241,7 +245,7 @@ def _culprits(rows: Sequence[Place], trial: Trial) -> dict[int, Exception]:
 def _alone(
     numbers: Sequence[int], rows: Sequence[Place], trial: Trial
 ) -> list[tuple[int, Exception]]:
-    """The rows that raise by themselves."""
+    """Return the positions of the rows that raise alone, with their exceptions."""
     if not numbers:
         return []
     error = trial([rows[number] for number in numbers])
@@ -254,7 +258,7 @@ def _alone(
 
 
 def _last_of_shortest(numbers: Sequence[int], rows: Sequence[Place], trial: Trial) -> int:
-    """The last row of a beginning that raises, while the beginning without it does not."""
+    """Return the last position of a prefix that raises, while the prefix without it does not."""
     passes, raises = 0, len(numbers)
     while raises - passes > 1:
         middle = (passes + raises) // 2
@@ -266,7 +270,7 @@ def _last_of_shortest(numbers: Sequence[int], rows: Sequence[Place], trial: Tria
 
 
 def _refusal(ledger: Ledger, batch: TableBatches, error: Exception) -> Exception:
-    """What to raise: of a row without a hash, what its table says of it."""
+    """Return the error to raise; for a row without a hash, the refusal of its table."""
     if type(error) is not TypeError:
         return error
     found = (ledger.targets.refusal(number, row) for number, row in batch.rows())
@@ -280,7 +284,7 @@ def _may_blame_rows(error: Exception) -> bool:
 
 
 class _TakenBack(Exception):
-    """A trial has come to its end."""
+    """The end of a trial."""
 
 
 def _take_back() -> None:
@@ -300,12 +304,12 @@ def _by_table(places: Sequence[Place]) -> ByTable:
 
 T = TypeVar("T")
 MOMENT = 0.001
-"""Seconds."""
+"""The seconds between two checks."""
 
 
 @boundary
 class WatchedTable(Table[T, Any]):
-    """A table that files feed. Made by `Database.watch`.
+    """A table that files feed. Created by `Database.watch`.
 
     >>> import tempfile, pathlib
     >>> from typing import NamedTuple
@@ -327,21 +331,21 @@ class WatchedTable(Table[T, Any]):
     """
 
     source: Ingestion[T]
-    """What feeds it: its state, token, errors and lag, with `start` and `stop`."""
+    """The ingestion that feeds the table: its state, token, errors and lag, `start` and `stop`."""
     _files: FileSource
 
     def catch_up(self, timeout: float | None = None) -> None:
-        """Wait until the table, and views over it, have all that is in the files by now.
+        """Wait until the table, and views over it, contain what the files contain now.
 
         Parameters
         ----------
-        timeout: seconds to wait at most.
+        timeout: the most seconds to wait.
 
         Raises
         ------
-        Exception: what stopped the source.
-        SourceError: it was stopped, or has not been started.
-        TimeoutError: `timeout` is over.
+        Exception: the source was stopped by it.
+        SourceError: the source was stopped, or has not been started.
+        TimeoutError: `timeout` has passed.
         """
         until = None if timeout is None else time.monotonic() + timeout
         self.source._check("catch_up")
@@ -356,10 +360,10 @@ class WatchedTable(Table[T, Any]):
                     f"source {self.name!r} does not follow its files: it is {self.source.state}\n"
                     "  table.source.start() has it go on"
                 )
-            time.sleep(MOMENT)  # it is about to say why it reads no more
+            time.sleep(MOMENT)  # the source is about to report its error
 
     def _give_up(self, why: str) -> None:
-        """As of any table; and what feeds it ends, and is forgotten."""
+        """Drop the table as any other, and end and forget its source."""
         super()._give_up(why)
         self.source._leave()
         _forget(self._engine, self.name, why)
@@ -378,7 +382,7 @@ def watch(
     on_stop: Callable[[Ingestion[Any]], object] | None,
     options: Mapping[str, Any],
 ) -> WatchedTable[T]:
-    """`Database.watch`; `replaced` is the table in whose place the new one comes."""
+    """Create a watched table, for `Database.watch`; it takes the place of the table `replaced`."""
     if hasattr(row_type, TRACKED):
         raise PlanError(
             f"rows of files do not change, and {row_type.__name__} is @tracked\n"
@@ -406,7 +410,7 @@ def watch(
 
 
 def _fed(engine: Engine, table: WatchedTable[T], on_error: OnRefusal) -> Ingestion[T]:
-    """What feeds a table; if it cannot be, the table is not made."""
+    """Return the ingestion that feeds a table; undo the creation of the table if that fails."""
     try:
         return ingest(engine, table._files, table, None, on_error, None)
     except BaseException:
@@ -417,7 +421,7 @@ def _fed(engine: Engine, table: WatchedTable[T], on_error: OnRefusal) -> Ingesti
 
 
 def _load(engine: Engine, table: WatchedTable[Any]) -> None:
-    """Have what is in the files in the table; if that cannot be, there is no table."""
+    """Start the source and wait for its first look; if that fails, drop a new table."""
     is_new = table.source.token is None
     table.source.start()
     try:
@@ -437,7 +441,7 @@ def _give_up(engine: Engine, table: WatchedTable[Any]) -> None:
 
 
 def _forget(engine: Engine, name: str, why: str) -> None:
-    """Drop what is noted of a source."""
+    """Drop the ledger of a source."""
     ledger = engine.ledgers.pop(name, None)
     if ledger is None:
         return

@@ -1,16 +1,16 @@
-"""A source at work: a thread takes its batches, and each becomes a commit.
+"""An ingestion: a thread that takes the batches of a source, and commits each.
 
                      waiting             the source waits for its server, and says so
                        ^ v
     new --start--> running --+--> ended      the source has no more
                      ^       +--> stopped    `stop()`, or the database was closed
-                     |       +--> failed     it, or a commit of its batch, has raised: `error`
+                     |       +--> failed     the source, or a commit, raised: `error`
                      +-start--------+
 
-Whatever ends it, the tables are as after the last batch that was committed, and its token says
-which that is: `start` goes on from there, so every batch is in them once.
+However it ends, the tables are as of the last committed batch, and the token is that of this batch:
+`start` continues from there, so that every batch is committed exactly once.
 
-State:  what is noted of the source (`ledger.py`), and the last tokens, for those who wait.
+State:  the ledger of the source (`ledger.py`), and the last tokens, for `wait`.
 Cost:   of a batch that of its commit.
 """
 
@@ -41,51 +41,51 @@ State: TypeAlias = Literal["new", "running", "waiting", "stopped", "failed", "en
 
 log = logging.getLogger("reactive")
 REMEMBERED = 1024
-"""Tokens that `wait` knows to have been committed."""
+"""The number of last tokens that `wait` recognizes as committed."""
 PATIENCE = 10.0
-"""Seconds that `stop` waits for a source."""
+"""The seconds that `stop` waits for a source."""
 
 
 class Notes(Protocol):
-    """What is noted of a source beside its rows. `Ledger` is one."""
+    """The facts recorded about a source beside its rows. `Ledger` implements it."""
 
     @property
     def name(self) -> str:
-        """By which its token is kept."""
+        """The name under which the token is stored."""
         ...
 
     @property
     def targets(self) -> object:
-        """The tables that it feeds, as text."""
+        """The tables that the source feeds; `str()` names them."""
         ...
 
     @property
     def view(self) -> View[Any] | None:
-        """The rows that are left out, if any may be."""
+        """The view of rows that are left out; None if none may be."""
         ...
 
     @property
     def token(self) -> Token:
-        """That of the last batch that was committed."""
+        """The token of the last committed batch."""
         ...
 
     @property
     def origins(self) -> Mapping[Hashable, tuple[Any, ...]]:
-        """The rows of each origin that are in tables."""
+        """The rows of each origin in the tables."""
         ...
 
     def has_come_to(self, token: Token) -> bool:
-        """Whether the batch of a token is committed, as far as what is noted tells."""
+        """True if the batch of `token` is known to be committed."""
         ...
 
     def keep_errors(self) -> None:
-        """From now on rows may be left out."""
+        """Allow rows to be left out from now on."""
         ...
 
 
 @boundary
 class Ingestion(NotCopied, Closeable, Generic[T]):
-    """A source that feeds tables. Made by `Database.ingest`; it goes on if nobody holds it.
+    """A source that feeds tables. Created by `Database.ingest`; it runs on if nothing refers to it.
 
     As a context manager it is stopped at the end.
 
@@ -125,8 +125,10 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         self._commit = commit
         self._drops = drops
         self.on_stop = on_stop
-        """Called with this when it has stopped, failed or ended, in the thread that ran it; what
-        it raises is logged. It may `start` it again. `None`: nobody is told."""
+        """Called with the ingestion once it has stopped, failed or ended, in its thread.
+
+        Exceptions are logged. The callable may `start` the ingestion again. `None`: not called.
+        """
         self._changed = threading.Condition()
         self._state: State = "new"
         self._error: BaseException | None = None
@@ -141,17 +143,20 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     _copy_instead = "each call of db.ingest(...) makes another one"
     _pickle_instead = "keep its token; db.ingest(..., since=token) goes on from there"
 
-    # What it says of itself.
+    # Its state.
 
     @property
     def name(self) -> str:
-        """What the source is called; its token is kept by this name."""
+        """The name of the source, under which its token is stored."""
         return self._notes.name
 
     @property
     def state(self) -> State:
-        """`new` before it is started, `running`, `waiting` for a server that does not answer,
-        `stopped`, `failed` with an `error`, or `ended` when the source had no more."""
+        """The state: `new`, `running`, `waiting`, `stopped`, `failed` or `ended`.
+
+        `waiting` for a server that does not answer; `failed` with an `error`; `ended` when the
+        source has no more batches.
+        """
         is_waiting = self._state == "running" and self._trouble() is not None
         return "waiting" if is_waiting else self._state
 
@@ -162,14 +167,13 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
 
     @property
     def token(self) -> Token:
-        """Where it is: the token of the last batch that was committed. Tables and views that are
-        read afterwards have that batch."""
+        """The token of the last committed batch. Tables and views read later include that batch."""
         token = self._notes.token
         return self._since if token is None else token
 
     @property
     def lag(self) -> Lag:
-        """How far the tables are behind the source."""
+        """The lag of the tables behind the source."""
         waiting = getattr(self._source, "waiting", None)
         behind = getattr(self._source, "behind", None)
         return Lag(
@@ -180,29 +184,31 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
 
     @property
     def batches(self) -> int:
-        """How many batches it has committed."""
+        """The number of batches committed."""
         return self._batches
 
     @property
     def rows(self) -> int:
-        """How many rows have gone or come in its commits."""
+        """The number of rows that its commits inserted or deleted."""
         return self._rows
 
     @property
     def origins(self) -> Mapping[Hashable, tuple[T, ...]]:
-        """The rows of each origin that are in tables."""
+        """The rows of each origin in the tables."""
         return self._notes.origins
 
     @property
     def errors(self) -> View[RowError]:
-        """The rows that were left out, and why; each until the source replaces or removes it.
+        """The rows that were left out, with the reason.
 
-        A live view: read it, subscribe to it, or make queries of it. A row that has no hash stands
-        there as its text.
+        Each until the source replaces or removes it.
+
+        A live view: read it, subscribe to it, or query it. A row without a hash is listed as its
+        text.
 
         Raises
         ------
-        PlanError: a row that is refused stops the source, as `ingest` was not told otherwise.
+        PlanError: a refused row stops the source, the default of `ingest`.
         """
         if self._notes.view is None or not self._drops:
             raise PlanError(
@@ -211,22 +217,22 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             )
         return self._notes.view
 
-    # What it does.
+    # Running.
 
     def start(self, *, on_error: OnRefusal | None = None, anew: bool = False) -> None:
-        """Run it in a thread of its own; after a stop or an error, from the last token on.
+        """Run the source in a thread of its own; after a stop or an error, from the last token on.
 
         Parameters
         ----------
-        on_error: the policy for rows that are refused from now on, as of `ingest`: with `"drop"` it
-            goes on past a row that has stopped it. `None`: the one it has.
-        anew: whether the source reads all of its rows again, in spite of the token; what differs is
-            one commit. For a source that cannot go on from its token, such as one of Postgres whose
-            slot is gone.
+        on_error: the policy for refused rows from now on, as in `ingest`: `"drop"` skips a row that
+            stopped it. `None` keeps the policy.
+        anew: True if the source must reread all of its rows, ignoring the token; the differences
+            are one commit. For a source that cannot continue from its token, such as one of
+            Postgres whose slot is dropped.
 
         Raises
         ------
-        PlanError: the policy is none; or the source cannot read its rows anew.
+        PlanError: the policy is unknown; or the source cannot reread its rows.
         SourceError: it runs already, or another one of its name does.
         """
         self._repair(on_error, anew)
@@ -244,11 +250,11 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             raise
 
     def run(self) -> None:
-        """Run it in this thread, until the source ends or `stop` is called; from the last token on.
+        """Run the source in this thread, from the last token on, until it ends or `stop` is called.
 
         Raises
         ------
-        Exception: what stops it.
+        Exception: the source or a commit raised it.
         SourceError: it runs already, or another one of its name does.
         """
         source = self._begin("run")
@@ -260,12 +266,12 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
                 self._finish(None, was_stopped=True)
 
     def take(self, batch: Batch[T]) -> None:
-        """Commit a batch in this thread: for what is told of changes rather than asked for them.
+        """Commit a batch in this thread, for sources that push changes instead of being read.
 
         Raises
         ------
-        Exception: why the batch is refused; nothing has changed.
-        SourceError: it runs: its source gives the batches.
+        Exception: the batch is refused; nothing has changed.
+        SourceError: the ingestion runs, and takes the batches of its source.
         """
         self._check("take")
         running = self._engine.ingestions.get(self.name)
@@ -286,7 +292,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
 
         Parameters
         ----------
-        timeout: seconds that it may take; `None` for as long as it takes.
+        timeout: the most seconds to wait; `None` for no limit.
 
         Raises
         ------
@@ -302,22 +308,22 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             )
 
     def close(self) -> None:
-        """`stop`."""
+        """Stop the source, as `stop` does."""
         self.stop()
 
     def wait(self, token: Token = None, timeout: float | None = None) -> None:
-        """Wait until a batch is committed, and so in all views; or all are.
+        """Wait until a batch is committed, and so in all views; or until the source ends.
 
         Parameters
         ----------
-        token: that of the batch. Without it, wait until the source has ended or was stopped.
-        timeout: seconds to wait at most.
+        token: the token of the batch. Without it, wait until the source has ended or was stopped.
+        timeout: the most seconds to wait.
 
         Raises
         ------
-        Exception: what stopped the source before.
-        SourceError: the source was stopped, or has ended, before; or nobody has started it.
-        TimeoutError: `timeout` is over.
+        Exception: it stopped the source earlier.
+        SourceError: the source was stopped, or has ended, earlier; or it was never started.
+        TimeoutError: `timeout` has passed.
         """
         self._check("wait")
         if self._thread is threading.current_thread():
@@ -338,7 +344,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
                     f"  it came to {self.token!r:.100}; start() goes on from there"
                 )
 
-    # How.
+    # Implementation.
 
     def _begin(self, verb: str) -> Source[T]:
         self._check(verb)
@@ -360,7 +366,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         return self._source
 
     def _repair(self, on_error: OnRefusal | None, anew: bool) -> None:
-        """Change the policy of what does not run, or have its source begin anew."""
+        """Change the policy of a stopped ingestion, or make its source reread all rows."""
         if on_error is None and not anew:
             return
         self._check("start")
@@ -381,12 +387,12 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             begin_anew()
 
     def _trouble(self) -> BaseException | None:
-        """Why its source waits for a server, if it does."""
+        """Return the reason why the source waits for a server; None if it does not."""
         ask = getattr(self._source, "trouble", None)
         return None if ask is None else ask()
 
     def _check(self, verb: str) -> None:
-        """Raise why nothing can be asked of it here."""
+        """Raise if the ingestion cannot be used in this process or inside this transaction."""
         if os.getpid() != self._process:
             raise SourceError(
                 f"{self._called()} runs in the process that this one was forked from\n"
@@ -399,7 +405,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             )
 
     def _receive(self, batch: Batch[T]) -> None:
-        """Commit a batch, and say so."""
+        """Commit a batch, and wake waiting threads."""
         self._clock.arrives(getattr(batch, "made", None))
         rows = self._commit(batch, self._drops)
         self._clock.is_committed()
@@ -411,7 +417,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             self._changed.notify_all()
 
     def _finish(self, error: BaseException | None, *, was_stopped: bool) -> None:
-        """It runs no more."""
+        """Record that the ingestion no longer runs."""
         tell = getattr(self._source, "stopped_by", None)
         if tell is not None:
             tell(error)
@@ -422,7 +428,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             self._changed.notify_all()
 
     def _tell(self) -> None:
-        """Call `on_stop`, as it runs no more."""
+        """Call `on_stop`, after the ingestion has ended."""
         if self.on_stop is None:
             return
         try:
@@ -431,7 +437,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             log.exception("on_stop of source %r has raised", self.name)
 
     def _leave(self) -> None:
-        """Be asked to stop by who holds the lock, and so cannot wait; its name is free."""
+        """Ask the source to stop, without waiting, and free its name. The caller holds the lock."""
         self._stop.set()
         self._free_name()
 
@@ -440,7 +446,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             del self._engine.ingestions[self.name]
 
     def _is_stopped(self, patience: float | None) -> bool:
-        """Wait until it does not run; whether that is so, or it is this thread that runs it."""
+        """Wait until it does not run. Return True if so, or if this thread runs it."""
         if self._thread is threading.current_thread() or os.getpid() != self._process:
             return True
         with self._changed:
@@ -480,9 +486,9 @@ def _drive(
     *,
     inside: bool = False,
 ) -> None:
-    """Take batches of a source until it ends, is to stop, or nobody holds what they are for.
+    """Take the batches of a source until it ends, must stop, or its ingestion is freed.
 
-    What stops it is raised too if this is `inside` a call.
+    An exception that stops it is raised if this is `inside` a call of the user.
     """
     error: BaseException | None = None
     try:

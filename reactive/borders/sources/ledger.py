@@ -1,31 +1,28 @@
-"""What is noted of a source beside its rows: its token, what came of each origin, what was refused.
+"""The ledger of a source: its token, the rows of each origin, and the refused rows.
 
     name of the source --> a table of entries, by their owners
-        TOKEN                 where to go on
-        ("token", k)          the entry k of a token that is a dictionary, if told by its changes
-        ("origin", o)         the rows of origin o that are in tables, and those that are not
-        ("origin", o, n)      the same of what was appended to it: parts of ever fewer rows
-        ("key", n, k)         the row of key k that table n does not have, although the source does
-        ("row", n, r)         the same of a row without key, or whose key cannot be told
+        TOKEN                 the token
+        ("token", k)          entry k of a token that is a dictionary, if given by its changes
+        ("origin", o)         the rows of origin o that are in tables, and those left out
+        ("origin", o, n)      rows appended to the origin later: parts of decreasing size
+        ("key", n, k)         the row with key k that is left out of table n
+        ("row", n, r)         a left-out row without a key, or whose key cannot be computed
 
-The table is changed in the transaction of the batch, so an entry is there if and only if the rows
-of its commit are, whatever happens in between. What keeps commits elsewhere keeps the changes of
-this table with those of the others, and so has the token in the record of the commit.
+The table is changed in the transaction of the batch, so its entries and the rows of the commit are
+stored together or not at all. A store that records commits records the changes of this table with
+the others, and so the token with the commit.
 
-State:  an entry per origin, with its rows; one per row that was refused, or entry of the token.
-Cost:   O(1) per commit, and per origin that it changes; of rows that are appended to an origin of
-        n, O(log n) for each, as a part takes in those after it that are no larger.
+In a durable database the ledger is a table of the store, so that each batch is committed exactly
+once across restarts:
 
-What is noted of a source, in the store of a durable database: each batch once, across restarts.
-
-    owner                     the rest of an entry
+    owner                     the other columns of the entry
     ("token",)                the token, as plain values
-    ("origin", "a.py")        the rows of it, as their tables write them, and what was left out
+    ("origin", "a.py")        its rows, in the form of their tables, and those left out
 
-It is a table of the store like any other, so that an entry is written with the rows of its commit.
-
-State:  none.
-Cost:   of a commit that of one row more; of an origin that of its rows once more.
+State:  an entry per origin, with its rows; one per refused row, or entry of the token.
+Cost:   O(1) per commit, and per origin that it changes; rows appended to an origin of n rows O(log
+        n) each, as a part absorbs the later ones that are no larger; if durable, a commit writes
+        one more row, and the rows of an origin a second time.
 """
 
 from __future__ import annotations
@@ -57,18 +54,20 @@ ORIGIN = "origin"
 
 
 def part_owner(origin: Hashable, number: int) -> Owner:
-    """Whose a part of what is noted of an origin is."""
+    """Return the owner of part `number` of an origin."""
     return (ORIGIN, origin, number) if number else (ORIGIN, origin)
 
 
 class Entry:
-    """What is noted, and never changed. No record, whose fields the table would look at: a token
-    need have no hash, and one entry equals no other.
+    """An entry of a ledger, never changed.
 
-    owner: whose it is.
-    token: where to go on.
-    rows: those of an origin, by the numbers of tables.
-    errors: what is left out.
+    It is not a record, because the table would inspect the fields of a record: a token need have no
+    hash, and no two entries are equal.
+
+    owner: the owner.
+    token: the token, or one entry of it.
+    rows: the rows of an origin, by the numbers of tables.
+    errors: the rows that are left out.
     """
 
     __slots__ = ("errors", "owner", "rows", "token")
@@ -87,17 +86,17 @@ class Entry:
 
 
 class Ledger:
-    """What is noted of the source of a name, in a database."""
+    """The ledger of the source of a name, in a database."""
 
     def __init__(self, engine: Engine, name: str, targets: Targets) -> None:
         self.name = name
         self.targets = targets
         self._engine = engine
         self.since: Token = None
-        """Where the source goes on while it has no token."""
+        """The start position while the source has no token."""
         self.entries: Table[Entry, Owner] = self._table(Entry, f"source {name}", "owner")
         self.errors: Table[RowError] | None = None
-        """The rows that were left out; None while a row that is refused stops the source."""
+        """The rows that were left out; None while a refused row stops the source."""
         self.view: View[RowError] | None = None
         if engine.journal is not None:
             with engine.shaping(to_write=True):
@@ -105,12 +104,12 @@ class Ledger:
 
     @property
     def token(self) -> Token:
-        """That of the last commit that had one."""
+        """The token of the last commit that had one."""
         try:
             entry = self.entries.get(TOKEN)
             is_whole = entry is None or entry.rows is None
             every: Iterable[Entry] = () if is_whole else list(self.entries)
-        except ClosedError:  # nobody changes it any more
+        except ClosedError:  # final: a closed database does not change
             entry, every = self.held(TOKEN), self._all_held()
         if entry is None or entry.rows is None:
             return None if entry is None else entry.token
@@ -118,23 +117,23 @@ class Ledger:
         return {key: part for key, part in {**entry.token, **parts}.items() if part is not None}
 
     def has_come_to(self, token: Token) -> bool:
-        """Whether the last commit with a token had this one; tokens have no order."""
+        """True if `token` is that of the last commit with a token; tokens have no order."""
         return bool(self.token == token)
 
     @property
     def origins(self) -> Origins:
-        """The rows of each origin that are in tables."""
+        """The rows of each origin in the tables."""
         return Origins(self)
 
     def parts(self, origin: Hashable) -> list[Entry]:
-        """What is noted of an origin in the transaction that is open, in order."""
+        """Return the entries of an origin as of the open transaction, in order."""
         found: list[Entry] = []
         while (entry := self.held(part_owner(origin, len(found)))) is not None:
             found.append(entry)
         return found
 
     def keep_errors(self) -> None:
-        """From now on rows may be left out."""
+        """Allow rows to be left out from now on."""
         if self.errors is None:
             name = f"errors of {self.name}"
             self.errors = self._table(RowError, name, None)
@@ -152,24 +151,24 @@ class Ledger:
             )
 
     def change(self, entries: Mapping[Owner, Entry | None]) -> None:
-        """Note other things; None: nothing any more. Inside a transaction."""
+        """Replace entries by owner; None deletes the entry. Called inside a transaction."""
         known = (self.held(owner) for owner in entries)
         remove(self.entries, [entry for entry in known if entry is not None])
         add(self.entries, [entry for entry in entries.values() if entry is not None])
 
     def held(self, owner: Owner) -> Entry | None:
-        """What is noted of an owner in the transaction that is open."""
+        """Return the entry of an owner as of the open transaction."""
         keyed = self.entries._keyed
         return None if keyed is None else keyed.by_key.get(owner)
 
     def with_token(self, token: Token) -> dict[Owner, Entry | None]:
-        """What to note if a token is another one. Inside a transaction."""
+        """Return the entries that set a new token. Called inside a transaction."""
         old = self.held(TOKEN)
         gone = () if old is None or old.rows is None else filter(_is_part, self._all_held())
         return {**{part.owner: None for part in gone}, TOKEN: Entry(TOKEN, token)}
 
     def with_token_changes(self, changes: Mapping[Any, Token]) -> dict[Owner, Entry | None]:
-        """What to note if entries of the token are others. Inside a transaction."""
+        """Return the entries that change parts of the token. Called inside a transaction."""
         old = self.held(TOKEN)
         first = (self.since or {}) if old is None else old.token
         if not isinstance(first, Mapping):
@@ -190,7 +189,7 @@ class Ledger:
         return [] if keyed is None else list(keyed.by_key.values())
 
     def change_errors(self, gone: Sequence[RowError], come: Sequence[RowError]) -> None:
-        """Rows are left out no more, and others are. Inside a transaction."""
+        """Update the table of left-out rows. Called inside a transaction."""
         assert self.errors is not None or not (gone or come)
         if self.errors is not None:
             remove(self.errors, gone)
@@ -203,12 +202,12 @@ class Ledger:
 
 
 def _is_part(entry: Entry) -> bool:
-    """Whether it is an entry of the token."""
+    """True if the entry is a part of the token."""
     return entry.owner[0] == TOKEN[0] and len(entry.owner) > 1
 
 
 def remove(table: Table[Any], rows: Sequence[Row]) -> None:
-    """Remove rows; a single one by the quicker statement."""
+    """Remove rows; a single row by the faster statement."""
     if len(rows) == 1:
         table.remove(rows[0])
     elif rows:
@@ -216,7 +215,7 @@ def remove(table: Table[Any], rows: Sequence[Row]) -> None:
 
 
 def add(table: Table[Any], rows: Sequence[Row]) -> None:
-    """Add rows; a single one by the quicker statement."""
+    """Add rows; a single row by the faster statement."""
     if len(rows) == 1:
         table.add(rows[0])
     elif rows:
@@ -224,7 +223,10 @@ def add(table: Table[Any], rows: Sequence[Row]) -> None:
 
 
 class Origins(Mapping[Hashable, tuple[Any, ...]]):
-    """The rows of each origin of a source, as of the last commit. Made by `Ingestion.origins`."""
+    """The rows of each origin of a source, as of the last commit.
+
+    Created by `Ingestion.origins`.
+    """
 
     __slots__ = ("_entries",)
 
@@ -257,11 +259,11 @@ MakeEntry = Callable[..., "Entry"]
 
 
 def adopt(journal: Journal, ledger: Ledger, entry: MakeEntry) -> None:
-    """Have what is noted of a source be durable, if its tables are, and as it was stored.
+    """Make the ledger durable if its tables are, and fill it with the stored entries.
 
     Raises
     ------
-    SourceError: some of its tables are durable, and some are not; or it fed other tables before.
+    SourceError: only some of its tables are durable; or it fed other tables before.
     """
     tables = ledger.targets.tables
     kept = [journal.kept.get(table) for table in tables]
@@ -324,12 +326,12 @@ def _packed_owner(owner: Any, names: Mapping[type, str]) -> Any:
 
 
 def _classes(targets: Targets) -> dict[str, type]:
-    """The classes of what may be noted, by name."""
+    """Return the classes of values that entries may contain, by name."""
     found: dict[str, type] = {"RowError": RowError, "Raised": Raised}
     for table in targets.tables:
         try:
             known = declared_by(table.row_type)
-        except Unstorable:  # it has a codec
+        except Unstorable:  # the table has a codec
             continue
         found |= known.classes
         if known.shape == "record":
@@ -366,7 +368,7 @@ def _check_same(ledger: Ledger, old: Schema) -> None:
 def _stored(
     journal: Journal, ledger: Ledger, old: Schema, codec: RowCodec, kept: Sequence[KeptTable]
 ) -> list[Any]:
-    """The entries that are stored; written again if a table has other fields since."""
+    """Return the stored entries, rewritten if a table has other fields by now."""
     stored = [row for batch, _ in journal.store.rows(old.table) for row in batch]
     if old == codec.schema:
         return codec.read(stored)
@@ -382,7 +384,7 @@ def _stored(
 
 
 def _written_again(kept: KeptTable, old: Schema, rows: Sequence[Values]) -> list[Values]:
-    """Rows of an origin as their table writes them today."""
+    """Return rows of an origin in the current form of their table."""
     before = schema_of_text(kept.name, _feeds(old)[kept.name])
     if before == kept.codec.schema:
         return list(rows)

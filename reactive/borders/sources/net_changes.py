@@ -1,14 +1,14 @@
-"""What a batch changes: rows that go and come per table, and what is to be noted of its source.
+"""Net changes of a batch: deleted and inserted rows per table, and entries of the ledger.
 
-    upserts, deletes   by key         the row of the key goes, the new one comes, if they differ
-    upserts, removes   by count       rows come less rows go
-    origins            by origin      rows of it now, less rows of it before
-    appends            by origin      rows of it now, beside those before
+    upserts, deletes   by key         the row of the key is replaced, if it differs, or deleted
+    upserts, removes   by count       inserted rows minus deleted rows
+    origins            by origin      its rows now, minus its rows before
+    appends            by origin      its new rows, beside those before
 
-Rows that are left out do not come; the row whose place one would have taken goes all the same. So
-what is in the tables, and what is left out, are together what the source has.
+A row that is left out is not inserted, but the row that it would replace is deleted. So the rows in
+the tables and the rows left out are together the rows of the source.
 
-Cost: O(rows of the batch), and of an origin O(its rows, before and now) unless they are appended.
+Cost: O(rows of the batch); for an origin O(its rows, before and now), unless they are appended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ NOTHING: Mapping[int, tuple[Row, ...]] = {}
 
 @dataclass(frozen=True, slots=True)
 class NetBatch:
-    """Rows that go and come, by table; what is noted; rows that are left out no more, and now."""
+    """The net changes of a batch.
+
+    gone: deleted rows, by table.
+    come: inserted rows, by table.
+    entries: changed entries of the ledger.
+    solved: rows that are no longer left out.
+    errors: rows that are left out now.
+    """
 
     gone: ByTable = field(default_factory=dict)
     come: ByTable = field(default_factory=dict)
@@ -41,12 +48,11 @@ class NetBatch:
 
 
 def net_changes(batch: TableBatches, ledger: Ledger, left_out: LeftOut | None) -> NetBatch:
-    """What a batch changes. Inside a transaction: it reads the tables.
+    """Return the net changes of a batch. Called inside a transaction, because it reads the tables.
 
     Parameters
     ----------
-    left_out: rows that are not to come or go; None if that is not looked at, so that a row that a
-        table refuses raises.
+    left_out: rows not to insert or delete; None if refused rows must raise.
     """
     changes = _Changes(ledger, left_out)
     if batch.anew:
@@ -66,7 +72,7 @@ def net_changes(batch: TableBatches, ledger: Ledger, left_out: LeftOut | None) -
 
 
 class _Changes:
-    """Collects what a batch changes."""
+    """The collector of the net changes of a batch."""
 
     def __init__(self, ledger: Ledger, left_out: LeftOut | None) -> None:
         self._net = NetBatch()
@@ -74,11 +80,14 @@ class _Changes:
         self._targets = ledger.targets
         self._left_out = None if left_out is None else left_out.again()
         self._errors: dict[Owner, tuple[RowError, ...]] = {}
-        """Of what the batch says something new about, what is left out now."""
+        """The rows that are left out now, for each owner that the batch mentions."""
         self._has_errors = bool(ledger.errors)
 
     def forget(self, numbers: Collection[int]) -> None:
-        """Nothing is left out of tables any more, unless the batch says so, but of origins."""
+        """Clear the left-out rows of tables, except those of origins.
+
+        The batch reports them again.
+        """
         for entry in self._ledger.entries:
             owner = entry.owner
             if entry.errors and owner[0] != ORIGIN and owner[1] in numbers:
@@ -91,7 +100,7 @@ class _Changes:
         deleted: Collection[Any],
         unfit: Collection[Refused] = (),
     ) -> None:
-        """Rows come by their keys, keys go, and of some keys there is no row that can come."""
+        """Upsert rows by key, delete keys, and record values that cannot be converted to rows."""
         if self._left_out is None and not self._has_errors and not unfit:
             self._all_by_key(number, rows, deleted)
             return
@@ -122,7 +131,7 @@ class _Changes:
                     self._goes(number, old, owner)
 
     def _all_by_key(self, number: int, rows: list[Row], deleted: Collection[Any]) -> None:
-        """As `by_key`, where nothing is left out, and nothing was: in a third of the time."""
+        """Do the work of `by_key` if no row is or was left out, in a third of the time."""
         held, key_of = self._targets.held(number), self._targets.key_of(number)
         latest = {key_of(row): row for row in rows}
         self._targets.expect(number, [*latest, *deleted])
@@ -139,7 +148,7 @@ class _Changes:
         removed: Collection[Row],
         unfit: Collection[Refused] = (),
     ) -> None:
-        """Rows come, and rows go."""
+        """Insert and delete rows by count."""
         rows = self._taken(number, rows, None)
         for each in unfit:
             self._add_error(("row", number, each.given), *self.refused([each]))
@@ -162,7 +171,7 @@ class _Changes:
     def by_origin(
         self, origin: Hashable, by_table: ByTable, refused: tuple[RowError, ...] = ()
     ) -> None:
-        """All rows of an origin are these."""
+        """Replace all rows of an origin."""
         owner = part_owner(origin, 0)
         parts = self._ledger.parts(origin)
         before = _rows_of(parts)
@@ -182,7 +191,7 @@ class _Changes:
     def by_append(
         self, origin: Hashable, by_table: ByTable, refused: tuple[RowError, ...] = ()
     ) -> None:
-        """An origin has these rows too."""
+        """Add rows to an origin."""
         parts = self._ledger.parts(origin)
         if any(self._takes_places(number, rows) for number, rows in by_table.items()):
             known = tuple(error for part in parts for error in part.errors)
@@ -204,12 +213,12 @@ class _Changes:
             self._replace(part_owner(origin, len(parts)), errors, rows)
 
     def refused(self, given: Collection[Refused]) -> tuple[RowError, ...]:
-        """What a source can make no rows of."""
+        """Return the errors for values that cannot be converted to rows."""
         of = f"source {self._ledger.name}"
         return tuple(RowError(of, each.given, _raised(each.error)) for each in given)
 
     def made(self, batch: TableBatches) -> NetBatch:
-        """All of it."""
+        """Return the collected changes."""
         for owner, errors in self._errors.items():
             self._replace(owner, errors)
         if batch.token is not None:
@@ -221,7 +230,7 @@ class _Changes:
     def _of_origin(
         self, owner: Owner, number: int, old: tuple[Row, ...], wanted: list[Row]
     ) -> tuple[Row, ...]:
-        """The rows of an origin that are in a table now; as the objects that they were."""
+        """Return the current rows of an origin in a table; unchanged rows keep their objects."""
         wanted = self._taken(number, wanted, owner)
         if number != NOWHERE and self._targets.is_keyed(number):
             key_of = self._targets.key_of(number)
@@ -247,7 +256,7 @@ class _Changes:
         return tuple(rows)
 
     def _takes_places(self, number: int, rows: list[Row]) -> bool:
-        """Whether the key of one of these rows has a row already, or two of them have one key."""
+        """True if a row has a key that is in use, or two rows have the same key."""
         if number == NOWHERE or not self._targets.is_keyed(number):
             return False
         held, key_of = self._targets.held(number), self._targets.key_of(number)
@@ -257,7 +266,7 @@ class _Changes:
         return len(keys) < len(rows) or any(key in held for key in keys)
 
     def _come(self, owner: Owner, number: int, rows: list[Row]) -> tuple[Row, ...]:
-        """Rows come; those that do."""
+        """Insert rows of an origin. Return those that are not left out."""
         rows = self._taken(number, rows, owner)
         if self._left_out is None:
             self._net.come.setdefault(number, []).extend(rows)
@@ -278,7 +287,7 @@ class _Changes:
         self._net.come.setdefault(number, []).append(row)
 
     def _goes(self, number: int, row: Row, owner: Owner) -> bool:
-        """Have a row go, if it may; whether it does."""
+        """Delete a row, unless it must stay. Return True if it is deleted."""
         error = None if self._left_out is None else self._left_out.stays(number, row)
         if error is None:
             self._net.gone.setdefault(number, []).append(row)
@@ -287,12 +296,12 @@ class _Changes:
         return error is None
 
     def _refused(self, number: int, row: Row) -> RowError | None:
-        """Why a row does not come; None if it does, or if nobody knows yet."""
+        """Return the error of a row that must be left out; None if it is inserted."""
         error = None if self._left_out is None else self._left_out.waits(number, row)
         return None if error is None else self._told(number, row, error)
 
     def _latest(self, number: int, rows: list[Row]) -> dict[Any, tuple[Row, RowError | None]]:
-        """The last row of each key, and why its table does not take it."""
+        """Return the last row of each key, with the error if its table refuses it."""
         key_of = self._targets.key_of(number)
         if self._left_out is None:
             return {key_of(row): (row, None) for row in rows}
@@ -308,7 +317,7 @@ class _Changes:
         return found
 
     def _taken(self, number: int, rows: list[Row], owner: Owner | None) -> list[Row]:
-        """The rows that their table takes, whatever else is in it; the others are left out."""
+        """Return the rows that their table accepts, and leave out the others."""
         if self._left_out is None:
             if number == NOWHERE:
                 raise self._targets.refusal(number, rows[0])  # type: ignore[misc]
@@ -320,7 +329,7 @@ class _Changes:
         return [row for row, odd in found if odd is None]
 
     def _odd(self, number: int, row: Row) -> RowError | None:
-        """Why no table takes a row."""
+        """Return the error of a row that no table accepts; None if its table does."""
         error = self._targets.refusal(number, row)
         return None if error is None else self._told(number, row, error)
 
@@ -333,15 +342,15 @@ class _Changes:
             shown = repr(row)
         return RowError(f"source {self._ledger.name}{into}", shown, _raised(error))
 
-    # What is noted.
+    # The ledger.
 
     def _known(self, owner: Owner) -> tuple[RowError, ...]:
-        """What is left out of an owner so far."""
+        """Return the rows left out of an owner so far."""
         entry = self._ledger.held(owner) if self._has_errors else None
         return () if entry is None else entry.errors
 
     def _settle(self, owner: Owner, *errors: RowError | None) -> None:
-        """Something new is known of an owner: only this is left out of it now."""
+        """Set the rows left out of an owner, replacing earlier ones."""
         found = tuple(error for error in errors if error is not None)
         if found or self._known(owner):
             self._errors[owner] = found
@@ -351,7 +360,7 @@ class _Changes:
         self._errors[owner] = (*known, error)
 
     def _solves(self, owner: Owner) -> bool:
-        """Whether a row that goes was left out; then it is not any more."""
+        """Return True if a deleted row was left out, and remove it from the left-out rows."""
         known = self._errors[owner] if owner in self._errors else self._known(owner)
         if known:
             self._errors[owner] = known[1:]
@@ -370,7 +379,7 @@ class _Changes:
 
 
 def _rows_of(parts: Iterable[Entry]) -> Mapping[int, tuple[Row, ...]]:
-    """The rows of an origin, of whose parts most have one."""
+    """Return all rows of an origin, which usually has one part."""
     found = [part.rows for part in parts if part.rows]
     if len(found) <= 1:
         return found[0] if found else NOTHING
@@ -391,11 +400,11 @@ def _raised(error: Exception) -> Raised:
     return Raised(type(error).__name__, str(error))
 
 
-# Rows of a batch that are left out, and why: those without which it can be committed.
+# Rows of a batch that are left out so that the rest can be committed, with the reasons.
 
 
 class LeftOut:
-    """Rows that are not to come, and rows that are not to go, each as often as it was noted."""
+    """Rows not to insert, and rows not to delete, each with one error per occurrence."""
 
     __slots__ = ("_coming", "_going")
 
@@ -408,20 +417,20 @@ class LeftOut:
         self._going: dict[tuple[int, Row], list[Exception]] = dict(going or {})
 
     def again(self) -> LeftOut:
-        """The same, to be counted down."""
+        """Return a copy, whose errors can be consumed."""
         coming = {row: list(errors) for row, errors in self._coming.items()}
         return LeftOut(coming, {row: list(errors) for row, errors in self._going.items()})
 
     def note(self, place: tuple[int, Row], error: Exception, *, comes: bool) -> None:
-        """Leave a row out once more."""
+        """Leave one more occurrence of a row out."""
         (self._coming if comes else self._going).setdefault(place, []).append(error)
 
     def waits(self, number: int, row: Row) -> Exception | None:
-        """Why a row does not come; once for each time that it was noted."""
+        """Return and consume the error of a row that must not be inserted; None if it may be."""
         return _next(self._coming, (number, row))
 
     def stays(self, number: int, row: Row) -> Exception | None:
-        """Why a row does not go."""
+        """Return and consume the error of a row that must not be deleted; None if it may be."""
         return _next(self._going, (number, row))
 
 
@@ -432,15 +441,19 @@ def _next(
     return errors.pop(0) if errors else None
 
 
-# Rows that a stream elsewhere leaves out, as rows of a table beside its own.
+# Rows that a Spark stream leaves out, as rows of a table beside its own.
 
 
 @dataclass(frozen=True, slots=True)
 class UnfitRow:
-    """A row that a stream leaves out, since it does not fit the type of the rows.
+    """A row that a stream leaves out because it does not fit the type of the rows.
 
-    `row` is how it came, as JSON or as the line that it was; `key` that of its table, as JSON, and
-    empty without one. A row whose removal came is there once less.
+    operator: the operator that left it out.
+    row: the input, as JSON or as the original line.
+    error: the reason.
+    key: the key of its row as JSON, empty without a key.
+
+    The removal of a row that was left out deletes one occurrence.
     """
 
     operator: str

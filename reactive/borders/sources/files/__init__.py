@@ -1,5 +1,5 @@
-"""Files as a source: those that match a pattern, line by line or as a whole.
+"""Files as a source: the files that match a pattern, read line by line or as a whole.
 
-pattern --> files there are --> what is new of each --> one batch per round
-            (stamps)            (formats, values)
+    pattern --> current files --> new contents of each --> one batch per round
+                (stamps)          (formats, values)
 """

@@ -1,7 +1,7 @@
-"""Formats of files: what rows their bytes are.
+"""Formats of files: the conversion of their bytes to rows.
 
-    by line      JSON lines, CSV (`texts.py`): also of the end of a file whose beginning is known
-    as a whole   a JSON list, Parquet, what a function of the user reads, anything compressed
+    by line      JSON lines, CSV (`texts.py`): can continue after a known beginning
+    as a whole   a JSON list, Parquet, a reader of the user, anything compressed
 
 Cost:   O(rows).
 """
@@ -45,7 +45,7 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.needs import installing
 
 Reader: TypeAlias = Callable[[Path], Iterable[Any]]
-"""What reads the rows of a file, given as a `pathlib.Path`."""
+"""A function that reads the rows of a file, given as a `pathlib.Path`."""
 SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -56,7 +56,7 @@ SUFFIXES = {
 }
 SPACE = re.compile(r"[ \t\n\r]*")
 PIECE = 1 << 20
-"""Bytes of what was compressed that are unpacked at a time."""
+"""The bytes that are decompressed at a time."""
 NAMES = ("jsonl", "csv", "tsv", "json", "parquet")
 USUAL: Mapping[str, Any] = {
     "format": None,
@@ -67,7 +67,7 @@ USUAL: Mapping[str, Any] = {
     "max_bytes": MAX_BYTES,
     "max_ratio": MAX_RATIO,
 }
-"""Options of how files are read, with what they are unless given."""
+"""The options for reading files, with their defaults."""
 _PACKED = ("max_bytes", "max_ratio")
 READ: Mapping[str, tuple[str, ...]] = {
     "jsonl": ("encoding", "max_line", *_PACKED),
@@ -77,7 +77,7 @@ READ: Mapping[str, tuple[str, ...]] = {
     "parquet": _PACKED,
     "reader": (),
 }
-"""The options that each format reads, and a reader of the user's."""
+"""The options that each format, or a reader of the user, accepts."""
 
 
 def format_of(
@@ -91,11 +91,11 @@ def format_of(
     header: bool,
     limits: Mapping[str, int],
 ) -> Format:
-    """The format of files of a name.
+    """Return the format of files with a name.
 
     Raises
     ------
-    PlanError: none is known for it; or it does not read an option that is given.
+    PlanError: no format is known, or the format does not accept an option.
     """
     given = {"encoding": encoding, "delimiter": delimiter, "header": header, **limits}
     if reader is not None:
@@ -125,7 +125,7 @@ def format_of(
 
 
 def _check_read(named: str, given: Mapping[str, Any]) -> None:
-    """Refuse an option that is given, and that what reads the files does not read."""
+    """Refuse options that the format or reader does not accept."""
     for option, value in given.items():
         if option not in READ[named] and value != USUAL[option]:
             by = "a reader of yours" if named == "reader" else f"the format {named!r}"
@@ -135,7 +135,7 @@ def _check_read(named: str, given: Mapping[str, Any]) -> None:
 
 
 def _check_text(encoding: Any, delimiter: Any) -> None:
-    """Raise `PlanError` for what no text is read by."""
+    """Raise `PlanError` for an unknown encoding or an invalid delimiter."""
     try:
         codecs.lookup(encoding)
     except (LookupError, TypeError):
@@ -166,10 +166,10 @@ def _named(
 
 
 class JsonFormat:
-    """A list in JSON."""
+    """A JSON list of rows."""
 
     def grows(self, path: str) -> bool:
-        """It is read as a whole."""
+        """Return False: the file is read as a whole."""
         return False
 
     def __init__(self, maker: RecordMaker | ValueMaker, encoding: str) -> None:
@@ -216,10 +216,10 @@ def _listed(text: str, place: FilePlace) -> list[Any]:
 
 
 class Parquet:
-    """Columns of Parquet."""
+    """A Parquet file."""
 
     def grows(self, path: str) -> bool:
-        """It is read as a whole."""
+        """Return False: the file is read as a whole."""
         return False
 
     def __init__(self, maker: RecordMaker | ValueMaker) -> None:
@@ -251,17 +251,17 @@ class Parquet:
 
 
 class Unpacked:
-    """Files of a format, of which those whose names end in .gz were compressed."""
+    """Files of another format; those whose names end in .gz are decompressed."""
 
     def __init__(self, inner: Format) -> None:
         self._inner = inner
 
     def grows(self, path: str) -> bool:
-        """Whether it is not compressed, and its end has rows of its own."""
+        """True if the file is not compressed, and its format can continue after a beginning."""
         return not _is_packed(path) and self._inner.grows(path)
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
-        """As the format, of what was compressed."""
+        """Decompress the data if needed, and let the format convert it."""
         if not _is_packed(place.path):
             return self._inner.take(data, place, is_calm=is_calm)
         try:
@@ -273,10 +273,10 @@ class Unpacked:
 
 
 class Read:
-    """What a function of the user reads."""
+    """Files that a function of the user reads."""
 
     def grows(self, path: str) -> bool:
-        """It is read as a whole."""
+        """Return False: the file is read as a whole."""
         return False
 
     def __init__(self, reader: Reader) -> None:
@@ -299,7 +299,7 @@ class Read:
 
 
 def _unpacked(data: bytes, place: FilePlace) -> bytes:
-    """Return what was compressed, if it is not much more than the file."""
+    """Decompress data, within the limits."""
     limits, pieces, size = place.limits, list[bytes](), 0
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while piece := file.read(PIECE):

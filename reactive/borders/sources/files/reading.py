@@ -1,35 +1,29 @@
-"""Files that are followed: which match a pattern, when they are looked at, and what is new in each.
+"""Followed files: the files that match a pattern, the times to check them, their new contents.
 
-What is new of a file, as against what was taken of it.
+The new contents of a file, compared with what was read of it before:
 
-    begins as it did      rows of what comes after that
-    is the same           nothing
-    is another            all rows
+    it begins as before   the rows after that
+    it is unchanged       nothing
+    it has changed        all rows
 
-A fingerprint tells these apart: the stamp of the file, and a hash of the bytes that were taken. Of
-a file that is said to be appended to only, the hash is of the end of these, so that nothing else of
-it is read again.
+A fingerprint tells these apart: the stamp of the file, and a hash of the bytes that were read. For
+an append-only file, the hash covers only the last of these bytes, so that the rest is not read
+again.
 
-State:  none; of each file its fingerprint is kept by who asks.
-Cost:   O(what is new), beside the reading of what was taken before.
-
-When to look at files again: as the system tells, after some time, or as somebody asks.
+Files are checked when the system reports changes, after some time, or on request:
 
     watchfiles --changes--> bell --wakes--> the source, which compares stamps
-    catch_up() --asks-----> bell <--says that it is done--
+    catch_up() --request--> bell <--reports that the check is done--
 
-What the system tells is a hint only: links, drives of other machines, and folders that come later
-are looked at every few seconds, at most a fiftieth of the time.
+Reports of the system are only hints: links, network drives, and new folders are checked every few
+seconds, for at most a fiftieth of the time.
 
-State:  which looks were asked for, and which are done.
+A stamp is what the file system records of a file: size, times of change, inode. Equal stamps mean
+equal contents, unless the file was changed twice within one tick of its clock.
 
-A pattern of paths: which files match it now, and what tells that one has changed.
-
-A stamp is what the file system says of a file: size, times of its change, number. If two are equal,
-so is the content, unless the file was changed twice within one tick of the clock of its system.
-
-State:  none.
-Cost:   O(files that match, and folders that are looked through).
+State:  which checks were requested, and which are done; callers keep the fingerprint of each file.
+Cost:   a check takes O(files that match, and folders searched); reading O(new bytes), and the hash
+        of the old ones.
 """
 
 from __future__ import annotations
@@ -52,16 +46,18 @@ from reactive.borders.sources.files.texts import FilePlace, Format, ReadLimits, 
 from reactive.engine.runtime.collector import paused
 
 EVERY = 2.0
-"""Seconds between two looks that nobody has asked for; without watchfiles, half of it."""
+"""The seconds between two checks without a request; half as long without watchfiles."""
 SHARE = 50
-"""How many times as long as a look takes there is none."""
+"""The factor by which the pause after a check is at least longer than the check."""
 STEP, LONGEST, PAUSE = 20, 200, 500
-"""Milliseconds: without a change that end a round; until a round ends; until it is looked whether
-the folders are still there."""
+"""Milliseconds: without a change, to end a round; until a round ends at the latest.
+
+Between two checks that the folders exist.
+"""
 
 
 class Bell:
-    """Wakes a source that waits for changes of files."""
+    """A bell that wakes a source waiting for changes of files."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -70,13 +66,13 @@ class Bell:
         self._is_over = False
 
     def ring(self) -> None:
-        """Files may have changed."""
+        """Report that files may have changed."""
         with self._changed:
             self._rung = True
             self._changed.notify_all()
 
     def ask(self) -> int:
-        """Ask for a look; its number."""
+        """Request a check. Return its number."""
         with self._changed:
             self._asked += 1
             self._rung = True
@@ -84,24 +80,24 @@ class Bell:
             return self._asked
 
     def begin(self) -> int:
-        """A look begins; the number of the last one that was asked for."""
+        """Begin a check. Return the number of the last request."""
         with self._changed:
             self._rung = False
             return self._asked
 
     def end(self, number: int) -> None:
-        """A look that began with a number is done, and what it found is committed."""
+        """Record that the check of request `number` is done, and its batches are committed."""
         with self._changed:
             self._done = number
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait until it rings."""
+        """Wait until the bell rings, at most `seconds`."""
         with self._changed:
             self._changed.wait_for(lambda: self._rung, seconds)
 
     def wait_for(self, number: int, timeout: float | None) -> bool | None:
-        """Whether a look is done, or will never be; None if neither is so in time."""
+        """Return True once a check is done, False if it never will be, None after `timeout`."""
         with self._changed:
             told = self._changed.wait_for(lambda: self._done >= number or self._is_over, timeout)
             return self._done >= number if told else None
@@ -110,7 +106,7 @@ class Bell:
     def watching(
         self, patterns: Sequence[PathPattern], stop: threading.Event, *, told: bool
     ) -> Iterator[None]:
-        """While a source looks at files: ring as the system tells."""
+        """Ring when the system reports changes, while the source runs."""
         over = threading.Event()
         self._is_over = False
         threading.Thread(target=self._pass_on, args=(stop, over), daemon=True).start()
@@ -127,7 +123,7 @@ class Bell:
                 self._changed.notify_all()
 
     def _pass_on(self, stop: threading.Event, over: threading.Event) -> None:
-        """Wake who waits here once it is to stop."""
+        """Wake the source when it must stop."""
         while not over.is_set():
             if stop.wait(EVERY):
                 self.ring()
@@ -135,18 +131,20 @@ class Bell:
 
 
 def has_watchfiles() -> bool:
-    """Whether the system's word on changes can be had."""
+    """True if watchfiles is installed, which reports changes."""
     return find_spec("watchfiles") is not None
 
 
 def pause(took: float, *, told: bool) -> float:
-    """Seconds until the next look that nobody asks for, after one that took some."""
+    """Return the seconds until the next check, after one that took `took` seconds."""
     return max(EVERY if told else EVERY / 2, SHARE * took)
 
 
 def _listen(bell: Bell, pattern: PathPattern, over: threading.Event) -> None:
-    """Ring as files of a pattern change, also in folders that come later; once more after that, as
-    nothing is told of files that came before a new folder was watched."""
+    """Ring when files of a pattern change, also in new folders.
+
+    After changes it rings once more, because files in a new folder may precede its watch.
+    """
     base = pattern.base
     while not over.is_set():
         before = _identity(base)
@@ -161,7 +159,7 @@ def _listen(bell: Bell, pattern: PathPattern, over: threading.Event) -> None:
                 is_new = bool(changes)
                 if _identity(base) != before:
                     break
-        except Exception:  # no more folders can be watched: those are looked at every now and then
+        except Exception:  # the limit of watched folders is reached: only timed checks
             return
 
 
@@ -191,18 +189,21 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 Stamp: TypeAlias = tuple[int, int, int, int]
-"""Size in bytes, nanoseconds of the change of the content and of the file, number of the file."""
+"""The size in bytes, two times of change in nanoseconds (contents, file), and the inode."""
 UNSURE: Stamp = (-1, 0, 0, 0)
-"""Equal to none."""
+"""A stamp that equals no other."""
 TICK, LONG_TICK = 50_000_000, 2_000_000_000
-"""Nanoseconds within which two changes may have one time; where times are whole seconds."""
+"""The nanoseconds within which two changes may get equal times.
+
+The second for file systems with times in whole seconds.
+"""
 
 
 class PathPattern:
-    """Files by a pattern of their paths, as `glob` has it: `*`, `?`, `[...]`, `**`.
+    """A pattern of paths, as in `glob`: `*`, `?`, `[...]`, `**`.
 
-    What is there by the very name of a part, as a folder `x[1]`, is meant by it. A path that is
-    relative is one of the folder that the process is in when this is made; `~` is that of the user.
+    A part that exists literally, such as a folder `x[1]`, is taken literally. Relative paths are
+    resolved against the current folder at creation; `~` is the home directory.
     """
 
     def __init__(self, text: str | os.PathLike[str]) -> None:
@@ -222,16 +223,16 @@ class PathPattern:
 
     @property
     def base(self) -> Path:
-        """The folder in which all files are that may match."""
+        """The folder that contains all files that may match."""
         return self._split()[0]
 
     @property
     def is_deep(self) -> bool:
-        """Whether files in folders of the base may match."""
+        """True if files in subfolders of the base may match."""
         return len(self._split()[1]) > 1
 
     def files(self) -> dict[str, Stamp]:
-        """The files that match, with slashes in their paths, in order.
+        """Return the stamp of each matching file by its path with slashes, in order.
 
         Raises
         ------
@@ -250,7 +251,7 @@ class PathPattern:
         return found
 
     def _split(self) -> tuple[Path, tuple[str, ...]]:
-        """The base, and the patterns of what is below it."""
+        """Return the base, and the patterns of the parts below it."""
         *parents, name = self._path.parts
         base = Path(self._path.anchor)
         for place, part in enumerate(parents):
@@ -261,7 +262,7 @@ class PathPattern:
 
 
 def _matching(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
-    """Paths below a folder by patterns of their parts, of which `**` is any number of folders."""
+    """Yield paths below a folder that match patterns of their parts; `**` matches any folders."""
     place = parts.index("**") if "**" in parts else len(parts)
     first, rest = parts[:place], parts[place + 1 :]
     found = glob.glob(os.path.join(*first), root_dir=folder) if first else [""]  # noqa: PTH118, PTH207
@@ -275,7 +276,7 @@ def _matching(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
 
 
 def _folders(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
-    """A folder and those below it, also by links; none within itself, and none that is hidden."""
+    """Yield a folder and those below it, also through links, without cycles and hidden ones."""
     try:
         here = os.stat(folder)  # noqa: PTH116
         identity = (here.st_dev, here.st_ino)
@@ -291,71 +292,71 @@ def _folders(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """The stamp of a file; None if there is none, or it is a folder."""
+    """Return the stamp of a file; None if there is none, or it is a folder."""
     try:
-        return stamp(os.stat(path))  # noqa: PTH116  # as `pathlib`, at once
+        return stamp(os.stat(path))  # as `pathlib`, but faster
     except OSError:
         return None
 
 
 def stamp(found: os.stat_result) -> Stamp | None:
-    """The stamp of what is a file."""
+    """Return the stamp of a regular file; None for others."""
     if not stat.S_ISREG(found.st_mode):
         return None
     return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 def unsure(of: Stamp) -> Stamp:
-    """A stamp that equals none, of the same file."""
+    """Return a stamp of the same file that equals no real one."""
     return (*UNSURE[:3], of[3])
 
 
 def is_sure(of: Stamp, now: int | None = None) -> bool:
-    """Whether a later change cannot have the times of this stamp."""
+    """True if a later change cannot have the times of this stamp."""
     latest = max(of[1], of[2])
     tick = LONG_TICK if of[1] % 1_000_000_000 == 0 else TICK
     return not -tick < (time.time_ns() if now is None else now) - latest < tick
 
 
 def folder_pattern(given: str | os.PathLike[str], like: PathPattern) -> PathPattern:
-    """The files of a folder that have the names of a pattern; or a pattern of its own."""
+    """Return the pattern for a folder, with the file names of `like`; or `given` as a pattern."""
     text = os.fspath(given)
     is_folder = Path(text).is_dir() or not (glob.has_magic(text) or Path(text).suffix)
     return PathPattern(Path(text) / Path(like.text).name if is_folder else text)
 
 
 def without(files: dict[str, Stamp], others: Iterable[Any]) -> dict[str, Stamp]:
-    """Files that are not among others."""
+    """Return the files that are not among others."""
     left_out = {*others}
     return {path: of for path, of in files.items() if path not in left_out} if left_out else files
 
 
 PIECE = 1 << 20
-"""Bytes that are read at a time."""
+"""The bytes that are read at a time."""
 LARGE = 1 << 24
-"""Bytes of what is new that are read at a time."""
+"""The bytes of new contents that are read at a time."""
 TAIL = 4096
-"""Bytes whose hash is kept of a file that is appended to only."""
+"""The bytes at the end of an append-only file whose hash is kept."""
 CALM = 1_000_000_000
-"""Nanoseconds without a change after which the last line of a file is taken to be whole."""
+"""The nanoseconds without a change after which the last line counts as complete."""
 
 Kind: TypeAlias = Literal["same", "more", "all"]
 
 
 class Changed(Unfinished):
-    """A file that is said to be appended to only is not the one that it was."""
+    """An append-only file was changed otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What was taken of a file.
+    """The facts about a file when it was read.
 
-    stamp: of the file then; `UNSURE` if it may have changed within a tick.
-    length: of what was taken, in bytes; in `lines` lines.
-    digest: a hash of it; none if it could not be read.
-    columns: of a format that has their names at its beginning.
-    is_ragged: whether it ends within a line.
-    is_failed: whether it was told that it cannot be read.
+    stamp: its stamp; `UNSURE` if it may have changed within a tick.
+    length: the number of bytes read, in `lines` lines.
+    digest: the hash of these bytes; empty if the file could not be read.
+    columns: the names of columns, for formats with a header.
+    is_ragged: True if the bytes end within a line.
+    is_failed: True if it was reported as unreadable.
     """
 
     stamp: Stamp = UNSURE
@@ -367,13 +368,13 @@ class Fingerprint:
     is_failed: bool = False
 
     def as_plain(self) -> tuple[Any, ...]:
-        """As plain values, which a token can have."""
+        """Return the fingerprint as plain values, for a token."""
         flags = (self.is_ragged, self.is_failed)
         return (self.stamp, self.length, self.lines, self.digest, self.columns, *flags)
 
 
 def of_plain(plain: Sequence[Any]) -> Fingerprint:
-    """A fingerprint of plain values; lists may stand for tuples."""
+    """Restore a fingerprint from plain values; lists may replace tuples."""
     stamp, length, lines, digest, columns, *flags = plain
     sizes: Any = tuple(stamp)
     return Fingerprint(sizes, length, lines, digest, tuple(columns), *map(bool, flags))
@@ -381,7 +382,7 @@ def of_plain(plain: Sequence[Any]) -> Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new of a file; whether it is to be looked at again soon."""
+    """The new contents of a file; `again` requests another check soon."""
 
     kind: Kind
     taken: Taken
@@ -398,17 +399,17 @@ def read(
     *,
     append_only: bool,
 ) -> News:
-    """What is new of a file.
+    """Read the new contents of a file.
 
     Parameters
     ----------
-    now: the time, in nanoseconds, before its stamp is asked for.
+    now: the time in nanoseconds, taken before the stamp.
 
     Raises
     ------
-    OSError: it cannot be read.
-    Unfinished: it is none of its format, or not yet.
-    Stopped: the source is to stop.
+    OSError: the file cannot be read.
+    Unfinished: the file does not have its format, perhaps not yet.
+    ReadingStopped: the source must stop.
     """
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         found = stamp(os.fstat(file.fileno()))
@@ -442,7 +443,7 @@ class _FileReading:
         self._append_only = append_only
 
     def news(self) -> News:
-        """What is new."""
+        """Return the new contents."""
         known = self._known
         if known is not None and known.digest:
             if (begun := self._beginning(known)) is not None:
@@ -474,7 +475,7 @@ class _FileReading:
         return self._told(kind, taken, _fingerprint(taken, known.length, begun))
 
     def _rest(self, begin: int) -> bytes:
-        """Read from where the file is, which is behind some bytes, to its end."""
+        """Read from the current position, `begin`, to the end of the file."""
         self._limits.check_size(self._path, self._stamp[0] - begin)
         pieces, size = list[bytes](), begin
         while piece := self._file.read(LARGE):
@@ -489,7 +490,7 @@ class _FileReading:
             return self._form.take(data, place, is_calm=self._is_calm)
 
     def _beginning(self, known: Fingerprint) -> Any:
-        """The hash of what was taken, if that is still there; the file is read up to its end."""
+        """Return the hash of the bytes read earlier if they are unchanged, and move behind them."""
         if self._stamp[0] < known.length:
             return None
         begin = max(0, known.length - TAIL) if self._append_only else 0
@@ -505,7 +506,7 @@ class _FileReading:
         return found if found.hexdigest() == known.digest else None
 
     def _is_another(self, known: Fingerprint) -> bool:
-        """Whether the file has only the name of the one that is known, as after a rotation."""
+        """True if a different file has the name, as after a rotation."""
         return self._stamp[3] != known.stamp[3] or self._stamp[0] < known.length
 
     def _told(self, kind: Kind, taken: Taken, of: Fingerprint) -> News:

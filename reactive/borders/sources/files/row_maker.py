@@ -1,13 +1,13 @@
-"""Rows of a class: of JSON objects by the names of fields, of cells by the names of columns.
+"""Rows of a class, made from JSON objects by field names, or from cells by column names.
 
     {"id": 7, "total": 2}     id,total        Order(id=7, total=2.0)
                               7,2.0
 
-Values whose classes are the declared ones are taken as they are; of which classes these are is
-remembered for all values of a row together.
+Values of their declared classes are used unchanged. The combinations of classes for which this
+holds for a whole row are remembered.
 
-State:  the combinations of classes that need no conversion, and of names that are no fields'.
-Cost:   O(fields) for a row, a microsecond or less where nothing is converted.
+State:  the combinations of classes that need no conversion; the matches of key names to fields.
+Cost:   O(fields) for a row, a microsecond or less without conversions.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from reactive.engine.collections.frozen_object import FrozenObject
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 MOST = 1024
-"""Combinations of classes that are remembered."""
+"""The most combinations of classes that are remembered."""
 _OBJECTS = frozenset({dict, FrozenObject})
 
 
 class UnmadeRow(ValueError):
-    """A row cannot be made: of which column, if that is known, and why."""
+    """The reason why a row cannot be made, with the column if known."""
 
     def __init__(self, column: str | None, reason: str) -> None:
         super().__init__(reason if column is None else f"column {column!r}: {reason}")
 
 
 class _Field:
-    """A parameter of what makes a row."""
+    """A parameter of the constructor of rows."""
 
     __slots__ = ("is_optional", "is_plain", "json", "kind", "name", "parameter", "text")
 
@@ -52,14 +52,14 @@ class _Field:
 
     @property
     def has_default(self) -> bool:
-        """Whether a row can be made without it."""
+        """True if a row can be made without it."""
         return self.parameter.default is not inspect.Parameter.empty
 
 
 class RecordMaker:
-    """Makes records of a class.
+    """A maker of the records of a class.
 
-    by_name: values are of Arrow (`from_json`).
+    by_name: True for values from Arrow (see `from_json`).
     """
 
     def __init__(self, of: Struct, by_name: bool = False) -> None:
@@ -67,7 +67,7 @@ class RecordMaker:
         self._plain: set[tuple[type, ...]] = set()
         self._places: dict[tuple[str, ...], dict[str, int]] = {}
         self.fields = _fields(of, by_name)
-        """What it is called with."""
+        """The parameters of the constructor."""
         names = [field.name for field in self.fields]
         self._get: Any = itemgetter(*names) if len(names) > 1 else None
         by_name = any(f.parameter.kind is inspect.Parameter.KEYWORD_ONLY for f in self.fields)
@@ -78,7 +78,7 @@ class RecordMaker:
         )
 
     def of_object(self, value: Any) -> Any:
-        """A record of a JSON object."""
+        """Return a record made of a JSON object."""
         if type(value) in _OBJECTS:
             try:
                 values = self._get(value)
@@ -90,7 +90,7 @@ class RecordMaker:
         raise UnfitFieldValue(value, self._kind)
 
     def of_values(self, values: tuple[Any, ...]) -> Any:
-        """A record of a value for each field."""
+        """Return a record made of one value for each field."""
         kinds = tuple(map(type, values))
         if kinds not in self._plain:
             if not all(k in field.is_plain for k, field in zip(kinds, self.fields, strict=True)):
@@ -102,11 +102,11 @@ class RecordMaker:
         return self._make(values)
 
     def of_cells(self, columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
-        """What makes records of cells.
+        """Return a function that makes records of cells.
 
         Raises
         ------
-        UnfitRow: a field has neither a column nor a default.
+        UnmadeRow: a field has neither a column nor a default.
         """
         try:
             places = columns_of([field.name for field in self.fields], columns)
@@ -138,7 +138,7 @@ class RecordMaker:
         return made
 
     def _of_some(self, value: dict[str, Any]) -> Any:
-        """A record of an object that may lack fields."""
+        """Return a record made of an object that may lack fields."""
         given: dict[str, Any] = {}
         keys = tuple(value)
         places = self._places.get(keys)
@@ -160,15 +160,15 @@ class RecordMaker:
 
 
 class ValueMaker:
-    """Makes rows that are no records: tuples by the places of columns, or single values."""
+    """A maker of rows that are not records: tuples by column positions, or single values."""
 
     def __init__(self, kind: Kind, by_name: bool = False) -> None:
         self._kind = kind
         self.of_object: Made = from_json(kind, record_maker(by_name), by_name=by_name)
-        """A row of a value of JSON."""
+        """Make a row of a JSON value."""
 
     def of_cells(self, columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
-        """What makes rows of cells."""
+        """Return a function that makes rows of cells."""
         match self._kind:
             case Places(items):
                 return _of_places([from_text(each, record_maker(False)) for each in items], columns)
@@ -186,8 +186,10 @@ def row_maker(row_type: Any, *, by_name: bool = False) -> RecordMaker | ValueMak
 
 
 def record_maker(by_name: bool) -> Callable[[Struct], Made]:
-    """What makes records inside of rows; it is made when there is one, as a class may hold others
-    of its own."""
+    """Return a function that returns the maker of inner records of a class.
+
+    It is created at the first record, because classes may be recursive.
+    """
 
     def of_kind(kind: Struct) -> Made:
         known: list[RecordMaker] = []
@@ -219,7 +221,7 @@ def _fields(of: Struct, by_name: bool) -> list[_Field]:
 
 
 def _told(field: _Field, convert: Made, value: Any) -> Any:
-    """A value of a field; what it raises says of which."""
+    """Convert a value of a field; an exception names the field."""
     try:
         return convert(value)
     except UnmadeRow as error:

@@ -1,12 +1,12 @@
-"""Files that match a pattern, as a source: of each round of changes a batch.
+"""Files that match a pattern, as a source: one batch for each round of changes.
 
-    each file is an origin             rows of it now, less rows of it before
-    files that are appended to only    rows that come, or go if their file is one of deletions
+    each file is an origin    its rows now, minus its rows before
+    append-only files         inserted rows; deleted rows, from files that match `deletions`
 
-The token is the fingerprint of each file by its path: plain values, told by its changes.
+The token is the fingerprint of each file by its path: plain values, given by changes.
 
-State:  the fingerprints; which files are to be looked at again.
-Cost:   of a round O(files) stamps and O(what is new); of a batch what has changed.
+State:  the fingerprints; the files to check again.
+Cost:   a round takes O(files) stamps and O(new contents); a batch its changes.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from reactive.engine.runtime.progress import watched
 from reactive.errors import SourceError
 
 SIZE = 50_000
-"""Rows of a batch of a first load, at least."""
+"""The least rows of a batch in a first load."""
 SOON = 0.05
-"""Seconds until files are looked at again that may have changed within a tick."""
+"""The seconds until files are checked again that may have changed within a tick."""
 GRACE = 2.0
-"""Seconds that a file may be unreadable, as one is that is being written, until it is an error."""
+"""The seconds that a file may be unreadable, while it is being written, before it is an error."""
 
 UNREADABLE = "unreadable"
-"""The first part of an origin: of what is told of a file as a whole."""
+"""The first part of the origin for errors of a file as a whole."""
 
 
 def files(
@@ -79,20 +79,20 @@ def files(
     max_bytes: int = MAX_BYTES,
     max_ratio: int = MAX_RATIO,
 ) -> FileSource:
-    """A source of the rows of the files that match a pattern, for `Database.ingest`.
+    """Return a source of the rows of the files that match a pattern, for `Database.ingest`.
 
-    `Database.watch` makes a table and feeds it by this. By itself it feeds a table that is there,
-    or several: what `reader` gives may be rows of several classes.
+    `Database.watch` creates a table and feeds it from such a source. Used alone, the source feeds
+    an existing table, or several: `reader` may return rows of several classes.
 
     Parameters
     ----------
-    name: of the source; the pattern, by default.
-    key: row -> key, of the table that is fed; with `deletions`, of which rows go by their keys.
-    others: as of `Database.watch`.
+    name: the name of the source; by default the pattern.
+    key: row -> key of the table that is fed; with `deletions`, rows are deleted by their keys.
+    others: as for `Database.watch`.
 
     Raises
     ------
-    PlanError: there is no such format, or it needs what is not installed.
+    PlanError: the format is unknown, or needs a package that is not installed.
 
     >>> import tempfile, pathlib
     >>> from reactive import Database
@@ -137,7 +137,7 @@ def files(
 
 
 class FileSource:
-    """Files as a source. Made by `files`.
+    """Files as a source. Created by `files`.
 
     >>> files("orders/*.txt", reader=lambda path: path.read_text().split()).name
     'orders/*.txt'
@@ -156,7 +156,7 @@ class FileSource:
     ) -> None:
         self._limits = limits
         self.name = name
-        """What it is called."""
+        """The name of the source."""
         self._pattern = pattern
         self._deletions = deletions
         self._format = form
@@ -167,7 +167,7 @@ class FileSource:
         self._left: int | None = None
 
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[Any]]:
-        """The batches from a token on; as `Source.batches`."""
+        """Yield the batches after a token; see `Source.batches`."""
         known = {path: of_plain(plain) for path, plain in (since or {}).items()}
         limits = replace(self._limits, is_stopped=stop.is_set)
         looks = _Looks(self, known, limits, is_first=since is None)
@@ -184,16 +184,16 @@ class FileSource:
                 self._bell.wait(rest if soon is None else min(rest, soon))
 
     def waiting(self) -> int | None:
-        """How many files are still to be read in this round."""
+        """Return the number of files still to read in this round."""
         return self._left
 
     def catch_up(self, timeout: float | None = None) -> None:
-        """Wait until the tables have all that is in the files by now.
+        """Wait until the tables contain what the files contain now.
 
         Raises
         ------
         TimeoutError: it takes longer than `timeout` seconds.
-        SourceError: the source has stopped before that.
+        SourceError: the source stopped earlier.
         """
         if not self._has_caught_up(timeout):
             raise SourceError(
@@ -202,7 +202,7 @@ class FileSource:
             )
 
     def _has_caught_up(self, timeout: float | None) -> bool:
-        """As `catch_up`; False if the source has stopped."""
+        """Wait as `catch_up` does; return False if the source has stopped."""
         found = self._bell.wait_for(self._bell.ask(), timeout)
         if found is None:
             raise TimeoutError(f"source {self.name!r} has not read its files in {timeout:g} s")
@@ -211,7 +211,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What is new of a file, or why it cannot be read."""
+    """The new contents of a file, or the reason why it cannot be read."""
 
     path: str
     deletes: bool
@@ -221,19 +221,19 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What is new of some files."""
+    """The new contents of several files."""
 
     origins: dict[Any, list[Any]] = field(default_factory=dict)
     appends: dict[Any, list[Any]] = field(default_factory=dict)
     refused: dict[Any, list[Refused]] = field(default_factory=dict)
     events: list[tuple[list[Any], bool]] = field(default_factory=list)
-    """Rows, and whether they go, in the order of changes: of files that are appended to."""
+    """The rows of append-only files in the order of changes, with True for deleted ones."""
     rows: int = 0
     is_news: bool = False
 
 
 class _Looks:
-    """Looks at files, one round after the other."""
+    """The rounds of checks of a source."""
 
     def __init__(
         self,
@@ -247,20 +247,20 @@ class _Looks:
         self._limits = limits
         self._known = known
         self._noted: dict[str, Fingerprint | None] = {}
-        """What is known since the last batch."""
+        """The fingerprints that changed since the last batch."""
         self._is_first = is_first
         self._rows = 0
         self.took = 0.0
-        """Seconds that the last look at all files took."""
+        """The seconds that the last check of all files took."""
         self._again: dict[str, float] = {}
-        """When a file is to be looked at again, although its stamp may be the same."""
+        """The time at which to check a file again, even if its stamp is unchanged."""
         self.failing: dict[str, float] = {}
-        """Since when a file cannot be read, of which that is not told yet."""
+        """The time since when a file is unreadable, while that is not reported."""
         self._moved: dict[int, str] = {}
-        """Files that are there no more, by their numbers: of those that are appended to."""
+        """Append-only files that no longer exist, by inode."""
 
     def batches(self, stop: threading.Event) -> Iterator[Batch[Any]]:
-        """What has changed since the last round; a first load in several batches."""
+        """Yield the changes since the last round; several batches in a first load."""
         made, began = time.time(), time.monotonic()
         try:
             present, deletions = self._present()
@@ -295,7 +295,7 @@ class _Looks:
         self._is_first = False
 
     def soon(self, now: float) -> float | None:
-        """Seconds until a file is to be looked at again; None if none is."""
+        """Return the seconds until a file must be checked again; None if none must."""
         due = [*self._again.values(), *([now + SOON] if self.failing else [])]
         return max(0.001, min(due) - now) if due else None
 
@@ -315,8 +315,10 @@ class _Looks:
         return found
 
     def _leave_gone(self, present: Mapping[str, Stamp], gathered: _Gathered) -> None:
-        """What is there no more. Of files that are appended to it is still known what was taken,
-        also of one that was renamed."""
+        """Delete the rows of deleted files.
+
+        Of append-only files, deleted or renamed, the fingerprints are kept instead.
+        """
         for waiting in (self.failing, self._again):
             for path in [path for path in waiting if path not in present]:
                 del waiting[path]
@@ -334,7 +336,7 @@ class _Looks:
     def _piece(self, path: str, stamp: Stamp, deletes: bool) -> _Piece:
         try:
             news = self._moved_here(path, stamp) or self._read(path, self._known.get(path))
-        except FileNotFoundError:  # it went meanwhile, which the next round finds
+        except FileNotFoundError:  # deleted meanwhile: the next round notices
             self._again[path] = time.monotonic() + SOON
             return _Piece(path, deletes, None)
         except (OSError, Unfinished) as error:
@@ -346,7 +348,7 @@ class _Looks:
         return _Piece(path, deletes, news)
 
     def _moved_here(self, path: str, stamp: Stamp) -> News | None:
-        """What is new of a file that was renamed; numbers of files that went are used again."""
+        """Return the new contents of a renamed file; None for a new one that reuses an inode."""
         before = None if path in self._known else self._moved.get(stamp[3])
         if before is None:
             return None
@@ -365,7 +367,7 @@ class _Looks:
         return read(path, known, self._of._format, now, self._limits, append_only=only)
 
     def _failure(self, path: str, error: Exception) -> SourceError | None:
-        """What to tell of a file that cannot be read; nothing at first, nor a second time."""
+        """Return the error of an unreadable file; None during the grace time, and once reported."""
         now = time.monotonic()
         if self._is_told(path):
             self._again[path] = now + GRACE
@@ -384,11 +386,11 @@ class _Looks:
         return known is not None and known.is_failed
 
     def _is_over(self, path: str, now: float) -> bool:
-        """Whether a file could not be read for so long that it is an error."""
+        """True if a file has been unreadable for longer than the grace time."""
         return now - self.failing.setdefault(path, now) >= GRACE
 
     def _take(self, piece: _Piece, gathered: _Gathered) -> None:
-        """Note what is new of a file."""
+        """Add the new contents of a file to the batch."""
         path = piece.path
         if piece.failure is not None:
             known = self._known.get(path, Fingerprint())
@@ -416,14 +418,14 @@ class _Looks:
             gathered.origins[path] = news.taken.rows
 
     def _solve(self, path: str, gathered: _Gathered) -> None:
-        """A file can be read again, or is gone."""
+        """Retract the error of a file that is readable again, or deleted."""
         if self._is_told(path):
             self._note(path, replace(self._known[path], is_failed=False))
             gathered.origins[(UNREADABLE, path)] = []
             gathered.is_news = True
 
     def _note(self, path: str, of: Fingerprint | None) -> None:
-        """Know something else of a file; None: nothing any more."""
+        """Record the fingerprint of a file; None deletes it."""
         if of is None:
             del self._known[path]
         else:
@@ -457,7 +459,7 @@ class _Looks:
 def _net(
     events: list[tuple[list[Any], bool]], key: Callable[[Any], Any] | None
 ) -> tuple[list[Any], list[Any]]:
-    """Rows that come; rows that go, or the keys of these: of a key, as the last one says."""
+    """Return inserted rows, and deleted rows or keys; the last change of a key counts."""
     if not any(deletes for _, deletes in events):
         return [row for rows, _ in events for row in rows], []
     if key is None:

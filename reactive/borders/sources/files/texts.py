@@ -1,17 +1,12 @@
-"""Rows of text files, JSON lines and CSV, and the part of a file that is read already.
+"""Text formats with a row per line: JSON lines and CSV; and the limits and results of reading.
 
-Formats of text, a row per line: JSON lines, and CSV.
-
-Of a file whose beginning is known its end is taken alone. A last line without an end waits until it
-has one, or is whole as it is: a JSON object, or a line of CSV of a file that nobody has changed for
-a second. A quote that is open then is an error, or else all that follows it would wait for ever.
-
-Cost:   O(rows).
-
-What is taken of a file, and what keeps it from being taken.
+Of a file whose beginning is known, only the rest is read. An incomplete last line waits for its
+end, unless it is complete as it is: a JSON object, or a line of CSV in a file that was not changed
+for a second. A quote still open then is an error, because otherwise everything after it would wait
+for ever.
 
 State:  none.
-Cost:   of a text, O(its characters).
+Cost:   O(rows), and O(characters) of a text.
 """
 
 from __future__ import annotations
@@ -31,12 +26,12 @@ from reactive.engine.runtime.large_stack import NESTED, is_too_deep
 from reactive.errors import SourceError
 
 EVERY = 0xFF
-"""Lines, less one, after which it is asked whether to go on."""
+"""The lines between two checks whether to stop, minus one."""
 OPEN = "a quote that begins here is not closed by the end of the file"
 
 
 class Lines:
-    """JSON, a value per line."""
+    """JSON lines: a value per line."""
 
     def __init__(self, maker: RecordMaker | ValueMaker, encoding: str, grows: bool) -> None:
         self._grows = grows
@@ -45,7 +40,7 @@ class Lines:
         self._is_record = isinstance(maker, RecordMaker)
 
     def grows(self, path: str) -> bool:
-        """Whether the end of a line is one byte."""
+        """True if a line break is one byte, so that the last lines can be read alone."""
         return self._grows
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
@@ -78,7 +73,7 @@ class Lines:
         try:
             check_length(len(rest), limits)
         except UnmadeRow as error:
-            if is_calm:  # before, the next look would report it again
+            if is_calm:  # otherwise, the next look would report it again
                 told = shown(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
                 refused.append(Refused(told, unfit(place.path, f"line {lines + 1}", error)))
             return Taken(rows, refused, end, lines, waits=True)
@@ -94,7 +89,7 @@ class Lines:
 
 
 class Cells:
-    """CSV: a row per line, or per several if a cell in quotes has some."""
+    """CSV: a row per line, or per several lines if a quoted cell contains line breaks."""
 
     def __init__(
         self,
@@ -111,7 +106,7 @@ class Cells:
         self._header = header
 
     def grows(self, path: str) -> bool:
-        """Whether the end of a line is one byte."""
+        """True if a line break is one byte, so that the last lines can be read alone."""
         return self._grows
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
@@ -170,7 +165,7 @@ class Cells:
 
 
 class _Records:
-    """The records of a text; the last one may have no end, and is none then."""
+    """The complete records of a text."""
 
     def __init__(self, text: str, delimiter: str, limits: ReadLimits) -> None:
         self._text = text
@@ -178,14 +173,14 @@ class _Records:
         self._source = io.StringIO(text, newline="")
         self._reader = csv.reader(self._source, delimiter=delimiter, strict=True)
         self._behind, self._behind_at = io.StringIO(text, newline=""), 0
-        """The text again, up to a line, which the records with errors begin at."""
+        """A second position in the text, at the start of the record that is skipped."""
         self._skipped = 0
         self.lines = 0
-        """Lines before the end of the last record."""
+        """The number of lines before the end of the last record."""
         self.is_whole = True
-        """Whether the last record has an end."""
+        """True if the last record is complete."""
         self.is_cut = False
-        """True if a quote is open that is not closed within a row's longest text."""
+        """True if an open quote is not closed within the longest text of a row."""
         self.errors: list[tuple[int, Exception]] = []
 
     def __iter__(self) -> _Records:
@@ -226,7 +221,7 @@ class _Records:
         return not quotes & 1
 
     def rest(self) -> str:
-        """The text of a record without an end."""
+        """Return the text of an incomplete record."""
         if self.is_whole:
             return ""
         lines = io.StringIO(self._text, newline="")
@@ -236,7 +231,7 @@ class _Records:
 
 
 def _told(error: csv.Error) -> Exception:
-    """What is wrong with a record, and what to do about it if that is not plain."""
+    """Return the error of a record, with a remedy if the cell is too long."""
     if "field limit" not in str(error):
         return error
     return UnmadeRow(
@@ -247,26 +242,26 @@ def _told(error: csv.Error) -> Exception:
 
 
 SHOWN = 1_000
-"""Letters of a refused row that are shown."""
+"""The letters of a refused row that are shown."""
 ESCAPED = "surrogateescape"
 FLAW = re.compile("[\udc80-\udcff]")
-"""What stands for a byte that is none of the encoding."""
+"""A stand-in for a byte that is invalid in the encoding."""
 
 
 MAX_LINE, MAX_BYTES, MAX_RATIO = 1 << 24, 1 << 32, 200
-"""The usual limits."""
+"""The default limits."""
 
 
 class Unfinished(Exception):
-    """What is there of a file is no file of its format, perhaps not yet."""
+    """A file does not have its format, perhaps not yet."""
 
 
 class TooLarge(Unfinished):
-    """A file has more than its limits allow."""
+    """A file exceeds its limits."""
 
 
 class ReadingStopped(Exception):
-    """A source is to stop while it reads a file."""
+    """The source must stop while it reads a file."""
 
 
 def _never() -> bool:
@@ -275,12 +270,12 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Limits of what is read of a file.
+    """Limits of reading a file.
 
-    max_line: letters of a line, or of a row in several lines.
-    max_bytes: bytes that are read at a time, and those of what was compressed.
-    max_ratio: bytes of what was compressed, for each of the file; of more than `max_line`.
-    is_stopped: returns True once the source is to stop.
+    max_line: the letters of a line, or of a row in several lines.
+    max_bytes: the bytes read at a time, and those after decompression.
+    max_ratio: the bytes after decompression per byte of the file, beyond `max_line`.
+    is_stopped: returns True once the source must stop.
     """
 
     max_line: int = MAX_LINE
@@ -289,12 +284,12 @@ class ReadLimits:
     is_stopped: Callable[[], bool] = _never
 
     def go_on(self) -> None:
-        """Raise `ReadingStopped` if the source is to stop."""
+        """Raise `ReadingStopped` if the source must stop."""
         if self.is_stopped():
             raise ReadingStopped
 
     def check_size(self, path: str, size: int) -> None:
-        """Raise `TooLarge` for more bytes than are read."""
+        """Raise `TooLarge` for more bytes than the limit."""
         if size > self.max_bytes:
             raise TooLarge(
                 f"cannot read {path}: {size:,} bytes are more than max_bytes={self.max_bytes:,}\n"
@@ -304,13 +299,13 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What was taken of a file, from a place on.
+    """The part of a file that was read, from a position on.
 
-    length: bytes that were taken, up to which it need not be looked at again.
-    lines: how many lines of the file come before that.
+    length: the number of bytes that need not be read again.
+    lines: the number of lines of the file up to there.
     columns: the names of its columns.
-    is_ragged: whether what was taken ends within a line.
-    waits: whether there is a line without an end.
+    is_ragged: True if the part ends within a line.
+    waits: True if an incomplete line follows.
     """
 
     rows: list[Any] = field(default_factory=list)
@@ -324,7 +319,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """From where on bytes are, in a file of a name."""
+    """The position of bytes in a file."""
 
     path: str
     lines: int = 0
@@ -333,24 +328,24 @@ class FilePlace:
 
 
 class Format(Protocol):
-    """What makes rows of bytes."""
+    """A conversion of bytes to rows."""
 
     def grows(self, path: str) -> bool:
-        """Whether the end of a file of this name has rows of its own."""
+        """True if the end of a file with this name can be converted alone."""
         ...
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
-        """The rows of a file from a place on; `is_calm` if nobody has changed it for a while.
+        """Convert a file from a position on; `is_calm` if it was not changed for a while.
 
         Raises
         ------
-        Unfinished: it is no such file, or not yet.
+        Unfinished: it does not have this format, perhaps not yet.
         """
         ...
 
 
 def unfit(path: str, where: str, error: Exception) -> SourceError:
-    """What to say of a part of a file that is no row."""
+    """Return the error for a part of a file that cannot be converted to a row."""
     reason = f"{error!s:.1000}"
     if isinstance(error, RecursionError):
         reason = "a value is nested too deep"
@@ -365,13 +360,13 @@ def unfit(path: str, where: str, error: Exception) -> SourceError:
 
 
 def shown(text: str) -> str:
-    """A text as it can be shown, or its beginning."""
+    """Return the beginning of a text in printable form."""
     text = text[:SHOWN]
     return text if text.isascii() else FLAW.sub("\ufffd", text)
 
 
 def decoded(data: bytes, encoding: str, place: FilePlace) -> str:
-    """Text; what is none of the encoding is in it as `surrogateescape` has it."""
+    """Decode bytes; invalid ones become surrogates, as with `surrogateescape`."""
     if place.lines == 0 and data[:3] == b"\xef\xbb\xbf" and encoding.lower() in ("utf-8", "utf8"):
         data = data[3:]
     try:
@@ -384,7 +379,7 @@ def decoded(data: bytes, encoding: str, place: FilePlace) -> str:
 
 
 def check_length(letters: int, limits: ReadLimits) -> None:
-    """Raise `UnmadeRow` for a row of more letters than it may have."""
+    """Raise `UnmadeRow` for a row of more letters than the limit."""
     if letters > limits.max_line:
         raise UnmadeRow(
             None, f"{letters:,} letters are more than max_line={limits.max_line:,} of a row"
@@ -392,13 +387,13 @@ def check_length(letters: int, limits: ReadLimits) -> None:
 
 
 def check_depth(text: str) -> None:
-    """Raise `UnmadeRow` for JSON that is nested so deep that reading it could end the process."""
+    """Raise `UnmadeRow` for JSON nested so deeply that reading it could crash the process."""
     if is_too_deep(text):
         raise UnmadeRow(None, f"a value is nested more than {NESTED} deep")
 
 
 def checked(text: str, encoding: str) -> str:
-    """A text without bytes that are none of the encoding."""
+    """Return a text, or raise if it has bytes that are invalid in the encoding."""
     if not text.isascii() and FLAW.search(text):
         raise UnmadeRow(None, f"bytes that are no {encoding}")
     return text

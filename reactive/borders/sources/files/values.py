@@ -1,11 +1,11 @@
-"""Values of fields, from JSON and from text, as annotations say.
+"""Values of fields, converted from JSON or from text according to annotations.
 
     float           7, "7.5"                    date      "2026-11-26"
     int | None      7, null; "7", ""            Decimal   "12.10", 12
     tuple[int, ...] [1, 2]; "[1, 2]"            Color     "red", by values, or else by names
     timedelta       "P1DT2H", "2:00:00", 7200   bytes     base64; of a cell, its UTF-8
 
-What a class says nothing of stays as it is. Other classes are called with the value.
+Values without an annotation stay unchanged. Other classes are called with the value.
 """
 
 from __future__ import annotations
@@ -39,38 +39,38 @@ from optimizer.kinds.texts import json_of, member_of, reader_of
 from reactive.engine.collections.frozen_object import FrozenObject
 
 Made = Callable[[Any], Any]
-"""Makes a value of a row of a given one; raises an exception if it is none."""
+"""Convert a value to that of a row; raise an exception if it does not fit."""
 Records: TypeAlias = Callable[[Any], Made]
 WORDS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
     **dict.fromkeys(("false", "f", "no", "n", "0"), False),
 }
-"""Text that is true, or false."""
+"""The texts that mean true or false."""
 _HASHABLE: dict[type, type] = {list: tuple, set: frozenset, deque: tuple}
-"""Hashable classes made in place of collections that have no hash."""
+"""The hashable classes that replace collections without a hash."""
 
 
 class UnfitFieldValue(ValueError):
-    """A value is none of what its field is declared as."""
+    """A value does not fit the declared type of its field."""
 
     def __init__(self, value: Any, wanted: Any) -> None:
         super().__init__(f"{value!r:.80} is no {name_of(kind_of(wanted))}")
 
 
 def plain(kind: Kind) -> frozenset[type]:
-    """The classes of values that are taken as they are."""
+    """Return the classes of values that need no conversion."""
     if isinstance(kind, Either):
         return frozenset[type]().union(*map(plain, kind.kinds))
     return frozenset({kind.python}) if isinstance(kind, Scalar) else frozenset()
 
 
 def from_json(of: Any, record: Records, *, by_name: bool = False) -> Made:
-    """What makes values of an annotation of what JSON or Arrow has.
+    """Return a function that converts JSON or Arrow values to an annotation.
 
     Parameters
     ----------
-    record: kind of a record -> what makes such records.
-    by_name: values are of Arrow: of an Enum its names, of a tuple the struct of its places.
+    record: kind of a record -> function that makes such records.
+    by_name: True for values from Arrow: enumerations by name, tuples as structs by position.
 
     >>> from_json(tuple[float, ...], type)([1, 2.5])
     (1.0, 2.5)
@@ -104,7 +104,7 @@ def from_json(of: Any, record: Records, *, by_name: bool = False) -> Made:
 
 
 def from_text(of: Any, record: Records) -> Made:
-    """What makes values of an annotation of text, as the cells of CSV are.
+    """Return a function that converts text, such as the cells of CSV, to an annotation.
 
     >>> from_text(int | None, type)("7"), from_text(int | None, type)("")
     (7, None)
@@ -221,7 +221,7 @@ def _or_none(made: Made) -> Made:
 
 
 def _first(makers: list[Made], annotation: Any, as_it_is: frozenset[type]) -> Made:
-    """What the first maker makes that can."""
+    """Return a function that tries converters in turn."""
 
     def made(value: Any) -> Any:
         if type(value) in as_it_is:
@@ -293,7 +293,7 @@ def _places(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
 
 
 def _object(key: Made, value: Made, kind: Kind) -> Made:
-    """Objects as mappings that have a hash; pairs too, as Arrow gives of its maps."""
+    """Convert objects to hashable mappings; also lists of pairs, as Arrow gives for maps."""
 
     def made(values: Any) -> Any:
         if not isinstance(values, Mapping | list):
@@ -305,7 +305,7 @@ def _object(key: Made, value: Made, kind: Kind) -> Made:
 
 
 def _frozen(value: Any) -> Any:
-    """A value of a field of which nothing is declared; it must have a hash."""
+    """Make a value without a declared type hashable."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     if isinstance(value, dict):
@@ -314,4 +314,4 @@ def _frozen(value: Any) -> Any:
 
 
 _OF_CELLS: dict[type, Made] = {int: int, float: float, str: str, bool: _word, bytes: str.encode}
-"""The values of cells, where they are not those of texts in JSON."""
+"""The conversions of cells that differ from those of JSON texts."""

@@ -1,20 +1,19 @@
-"""Feed of one table of Postgres, decoded from the messages of the plugin `pgoutput`.
+"""The feed of one Postgres table, and the decoder for messages of the plugin `pgoutput`.
 
-A table of Postgres and the table of the database that it feeds.
+`TableFeed` converts the rows of a Postgres table to rows of the table that it feeds.
 
-State: of the columns as the stream describes them where the fields are.
-
-Decode what the plugin `pgoutput` says, version 1 of its protocol: bytes to messages, no more.
+`decode` converts bytes of protocol version 1 of `pgoutput` to messages:
 
     Begin  Relation  Insert  Update  Delete  Truncate  ...  Commit
 
-A transaction comes as a whole and only once it is committed, so what was rolled back never shows.
-Values are texts; None is null.
+A transaction is sent as a whole after its commit, so rolled-back changes never appear. Values are
+texts; None is null.
 
-No kept library does this: `pypgoutput` is a prototype of 2022 that wants pydantic, makes an object
-of each value, and reads no arrays. `PostgresSource(decode=...)` takes another decoder that gives
-these messages.
+No maintained library does this: `pypgoutput` is a prototype of 2022 that needs pydantic, makes an
+object of each value, and does not read arrays. `PostgresSource(decode=...)` takes another decoder
+that returns these messages.
 
+State:  the positions of the fields among the columns, as the stream describes them.
 Cost:   O(bytes).
 Source: PostgreSQL, "Logical Replication Message Formats".
 """
@@ -51,7 +50,7 @@ from reactive.errors import SourceError
 
 
 class TableFeed:
-    """What is known of both tables, and how rows of the one become rows of the other."""
+    """The conversion of rows of a Postgres table to rows of a table of the database."""
 
     def __init__(self, schema: PostgresSchema, row_type: Any, table: Table[Any]) -> None:
         check_identity(schema)
@@ -80,11 +79,11 @@ class TableFeed:
         self._row = self.maker(range(len(self.fields)))
 
     def describe(self, relation: RelationMessage, types: PostgresTypes) -> list[str]:
-        """The columns are these from now on; what has changed.
+        """Set the columns of later messages. Return the changes as text.
 
         Raises
         ------
-        SourceError: a field has no column any more, or one of another type.
+        SourceError: a field has no column any longer, or one of another type.
         """
         before, self._relation = self._relation, relation
         if before is not None and before.columns == relation.columns:
@@ -105,30 +104,30 @@ class TableFeed:
         return changes
 
     def row(self, values: Sequence[str | None]) -> Any:
-        """The row of these texts, or a `Refused`."""
+        """Return the row of these texts, or a `Refused`."""
         return self._row(values)
 
     def key(self, row: Any) -> Any:
-        """The key of a row, or of a `Refused`."""
+        """Return the key of a row, or of a `Refused`."""
         assert self._key is not None
         return row.key if type(row) is Refused else self._key(row)
 
     def key_of_old(self, values: Sequence[str | None]) -> Any:
-        """The key of the row that was, of which only the identity is told."""
+        """Return the key of an old row, of which only the identity columns are sent."""
         parts = zip(self._key_parts, self._key_places, strict=True)
         return self._key_of([(part, values[place]) for part, place in parts])
 
     def key_of_texts(self, texts: Mapping[str, str | None]) -> Any:
-        """The key of texts by the names of columns."""
+        """Return the key of texts by column names."""
         return self._key_of([(part, texts[part.column.name]) for part in self._key_parts])
 
     def maker(self, places: Sequence[int], native: Collection[int] = ()) -> Make:
-        """What makes a row of the values of columns, or a `Refused`."""
+        """Return a function that makes a row, or a `Refused`, from the values of columns."""
         key = self._key_of if self.is_keyed else None
         return maker(self.schema, self.row_type, self.fields, places, native, key)
 
     def _key_of(self, values: RowValues) -> Any:
-        """The key; of values that are none, a text that stands for it."""
+        """Return the key of values; if they cannot be converted, a text in its place."""
         assert self._key is not None
         given = [(field, value) for field, value in values if field in self._key_parts]
         found = {}
@@ -145,8 +144,11 @@ class TableFeed:
     def with_unchanged(
         self, change: Update, held: Callable[[Any], Any], connection: Connection
     ) -> Any:
-        """The row of an update that does not send all values: they are those of the row that is
-        held, or else what the table has; or a `Refused`. None if there is no such row any more."""
+        """Return the row of an update that omits unchanged values, or a `Refused`.
+
+        They are taken from the held row, or else from the table. Return None if the row no longer
+        exists.
+        """
         if (
             change.old is not None
             and self._relation is not None
@@ -170,8 +172,10 @@ class TableFeed:
         return self.row_type(**values | {name: getattr(row, name) for name in unsent})
 
     def _read_again(self, change: Update, connection: Connection) -> Any:
-        """Ask for the values that were not sent. The others are those that were: what is told may
-        be told before anybody can read it."""
+        """Query the values that were not sent, by the new or the old identity.
+
+        The change may arrive before the query can see it.
+        """
         for known in (change.new, change.old):
             found = None if known is None else self._unsent(change, known, connection)
             if found is not None:
@@ -198,7 +202,7 @@ class TableFeed:
         return found[0] if found else None
 
     def _differences(self, relation: RelationMessage, before: RelationMessage | None) -> list[str]:
-        """What is told of columns that are others than before, or than the catalog has."""
+        """Describe the columns that differ from the last description, or from the catalog."""
         now = {column.name: column.type for column in relation.columns}
         if before is None:
             was = {column.name: column.type for column in self.schema.columns}
@@ -237,17 +241,17 @@ class TableFeed:
 
 
 def fit(rows: list[Any]) -> tuple[list[Any], list[Refused]]:
-    """Rows, and what can be made no row of."""
+    """Split rows from values that cannot be converted to rows."""
     refused = [row for row in rows if type(row) is Refused]
     return ([row for row in rows if type(row) is not Refused] if refused else rows), refused
 
 
 Values: TypeAlias = "list[str | None]"
-"""The values of a row by the places of its columns."""
+"""The values of a row by the positions of its columns."""
 
 
 class MessageColumn(NamedTuple):
-    """A column as a relation's message has it."""
+    """A column in the message of a relation."""
 
     name: str
     type: int
@@ -256,14 +260,14 @@ class MessageColumn(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """A transaction begins, that was committed at this position."""
+    """The start of a transaction; `final` is the position of its commit."""
 
     final: int
     made: float
 
 
 class CommitMessage(NamedTuple):
-    """It ends; all that follows is after `end`. `made` is the time of its commit."""
+    """The end of a transaction; later changes are after `end`. `made` is the time of its commit."""
 
     lsn: int
     end: int
@@ -271,7 +275,7 @@ class CommitMessage(NamedTuple):
 
 
 class RelationMessage(NamedTuple):
-    """What the columns of a table are, from here on."""
+    """The columns of a table in the following messages."""
 
     number: int
     schema: str
@@ -281,15 +285,18 @@ class RelationMessage(NamedTuple):
 
 
 class Insert(NamedTuple):
-    """A row comes."""
+    """An inserted row."""
 
     relation: int
     new: Values
 
 
 class Update(NamedTuple):
-    """A row changes. `old` is there if its key changes, or if the identity is full; `unchanged` are
-    the places of large values that did not change, which are not sent."""
+    """An updated row.
+
+    `old` is sent if its key changes, or if the identity is full. `unchanged` are the positions of
+    large values that did not change, and are not sent.
+    """
 
     relation: int
     old: Values | None
@@ -298,20 +305,20 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """A row goes; of `old` all columns are there if the identity is full, else those of the key."""
+    """A deleted row. `old` has all columns if the identity is full, else those of the key."""
 
     relation: int
     old: Values
 
 
 class Truncate(NamedTuple):
-    """All rows of tables go."""
+    """The deletion of all rows of some tables."""
 
     relations: tuple[int, ...]
 
 
 class OtherMessage(NamedTuple):
-    """What changes no row: an origin, the name of a type, a message."""
+    """A message that changes no row: an origin, the name of a type, a message of a user."""
 
     kind: str
 
@@ -321,7 +328,7 @@ Message: TypeAlias = (
 )
 
 EPOCH = 946_684_800
-"""2000-01-01, from which Postgres counts microseconds, in the seconds of `time.time()`."""
+"""2000-01-01, the epoch of Postgres timestamps, in the seconds of `time.time()`."""
 TEXT, NULL, UNCHANGED = b"tnu"
 INSERT, UPDATE, DELETE, BEGIN, COMMIT, RELATION, TRUNCATE = b"IUDBCRT"
 OLD = b"KO"
@@ -332,11 +339,11 @@ _relation, _count, _length = _NUMBER.unpack_from, _SHORT.unpack_from, _NUMBER.un
 
 
 def decode(data: bytes) -> Message:
-    """What a message says.
+    """Decode a message.
 
     Raises
     ------
-    ValueError: it is in another format, such as with values in binary.
+    ValueError: the format is another one, for example with binary values.
 
     >>> decode(b"I\\0\\0\\0\\x09N\\0\\x02t\\0\\0\\0\\x017n")
     Insert(relation=9, new=['7', None])
@@ -374,7 +381,7 @@ def _update(data: bytes) -> Update:
 
 
 def _values(data: bytes, at: int) -> tuple[Values, int, tuple[int, ...]]:
-    """The values of a row, where they end, and the places of those that are not sent."""
+    """Return the values of a row, their end, and the positions of values that are not sent."""
     (count,) = _count(data, at)
     at += 2
     values: Values = []

@@ -1,37 +1,34 @@
-"""A table of Postgres by NOTIFY: keys are told, and their rows read again; `NotifySource`.
+"""A Postgres table followed by NOTIFY: a trigger sends keys, and their rows are read again.
 
     trigger --NOTIFY orders_changed, '["7"]'--> keys 7, 9 --SELECT--> upserts, deletes
-    connection lost                         --> all rows  --> what differs
+    connection lost                         --> all rows  --> differences
 
-For servers and users that may not replicate. What was told while nobody listened is lost, so all is
-read when a connection begins. One commit has what was told since the last one, as it is by then:
-transactions that follow each other closely are one, and of one between which two tables are read a
-part may come before the other.
+For servers and users without replication. Notifications without a listener are lost, so all rows
+are read when a connection begins. One commit contains the notified keys since the last one, with
+their rows as of now: transactions in quick succession become one commit, and of a transaction that
+commits while two tables are read, one part may appear before the other.
 
-State:  none; while all rows are read, what differs.
-Cost:   O(keys that were told); of a new connection O(rows).
-Source: PostgreSQL, "NOTIFY": messages come after the commit, in its order, each once per
-        transaction.
-
-Go on after a connection is lost: again and again, with longer and longer pauses.
+`Reconnecting` retries lost connections with growing pauses:
 
     connected --lost--> pause --> try --> connected
                           ^        |
                           +--------+  twice as long, up to a limit
 
-A server that does not answer is waited for, also the first time: a service may begin before its
-server does. A server that answers, and refuses, is not asked again: it says what is wrong.
+It also waits for a server that does not answer at the start: a service may start before its server.
+A server that answers with a refusal is not retried: its error says what is wrong.
 
-The rows of tables as they were when a slot was made: batches of what differs from what is held.
+`snapshot` yields the differences between the tables as of a slot's creation and the held rows:
 
-    rows held   1 2 3      of nothing, all rows come: in batches, and nothing is compared
-    snapshot    2 3 4      2 and 3 are passed over, 4 comes; at the end 1 goes
+    rows held   1 2 3      if none are held, all rows are inserted in batches without comparison
+    snapshot    2 3 4      2 and 3 are skipped, 4 is inserted; at the end 1 is deleted
 
-So a snapshot that was broken off is simply taken again, and one that is taken anew, after the slot
-was lost, changes only what has changed meanwhile.
+So an interrupted snapshot is simply repeated, and a repeated one, after the loss of the slot,
+changes only rows that differ.
 
-State:  the keys or rows that were held and have not been seen yet; with `whole` what differs.
-Cost:   O(rows), each read once.
+State:  the held keys or rows that are not seen yet; with `whole`, the differences.
+Cost:   O(notified keys); O(rows) for a new connection or a snapshot, each row read once.
+Source: PostgreSQL, "NOTIFY": messages come after the commit, in its order, each once per
+        transaction.
 """
 
 from __future__ import annotations
@@ -67,21 +64,23 @@ from reactive.errors import SourceError
 
 log = logging.getLogger("reactive")
 BACKOFF = (0.1, 30.0)
-"""Seconds before the first try to connect again, and at most before another one."""
+"""The seconds before the first reconnection, and the longest pause."""
 IN_USE = 120.0
-"""Seconds after which a slot that is read is taken to be somebody else's: a server that is told
-nothing ends a connection after 60."""
+"""The seconds after which a slot in use belongs to another process.
+
+A server ends a silent connection after 60 seconds.
+"""
 
 
 class SlotInUse(SourceError):
-    """It may be the connection that was lost, of which the server does not know yet."""
+    """The slot is in use, perhaps by a lost connection that the server has not noticed."""
 
 
 class Reconnecting:
-    """Runs a source over one connection after the other.
+    """The loop that runs a source over successive connections.
 
-    backoff: seconds before the first try to connect again, and at most.
-    give_up: seconds without a connection after which it raises.
+    backoff: the seconds before the first reconnection, and the longest pause.
+    give_up: the seconds without a connection after which it raises.
     """
 
     def __init__(self, name: str, backoff: tuple[float, float], give_up: float | None) -> None:
@@ -94,28 +93,28 @@ class Reconnecting:
         self._give_up = give_up
         self.state = "new"
         self.trouble: SourceError | None = None
-        """Why there is no connection now, while another one is waited for."""
+        """The reason why there is no connection; None while there is one."""
         self._is_connected = False
         self._has_waited = False
         self._lost: tuple[float, float] | None = None
 
     def answered(self) -> None:
-        """The server has taken the connection; what is asked of it may still be refused."""
+        """Record that the server has accepted the connection; requests may still be refused."""
         self.trouble = None
 
     def connected(self) -> None:
-        """What is asked of a connection is answered."""
+        """Record that the connection works."""
         self._is_connected, self._lost, self.trouble = True, None, None
 
     def checked(self, feed: TableFeed) -> TableFeed:
         """Return a feed, none of whose columns may be NULL over a field that may not be None.
 
-        A service that has begun without its server, or has lost it, goes on with a warning, and
-        stops at the first row that has a NULL there.
+        A source that had to wait for its server only logs a warning, and stops at the first row
+        that has a NULL there.
 
         Raises
         ------
-        SourceError: there is such a column, and the server has answered at once.
+        SourceError: there is such a column, and the server answered without delay.
         """
         for text in nullable(feed.schema, feed.row_type, feed.fields):
             if not self._has_waited:
@@ -126,7 +125,7 @@ class Reconnecting:
     def run(
         self, session: Callable[[], Iterator[Batch[Any]]], stop: threading.Event
     ) -> Iterator[Batch[Any]]:
-        """What the sessions give, each over another connection, until it is to stop."""
+        """Yield the batches of successive sessions, each over a new connection, until `stop`."""
         self._is_connected, self._has_waited, self._lost = False, False, None
         try:
             yield from self._sessions(session, stop)
@@ -150,7 +149,7 @@ class Reconnecting:
                 return
 
     def _pause(self, error: Exception) -> float:
-        """Seconds until the next try; raises if there is to be none."""
+        """Return the seconds until the next try; raise if there is none."""
         is_in_use = isinstance(error, SlotInUse)
         now = time.monotonic()
         began, before = self._lost or (now, 0.0)
@@ -187,39 +186,40 @@ class Reconnecting:
 
 
 def line(error: BaseException) -> str:
-    """The text of an error in one line."""
+    """Return the text of an error in one line."""
     return " ".join(str(error).split())
 
 
 SIZE = 5000
-"""Rows that are read together."""
+"""The number of rows read together."""
 ALL = ""
-"""What is told when all rows have changed, as by TRUNCATE."""
+"""The notification that all rows have changed, as by TRUNCATE."""
 LIMIT = 8000
-"""Bytes that a message of NOTIFY has not; who changes a row with a longer key would fail."""
+"""The bytes that a notification must not reach; a longer key would fail the user's statement."""
 Keys = list[tuple[str | None, ...]]
 
 
 class NotifySource:
-    """A table of a Postgres database, of which a trigger tells the keys that change; their rows are
-    read again. Needs neither `wal_level = logical` nor the right to replicate.
+    """A Postgres table followed by a trigger that sends changed keys, whose rows are read again.
 
-    The trigger is made by whoever may: `trigger_sql()` is what to run. A database that a connection
-    is lost to is read anew, and what differs is one commit. Rows are of their commit or a later
-    one: what comes to the tables is right at last, not in each commit.
+    It needs neither `wal_level = logical` nor the right to replicate. The owner of the table
+    creates the trigger with the statements that `trigger_sql()` returns. After a lost connection
+    the table is read again, and the differences are one commit. Rows are as of their commit or a
+    later one: the tables are eventually consistent, not after each commit.
 
     Parameters
     ----------
-    dsn: where the database is, as `psycopg2.connect` or SQLAlchemy has it.
-    table: its name. It needs a primary key, which is that of the table that is fed.
-    channel: the name that is listened to; by default that of the table with `_changed`.
-    name: by which the ingestion goes.
-    backoff: seconds before a server that does not answer is tried again for the first time, and at
-        most. A source that begins before its server waits for it, too.
-    give_up: seconds without a connection after which it stops with an error.
+    dsn: the address of the database, in the form of `psycopg2.connect` or SQLAlchemy.
+    table: the name of the table. It needs a primary key, which must be the key of the table that it
+        feeds.
+    channel: the channel to listen to; by default the name of the table with `_changed`.
+    name: the name of the ingestion.
+    backoff: the seconds before the first retry of a server that does not answer, and the longest
+        pause. A source that starts before its server waits for it, too.
+    give_up: the seconds without a connection after which it stops with an error.
 
     State: none.
-    Cost:  O(keys told); O(rows) when a connection begins.
+    Cost:  O(notified keys); O(rows) when a connection begins.
 
     >>> source = NotifySource("postgresql://ann@db/shop", "orders")
     >>> source
@@ -250,11 +250,11 @@ class NotifySource:
 
     @property
     def name(self) -> str:
-        """By which the ingestion goes."""
+        """The name of the ingestion."""
         return self._name
 
     def trigger_sql(self) -> str:
-        """What makes the trigger, to be run by the owner of the table; it may be run again.
+        """Return the statements that create the trigger, for the owner of the table; repeatable.
 
         Raises
         ------
@@ -264,15 +264,15 @@ class NotifySource:
             return _trigger(self._schema(connection), self._channel)
 
     def trouble(self) -> SourceError | None:
-        """Why it has no connection now, while it waits for another one; `None` otherwise."""
+        """Return the reason why it waits for a connection; `None` while it has one."""
         return self._reconnecting.trouble
 
     def feeds(self, into: Mapping[type, Table[Any]]) -> None:
-        """Called by `ingest`: the table that takes its rows.
+        """Set the table that takes the rows; called by `ingest`.
 
         Raises
         ------
-        PlanError: they are several, or it has no key.
+        PlanError: there are several tables, or the table has no key.
         """
         if len(into) != 1 or next(iter(into.values())).plan.key is None:
             raise PlanError(
@@ -282,7 +282,7 @@ class NotifySource:
         self._into = dict(into)
 
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[Any]]:
-        """See `Source`."""
+        """Yield batches; see `Source.batches`."""
         if not self._into:
             raise SourceError(f"source {self._name!r} is run by db.ingest, which tells its table")
         yield from self._reconnecting.run(lambda: self._session(stop), stop)
@@ -307,7 +307,7 @@ class NotifySource:
         return self._reconnecting.checked(TableFeed(schema, row_type, self._into[row_type]))
 
     def _schema(self, connection: Connection) -> PostgresSchema:
-        """The table with its primary key as what tells rows apart."""
+        """Return the schema of the table, identified by its primary key."""
         schema = read_schema(connection, self._table, PostgresTypes(connection), is_queried=True)
         if not schema.primary:
             raise SourceError(
@@ -321,7 +321,7 @@ class NotifySource:
 
 
 def _all(connection: Connection, feed: TableFeed) -> Batch[Any]:
-    """What differs from all rows."""
+    """Return the difference between all rows and the held ones."""
     held, new = UnseenRows(feed), []
     connection.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     for rows in read_rows(connection, feed, None, SIZE):
@@ -333,7 +333,7 @@ def _all(connection: Connection, feed: TableFeed) -> Batch[Any]:
 
 
 def _of(connection: Connection, feed: TableFeed, told: list[str]) -> Batch[Any]:
-    """The rows of the keys that were told, as they are by now."""
+    """Return the current rows of the notified keys."""
     if ALL in told:
         return _all(connection, feed)
     columns = _key_columns(feed.schema)
@@ -403,14 +403,14 @@ def snapshot(
     size: int,
     whole: bool,
 ) -> Iterator[Batch[Any]]:
-    """Batches after which the tables are as they were in a snapshot; the last one has the token.
+    """Yield batches that change the tables to a snapshot; the last one has the token.
 
     Parameters
     ----------
     exported: the name of the snapshot.
-    filters: conditions that rows of a table must meet.
-    size: rows of a batch.
-    whole: whether all of it is one batch.
+    filters: the row filters of tables.
+    size: the number of rows in a batch.
+    whole: True to make it one batch.
     """
     connection.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     connection.rows(f"SET TRANSACTION SNAPSHOT {literal(exported)}")
@@ -443,7 +443,7 @@ def snapshot(
 
 
 class UnseenRows:
-    """The rows that a table has and that were not seen yet."""
+    """The rows of a table that were not seen yet."""
 
     def __init__(self, feed: TableFeed) -> None:
         self._feed = feed
@@ -451,7 +451,7 @@ class UnseenRows:
         self._counts = Counter(dict(feed.table.zset().items())) if not feed.is_keyed else Counter()
 
     def new(self, rows: list[Any]) -> list[Any]:
-        """The rows that are not held."""
+        """Return the rows that the table does not hold, and mark the others as seen."""
         if self._by_key:
             key, take = self._feed.key, self._by_key.pop
             return [row for row in rows if not _equal(take(key(row), None), row)]
@@ -460,7 +460,7 @@ class UnseenRows:
         return rows
 
     def gone(self) -> list[Any]:
-        """The keys of those that are left; or rows."""
+        """Return the keys of unseen rows; without a key, the rows."""
         return list(self._by_key) if self._feed.is_keyed else list(self._counts.elements())
 
     def _takes(self, row: Any) -> bool:
@@ -481,8 +481,10 @@ def read_rows(
     size: int,
     values: Sequence[Any] | None = None,
 ) -> Iterator[list[Any]]:
-    """The rows of a table, some at a time, with a `Refused` for each that cannot be made. Inside a
-    transaction."""
+    """Yield the rows of a table, `size` at a time; `Refused` for rows that cannot be made.
+
+    Called inside a transaction.
+    """
     fields, schema = feed.fields, feed.schema
     native = native_types(fields)
     make = feed.maker(range(len(fields)), native)

@@ -1,14 +1,11 @@
-"""Rows of Postgres as objects of a class, and the text of a module that declares such classes.
+"""Rows of Postgres as objects of a class; and modules of row classes, as source text.
 
-Rows of a class, made of the texts of columns.
+Rows are made from the texts of columns:
 
-    columns  id, name, born        fields by their names; columns that are no field are left out
+    columns  id, name, born        matched to fields by name; other columns are ignored
     class    User(id, name)
 
-State:  two functions, generated for the class: of texts, and of what the driver gives.
-Cost:   O(fields) per row.
-
-Text of a module with the classes of the rows of tables of Postgres.
+`module_text` returns a module with the row classes of tables:
 
     create table orders (id int primary key, born date)
 
@@ -16,9 +13,12 @@ Text of a module with the classes of the rows of tables of Postgres.
         id: int
         born: date | None
 
-The classes have the names, fields and annotations of those that `PostgresSource.row_class` makes.
-A type whose name is that of a field or of a class is imported by another name: `date as _date`. No
-field of a named tuple begins with `_`.
+The classes have the names, fields and annotations of those that `PostgresSource.row_class` makes. A
+type with the name of a field or class is imported under another name: `date as _date`. No field of
+a named tuple begins with `_`.
+
+State:  two functions, generated for the class: for texts, and for values of the driver.
+Cost:   O(fields) per row.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.errors import SourceError
 
 Make = Callable[[Sequence[Any]], Any]
-"""Values of columns -> a row, or a `Refused` that says why there is none."""
+"""Make a row from the values of columns, or a `Refused` with the reason."""
 
 
 class ColumnField(NamedTuple):
-    """A field of the class, and the column that it is."""
+    """A field of the class, with its column."""
 
     name: str
     column: PostgresColumn
@@ -63,15 +63,15 @@ class ColumnField(NamedTuple):
 
 
 Values: TypeAlias = Sequence[tuple[ColumnField, Any]]
-"""Fields, and what their columns have: texts, or what the driver made of them."""
+"""Fields with the values of their columns: texts, or values of the driver."""
 
 
 def fields_of(schema: PostgresSchema, row_type: Any) -> tuple[ColumnField, ...]:
-    """The fields of a class with their columns.
+    """Return the fields of a class with their columns.
 
     Raises
     ------
-    SourceError: the class has no fields, or one that no column is, or that is of another type.
+    SourceError: the class has no fields, or a field without a column or with one of another type.
     """
     hints = hints_of(row_type) if isinstance(row_type, type) else {}
     parameters = _parameters(schema, row_type)
@@ -99,7 +99,7 @@ def nullable(schema: PostgresSchema, row_type: Any, fields: Sequence[ColumnField
 
 
 def native_types(fields: Sequence[ColumnField]) -> frozenset[int]:
-    """The types of columns that the driver may convert."""
+    """Return the types of columns that the driver may convert."""
     changed = {field.column.type for field in fields if not _is_plain(field)}
     return NATIVE - changed
 
@@ -112,13 +112,13 @@ def maker(
     native: Collection[int] = (),
     key: Callable[[Values], Any] | None = None,
 ) -> Make:
-    """A function that makes a row of the values of columns.
+    """Return a function that makes a row from the values of columns.
 
     Parameters
     ----------
-    places: of each field, where its column is.
-    native: types of which values are what they are to be already.
-    key: fields with their values -> key, of what can be made no row.
+    places: the position of the column of each field.
+    native: the types whose values the driver has converted already.
+    key: fields with their values -> key, for values that cannot be converted to a row.
     """
     values = Names()
     make = values.name(row_type, "kind")
@@ -146,7 +146,7 @@ def maker(
 
 
 def shown(given: Values) -> str:
-    """Values as they are to be, or as the text that they came as: the same for each way there.
+    """Show values in converted form, or as text if that fails; equal for snapshot and stream.
 
     >>> from reactive.borders.sources.postgres.values import BUILT_IN
     >>> day = PostgresColumn("day", 1082, BUILT_IN[1082], False)
@@ -170,11 +170,11 @@ def _value(field: ColumnField, value: Any) -> Any:
 def key_of_values(
     schema: PostgresSchema, table: Table[Any], fields: Sequence[ColumnField]
 ) -> tuple[Callable[[Any], Any], frozenset[str]]:
-    """The key of a row as the table tells it, and the fields that it reads.
+    """Return the key function of a table, and the fields that it reads.
 
     Raises
     ------
-    SourceError: changes do not tell its fields, or several rows may have one key.
+    SourceError: changes do not include these fields, or several rows may have the same key.
     """
     assert table.plan.key is not None
     call = table.plan.key.function
@@ -190,14 +190,14 @@ def key_of_values(
 
 
 class KeyValues:
-    """What a key is told of: the values of some fields, as attributes."""
+    """The values of some fields as attributes, the argument of a key function."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
 
 
 class _AttributeReads:
-    """Notes which attributes are read."""
+    """A recorder of the attributes that a key function reads."""
 
     def __init__(self) -> None:
         self._read: list[str] = []
@@ -229,7 +229,7 @@ def _listed(names: Collection[str]) -> str:
 
 
 def _parameters(schema: PostgresSchema, row_type: Any) -> list[tuple[str, bool]]:
-    """The names that the class takes, and whether by name only."""
+    """Return the parameters of the class, with True for keyword-only ones."""
     plain = row_type in (tuple, dict, object, str, int, float)
     try:
         found = () if plain else tuple(inspect.signature(row_type).parameters.values())
@@ -286,7 +286,7 @@ def _refusal(
     found: Sequence[Any],
     error: Exception,
 ) -> SourceError:
-    """Names the column that cannot be converted, and the row by its key."""
+    """Return the error for a row: it names the column that cannot be converted, and the key."""
     keys = [f for f in zip(fields, places, strict=True) if f[0].column.name in schema.identity]
     row = ", ".join(f"{field.column.name}={found[place]}" for field, place in keys[:4])
     for field, place in zip(fields, places, strict=True):
@@ -361,7 +361,7 @@ def _check_left_out(schema: PostgresSchema, without: Collection[str]) -> None:
 
 
 def _hint(column: PostgresColumn) -> Any:
-    """The annotation of the field of a column; of a timestamptz, with its zone."""
+    """Return the annotation of a column's field; for a timestamptz, with its zone."""
     python = column.conversion.python
     if column.type == TIMESTAMPTZ:
         python = Annotated[datetime, UTC]
@@ -382,11 +382,11 @@ TABLES = """
     order by c.relname
 """
 OF_TUPLE: Final = frozenset(name for name in dir(tuple) if not name.startswith("_"))
-"""Methods of named tuples that a field of the same name replaces, which type checkers refuse."""
+"""The methods of named tuples: a field of the same name replaces one, and type checkers object."""
 
 
 class RowClass(NamedTuple):
-    """A class of rows to be written."""
+    """A row class to be written."""
 
     name: str
     schema: PostgresSchema
@@ -431,7 +431,7 @@ def _all_tables(connection: Connection) -> list[str]:
 
 
 def _row_classes(schemas: Sequence[PostgresSchema]) -> list[RowClass]:
-    """Return the classes. Tables of one name, of several schemas, have classes of both names."""
+    """Return the classes; tables of equal names in several schemas get the schema in the name."""
     names = [class_name(schema) for schema in schemas]
     whole = [
         f"{schema.schema.capitalize()}{name}" if names.count(name) > 1 else name
@@ -469,7 +469,7 @@ def _literal_list(names: Iterable[str]) -> str:
 
 
 class _TypeNames:
-    """The names of types in a module, and what it imports for them."""
+    """The names of types in a module, and the imports for them."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken

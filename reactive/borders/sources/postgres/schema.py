@@ -1,11 +1,11 @@
-"""Connections to Postgres, and the schema that its catalogs give of a table.
+"""Connections to Postgres, and the schema of a table, read from the catalogs.
 
-A connection that waits for its server only until it is told to stop.
+A `Connection` waits for its server until it is told to stop:
 
     connection = Connection(dsn, stop)
-    connection.rows("select 1")        # raises Stopped once `stop` is set
+    connection.rows("select 1")        # raises WaitingStopped once `stop` is set
 
-It has an autocommit session; who wants a transaction says BEGIN.
+The session is in autocommit mode; callers that need a transaction send BEGIN.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reactive.engine.runtime.needs import driver, plain
 from reactive.engine.runtime.sql_names import quoted
 from reactive.errors import SourceError
 
-# What the catalogs of Postgres say of a table: its columns, and what tells its rows apart.
+# The catalog entries of a table: its columns, and its identity.
 
 FULL, NOTHING = "f", "n"
 TABLE = """
@@ -56,7 +56,7 @@ NO_COLUMNS = frozenset[str]()
 
 @dataclass(frozen=True, slots=True)
 class PostgresColumn:
-    """A column, and what its texts become."""
+    """A column, and the conversion of its texts."""
 
     name: str
     type: int
@@ -68,11 +68,11 @@ class PostgresColumn:
 class PostgresSchema:
     """A table of Postgres.
 
-    name: as it was asked for.
-    number: that the server has for it, and for no other one that may come to be called so.
-    identity: the columns whose values a change tells of the row that was; all of them if `is_full`.
+    name: the requested name.
+    number: its number in the server, which no later table of the same name has.
+    identity: the columns that a change sends of the old row; all columns if `is_full`.
     uniques: the columns of each unique index.
-    primary: those of the primary key.
+    primary: the columns of the primary key.
     generated: the columns that Postgres computes and does not replicate, not in `columns`.
     """
 
@@ -90,13 +90,15 @@ class PostgresSchema:
 
     @property
     def sql(self) -> str:
-        """The table as SQL has it."""
+        """The qualified name of the table in SQL."""
         return f"{quoted(self.schema)}.{quoted(self.table)}"
 
     @property
     def rows_sql(self) -> str:
-        """Its rows: those of partitions too, but not those of tables that inherit of it, whose
-        changes are told as theirs."""
+        """The table in SQL with rows of partitions, but not those of inheriting tables.
+
+        Changes of inheriting tables are published under their own names.
+        """
         return self.sql if self.is_partitioned else f"ONLY {self.sql}"
 
 
@@ -107,18 +109,18 @@ def read_schema(
 
     Parameters
     ----------
-    is_queried: True if rows come by queries only, which give generated columns too; the stream of
-        changes does not.
+    is_queried: True if rows are read by queries only, which return generated columns too; the
+        stream of changes does not.
 
     Raises
     ------
-    SourceError: there is none of this name, or it is no table.
+    SourceError: there is none of this name, or it is not a table.
     """
     errors = driver().errors
     try:
         found = connection.rows(TABLE, [name])
     except (errors.InvalidName, errors.SyntaxError, errors.FeatureNotSupported):
-        found = []  # it cannot be the name of a table
+        found = []  # not a valid name of a table
     if not found:
         raise SourceError(
             f"there is no table {name!r} in the database\n"
@@ -159,7 +161,7 @@ def read_schema(
 
 
 def check_identity(schema: PostgresSchema) -> None:
-    """Raise `SourceError` if changes do not tell which row they are of."""
+    """Raise `SourceError` if changes do not identify their row."""
     if not schema.identity:
         raise SourceError(
             f"changes of {schema.name!r} do not tell which row they are of: it has no primary key "
@@ -183,14 +185,14 @@ def _check_leaves(connection: Connection, name: str, number: int, *, is_full: bo
 
 
 class PostgresTypes:
-    """What texts of the types of a database become."""
+    """The conversions of the types of a database."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: dict[int, Conversion] = dict(BUILT_IN)
 
     def conversion(self, number: int) -> Conversion:
-        """That of a type: of a domain as its base, of an array by its items, else a text."""
+        """Return the conversion of a type: of a domain by its base, of an array by its items."""
         found = self._known.get(number)
         if found is None:
             found = self._known[number] = self._looked_up(number)
@@ -209,14 +211,14 @@ class PostgresTypes:
 
 
 STEP = 0.1
-"""Seconds after which who waits looks whether it is to stop."""
+"""The seconds between two checks whether to stop."""
 KEEPALIVES = {
     "keepalives_idle": "30",
     "keepalives_interval": "10",
     "keepalives_count": "3",
     "connect_timeout": "20",
 }
-"""So that a peer that is gone without a word is missed within a minute."""
+"""The settings by which a silently lost peer is noticed within a minute."""
 
 
 class WaitingStopped(Exception):
@@ -224,7 +226,7 @@ class WaitingStopped(Exception):
 
 
 class Connection:
-    """See the module."""
+    """A connection that waits for its server until it is told to stop."""
 
     def __init__(self, dsn: str, stop: threading.Event, *, replicates: bool = False) -> None:
         self._stop = stop
@@ -250,15 +252,14 @@ class Connection:
     def rows(
         self, statement: str, values: Sequence[Any] | None = None, *, cursor: Any = None
     ) -> list[tuple[Any, ...]]:
-        """What a statement gives."""
+        """Run a statement, and return its rows."""
         cursor = cursor or self._cursor
         cursor.execute(statement, values)
         self.wait()
         return cursor.fetchall() if cursor.description else []
 
     def cursor(self, native: Collection[int]) -> Any:
-        """A cursor whose values are texts, but those of types of which the driver makes what we
-        would."""
+        """Return a cursor of texts, except for types in `native`, which the driver converts."""
         extensions = driver().extensions
         numbers = tuple(number for number in extensions.string_types if number not in native)
         texts = extensions.new_type(numbers, "TEXTS", lambda value, cursor: value)
@@ -267,23 +268,23 @@ class Connection:
         return cursor
 
     def replicate(self, command: str) -> Any:
-        """Begin to stream; the cursor to read messages from."""
+        """Start streaming. Return the cursor that reads messages."""
         cursor = self.raw.cursor()
         cursor.start_replication_expert(command, decode=False, status_interval=5)
         self.wait()
         return cursor
 
     def wait(self) -> None:
-        """Until what was begun is done."""
+        """Wait until the current operation is finished."""
         while (state := self.raw.poll()) != 0:
             self._ready(selectors.EVENT_READ if state == 1 else selectors.EVENT_WRITE)
 
     def told(self) -> list[str]:
-        """What was told by NOTIFY since the last time, after a moment at most.
+        """Return the payloads of new notifications, after waiting a moment if there are none.
 
         Raises
         ------
-        Stopped: it is to stop.
+        WaitingStopped: the source must stop.
         """
         self.raw.poll()
         if not self.raw.notifies:
@@ -294,16 +295,16 @@ class Connection:
         return found
 
     def wait_readable(self) -> None:
-        """Until something comes, or for a moment.
+        """Wait until data arrives, or for a moment.
 
         Raises
         ------
-        Stopped: it is to stop.
+        WaitingStopped: the source must stop.
         """
         self._ready(selectors.EVENT_READ)
 
     def close(self) -> None:
-        """Close it; what was under way is lost."""
+        """Close the connection and abort its current operation."""
         self._selector.close()
         self.raw.close()
 
@@ -318,8 +319,10 @@ class Connection:
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether it is the connection that is lost, or the server that has no place or is going down,
-    rather than what was asked of it."""
+    """True if the connection is lost, or the server is full or shutting down.
+
+    False if the server refused the request itself.
+    """
     code = getattr(error, "pgcode", None)
     return code is None or code[:2] in ("08", "53", "57") or code == "55006"
 
@@ -335,19 +338,21 @@ REFUSALS = (
     "permission denied",
     "pg_hba.conf",
 )
-"""Words in errors of servers, and of the driver, that no wait will change."""
+"""The words in errors of servers, and of the driver, that no waiting will change."""
 
 
 def refuses_us(error: Exception) -> bool:
-    """Return True if an error of connecting says that this connection will never be: a wrong
-    password, a database that is not there, an option that is none. The driver gives no code for
-    these. An error in another language is taken for a server that will come."""
+    """Return True if an error of connecting is permanent.
+
+    For example a wrong password, a missing database, or an unknown option. The driver gives no code
+    for these. An error in another language counts as temporary.
+    """
     text = str(error)
     return any(words in text for words in REFUSALS)
 
 
 def lsn(text: str) -> int:
-    """A position in the log as a number.
+    """Return a position in the log as a number.
 
     >>> lsn("16/B374D848") == 0x16B374D848
     True
@@ -357,7 +362,7 @@ def lsn(text: str) -> int:
 
 
 def lsn_text(position: int) -> str:
-    """A position in the log as Postgres writes it.
+    """Return a position in the log in the notation of Postgres.
 
     >>> lsn_text(0x16B374D848)
     '16/B374D848'
@@ -367,11 +372,11 @@ def lsn_text(position: int) -> str:
 
 @contextmanager
 def asking(dsn: str) -> Iterator[Connection]:
-    """A connection for questions that are asked outside of the session of a source.
+    """Open a connection for questions outside the session of a source.
 
     Raises
     ------
-    SourceError: there is none.
+    SourceError: the server cannot be reached.
     """
     try:
         connection = Connection(dsn, threading.Event())

@@ -1,12 +1,12 @@
-"""Tables of Postgres as a source; `PostgresSource`.
+"""Tables of Postgres as a source, by logical replication.
 
     new --snapshot--> streaming --connection lost--> waits --> streaming
                           |
                           +-- slot lost, columns changed --> SourceError
 
-The token is the slot's name and the end of the last transaction whose changes are in the tables.
-The server keeps its log from what it was told is committed, never beyond: a transaction comes again
-until its commit is there, and one that comes again is skipped.
+The token is the name of the slot and the end of the last transaction that is in the tables. The
+server keeps its log from the last confirmed position on, and only committed positions are
+confirmed: a transaction is sent again until its commit is confirmed, and a repeated one is skipped.
 """
 
 from __future__ import annotations
@@ -37,44 +37,47 @@ from reactive.borders.sources.postgres.stream import SlotStream, StreamProgress
 from reactive.errors import SourceError
 
 SIZE = 5000
-"""Rows of a batch of a snapshot."""
+"""The rows of a batch of a snapshot."""
 MOMENT = 0.1
-"""Seconds after which who waits for a server asks it again."""
+"""The seconds between two questions to a server that does not answer."""
 
 
 class PostgresSource:
-    """Tables of a Postgres database, followed by logical replication: each of its transactions
-    becomes one commit, in order, and is in the tables exactly once.
+    """Tables of a Postgres database, followed by logical replication.
 
-    First come the rows that are there, in batches, of which views see one after the other; the
-    token is there with the last one. Rows that are rolled back never show. What one transaction
-    has changed is held in memory until its end: a row for each row that it changed.
+    Each transaction of Postgres becomes one commit, in order, exactly once.
+
+    First the existing rows are read in batches, which views see one after the other; the last batch
+    has the token. Rows that are rolled back never appear. The changes of one transaction are held
+    in memory until its end: one row for each row that it changed.
 
     Parameters
     ----------
-    dsn: where the database is, as `psycopg2.connect` or SQLAlchemy has it. The user needs the
-        attribute REPLICATION, and has to own the tables unless there is a `publication` already.
-        The server has `wal_level = logical`.
-    tables: the name of a table, or names -> classes of rows if there are several; `ingest` then
-        takes a table for each class: `into={User: users, Order: orders}`. Columns are fields by
-        their names. Columns that are no field are left out.
-    name: by which its token is kept, and after which publication and slot are named.
-    temporary: whether the slot goes with the connection. Nothing is left on the server then; after
-        a lost connection the tables are read anew, and what differs is applied as one commit. A
-        slot that is not temporary keeps the server's log until the source goes on, or `drop` is
-        called: forgotten, it fills the server's disk. Without a word it is temporary if the
-        database keeps nothing itself, and so would have no position to go on from.
-    publication: one that is there already, and tells of the tables.
-    resnapshot: whether to begin anew, in spite of a token: the tables are read, and what differs
-        is applied as one commit. `start(anew=True)` of what `ingest` gives does so later.
-    size: rows of a batch of the snapshot.
-    backoff: seconds before a server that does not answer is tried again for the first time, and at
-        most. A source that begins before its server waits for it, too.
-    give_up: seconds without a connection after which it stops with an error. A server that answers
-        and refuses (a wrong password, no such database) stops a source that begins at once.
-    decode: bytes -> a message of `feed.py`, in the place of the decoder there.
+    dsn: the address of the database, in the form of `psycopg2.connect` or SQLAlchemy. The user
+        needs the attribute REPLICATION, and must own the tables unless there is a `publication`.
+        The server needs `wal_level = logical`.
+    tables: the name of a table, or names -> classes of rows for several; `ingest` then takes a
+        table for each class: `into={User: users, Order: orders}`. Columns are matched to fields by
+        name; columns without a field are ignored.
+    name: the name under which the token is stored, and from which those of publication and slot are
+        made.
+    temporary: True to drop the slot with the connection. Nothing remains on the server then; after
+        a lost connection the tables are read again, and the differences are one commit. A slot that
+        is not temporary keeps the server's log until the source continues or `drop` is called: a
+        forgotten one fills the server's disk. By default, it is temporary if the tables are not
+        durable, because there is no stored position to continue from.
+    publication: the name of an existing publication of the tables.
+    resnapshot: True to begin anew, ignoring the token: the tables are read, and the differences are
+        one commit. `start(anew=True)` of the ingestion does so later.
+    size: the number of rows in a batch of the snapshot.
+    backoff: the seconds before the first retry of a server that does not answer, and the longest
+        pause. A source that starts before its server waits for it, too.
+    give_up: the seconds without a connection after which it stops with an error. A server that
+        answers with a refusal (wrong password, no such database) at the start stops the source
+        immediately.
+    decode: bytes -> a message of `feed.py`, to replace its decoder.
 
-    State: of a transaction the rows that it changes; of each table its columns.
+    State: the rows that a transaction changes; the columns of each table.
     Cost:  O(rows) of the snapshot, then O(changes).
 
     >>> source = PostgresSource("postgresql://ann@db/shop", "users")
@@ -115,38 +118,38 @@ class PostgresSource:
 
     @property
     def name(self) -> str:
-        """By which its token is kept."""
+        """The name under which the token is stored."""
         return self._name
 
     @property
     def schema_changes(self) -> list[str]:
-        """What was told of columns that were added, are gone or have another type."""
+        """The reported changes of columns: added, dropped or renamed, or of another type."""
         return list(self._progress.schema_changes)
 
     @property
     def position(self) -> str:
-        """All that was committed before this position of the server's log is in the tables."""
+        """The position in the server's log before which all commits are in the tables."""
         return lsn_text(self._progress.position)
 
     def waiting(self) -> int:
-        """Changes that have come and are not committed: of the transaction at hand."""
+        """Return the number of changes received of the current transaction."""
         return self._progress.waiting
 
     def behind(self) -> int:
-        """Bytes of the server's log that are not in the tables yet, as it was some second ago."""
+        """Return the bytes of the server's log that are not in the tables, as of a second ago."""
         return self._progress.behind()
 
     def catch_up(self, timeout: float | None = None) -> None:
-        """Wait until the tables have all that is committed in Postgres by now.
+        """Wait until the tables contain all transactions that are committed in Postgres now.
 
-        A server that does not answer yet is waited for as long as the source waits for it.
+        While the source waits for its server, this waits too.
 
         Raises
         ------
-        TimeoutError: it takes longer than `timeout` seconds. Its cause is why the server cannot be
-            reached, if it cannot.
-        SourceError: the source has stopped before that, or does not run and the server cannot be
-            reached. Its cause is what has stopped the source.
+        TimeoutError: it takes longer than `timeout` seconds. The cause is the reason why the server
+            cannot be reached, if so.
+        SourceError: the source has stopped earlier, or does not run and the server cannot be
+            reached. The cause is the error that stopped the source.
         """
         until = None if timeout is None else time.monotonic() + timeout
         there = self._server_position(until, timeout)
@@ -162,8 +165,7 @@ class PostgresSource:
         ) from why
 
     def _server_position(self, until: float | None, timeout: float | None) -> str:
-        """Ask the server for the end of its log. While this source waits for the server, the caller
-        waits too."""
+        """Return the end of the server's log; wait while the source waits for the server."""
         while True:
             try:
                 with asking(self._dsn) as connection:
@@ -183,7 +185,7 @@ class PostgresSource:
             time.sleep(MOMENT)
 
     def _has_stopped(self, when: str) -> SourceError:
-        """The error for who waits for a source that runs no more."""
+        """Return the error for callers that wait for a stopped source."""
         cause = self._progress.cause
         return SourceError(
             f"source {self._name!r} has stopped {when}{_because(cause)}\n"
@@ -191,45 +193,48 @@ class PostgresSource:
         )
 
     def trouble(self) -> SourceError | None:
-        """Why it has no connection now, while it waits for another one; `None` otherwise."""
+        """Return the reason why it waits for a connection; `None` while it has one."""
         return self._reconnecting.trouble
 
     def stopped_by(self, error: BaseException | None) -> None:
-        """Called by what `ingest` gives: what has stopped it, if it was an error."""
+        """Record the error that stopped the source; called by the ingestion."""
         self._progress.cause = error
 
     def begin_anew(self) -> None:
-        """Called by `start(anew=True)`: read the tables at the next start, in spite of the token;
-        what differs is applied as one commit."""
+        """Read the tables at the next start, ignoring the token; called by `start(anew=True)`.
+
+        The differences are one commit.
+        """
         self._resnapshot = True
 
     def row_class(self, table: str | None = None, *, without: Collection[str] = ()) -> type[Any]:
-        """A class of rows with a field per column, made of what the database says of a table.
+        """Make a class of rows with a field per column, from the schema of a table.
 
-        Type checkers do not know its fields. `python -m reactive.sources.postgres` writes the
-        class to a file, for them.
+        Type checkers do not know its fields. `python -m reactive.sources.postgres` writes the class
+        to a file, for them.
 
         Parameters
         ----------
-        without: columns that the class leaves out. A generated column must be one of them, because
-            Postgres does not replicate its values.
+        without: columns that the class leaves out. It must include generated columns, because
+            Postgres does not replicate their values.
 
         Raises
         ------
         SourceError: there is no such table; a column is generated and not left out; `without` names
-            no column; or a column has a name that no field can have.
+            no column; or no field can have the name of a column.
         """
         with asking(self._dsn) as connection:
             found = table or next(iter(self._wanted))
             return row_class(read_schema(connection, found, PostgresTypes(connection)), without)
 
     def drop(self) -> None:
-        """Remove what the server keeps for sources of this name: the publication, and slots that
-        nobody reads. After it, one has to begin anew.
+        """Drop the publication, and the slots without readers, of sources of this name.
+
+        Afterwards, such a source must begin anew.
 
         Raises
         ------
-        SourceError: this one is running.
+        SourceError: the source is running.
         """
         if self._is_running:
             raise SourceError(
@@ -241,7 +246,7 @@ class PostgresSource:
             slots.drop_all(connection, self._name, publication)
 
     def feeds(self, into: Mapping[type, Table[Any]]) -> None:
-        """Called by `ingest`: the tables that take its rows.
+        """Set the tables that take the rows; called by `ingest`.
 
         Raises
         ------
@@ -256,7 +261,7 @@ class PostgresSource:
         self._into = dict(into)
 
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[Any]]:
-        """See `Source`."""
+        """Yield batches; see `Source.batches`."""
         if not self._into:
             raise SourceError(f"source {self._name!r} is run by db.ingest, which tells its tables")
         position = _Position(since)
@@ -271,7 +276,7 @@ class PostgresSource:
             self._progress.ends()
 
     def _session(self, position: _Position, stop: threading.Event) -> Iterator[Batch[Any]]:
-        """All that comes over one connection."""
+        """Yield the batches of one connection."""
         with (
             closing(Connection(self._dsn, stop)) as control,
             closing(Connection(self._dsn, stop, replicates=True)) as replication,
@@ -315,7 +320,7 @@ class PostgresSource:
         replication: Connection,
         feeds: list[TableFeed],
     ) -> Iterator[Batch[Any]]:
-        """Have a slot that tells what comes after the position; if there is none, a snapshot."""
+        """Continue with the slot; if that is impossible, create one and yield its snapshot."""
         schemas = [feed.schema for feed in feeds]
         temporary = self._temporary()
         is_new = position.lsn == 0
@@ -346,12 +351,12 @@ class PostgresSource:
         return self._journal() is None
 
     def _is_settled(self) -> bool:
-        """Whether what has been committed is there to stay, as far as the database promises."""
+        """True if all commits are durable, as far as the database promises."""
         journal = self._journal()
         return journal is None or bool(journal.is_settled())
 
     def _journal(self) -> Any:
-        """What keeps the tables, if anything does."""
+        """Return the journal of the tables; None if they are not durable."""
         table = next(iter(self._into.values()))
         journal = table._engine.journal
         return journal if journal is not None and table in journal.kept else None
@@ -361,7 +366,7 @@ class PostgresSource:
 
 
 class _Position:
-    """Where to go on, as the token has it."""
+    """The position to continue from, as in the token."""
 
     def __init__(self, token: Token) -> None:
         self.slot: str = "" if token is None else token["slot"]
@@ -369,16 +374,16 @@ class _Position:
         self.is_lost = False
 
     def token(self, position: int) -> Token:
-        """That of a position of this slot."""
+        """Return the token of a position of this slot."""
         return {"slot": self.slot, "lsn": lsn_text(position)}
 
     def unfinished(self, slot: str) -> Token:
-        """That of a snapshot that has not come to its end."""
+        """Return the token of an unfinished snapshot."""
         self.slot = slot
         return {"slot": slot, "lsn": None}
 
     def is_at(self, token: Token) -> None:
-        """A batch is committed."""
+        """Record that a batch is committed."""
         self.lsn = lsn(token["lsn"])
         self.is_lost = False
 

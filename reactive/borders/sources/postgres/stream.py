@@ -1,25 +1,23 @@
-"""Replication stream of Postgres: the slot, and its transactions as batches.
+"""The replication stream of Postgres: the slot, and its transactions as batches.
 
-What a slot tells, as batches: each transaction of Postgres is one.
+`SlotStream` reads the messages of a slot; each transaction of Postgres becomes one batch.
 
-State: the changes of one transaction.
-Cost:  O(changes).
+The server keeps two objects for a source: a publication of its tables, and a slot with its
+position.
 
-What a server keeps for a source: a publication of its tables, and a slot with its position.
+    publication   reactive_users             the tables whose changes are published
+    slot          reactive_users_1f0c92ab    the position up to which the log may be deleted
 
-    publication   reactive_users             which tables are told of
-    slot          reactive_users_1f0c92ab    what log is kept; made anew with each snapshot
+Each slot gets a new name, which is part of the token. So a slot that somebody else created later,
+with changes missing in between, is not mistaken for the earlier one.
 
-A slot has a name of its own each time it is made, and the token has that name. So one that was made
-anew by somebody else, with changes missing between, is not taken for the one that was.
+`TransactionChanges` collects the net changes of one transaction to one table:
 
-The changes of a transaction, as one batch: what each row is at its end.
-
-    by key     key -> the row, or None if it goes
-    by count   rows that come, rows that go; where the whole rows are told
+    by key     key -> the row at the end, or None if it is deleted
+    by count   inserted and deleted rows; for tables that publish whole rows
 
 State: the rows that one transaction has changed, each once by its key.
-Cost:  O(changes); of a TRUNCATE O(rows that the table has).
+Cost:  O(changes); for a TRUNCATE O(rows of the table).
 """
 
 from __future__ import annotations
@@ -44,8 +42,10 @@ from reactive.engine.runtime.sql_names import quoted
 from reactive.errors import SourceError
 
 ASKED = 1.0
-"""Seconds from one question to the next for the end of the server's log, for `lag`, and for which
-tables there are by now: of one that is dropped, the log tells nothing."""
+"""The seconds between two queries for the end of the server's log and for the existing tables.
+
+The first is for `lag`. The log does not report dropped tables.
+"""
 
 
 class SlotStream:
@@ -76,7 +76,7 @@ class SlotStream:
         self._asked = 0.0
 
     def batches(self, command: str, since: int) -> Iterator[Batch[Any]]:
-        """Batches until the connection is lost, or the source is to stop."""
+        """Yield batches until the connection is lost, or the source must stop."""
         cursor = self._replication.replicate(command)
         try:
             yield from self._read(cursor, since)
@@ -126,7 +126,7 @@ class SlotStream:
                 raise SourceError(f"the decoder gave {event!r:.100}, which is no message")
 
     def _of(self, relation: int) -> TransactionChanges | None:
-        """The changes of a table; None of one that is not fed."""
+        """Return the changes of a table; None for a table that is not fed."""
         found = self._changes.get(relation)
         if found is None:
             feed = self._feeds.get(relation)
@@ -146,13 +146,13 @@ class SlotStream:
         self._progress.schema_changed(feed.describe(relation, self._types))
 
     def _confirm(self, cursor: Any) -> None:
-        """Tell the server what it needs not send again, if it is there to stay."""
+        """Confirm the position to the server once its commits are durable."""
         if self._end and self._is_settled():
             cursor.send_feedback(flush_lsn=self._end)
             self._end = 0
 
     def _idle(self, cursor: Any) -> None:
-        """Nothing has come: all up to the end of what the server has looked at is committed."""
+        """Handle a pause: everything up to the server's current position is committed."""
         self._confirm(cursor)
         if not self._progress.in_transaction:
             self._progress.is_at(cursor.wal_end)
@@ -181,12 +181,12 @@ def _other_table(feed: TableFeed) -> SourceError:
 
 
 LONGEST = 40
-"""Letters of the source's name in the names that the server has."""
+"""The letters of the source's name that go into names on the server."""
 PUBLISHED = """
     select schemaname, tablename, to_jsonb(p) ->> 'rowfilter', to_jsonb(p) -> 'attnames'
     from pg_publication_tables p where pubname = %s
 """
-"""Filters and lists of columns are there from version 15 on."""
+"""Row filters and lists of columns exist from version 15 on."""
 SLOT = """
     select plugin, active_pid, wal_status, to_jsonb(s) ->> 'conflicting'
     from pg_replication_slots s where slot_name = %s
@@ -196,7 +196,7 @@ SLOTS = """
     where slot_name ~ %s and database = current_database()
 """
 MOMENT, STEP = 2.0, 0.02
-"""Seconds until a server knows at the latest that a slot is read no more; between two looks."""
+"""Seconds: until a server notices that a slot is no longer read; between two checks."""
 NEEDED = "select 1 from pg_publication where pubname = %s"
 LEVEL = "select current_setting('wal_level'), current_setting('server_version_num')::int"
 OLDEST = 130000
@@ -204,17 +204,17 @@ OLDEST = 130000
 
 
 def base_name(source: str) -> str:
-    """What the names of the publication and the slot begin with."""
+    """Return the common prefix of the names of the publication and the slots."""
     return "reactive_" + re.sub(r"[^a-z0-9]+", "_", source.lower())[:LONGEST].strip("_")
 
 
 def new_slot_name(source: str) -> str:
-    """A name that no slot has had."""
+    """Return a slot name that was never used."""
     return f"{base_name(source)}_{secrets.token_hex(4)}"
 
 
 def check_server(connection: Connection) -> None:
-    """Raise `SourceError` if the server cannot tell changes."""
+    """Raise `SourceError` if the server cannot stream changes."""
     level, version = connection.rows(LEVEL)[0]
     if int(version) < OLDEST:
         raise SourceError(
@@ -229,7 +229,7 @@ def check_server(connection: Connection) -> None:
 
 
 def check_published(connection: Connection, name: str, tables: Sequence[PostgresSchema]) -> None:
-    """Raise `SourceError` if the publication does not tell of a table, as of one made anew."""
+    """Raise `SourceError` if the publication lacks a table, for example one that was recreated."""
     published = {(row[0], row[1]) for row in connection.rows(PUBLISHED, [name])}
     for table in tables:
         if (table.schema, table.table) not in published:
@@ -243,11 +243,11 @@ def check_published(connection: Connection, name: str, tables: Sequence[Postgres
 def publish(
     connection: Connection, name: str, tables: Sequence[PostgresSchema], *, ours: bool
 ) -> None:
-    """Have the publication tell of the tables; it is made, or tables are added, if it is `ours`.
+    """Ensure that the publication has the tables; create or extend it if it is `ours`.
 
     Raises
     ------
-    SourceError: it is somebody else's, and is absent or has not all tables.
+    SourceError: the user's publication is missing, or lacks tables.
     """
     published = {(row[0], row[1]) for row in connection.rows(PUBLISHED, [name])}
     missing = [table for table in tables if (table.schema, table.table) not in published]
@@ -266,18 +266,18 @@ def publish(
         raise SourceError(f"publication {name!r} {what}\n  {make}")
     try:
         connection.rows(make)
-    except driver().errors.DuplicateObject:  # another process was quicker
+    except driver().errors.DuplicateObject:  # another process was faster
         publish(connection, name, tables, ours=ours)
 
 
 def row_filters(connection: Connection, publication: str) -> dict[tuple[str, str], str]:
-    """The condition of each table of a publication that has one: a snapshot is to heed it."""
+    """Return the row filter of each published table that has one, for the snapshot."""
     rows: list[Any] = connection.rows(PUBLISHED, [publication])
     return {(row[0], row[1]): row[2] for row in rows if row[2]}
 
 
 def check_slot(connection: Connection, slot: str) -> None:
-    """Raise `SourceError` if one cannot go on with a slot."""
+    """Raise `SourceError` if the slot cannot be continued."""
     rows: list[Any] = connection.rows(SLOT, [slot])
     remedy = (
         "\n  start(anew=True) of what ingest gave reads the tables anew, and applies what differs "
@@ -304,20 +304,20 @@ def check_slot(connection: Connection, slot: str) -> None:
 
 
 def make_slot(connection: Connection, slot: str, *, temporary: bool) -> tuple[int, str]:
-    """Make a slot; the position from which it tells changes, and the snapshot of before."""
+    """Create a slot. Return its start position, and the name of the snapshot at that position."""
     kind = "TEMPORARY " if temporary else ""
     row = connection.rows(f'CREATE_REPLICATION_SLOT "{slot}" {kind}LOGICAL pgoutput')[0]
     return lsn(row[1]), row[2]
 
 
 def start_command(slot: str, position: str, publication: str) -> str:
-    """The command that begins to stream."""
+    """Return the command that starts streaming."""
     options = f"proto_version '1', publication_names {literal(quoted(publication))}"
     return f'START_REPLICATION SLOT "{slot}" LOGICAL {position} ({options})'
 
 
 def drop_slot(connection: Connection, slot: str) -> None:
-    """Drop a slot that nobody reads, if it is there."""
+    """Drop a slot, if it exists and has no reader."""
     connection.rows(
         "select pg_drop_replication_slot(slot_name) from pg_replication_slots "
         "where slot_name = %s and active_pid is null",
@@ -326,8 +326,10 @@ def drop_slot(connection: Connection, slot: str) -> None:
 
 
 def drop_all(connection: Connection, source: str, publication: str | None) -> None:
-    """Drop a publication, and all slots of sources of this name that nobody reads; who has stopped
-    to read one a moment ago is waited for."""
+    """Drop a publication, and all slots without readers of sources of this name.
+
+    Waits for slots whose reader has just stopped.
+    """
     until = time.monotonic() + MOMENT
     while left := connection.rows(SLOTS, [f"^{base_name(source)}_[0-9a-f]{{8}}$"]):
         free = [slot for slot, reader in left if reader is None]
@@ -342,18 +344,18 @@ def drop_all(connection: Connection, source: str, publication: str | None) -> No
 
 
 class TransactionChanges:
-    """Collects what one transaction does to one table."""
+    """The net changes of one transaction to one table."""
 
     def __init__(self, feed: TableFeed) -> None:
         self._feed = feed
         self.is_cleared = False
-        """Whether all rows went that were there before."""
+        """True if all earlier rows were deleted."""
         self._rows: dict[Any, Any] = {}
         self._come: list[Any] = []
         self._gone: list[Any] = []
 
     def insert(self, change: feed.Insert) -> None:
-        """A row comes."""
+        """Add an inserted row."""
         feed = self._feed
         row = feed.row(change.new)
         if feed.is_keyed:
@@ -362,7 +364,7 @@ class TransactionChanges:
             self._come.append(row)
 
     def update(self, change: feed.Update, connection: Connection) -> None:
-        """A row is another one now."""
+        """Add an updated row."""
         feed = self._feed
         if not feed.is_keyed:
             assert change.old is not None
@@ -382,7 +384,7 @@ class TransactionChanges:
             self._rows[feed.key(row)] = row
 
     def delete(self, change: feed.Delete) -> None:
-        """A row goes."""
+        """Add a deleted row."""
         feed = self._feed
         if feed.is_keyed:
             self._rows[feed.key_of_old(change.old)] = None
@@ -390,14 +392,14 @@ class TransactionChanges:
             self._gone.append(_told(feed.row(change.old)))
 
     def truncate(self) -> None:
-        """All rows go."""
+        """Delete all rows."""
         self.is_cleared = True
         self._rows.clear()
         self._come.clear()
         self._gone.clear()
 
     def by_key(self) -> tuple[list[Any], list[Any]]:
-        """Rows that are there at the end, and keys that have none."""
+        """Return the rows present at the end, and the deleted keys."""
         rows = [row for row in self._rows.values() if row is not None]
         gone = [key for key, row in self._rows.items() if row is None]
         if self.is_cleared:
@@ -406,11 +408,11 @@ class TransactionChanges:
         return rows, gone
 
     def by_count(self) -> tuple[list[Any], list[Any]]:
-        """Rows that come, and rows that go."""
+        """Return inserted rows, and deleted rows."""
         return self._come, [*self._feed.table, *self._gone] if self.is_cleared else self._gone
 
     def _held(self, key: Any) -> Any:
-        """The row of a key as the transaction has it so far."""
+        """Return the row of a key as of this point of the transaction."""
         if key in self._rows or self.is_cleared:
             row = self._rows.get(key)
             return None if isinstance(row, Refused) else row
@@ -420,7 +422,7 @@ class TransactionChanges:
 def batch_of(
     changes: dict[int, TransactionChanges], feeds: dict[int, TableFeed], token: Token, made: float
 ) -> Any:
-    """All of a transaction."""
+    """Return the batch of a transaction."""
     upserts: dict[type, list[Any]] = {}
     refused: dict[type, list[Refused]] = {}
     deletes: dict[type, list[Any]] = {}
@@ -444,42 +446,42 @@ def batch_of(
 
 
 def _told(row: Any) -> Any:
-    """A row that goes; of one that was refused, what tells it apart."""
+    """Return a deleted row; for a refused one, the text that identifies it."""
     return row.given if isinstance(row, Refused) else row
 
 
-# How far a source has come, for any thread to ask.
+# The progress of a source, readable from any thread.
 
 log = logging.getLogger("reactive")
 REMEMBERED = 100
-"""Changes of columns that are told."""
+"""The number of schema changes kept in memory."""
 GRACE = 2.0
-"""Seconds after which a source that has ended, and was not started again, is taken to be so."""
+"""The seconds after which an ended source that was not restarted counts as ended."""
 
 
 class StreamProgress:
-    """See the module. Changed by the thread of the source only."""
+    """The progress of a stream. Only the thread of the source changes it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._changed = threading.Condition()
         self._server = 0
         self.position = 0
-        """All that was committed before it is in the tables."""
+        """All commits before this position are in the tables."""
         self.waiting = 0
-        """Changes of the transaction that is coming in."""
+        """The number of changes received of the current transaction."""
         self.in_transaction = False
         self._ended: float | None = None
         self.cause: BaseException | None = None
-        """The error that has stopped it the last time; None if none has."""
+        """The error that stopped the source last; None if none did."""
         self.schema_changes: deque[str] = deque(maxlen=REMEMBERED)
 
     def begins(self) -> None:
-        """A transaction comes in."""
+        """Record the start of a transaction."""
         self.in_transaction = True
 
     def is_at(self, position: int) -> None:
-        """All up to a position is committed."""
+        """Record that all commits up to a position are in the tables."""
         self.in_transaction = False
         self.waiting = 0
         if position > self.position:
@@ -488,7 +490,7 @@ class StreamProgress:
                 self._changed.notify_all()
 
     def starts_at(self, position: int) -> None:
-        """It begins here; what was received beyond, and not committed, comes again."""
+        """Record the start position; later changes that were not committed are sent again."""
         with self._changed:
             self.position = position
             self.in_transaction = False
@@ -497,31 +499,31 @@ class StreamProgress:
             self._changed.notify_all()
 
     def ends(self) -> None:
-        """It runs no more."""
+        """Record that the source has ended."""
         with self._changed:
             self._ended = time.monotonic()
             self._changed.notify_all()
 
     def has_ended(self) -> bool:
-        """Whether it has ended, and is not just about to be started again."""
+        """True if the source has ended, and is not about to be restarted."""
         return self._ended is not None and time.monotonic() - self._ended > GRACE
 
     def server_is_at(self, position: int) -> None:
-        """The log of the server has come to here."""
+        """Record the end of the server's log."""
         self._server = position
 
     def behind(self) -> int:
-        """Bytes of the server's log that are not in the tables, as of a second ago."""
+        """Return the bytes of the server's log that are not in the tables, as of a second ago."""
         return max(0, self._server - self.position)
 
     def schema_changed(self, changes: list[str]) -> None:
-        """Columns have changed."""
+        """Record changes of columns."""
         for change in changes:
             self.schema_changes.append(change)
             log.warning("source %r: %s", self._name, change)
 
     def wait_for(self, position: int, timeout: float | None) -> bool:
-        """Wait until it has come to a position, or has ended; whether it has come there."""
+        """Wait until the source reaches a position or ends. Return True if it has reached it."""
         until = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             while self.position < position and not self.has_ended():

@@ -3,11 +3,11 @@
     integer float numeric boolean text    int float Decimal bool str
     date time timestamp interval          date time datetime timedelta
     bytea uuid json array                 bytes UUID frozen tuple
-    enum, domain                          its text, as its base
-    all others                            its text
+    enum, domain                          its text; as its base type
+    all others                            text
 
-What Python's class cannot hold is refused: infinite dates, years after 9999, months of intervals.
-A field that is declared as `str` takes the text as it is.
+Values that Python's class cannot hold are refused: infinite dates, years after 9999, intervals with
+months. A field that is declared as `str` takes the text unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from reactive.borders.sources.files.row_maker import record_maker
 from reactive.borders.sources.files.values import from_json
 from reactive.engine.collections.frozen_object import FrozenObject
 
-# JSON as values that do not change: objects as `FrozenObject`, arrays as tuples.
+# JSON as immutable values: objects as `FrozenObject`, arrays as tuples.
 
 
 def frozen_json(text: str) -> Any:
@@ -53,7 +53,7 @@ def frozen_json(text: str) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """The same with tuples in the place of lists, of which the parser makes none."""
+    """Replace the lists in a parsed value by tuples."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     if isinstance(value, FrozenObject):
@@ -65,13 +65,13 @@ SETTINGS = (
     "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC "
     "-c extra_float_digits=1 -c bytea_output=hex"
 )
-"""How a server is to write values."""
+"""The settings for the format of values."""
 
 TRUE = "t".__eq__
 
 
 class Conversion(NamedTuple):
-    """How a text becomes a value. None for what is a text already."""
+    """The class of a type's values, and the function from text; None if the value is the text."""
 
     python: Any
     call: Callable[[str], Any] | None
@@ -97,7 +97,7 @@ INTERVAL = re.compile(
 
 
 def interval(text: str) -> timedelta:
-    """The length of an interval; one with months has none.
+    """Return the length of an interval; raise for one with months.
 
     >>> interval("-1 days +02:03:04.5")
     datetime.timedelta(days=-1, seconds=7384, microseconds=500000)
@@ -113,7 +113,7 @@ def interval(text: str) -> timedelta:
 
 
 def array(text: str, call: Callable[[str], Any] | None) -> tuple[Any, ...]:
-    """The items of an array, nested ones as tuples.
+    """Return the items of an array; nested arrays become tuples.
 
     >>> array('{{1,NULL},{"3",4}}', int), array('[0:1]={"a,b","NULL"}', None)
     (((1, None), (3, 4)), ('a,b', 'NULL'))
@@ -170,19 +170,19 @@ BUILT_IN: dict[int, Conversion] = {
     2950: Conversion(UUID, UUID),
     **dict.fromkeys((18, 19, 25, 1042, 1043), TEXT),
 }
-"""By the numbers of types, which are the same in every server."""
+"""The conversions by type number, which is the same in every server."""
 NATIVE = frozenset({16, 20, 21, 23, 26, 700, 701, 1700, 18, 19, 25, 1042, 1043})
-"""Types of which the driver makes the same values, in a fraction of the time."""
+"""The types that the driver converts to the same values, in a fraction of the time."""
 
 
 def array_of(item: Conversion) -> Conversion:
-    """That of arrays of such items."""
+    """Return the conversion of arrays of these items."""
     python: Any = tuple.__class_getitem__((item.python, ...))
     return Conversion(python, lambda text: array(text, item.call))
 
 
 def fitted(kind: Conversion, hint: Any) -> Conversion | None:
-    """The conversion to what a field is declared as; None if there is none.
+    """Return the conversion to the declared type of a field; None if there is none.
 
     >>> fitted(INT, float).call("7"), fitted(INT, int | None) is INT, fitted(INT, bytes)
     (7.0, True, None)
@@ -207,7 +207,7 @@ def fitted(kind: Conversion, hint: Any) -> Conversion | None:
 
 
 def _read(kind: Conversion, wanted: Kind) -> Conversion:
-    """The conversion that makes of JSON and arrays what is declared, with all that is inside."""
+    """Return the conversion of JSON and arrays to a declared type with inner types."""
     made, call = from_json(wanted, record_maker(False)), kind.call
     return Conversion(kind.python, lambda text: made(text if call is None else call(text)))
 
