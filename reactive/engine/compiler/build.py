@@ -1,4 +1,4 @@
-"""From a physical plan to nodes of the graph. Nothing is decided here: a function per node."""
+"""Build the nodes of the graph for a physical plan: a function per node, and no decisions."""
 
 from __future__ import annotations
 
@@ -61,13 +61,15 @@ WIRED = (
     *(physical.Scan, physical.Multiway, physical.PhysicalCyclicCount, physical.PhysicalCyclicJoin),
     *(physical.PhysicalFixpoint, physical.PhysicalLoop, physical.PhysicalNest),
 )
-"""Physical nodes of which it is only known with their inputs what they do."""
+"""Physical nodes whose operation depends on their inputs."""
 
 
 @dataclass(slots=True)
 class Builder:
-    """Makes nodes of the graph, where they are missing; `made` are they by the `id` of physical
-    nodes. `source` has the node of what a scan reads, `inner` makes a graph within an operator."""
+    """Builds the missing nodes of the graph; `made` holds nodes by the `id` of physical nodes.
+
+    `source` returns the node that a scan reads; `inner` makes a graph inside an operator.
+    """
 
     graph: Graph
     source: Callable[[Any], Node]
@@ -76,7 +78,7 @@ class Builder:
     made: dict[int, Node] = field(default_factory=dict)
 
     def build(self, root: Physical) -> Node:
-        """The node of the graph for a physical one."""
+        """Return the node of the graph for a physical node."""
         waiting = [root]
         while waiting:
             node = waiting[-1]
@@ -90,7 +92,7 @@ class Builder:
         return self.made[id(root)]
 
     def _there(self, node: Physical, inputs: Inputs) -> Node | None:
-        """The node of the graph that does the same already."""
+        """Return the existing node of the graph that does the same, or None."""
         return None if isinstance(node, WIRED) else self.graph.find(node.does, inputs)
 
     def _built(self, node: Physical, inputs: Inputs) -> Node:
@@ -109,9 +111,9 @@ class Builder:
         at: Any = NOWHERE,
         wiring: tuple[Hashable, ...] = (),
     ) -> Node:
-        """The node of the graph for a physical one over inputs.
+        """Return the node of the graph for a physical node over inputs.
 
-        `wiring` says which of them is which where the physical node does not.
+        `wiring` tells the roles of the inputs, if the physical node does not.
         """
         made = self.graph.node(
             (of.does, *wiring) if wiring else of.does,
@@ -176,8 +178,11 @@ def _index(builder: Builder, node: physical.PhysicalIndex, inputs: Inputs) -> No
 def _table_of(
     builder: Builder, node: physical.PhysicalIndex, base: Node
 ) -> Callable[[], Any] | None:
-    """What gives the rows of a table, so that an index of them can be made later; None where that
-    is not so."""
+    """Return the function that lists the rows of a table, to index it at the first look-up.
+
+    Return None, to build the index now, unless `base` is a stored table, every callable is lifted,
+    `node` is not deferred, and code is generated.
+    """
     is_table = not base.inputs and isinstance(base.plan, plan.Table) and base.plan.stored
     if not is_table and not (_is_restored(builder, base) and _cannot_raise(node)):
         return None
@@ -186,13 +191,13 @@ def _table_of(
 
 
 def _is_restored(builder: Builder, base: Node) -> bool:
-    """True if a node holds rows of an earlier process, by which their keys were computed."""
+    """Return True if a node holds rows of an earlier process, which computed their keys."""
     restoration = builder.graph.restoration
     return restoration is not None and restoration.holds(base)
 
 
 def _cannot_raise(node: physical.PhysicalIndex) -> bool:
-    """True if no row has an error in the place of its key."""
+    """Return True if no row has an error in place of its key."""
     (key, terms), of = node.side, shapes(node.chain.top)
     if any(term.is_guard for term in terms) or may_raise(terms, of):
         return False
@@ -422,7 +427,7 @@ def _keyed(
     *,
     deferred: bool = False,
 ) -> tuple[Make, Callable[[], Iterable[Any]] | None]:
-    """What makes the loop that keys rows for an index, and what finds all of its rows."""
+    """Return the factory of the loop that keys rows for an index, and the function for all rows."""
     graph = builder.graph
     make, rows = keys_of(
         node.chain,
@@ -436,7 +441,7 @@ def _keyed(
 
 
 def _called(below: PipelineSource, side: Side) -> tuple[Function | None, ...]:
-    """The callables of what is below, and of a side of a join over it."""
+    """Return the callables of a chain, and of a side of a join over it."""
     return (*called(below.chain), *side_functions(side))
 
 
@@ -446,10 +451,10 @@ def _inner(op: Op) -> Inner:
 
 
 def _introduce(join: plan.Node, left: Node, right: Node) -> None:
-    """Tell an index that leaves rows out whom it has to tell of them."""
+    """Connect an index that leaves rows out to the index that must know of them."""
     assert isinstance(join, AnyJoin)
     if not isinstance(right.operator, index_by.IndexBy):
-        return  # its keys are all that is asked
+        return  # only its keys are read
     ours, theirs = sides(join)
     for index, (_, steps), other in (
         (left.operator, ours, right.operator),

@@ -1,14 +1,14 @@
-"""From a logical plan to the physical one: rules in their order, the first that fits is taken.
+"""Choose the physical plan of a logical plan: the first rule that fits a node is used.
 
-A rule is a generator function: it asks for the physical nodes of what it reads by yielding logical
-ones. So a plan of any depth is walked once, without recursion.
+A rule is a generator function: it yields the logical nodes that it reads, and receives their
+physical nodes. So a plan of any depth is walked once, without recursion.
 
-The shape of a query: what it is, but for constants, and for which tables of one kind it reads.
+`shaped` finds the shape of a query: its structure, without constants and tables.
 
     orders.where(lambda o: o.customer == c)   for c = "ann", "bob", ...     one shape, a value each
 
-Its form (`optimizer/plans/forms.py`), and which of the nodes, callables, tables and values are the
-same.
+A shape is the form of the query (`optimizer/plans/forms.py`), and which of its nodes, callables,
+tables and values are equal.
 
 Cost:  O(nodes and values).
 """
@@ -59,20 +59,25 @@ from reactive.engine.operators.plain import (
 
 T = TypeVar("T")
 Asking = Generator[plan.Node, Physical, T]
-"""What yields logical nodes, is sent their physical ones, and comes to something."""
+"""Yields logical nodes, is sent their physical nodes, and returns a result."""
 Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest
 CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
-"""Ways that may prove not to hold for the rows."""
+"""Ways that may fail for the rows."""
 ValuesWanted = Callable[[PhysicalIndex | PhysicalRangeIndex, str], int]
-"""How many values of a field an index of a table by it has; or, if it is not there, how many are
-wanted, if that is by so many readers that it pays; else 0."""
+"""Returns the number of distinct values of a field in an index of a table.
+
+Without the index: the number of values that readers look for, if they are enough for an index to
+pay; else 0.
+"""
 
 
 @record
 class Candidate:
-    """Something that could be looked up in an index by a field; of more than one the one of the
-    greatest `kind` is, and of these the one of the most values."""
+    """A possible look-up in an index by a field.
+
+    Of several, the one of the greatest `kind` is used, and of these the one with most values.
+    """
 
     kind: int
     index: PhysicalIndex | PhysicalRangeIndex
@@ -83,21 +88,21 @@ Asked = tuple[tuple[Candidate, ...], int | None]
 
 
 def best_of(candidates: Sequence[Candidate], values_wanted: ValuesWanted) -> int | None:
-    """The place of what is looked up, of what could be; None if none of it pays."""
+    """Return the position of the candidate to look up; None if none pays."""
     many = [values_wanted(each.index, each.field) for each in candidates]
     places = [place for place, count in enumerate(many) if count]
     return max(places, key=lambda p: (candidates[p].kind, many[p]), default=None)
 
 
 class Chooser:
-    """What rules know of a plan beside the node that they look at.
+    """The context of rules: facts of the plan beside the node that a rule is called with.
 
     Parameters
     ----------
     root: the plan, without iterations.
-    generate: whether loops are generated; without, every node is an operator of its own.
-    elsewhere: what does not run in the process.
-    without: ways that proved not to hold for the rows (`CLOSURE`, `MULTIWAY`, `SUMS`).
+    generate: True if loops are generated; otherwise every node is an operator of its own.
+    elsewhere: the nodes that do not run in the process.
+    without: ways that failed for the rows (`CLOSURE`, `MULTIWAY`, `SUMS`).
     """
 
     def __init__(
@@ -115,9 +120,9 @@ class Chooser:
         self.generates = generate
         self.values_wanted = values_wanted
         self.asked: list[Asked] = []
-        """What could be looked up, and what of it is."""
+        """The candidates for look-ups, and the chosen one of each."""
         self.looked_up: list[tuple[PhysicalIndex | PhysicalRangeIndex, str]] = []
-        """The indexes in which values are looked up, with the fields that they are by."""
+        """The indexes that are looked up, with their fields."""
         self.offloaded = offloaded
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._narrow = _narrow(root) if generate else set[int]()
@@ -127,7 +132,7 @@ class Chooser:
         self._rules = rules
 
     def choose(self, root: plan.Node) -> Physical:
-        """The physical node of a logical one; `chosen` has it and those that it needed, by `id`."""
+        """Return the physical node of a logical one; `chosen` holds all physical nodes by `id`."""
         waiting = [(root, self._fitting(root))]
         answer: Physical | None = None
         while waiting:
@@ -153,7 +158,7 @@ class Chooser:
         raise TypeError(f"no way to run plan node {type(node).__name__}")
 
     def _with_row(self, node: plan.Node) -> plan.Node:
-        """An aggregate that makes named rows itself, for one and the select that names them."""
+        """Replace an aggregate and the select that names its row by an aggregate of named rows."""
         below, how = (node.inputs() or (node,))[0], naming_by(node)
         if how is None or not how.generated or not isinstance(below, plan.Aggregate):
             return node
@@ -162,7 +167,7 @@ class Chooser:
         return replace(below, row=how.kind) if here else node
 
     def best_of(self, candidates: tuple[Candidate, ...]) -> int | None:
-        """The place of what is looked up, of what could be; noted in `asked`."""
+        """Return the position of the candidate to look up, and record it in `asked`."""
         best = best_of(candidates, self.values_wanted)
         if candidates:
             self.asked.append((candidates, best))
@@ -170,23 +175,23 @@ class Chooser:
 
     @property
     def closes(self) -> bool:
-        """Whether a recursion may be run as a closure."""
+        """True if a recursion may be run as a closure."""
         return self.generates and CLOSURE not in self._without
 
-    # What is elsewhere.
+    # Nodes elsewhere.
 
     def depends(self, node: plan.Node) -> bool:
-        """Whether a node reads something that is elsewhere."""
+        """Return True if a node reads something that is elsewhere."""
         return self.offloaded is not None and self.offloaded.reaches(node)
 
     def is_elsewhere(self, node: plan.Node) -> bool:
         away = self.offloaded
         return away is not None and (away.holds(node) or away.includes(node))
 
-    # What is part of whose loop.
+    # Loops and their parts.
 
     def chain_of(self, node: plan.Node) -> PipelineSource | None:
-        """What the loop of a node runs over; None for a node that has no loop."""
+        """Return the chain that the loop of a node runs over; None for a node without a loop."""
         if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
@@ -202,8 +207,11 @@ class Chooser:
         return None
 
     def below(self, node: plan.Node, above: int = 0) -> PipelineSource:
-        """A node as a chain over a base, as far down as nobody else reads it, and as it can be
-        nested in that number of loops."""
+        """Return a node as a chain over a base, as long as possible.
+
+        The chain ends at nodes with other readers, and when `above` plus its loops are nested too
+        deeply.
+        """
         chain: list[plan.Node] = []
         if self.generates:
             while self._is_link(node) and can_nest(above := above + nested((node,))):
@@ -216,7 +224,7 @@ class Chooser:
         return isinstance(node, LINEAR) and is_alone and is_read(node)
 
     def takes_join(self, below: PipelineSource) -> bool:
-        """Whether the base is a join that is part of the loop of what reads it."""
+        """Return True if the base is a join that becomes part of its reader's loop."""
         base = below.base
         if not isinstance(base, INNER) or self.is_elsewhere(base):
             return False
@@ -227,16 +235,16 @@ class Chooser:
         return can_nest(inputs + nested(below.chain))
 
     def multiway(self, join: plan.Join) -> multiways.MultiwayJoin | None:
-        """How a join and those below it are one, unless that was given up."""
+        """Return the multiway join of a join and those below it; None if that way has failed."""
         is_narrow = MULTIWAY in self._without or id(join) in self._narrow
         return None if is_narrow else multiways.multiway_of(join)
 
     def factors(self, node: plan.Aggregate) -> Factorization | None:
-        """How an aggregate splits over the sides of its join, unless that was given up."""
+        """Return how an aggregate splits over the sides of its join; None if that has failed."""
         return None if SUMS in self._without else factorization_of(node)
 
     def join_of(self, node: plan.Node) -> tuple[Inner, PipelineSource] | None:
-        """The inner join that a node has in its loop, and the loop."""
+        """Return the inner join that a node has in its loop, and the loop."""
         below = self.chain_of(node)
         if below is None or not isinstance(below.base, INNER):
             return None
@@ -258,7 +266,7 @@ class Chooser:
         can_be = is_read(base) and can_nest(2 + nested(below.chain))
         return (base, below) if is_ours and can_be else None
 
-    # Physical nodes that several rules need.
+    # Physical nodes for several rules.
 
     def index(
         self,
@@ -270,12 +278,12 @@ class Chooser:
         deferred: bool = False,
         trie: bool = False,
     ) -> Asking[PhysicalIndex]:
-        """The index of a chain by a key, for a join to look rows up in."""
+        """Return the index of a chain by a key, for the look-ups of a join."""
         source = yield below.base
         return PhysicalIndex(owner, source, below, side, arguments, deferred, trie)
 
     def indexes(self, node: AnyJoin) -> Asking[tuple[PhysicalIndex, PhysicalIndex | PhysicalKeys]]:
-        """The indexes of both sides of a join; of the right its keys, if they are all it asks."""
+        """Return the indexes of both sides of a join; only keys of the right if these suffice."""
         deferred, (ours, theirs) = self.depends(node), sides(node)
         below, other = self.below(node.left), self.below(node.right)
         left = yield from self.index(node, below, ours, bindings(node.left), deferred=deferred)
@@ -286,8 +294,10 @@ class Chooser:
 
 
 def _narrow(root: plan.Node) -> set[int]:
-    """The joins, by `id`, below aggregates that split over their sides: these stay joins of two,
-    also where no sums are kept in the end."""
+    """Return the joins, by `id`, below aggregates that split over their sides.
+
+    They stay joins of two, even if no sums are stored in the end.
+    """
     found: set[int] = set()
     for node in nodes(root):
         if isinstance(node, plan.Aggregate) and factorization_of(node) is not None:
@@ -300,7 +310,7 @@ def _narrow(root: plan.Node) -> set[int]:
 
 MOST_NODES = 16
 Place = tuple[int, Hashable]
-"""A variable: which of the callables has it, and its name; or its place in an expression."""
+"""A variable: the number of its callable and its name; or its place in an expression."""
 
 
 @record
@@ -309,14 +319,14 @@ class Shaped:
 
     shape: Hashable
     home: type | None
-    """The class that what is known of the shape goes with."""
+    """The class whose lifetime bounds the cached facts of the shape."""
     tables: tuple[plan.Table, ...]
     opaques: tuple[Opaque, ...]
     values: Mapping[Place, Any]
 
 
 def shaped(written: plan.Node) -> Shaped | None:
-    """The shape of a query; None if it is too large, or has none."""
+    """Return the shape of a query; None if it is too large, or has none."""
     form = form_of(written)
     order = None if form is None else _inputs_first(written)
     if form is None or order is None or not is_low(written, form.levels):
@@ -337,8 +347,10 @@ def shaped(written: plan.Node) -> Shaped | None:
 def with_slots(
     written: plan.Node, held: Mapping[Place, Held]
 ) -> tuple[plan.Node, dict[int, Opaque]]:
-    """A query of nodes of its own, with slots in the place of some values, to be read and not
-    called; and its callables by their places, which tell nothing of who captured what."""
+    """Return a copy of a query with slots in place of some values, for planning only.
+
+    Also return its callables by their places, without their captured objects.
+    """
     made: dict[int, plan.Node] = {}
     maker = _Maker(held)
     for node in _inputs_first(written) or ():
@@ -352,7 +364,7 @@ def with_slots(
 
 
 def _inputs_first(written: plan.Node) -> list[plan.Node] | None:
-    """The nodes of a query, if they are few."""
+    """Return the nodes of a query, inputs first, if they are few; else None."""
     found: dict[int, plan.Node] = {}
     waiting = [written]
     while waiting:
@@ -369,7 +381,7 @@ def _inputs_first(written: plan.Node) -> list[plan.Node] | None:
 
 
 class _NodeReader:
-    """Reads what nodes of some form share, and the values that may differ."""
+    """Reads the parts shared by queries of one form, and the values that may differ."""
 
     def __init__(self) -> None:
         self.tables: list[plan.Table] = []
@@ -379,7 +391,7 @@ class _NodeReader:
         self._count = 0
 
     def pattern_of(self, order: list[plan.Node]) -> list[int]:
-        """Which of the nodes, tables and callables are the same."""
+        """Return the pattern of equal nodes, tables and callables."""
         found: list[int] = []
         nodes: dict[int, int] = {}
         for place, node in enumerate(order):
@@ -425,7 +437,7 @@ class _NodeReader:
 
 
 class _Maker:
-    """Makes what nodes hold again, in the order in which `_NodeReader` reads it."""
+    """Copies the contents of nodes, in the order of `_NodeReader`."""
 
     def __init__(self, held: Mapping[Place, Held]) -> None:
         self._held = held
@@ -486,7 +498,7 @@ def _slotted(expr: Expr, held: Mapping[Hashable, Held], numbers: Iterator[int]) 
 
 
 def _bare(origin: Opaque) -> Opaque:
-    """A callable that was read already, without what it captured, which may be a database."""
+    """Return a lifted callable without its captured objects, which may include a database."""
     function = origin.function
     if not isinstance(function, FunctionType):
         return replace(origin, captures=())

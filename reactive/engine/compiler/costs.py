@@ -1,9 +1,9 @@
-"""What one changed row costs where a query is run, operator by operator, before any row is seen.
+"""Cost of one changed row, operator by operator, estimated before any row is seen.
 
-    probe left.cid == right.id    [matches, O(1)]        of a row of the left, of the right
+    probe left.cid == right.id    [matches, O(1)]        for a row of the left, of the right
 
-A node of the logical plan says what it would cost if partners were found by a key (`Facts.costs`);
-here is how they are found.
+A node of the logical plan tells its cost if partners are found by a key (`Facts.costs`); this
+module tells how they are found.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from reactive.engine.compiler.queries import Running
 from reactive.engine.operators.plain import keys_of
 
 MEETING = (Multiway, PhysicalCyclicCount, PhysicalCyclicJoin, PairSums, Intervals)
-"""What follows a row to those that go with it, some of them as sums."""
+"""Physical nodes that find the partners of a row, some of them as sums."""
 DERIVING = (PhysicalFixpoint, PhysicalClosure, PhysicalLoop)
 DEAR = {
     Cost.GROUP: "a callable is asked of all rows of a group whenever one of them changes\n"
@@ -56,7 +56,7 @@ DEAR = {
 
 
 def costs_of(node: Physical) -> Costs:
-    """What one changed row of each input costs."""
+    """Return the cost of one changed row of each input."""
     inputs = len(node.inputs())
     match node:
         case Apply(op=op):
@@ -81,8 +81,10 @@ def costs_of(node: Physical) -> Costs:
 
 
 def explained(root: plan.Node, running: Running) -> Explanation:
-    """The plan as it is run, each line with what one changed row of each input costs; the degree of
-    the query, and where a change costs as much as there are rows."""
+    """Return the physical plan with the cost of a changed row in each line.
+
+    Also the degree of the query, and the places where a change costs as much as all rows.
+    """
     dear: dict[str, Cost] = {}
 
     def remark(physical: Physical) -> str:
@@ -109,7 +111,7 @@ def _warnings(dear: dict[str, Cost]) -> Iterator[str]:
 
 
 def _by_value(root: plan.Node) -> Iterator[str]:
-    """What goes over all of a collection of a row that changed, and what over what changed."""
+    """Yield the loops over a whole collection of a changed row, and those over its changes."""
     for node in nodes(root):
         for function in functions_of_rows(node):
             body = function.body if isinstance(function, Lifted) else None
@@ -145,13 +147,15 @@ def _some(sink: Op | None) -> list[Op]:
 
 
 def _of_chain(chain: list[Op]) -> Costs:
-    """Of operators one after the other, each of which has one input."""
+    """Return the costs of operators in a chain, each with one input."""
     return [Cost.ONE, *[max(op.node.facts.costs(op.node)) for op in chain]]
 
 
 def _of_join(join: Op, left: PhysicalIndex, right: PhysicalIndex | PhysicalKeys) -> Costs:
-    """Of a join whose partners are looked up, where they have keys; a row of the left meets one of
-    the right at most where that has its key alone."""
+    """Return the costs of a join whose partners are looked up, if they have keys.
+
+    A row meets at most one partner if the other side is looked up by a unique key.
+    """
     if not (_keys(left) and _keys(right)):
         return (Cost.PAIRS, Cost.PAIRS)
     costs = join.node.facts.costs(join.node)
@@ -163,8 +167,10 @@ def _of_join(join: Op, left: PhysicalIndex, right: PhysicalIndex | PhysicalKeys)
 
 
 def _cost_of_one(side: PhysicalIndex | PartialSums | PairSums) -> Cost:
-    """Of what a row of the other side meets: rows, or sums, of which there is one if nothing of
-    this side is in the groups."""
+    """Return the cost of the partners of a row: rows, or sums.
+
+    There is one sum if no value of this side is in the groups.
+    """
     finds_one = _finds_one(side) if isinstance(side, PhysicalIndex) else not side.sums.groups
     return Cost.ONE if finds_one else Cost.MATCHES
 
@@ -176,7 +182,7 @@ def _finds_one(side: PhysicalIndex | PhysicalKeys) -> bool:
 
 
 def _keys(side: PhysicalIndex | PhysicalKeys) -> frozenset[Expr | None]:
-    """By what rows are looked up; None stands for a callable that was not read."""
+    """Return the expressions of the look-up key; None stands for an opaque callable."""
     found: set[Expr | None] = set()
     for function in keys_of(side.side):
         found.update(key_parts(function.body) if isinstance(function, Lifted) else [None])

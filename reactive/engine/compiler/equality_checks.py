@@ -1,13 +1,13 @@
-"""Views under a policy whose values have clashed: planned again with checks, while they are shown.
+"""Plan views under a policy again with checks of equality, after their values have clashed.
 
-    a `==` raises in an operator    the commit is taken back
-    views concerned                 planned with checks, and computed again from their tables
-    the commit                      made again: rows that clash are errors of the views
+    a `==` raises in an operator    the commit is undone
+    the views of the operator       planned with checks, and recomputed from their tables
+    the commit                      repeated: rows that clash are errors of the views
 
-As with `Queries.without`, a plan holds until rows show that it does not. A view has its checks from
-then on; subscribers, and views over it, go on.
+As with `Queries.without`, a plan is used until rows prove it wrong. A view keeps its checks from
+then on; its subscribers, and views over it, continue.
 
-Cost: nothing until values clash; then that of making the views concerned anew, once.
+Cost: nothing until values clash; then that of building those views anew, once.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ log = logging.getLogger("reactive")
 
 
 def unchecked_after(queries: Queries, error: BaseException) -> Sequence[PolicyQuery]:
-    """Return the policies without checks in whose queries a step raised.
+    """Return the policies without checks whose queries contain the step that raised.
 
-    There are none if the step is one of a view without a policy, too: its commit is refused.
+    Return none if the step also belongs to a view without a policy: its commit is refused.
     """
     node = stepped_in(error) if _may_be_clash(error) else None
     if node is None:
@@ -53,7 +53,7 @@ def unchecked_after(queries: Queries, error: BaseException) -> Sequence[PolicyQu
 
 
 def check_again(queries: Queries, written: plan.Node, error: BaseException) -> bool:
-    """Add checks to a query whose evaluation raised, and return True, if that may help."""
+    """Add checks to a query whose evaluation raised; return True if that may help."""
     if not _may_be_clash(error):
         return False
     found = _may_be_checked(queries, _own(queries, written))
@@ -63,10 +63,7 @@ def check_again(queries: Queries, written: plan.Node, error: BaseException) -> b
 
 
 def add_checks(queries: Queries, found: Sequence[PolicyQuery], why: BaseException) -> None:
-    """Plan queries with checks, and compute the views over them by these plans.
-
-    Raises `why` if a query gets no checks: to repeat what raised would raise again, without end.
-    """
+    """Plan queries with checks, and recompute the views over them by these plans."""
     for policy in found:
         policy.add_checks()
         if not policy.has_checks:
@@ -96,8 +93,10 @@ def _may_be_clash(error: BaseException) -> bool:
 
 
 def _own(queries: Queries, written: plan.Node) -> list[PolicyQuery]:
-    """Return the policy of a query; if it has none, those of queries that it computes itself: not
-    of views that others compute."""
+    """Return the policy of a query, or else the policies of queries that it computes itself.
+
+    Queries of views that other nodes compute are not included.
+    """
     own = policy_of(written)
     if own is not None:
         return [own]
@@ -108,7 +107,7 @@ def _own(queries: Queries, written: plan.Node) -> list[PolicyQuery]:
 
 
 def _may_be_checked(queries: Queries, found: Iterable[PolicyQuery]) -> Sequence[PolicyQuery]:
-    """Return the policies without checks; none if a view over them cannot be computed again."""
+    """Return the policies without checks; none if a view over them cannot be recomputed."""
     unchecked = [policy for policy in found if not policy.has_checks]
     leaves = _over(queries, unchecked) if unchecked else []
     is_lost = any(
@@ -119,6 +118,6 @@ def _may_be_checked(queries: Queries, found: Iterable[PolicyQuery]) -> Sequence[
 
 
 def _over(queries: Queries, found: Sequence[PolicyQuery]) -> list[Node]:
-    """Return the leaves of queries over which some policies are."""
+    """Return the leaves whose queries contain one of the policies."""
     leaves = queries.graph.leaves()
     return [leaf for leaf in leaves if not set(found).isdisjoint(policies_in(leaf.leaf.plan))]

@@ -1,29 +1,29 @@
 """Moves through nodes of a query, and the operators of iterations.
 
-What a node of a query makes of a move, an old row and the new one in its place.
+A hop maps a move, the replacement of an old row by a new one, through a node of a query.
 
-    linear   old gives o1, o2    new gives n1, n2    o1 -> n1, o2 -> n2, if they are as many
-    join     old gives (old, p)  new gives (new, p)  those with the same partner; the others in
-                                                     their order, if they are as many
+    linear   old makes o1, o2    new makes n1, n2    o1 -> n1, o2 -> n2, if equally many
+    join     old makes (old, p)  new makes (new, p)  pairs of one partner; the other pairs in
+                                                     order, if equally many
 
-What is not told here has come and gone for itself. A callable that raises tells nothing.
+Rows that no hop maps count as plainly inserted or deleted. A callable that raises makes no moves.
 
     d(A B C)  =  dA B C  +  A' dB C  +  A' B' dC            with A' = A + dA
 
-Moves of several inputs in one commit are followed one input after the other, as deltas are: the
-inputs behind it are as they were before the commit, those in front of it as they are after it. So
-the moves of all inputs are composed to those of the join.
+Moves of several inputs in one commit are mapped one input after the other, as deltas are: later
+inputs are as before the commit, earlier ones as after it. The moves of all inputs compose to the
+moves of the join.
 
-State:  none; partners are found in the indexes of the join.
+State:  none; partners are looked up in the indexes of the join.
 Cost:   that of the changes of both rows.
 
-The operator of an iteration whose rounds are no part of the graph.
+`loop_of` makes the operator of an iteration whose rounds are not part of the graph.
 
-    bodies over what is given --passes--> rounds that are evaluated whole    (generated/whole.py)
-                              --reference--> the same, where something raises
-                              --a graph within--> rounds that follow changes
+    bodies over given relations --passes--> rounds evaluated as a whole    (loops/whole.py)
+                              --reference--> the same, if anything raises
+                              --inner graph--> rounds that follow changes
 
-What has no passes is evaluated by the reference.
+Bodies without passes are evaluated by the reference.
 """
 
 from __future__ import annotations
@@ -74,26 +74,26 @@ from reactive.engine.reference.evaluate import evaluate_part
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Found = tuple[Hashable, Row]
-"""Who the partners of a row are, and what it makes with them."""
+"""The partners of a row, and the joined row."""
 Find = Callable[..., Any]
 """Looks a key up."""
 Finding = Callable[[Row, Any], list[Found]]
-"""What a row makes with the partners that were looked up."""
+"""Returns the joined rows of a row, given its partners."""
 Known = list[tuple[list[Any], int]]
-"""Rows of several inputs that match, by their places, and how often."""
+"""Rows of several inputs that match, by their places, with their weights."""
 
 
 class Hop(Protocol):
-    """From a node to one that reads it."""
+    """A step from a node to a node that reads it."""
 
     is_late: bool
-    """Whether moves can be followed after the commit too: nothing is looked up."""
+    """True if moves can be mapped after the commit, too: nothing is looked up."""
 
     def __call__(self, moves: Iterable[Move]) -> list[Move]: ...
 
 
 class Through:
-    """A linear node."""
+    """The hop through a linear node."""
 
     is_late = True
 
@@ -113,14 +113,14 @@ class Through:
 
 
 class Looking:
-    """Looks the partners of both rows up; what it hands on are rows with what it found."""
+    """Looks up the partners of both rows; it returns rows with their partners."""
 
     is_late = False
 
     def __init__(self, operators: Sequence[IndexBy], found: Finding) -> None:
         self._operators = operators
         self.found = found
-        """What is made of it; it knows no index, since deltas wait with it for who asks."""
+        """The function that joins them; it refers to no index, since unread deltas hold it."""
 
     def __call__(self, moves: Iterable[Move]) -> list[Move]:
         if any(operator.poisoned for operator in self._operators):
@@ -130,16 +130,16 @@ class Looking:
         return _each(lambda old, new: [((old, look(old, finds)), (new, look(new, finds)))], moves)
 
     def _finds(self) -> Any:
-        """What looks up partners."""
+        """Return the functions that look up partners."""
         raise NotImplementedError
 
     def _look(self, row: Row, finds: Any) -> Any:
-        """The partners of a row, as they are from now on."""
+        """Return the current partners of a row."""
         raise NotImplementedError
 
 
 class PairHop:
-    """Makes moves of rows whose partners have been looked up."""
+    """Makes moves from rows with their partners."""
 
     is_late = True
 
@@ -155,7 +155,7 @@ class PairHop:
 
 
 class JoinHop(Looking):
-    """One side of a join of two."""
+    """The hop from one side of a join of two."""
 
     def __init__(
         self, join: Inner, side: Side, own: IndexBy, other: IndexBy, *, is_left: bool
@@ -176,7 +176,7 @@ class JoinHop(Looking):
 
 
 class MultiwayInput(Looking):
-    """One of the inputs of joins that are one."""
+    """The hop from one input of a multiway join."""
 
     def __init__(
         self, of: MultiwayJoin, place: int, side: Side, indexes: dict[Key, IndexBy]
@@ -194,7 +194,7 @@ class MultiwayInput(Looking):
         self._tests = {step.key: [self._of_all(test) for test in step.tests] for step in steps}
 
     def _of_all(self, expr: Expr) -> Callable[..., Any]:
-        """A function of a row per input."""
+        """Return an expression as a function of a row per input."""
         names = tuple(f"row{place}" for place in range(self._size))
         return callable_of(Lifted(expr, names, (), self._size))
 
@@ -221,7 +221,7 @@ class MultiwayInput(Looking):
     def _along(
         self, rows: list[Any], move: InputProbe | Intersection, finds: dict[Key, Find]
     ) -> Known:
-        """The rows, with those of one or two more inputs."""
+        """Extend rows by rows of one or two more inputs."""
         if isinstance(move, InputProbe):
             found = _look_up(finds[move.key], self._probe(move, rows))
             more = [(_with(rows, {move.place: row}), n) for row, n in found]
@@ -240,7 +240,7 @@ class MultiwayInput(Looking):
 
 
 class CyclicInput(MultiwayInput):
-    """One of the inputs of joins in a cycle; `numbers` says which rows each place has."""
+    """The hop from one input of joins in a cycle; `numbers` are the relations of the places."""
 
     def __init__(
         self, of: MultiwayJoin, place: int, rows: CyclicRows, numbers: Sequence[int]
@@ -265,7 +265,7 @@ class CyclicInput(MultiwayInput):
         return finds
 
     def _find(self, of: Key, below: Callable[[Any, bool], Below], key: Any, default: Any) -> Any:
-        """What an index would have of a key; of a trie, what it has below."""
+        """Return the entry that an index would have for a key; of a trie, the entries below."""
         place, own, under = of
         values = key if len(own) > 1 else (key,)
         bound = {NOTHING_BOUND: None}
@@ -321,7 +321,7 @@ def _with(rows: list[Any], more: dict[int, Row]) -> list[Any]:
 
 
 def _key(side: Side, count: int) -> Callable[[Row], Any]:
-    """The key of a row, or a mark."""
+    """Return the key of a row, or a mark."""
     return side_key(side, count) or _no_key
 
 
@@ -335,7 +335,7 @@ def _look_up(find: Find, key: Any) -> Sequence[Pair]:
 
 
 def _paired(olds: Sequence[Found], news: Sequence[Found]) -> list[Move]:
-    """Rows with the same partners; of the others each with the next, if there are as many."""
+    """Pair rows with the same partners; the other rows in order, if equally many."""
     if [partners for partners, _ in olds] == [partners for partners, _ in news]:
         return [(old, new) for (_, old), (_, new) in zip(olds, news, strict=True)]
     waiting: dict[Hashable, list[Row]] = {}
@@ -354,7 +354,7 @@ def _paired(olds: Sequence[Found], news: Sequence[Found]) -> list[Move]:
 
 
 def _each(both: Callable[[Row, Row], Iterable[Move]], moves: Iterable[Move]) -> list[Move]:
-    """What all moves come to; one of which a callable raises comes to nothing."""
+    """Return the mapped moves; a move whose callable raises is dropped."""
     found: list[Move] = []
     for old, new in moves:
         try:
@@ -368,13 +368,13 @@ Contents = Callable[[], Iterable[Pair]]
 
 
 class InnerNodes(OneRound, Protocol):
-    """Nodes that step as often as they are told to."""
+    """Nodes that step any number of times."""
 
     def step(self, deltas: Sequence[Pairs], most: int = ...) -> list[Pairs] | None: ...
 
 
 class MakeInner(Protocol):
-    """What makes a graph within an operator: some plans, over relations that have `contents`."""
+    """Makes a graph inside an operator: some plans, over relations with `contents`."""
 
     def __call__(
         self, roots: Sequence[plan.Node], contents: Sequence[Contents], *, generate: bool
@@ -382,7 +382,7 @@ class MakeInner(Protocol):
 
 
 class ByReference:
-    """Rounds evaluated as `verify()` does it."""
+    """Rounds evaluated like `verify()` does."""
 
     def __init__(self, node: plan.Iterate) -> None:
         self._bodies = node.bodies
@@ -415,8 +415,10 @@ class ByReference:
 
 
 def pays(node: plan.Iterate) -> bool:
-    """Whether an iteration of a number of rounds runs as an operator of its own: where a round has
-    passes, and groups, which are what operators take long for."""
+    """Return True if an iteration with a number of rounds is worth an operator of its own.
+
+    It is if a round has passes, and groups, which are slow as operators.
+    """
     parts = [part for body in node.bodies for part in nodes(body)]
     if node.is_tolerant() or free(node) or may_be_negative(node) or (node.times or 0) < 2:
         return False
@@ -427,7 +429,7 @@ def pays(node: plan.Iterate) -> bool:
 
 
 def laid_out(node: plan.Iterate, given: int) -> bool:
-    """Whether the rounds of an iteration over relations that are given have a layout to keep."""
+    """Return True if the rounds of an iteration over given relations can keep a layout."""
     if node.times is None or not has_layout(node.times):
         return False
     whole = whole_of(node.bodies, given, len(node.names))
@@ -437,9 +439,9 @@ def laid_out(node: plan.Iterate, given: int) -> bool:
 def loop_of(
     node: plan.Iterate, places: tuple[int, ...], inner: MakeInner, *, generate: bool
 ) -> Callable[[], Any]:
-    """How to make the operator of an iteration over relations that are given.
+    """Return the factory of the operator of an iteration over given relations.
 
-    `places` says for each of them which input of the operator it is.
+    `places` are the numbers of the operator's inputs, one for each of them.
     """
     loop = _loop(node)
 
@@ -464,8 +466,11 @@ def loop_of(
 def evaluated(
     node: plan.Iterate, starts: list[list[Any]], given: Sequence[dict[Any, int]]
 ) -> list[list[Any]]:
-    """What an iteration over relations that are given comes to, once, from some rows on; with a
-    number of rounds before any tolerance. In its bodies what is `given` comes after its own."""
+    """Return the result of an iteration over given relations, computed once from start rows.
+
+    A number of rounds takes precedence over a tolerance. In its bodies, the `given` relations come
+    after its own.
+    """
     own = len(node.names)
     anew = _anew(_loop(node), node, tuple(range(own + len(given))), generate=True)
     anew.given[own:] = given

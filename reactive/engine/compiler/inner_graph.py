@@ -1,8 +1,8 @@
-"""A graph within an operator: nodes that step several times in one commit, and that nobody shares.
+"""A graph inside an operator: private nodes that may step several times in one commit.
 
-    sources --deltas--> nodes, in their order --> tops
+    sources --deltas--> nodes, in topological order --> tops
 
-The operator that has it says what its sources hold, and when to take back a step.
+The operator that owns it provides the contents of the sources, and decides when to undo a step.
 """
 
 from __future__ import annotations
@@ -59,12 +59,14 @@ class InnerGraph:
         self._stepped: list[Node] = []
 
     def contents(self) -> list[Sequence[Pair]]:
-        """All rows of the plans."""
+        """Return all rows of the plans."""
         return [consolidate(self._graph.contents(top)) for top in self._tops]
 
     def step(self, deltas: Sequence[Pairs], most: int = MOST_TOUCHED) -> list[Pairs] | None:
-        """What the plans make of changes of the sources; None, and nothing done, if that takes
-        looking at more rows than `most`, or if it raises."""
+        """Return the changes of the plans, given the changes of the sources.
+
+        Return None, after undoing, if that raises or looks at more rows than `most`.
+        """
         try:
             found = self._step(deltas, most)
         except Exception as error:
@@ -97,7 +99,7 @@ class InnerGraph:
         return [out.get(top, ()) for top in self._tops]
 
     def undo(self) -> None:
-        """Take the last step back."""
+        """Undo the last step."""
         while self._stepped:
             self._stepped.pop().undo()
 

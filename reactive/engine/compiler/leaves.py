@@ -1,5 +1,4 @@
-"""The leaves of views: which one holds the rows of a query, or reads them below; how one reads
-another node in the place of its own."""
+"""Leaves of views: they hold the rows of a query, or read them below; reconnection of leaves."""
 
 from __future__ import annotations
 
@@ -32,20 +31,20 @@ if TYPE_CHECKING:
 
 
 def is_grouped(node: plan.Node) -> bool:
-    """Whether the rows of a query are found by the keys of their groups."""
+    """Return True if the rows of a query are found by the keys of their groups."""
     aggregate = groups(node)
     return aggregate is not None and aggregate.key is not None
 
 
 def contents(node: plan.Node, source: Node) -> Any:
-    """What holds the rows of a query, which a node computes, or reads them below."""
+    """Return the leaf operator for a query whose node is `source`."""
     if isinstance(node, plan.OrderBy):
         return BorrowedOrder(source.operator)
     if source.is_remote:
         return remote_tree.RemoteLeaf(source.operator, key=key_of_group(node))
     if getattr(source.operator, "is_tree", False):
         return restoration.TreeRows(source.operator)
-    if not source.deferred:  # what is late changes before the leaves do, which change together
+    if not source.deferred:  # deferred nodes change before the leaves, which change together
         rows = getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped(node):
             return BorrowedRows(rows)
@@ -65,13 +64,13 @@ def contents(node: plan.Node, source: Node) -> Any:
 
 
 KEEPS_ROWS = (ViewRows, GroupRows, SingleRow)
-"""Leaves that are given what there is when they begin; the others read it elsewhere."""
+"""Leaves that are filled at the start; others read the rows elsewhere."""
 LOCAL = (*KEEPS_ROWS, BorrowedRows, BorrowedGroups)
 """Leaves whose rows are in the process."""
 
 
 def reattach(graph: Graph, leaf: Node, source: Node) -> None:
-    """Have a leaf read another node that emits the same rows; it keeps the rows that it holds."""
+    """Connect a leaf to another node that emits the same rows; it keeps its stored rows."""
     if source is leaf.inputs[0]:
         return
     old = leaf.operator
@@ -95,7 +94,7 @@ def reattach(graph: Graph, leaf: Node, source: Node) -> None:
 
 
 def replan(graph: Graph, leaf: Node, source: Node) -> None:
-    """Have a leaf read a node of another plan; where it emits other rows, subscribers are told."""
+    """Connect a leaf to a node of another plan; subscribers are notified if the rows differ."""
     (below,) = leaf.inputs
     if source is below:
         return
@@ -109,9 +108,9 @@ def replan(graph: Graph, leaf: Node, source: Node) -> None:
 
 
 def rebuild(graph: Graph, leaf: Node, source: Node) -> None:
-    """Have a leaf that nobody believes any more read a node; subscribers are told all rows.
+    """Connect a leaf with invalid rows to a node; subscribers get all rows as a snapshot.
 
-    Raises `TableError` if there are none to begin with. Who keeps no rows goes on without.
+    Raise `TableError` if there are no rows to start with; a leaf without rows continues.
     """
     channel, is_tap = leaf.leaf, isinstance(leaf.operator, ChangesOnly)
     order = source.operator if isinstance(channel.plan, plan.OrderBy) else None
@@ -130,8 +129,10 @@ def rebuild(graph: Graph, leaf: Node, source: Node) -> None:
 
 
 def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair]]]:
-    """Have a leaf read a node that is ahead of it; the leaf, and what its subscribers did not know
-    yet. Where nobody can say any more what they know, they are told all rows."""
+    """Connect a leaf to a node that is ahead of it; return the leaf with the missing changes.
+
+    If the rows known to subscribers are lost, they get all rows as a snapshot.
+    """
     known = _known(leaf)
     if known is None:
         rebuild(graph, leaf, source)
@@ -147,8 +148,7 @@ def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair
 
 
 def _known(leaf: Node) -> Pairs | None:
-    """The rows that subscribers of a leaf have been told; None if they cannot be had, or are in an
-    order."""
+    """Return the rows that subscribers of a leaf know; None if they are lost, or in an order."""
     (below,) = leaf.inputs
     is_tree = hasattr(leaf.operator, "tree")
     if isinstance(leaf.operator, LOCAL) or (is_tree and not below.deferred):
@@ -162,18 +162,18 @@ def _known(leaf: Node) -> Pairs | None:
 
 
 def early_leaves(indexes: Iterable[tuple[Node, str]]) -> list[Node]:
-    """The leaves of queries that want values of fields by which there are indexes, and read the
-    table instead, in their order. The indexes step before all else from now on.
+    """Return the leaves of queries that filter a table by a field with a new index.
 
-    where o.customer == 1     asked of every row           look up 1 --+
-    ...                                               ->   ...         +-- index by customer
-    where o.customer == 17    the first with an index      look up 17 -+
+        where o.customer == 1     tested on every row          look up 1 --+
+        ...                                               ->   ...         +-- index by customer
+        where o.customer == 17    the first with an index      look up 17 -+
 
-    The first queries that want values of a field are asked one after the other; once there is an
-    index of the field they are run anew. Their new nodes step when the old ones did (`in_place`),
-    so that views hear of a commit, and raise, in the order in which they were made.
+    The first queries that filter by a field are tested on each row; once there is an index of the
+    field, they are compiled again. Their new nodes step in place of the old ones (`in_place`), so
+    that views are notified, and raise, in the order of their creation. The indexes step before all
+    other nodes.
 
-    Cost: once per index, that of making the few queries again.
+    Cost: once per index, that of compiling the few queries again.
     """
     found: dict[Node, None] = {}
     for index, field in indexes:
@@ -186,8 +186,10 @@ def early_leaves(indexes: Iterable[tuple[Node, str]]) -> list[Node]:
 
 
 def in_place(graph: Graph, leaf: Node, act: Callable[[], object]) -> None:
-    """Have a leaf read others by `act`: of these the new ones step when the old ones did, if what
-    they read has stepped by then."""
+    """Let `act` reconnect a leaf to new nodes, and step these in place of the old ones.
+
+    That requires that their inputs have stepped by then.
+    """
     order, since = leaf.order, graph.made
     act()
     new = sorted((n for n in leaf.upstream() if n.rank > since), key=lambda node: node.rank)

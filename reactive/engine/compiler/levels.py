@@ -1,13 +1,13 @@
-"""The levels of a nest as parts that are kept elsewhere: rows with their keys, by the key.
+"""Levels of a nest as fragments stored elsewhere: rows with their keys, by the key.
 
     customers c            (c.id, c)              found by the key of the view, and by the label of
-                                                  what is inside
+                                                  its inner rows
       orders o             (o.customer, o)        found by their label
-                           (o.id, o)              found by the label of what is inside of them
+                           (o.id, o)              found by the label of their inner rows
         lines l            (l.order, l)
 
-Equal parts are one. No part has a bag: what is inside of a row is looked up by its label, as in the
-process.
+Equal parts are one. No part has a bag: the inner rows of a row are looked up by its label, as in
+the process.
 
 Source: query shredding [cheney2014]; labels and dictionaries [slender].
 """
@@ -30,29 +30,32 @@ from optimizer.subqueries.keyed import read
 class Levels:
     """A nest, its levels, and their parts.
 
-    `places` says which part is of which level: of the top, which are by the key of the view; of
-    others, which are by their label; then, of what is inside, those by that of it.
+    `places` has the part numbers of each level: of the top level, the part by the key of the view;
+    of others, the part by their label; then the parts by the labels of inner levels.
     """
 
     nesting: Nesting
     top: shredding.Shredded
     parts: tuple[plan.Select, ...]
     names: tuple[str, ...]
-    """What the parts are called: `orders by o.customer`."""
+    """The names of the parts, such as `orders by o.customer`."""
     places: tuple[tuple[int, ...], ...]
 
 
 @record
 class Elsewhere:
-    """Of levels that are elsewhere, what the parts are called; and what gives all rows, of the
-    operators of the parts, if they can be had there."""
+    """The names of the parts of levels elsewhere, and a function for all rows.
+
+    The function takes the operators of the parts; it returns None if all rows cannot be computed
+    there.
+    """
 
     names: tuple[str, ...]
     every: Callable[[Sequence[Any]], Any]
 
 
 def levels_of(root: plan.Node) -> Levels | None:
-    """The levels of a nest at the top of a view; None of any other query."""
+    """Return the levels of a nest at the top of a view; None for any other query."""
     if not isinstance(root, plan.Select) or not isinstance(root.input, plan.OuterJoin):
         return None
     nesting = shredding.nesting_of(root)
@@ -79,14 +82,14 @@ def _parts(nesting: Nesting, top: shredding.Shredded) -> Levels:
 
 
 def _part(rows: plan.Node, key: Lifted) -> plan.Select:
-    """Rows with their keys."""
+    """Return the plan of rows with their keys."""
     width = bindings(rows)
     row = one_value(all_parameters(width))
     return plan.Select(rows, Lifted(tuple_of(key.body, row), row_names(width), key.origins, width))
 
 
 def _key(nesting: Nesting, top: shredding.Shredded) -> Lifted:
-    """What the view finds a row by, of the bindings that it begins with."""
+    """Return the key of the view as a function of the first bindings of its rows."""
     count = nesting.kind.roots
     body: Expr = one_value(all_parameters(count))
     if isinstance(nesting.key, KeyOfFirst):

@@ -1,28 +1,28 @@
-"""Ways of updates from tables to leaves, and queries that are made late.
+"""Ways of updates from tables to leaves, and late queries over tables that are not stored.
 
-Where updates of tables go: the ways from tables to what a leaf gives out.
+A way leads from a table to a leaf, along the nodes that map an update to an update.
 
     table students --- where --- left side of a join --- select --- leaf
     table council ------------- right side of the join ---/
 
-A way leads through linear nodes and either side of inner joins (`hops.py`). Above all others there
-is none: what has been consolidated comes from no single row. Neither is there where parts of a
-query are elsewhere and come later.
+A way leads through linear nodes and either side of inner joins (`hops.py`), and not through other
+nodes: a consolidated row has no single origin. Parts of a query that are elsewhere and change later
+have no ways either.
 
-Partners are looked up while the commit is made, those of the last join too; all that is above is
-followed when somebody asks for what was updated.
+Partners are looked up during the commit, for all joins; nodes above the last join are followed when
+`updated` is read.
 
 State:  the ways, while there are subscribers. None is followed at a commit without updates.
 
-Queries that are made late over tables that are not stored: what they can begin with.
+Late queries read tables whose rows have flowed, and start from rows that other nodes hold.
 
     where f              held by a view        late query, as it is compiled
       table t       -->                  -->     select g
     (rows have flowed)                             rows of view 'v'
 
-The rows of such a table are gone. But operators with state hold what became of them, and so do
-views of those without. The largest parts of a query of which all rows are held stand in it as
-`pipeline.Known`, whose node of the graph is that of the part, which is there already.
+The rows of such a table are gone. But operators with state hold results of them, and so do views.
+The largest parts of a query whose rows are all held are replaced by `plan.Known`, whose node is the
+existing node of the part.
 """
 
 from __future__ import annotations
@@ -53,16 +53,15 @@ if TYPE_CHECKING:
 
 
 MOST = 32
-"""Ways that are followed to one leaf."""
+"""Maximum number of ways that are followed to one leaf."""
 
 Hops = tuple["ways.Hop", ...]
 SAME = (plan.UnionAll, plan.View)
-"""Nodes that hand rows on as they are."""
+"""Nodes that pass rows on unchanged."""
 
 
 class Way:
-    """From a source through hops, the first one first: as far as partners are looked up, and from
-    there."""
+    """A way from a source through hops, split after the last hop that looks up partners."""
 
     __slots__ = ("_after", "_before", "source")
 
@@ -72,14 +71,14 @@ class Way:
         self._before, self._after = hops[:last], hops[last:]
 
     def follow(self, moves: Moves) -> Moves:
-        """Follow moves as far as must be now; the result follows them to the end."""
+        """Follow moves through the hops that look up partners; the result follows the rest."""
         if not self._before:
             return partial(_late, moves, self._after)
         return partial(_through, _through(moves(), self._before), self._after)
 
 
 class LeafLineage:
-    """The ways to a leaf, which it follows while it is subscribed to."""
+    """The ways to a leaf, followed while there are subscribers."""
 
     __slots__ = ("_leaf", "_ways")
 
@@ -89,26 +88,26 @@ class LeafLineage:
         self.renew()
 
     def renew(self) -> None:
-        """Find them: the leaf is new, or reads another node."""
+        """Find the ways again, because the leaf is new or reads another node."""
         self.end()
         self._ways = ways_to(self._leaf.inputs[0])
         for way in self._ways:
             way.source.tracers[self] = None
 
     def end(self) -> None:
-        """Follow none any more."""
+        """Stop following."""
         for way in self._ways:
             way.source.tracers.pop(self, None)
         self._ways = ()
 
     def traced(self, moved: Moved) -> Moves | None:
-        """What finds the moves of a commit in what the leaf gives out."""
+        """Return the function that finds the resulting moves of the leaf, or None."""
         try:
             if len(self._ways) == 1:
                 (way,) = self._ways
                 return way.follow(moved[way.source]) if way.source in moved else None
             ends = [way.follow(moved[way.source]) for way in self._ways if way.source in moved]
-        except Exception as error:  # rows that do not compare are told one by one
+        except Exception as error:  # rows that cannot be compared have no updates
             reraise_asynchronous(error)
             return None
         if len(ends) < 2:
@@ -117,7 +116,7 @@ class LeafLineage:
 
 
 def ways_to(top: Node) -> list[Way]:
-    """All ways to a node, those of the left side of a join first; none if there are too many."""
+    """Return all ways to a node, in the order of join sides; none if there are too many."""
     found: list[Way] = []
     waiting: list[tuple[Node, Hops]] = [(top, ())]
     while waiting:
@@ -133,7 +132,7 @@ def ways_to(top: Node) -> list[Way]:
 
 
 def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
-    """From which nodes rows come, and by which hops."""
+    """Return the nodes that rows are derived from, with the hops from them."""
     match node.physical:
         case physical.Pipeline(chain=below, sink=None):
             return [(node.inputs[0], _all(below.chain))]
@@ -168,7 +167,7 @@ def _sides(
     of: physical.PhysicalProbe | physical.Intervals | physical.Match,
     above: physical.Ops,
 ) -> Iterable[tuple[Node, Hops]]:
-    """Both sides of a join."""
+    """Yield both sides of a join."""
     join, (left, right) = of.join.node, node.inputs
     assert isinstance(join, INNER)
     both = ((left, of.left, right, True), (right, of.right, left, False))
@@ -180,7 +179,7 @@ def _sides(
 
 
 def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
-    """All inputs of joins that are one."""
+    """Yield all inputs of a multiway join."""
     made = [node.inputs[place] for place in node.wiring]
     indexes = {key: made[place].operator for key, place in wide.keys}
     for place in range(len(wide.multiway.tests)):
@@ -192,7 +191,7 @@ def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
 
 
 def _cyclic_inputs(node: Node, wide: physical.PhysicalCyclicJoin) -> Iterable[tuple[Node, Hops]]:
-    """The same of joins in a cycle."""
+    """Yield all inputs of joins in a cycle."""
     made = [node.inputs[place] for place in node.wiring]
     found = cycles.cycle_of(wide.multiway, wide.chains)
     assert found is not None
@@ -241,13 +240,14 @@ def over(
     *,
     complete: bool,
 ) -> T:
-    """What is done with the node that computes a query, and whose rows are known if `complete`.
+    """Return the result of `act` on the node that computes a query, whose rows are known if
+    `complete`.
 
-    `channel` is told of the plan that it is compiled from.
+    `channel` gets the plan that is compiled.
 
     Raises
     ------
-    TableError: it reads rows that nobody holds.
+    TableError: it reads rows that no node holds.
     """
 
     def if_known(source: Node) -> T:
@@ -268,12 +268,12 @@ def over(
 
 
 class _Late:
-    """Looks for the parts of a plan that are held."""
+    """Finds the parts of a plan whose rows are held."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
         self._interned = Interned()
-        self._shown: dict[int, Node] = {}  # leaves by the `id` of their plan, read and unread
+        self._shown: dict[int, Node] = {}  # leaves by the `id` of their plan, lifted and as written
         for leaf in queries.graph.leaves():
             if not leaf.deferred and knows(leaf.inputs[0]):
                 written = leaf.leaf.plan
@@ -281,7 +281,7 @@ class _Late:
                     self._shown.setdefault(id(self._interned.all(found)), leaf)
 
     def over(self, written: plan.Node) -> plan.Node:
-        """The plan over its parts that are held."""
+        """Return the plan over its parts whose rows are held."""
         root = self._interned.all(written)
         lost = self._lost(root)
         made: dict[int, plan.Node] = {}
@@ -298,7 +298,7 @@ class _Late:
         return made[id(root)]
 
     def _lost(self, root: plan.Node) -> set[int]:
-        """The nodes, by their `id`, that read a table whose rows are gone."""
+        """Return the nodes, by `id`, that read a table whose rows are gone."""
         found: set[int] = set()
         for node in nodes(root):
             is_gone = isinstance(node, plan.Table) and self._is_gone(node)
@@ -310,12 +310,12 @@ class _Late:
         return not table.stored and not knows(self._queries.source(table))
 
     def _known(self, node: plan.Node, read: plan.Node) -> plan.Known | None:
-        """What stands for a part; None if its rows are not held."""
+        """Return the replacement of a part; None if its rows are not held."""
         leaf = self._shown.get(id(node)) or self._shown.get(id(read))
         if leaf is not None:
             return _standing(ComputedPart(leaf.leaf.base, leaf.inputs[0]), str(leaf.leaf))
         if isinstance(node, (*LINEAR, plan.Table)) or free(node):
-            return None  # which hold nothing, or mean nothing alone
+            return None  # these hold nothing, or cannot be computed alone
         try:
             source = self._queries.node(node)
         except RowsFlowedAway:
@@ -324,7 +324,7 @@ class _Late:
         return _standing(ComputedPart(node, source), explain.headline(node)) if is_held else None
 
     def _check(self, made: plan.Node) -> None:
-        """Refuse a plan that still reads a table whose rows are gone."""
+        """Raise if a plan still reads a table whose rows are gone."""
         lost = self._lost(made)
         for node in nodes(made):
             read = [s for s in node.inputs() if isinstance(s, plan.Table) and id(s) in lost]
@@ -335,7 +335,7 @@ class _Late:
 
 
 def lost_of(table: str) -> RowsFlowedAway:
-    """The error for a table whose rows are gone."""
+    """Return the error for a table whose rows are gone."""
     return RowsFlowedAway(_refusal(table, f"table {table}"))
 
 

@@ -1,4 +1,4 @@
-"""The physical plan: how a query is run, as a tree of operators that are not made yet.
+"""The physical plan: a tree of the operators that will run a query.
 
     probe o.customer == c.id, aggregate Count() by c.region
       index by o.customer, where o.qty > 3
@@ -6,8 +6,8 @@
       index by c.id
         scan customers
 
-`choose` makes it from a logical plan; `build` makes nodes of the graph of it, and decides nothing.
-Equal nodes do the same; over the same inputs they are one node of the graph.
+`choose` makes it from a logical plan; `build` builds nodes of the graph from it, and decides
+nothing. Equal nodes do the same; over the same inputs they are one node of the graph.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from reactive.engine.remote import fragments, remote
 
 @record
 class Op:
-    """What a node of the logical plan does, whatever it does it to."""
+    """The operation of a logical node, independent of its inputs."""
 
     node: plan.Node = field(compare=False)
     does: Hashable = field(init=False, repr=False)
@@ -56,26 +56,26 @@ def ops(nodes: tuple[plan.Node, ...]) -> Ops:
 
 @record
 class Physical(Tree):
-    """Base of all physical nodes; `of` is the logical node that messages name it by."""
+    """Base of all physical nodes; `of` is the logical node that names it in messages."""
 
     of: plan.Node = field(compare=False, repr=False)
 
     @property
     def does(self) -> Hashable:
-        """What it does, whatever it does it to."""
+        """The operation of the node, independent of its inputs."""
         found: Hashable = self.known.get("does")
         if found is None:
             found = self.known["does"] = Hashed((type(self), *own(self)))
         return found
 
     def headline(self) -> str:
-        """It in words, without its inputs."""
+        """Describe the node, without its inputs."""
         raise NotImplementedError
 
 
 @record
 class Scan(Physical):
-    """What a table feeds, or what another part of the query computes."""
+    """The output of a table, or of another part of the query."""
 
     source: Op
 
@@ -85,7 +85,7 @@ class Scan(Physical):
 
 @record
 class PhysicalValues(Physical):
-    """Rows that are written in the query, or none."""
+    """Literal rows of the query, or none."""
 
     source: Op
 
@@ -95,7 +95,7 @@ class PhysicalValues(Physical):
 
 @record
 class Apply(Physical):
-    """An operator that calls one callable after the other, or none."""
+    """A plain operator, which calls its callables one by one."""
 
     sources: tuple[Physical, ...]
     op: Op
@@ -106,7 +106,7 @@ class Apply(Physical):
 
 @record
 class Pipeline(Physical):
-    """One loop: a chain of linear nodes, and what takes its rows, by default a list."""
+    """One loop: a chain of linear nodes, and its sink, by default a list."""
 
     source: Physical
     chain: PipelineSource
@@ -118,9 +118,9 @@ class Pipeline(Physical):
 
 @record
 class PhysicalIndex(Physical):
-    """The rows of a chain by a key; a `trie` has one of two parts.
+    """The rows of a chain by a key; a `trie` by two keys, one below the other.
 
-    One that is `deferred` follows at flushes, as the other side of its join does.
+    A `deferred` one follows at flushes, like the other side of its join.
     """
 
     source: Physical
@@ -137,7 +137,7 @@ class PhysicalIndex(Physical):
 
 @record
 class PhysicalKeys(Physical):
-    """The rows of a chain with their keys, which nobody holds."""
+    """The rows of a chain with their keys, which are not stored."""
 
     source: Physical
     chain: PipelineSource
@@ -149,7 +149,7 @@ class PhysicalKeys(Physical):
 
 @record
 class PhysicalProbe(Physical):
-    """The loops of a join over what changes on either side, with the chain above and its sink."""
+    """The loops of a join over the changes of either side, with the chain above and its sink."""
 
     left: PhysicalIndex
     right: PhysicalIndex | PhysicalKeys
@@ -163,8 +163,7 @@ class PhysicalProbe(Physical):
 
 @record
 class PhysicalRangeIndex(Physical):
-    """The rows of a chain that pass their tests, in the order of the points or intervals that they
-    have."""
+    """The rows of a chain that pass their tests, ordered by their points or intervals."""
 
     source: Physical
     chain: PipelineSource
@@ -175,7 +174,7 @@ class PhysicalRangeIndex(Physical):
 
     @property
     def side(self) -> Side:
-        """How a row is placed."""
+        """The key terms of a row."""
         return (None, (*self.tests, join_keys.placed(self.span)))
 
     def headline(self) -> str:
@@ -186,8 +185,10 @@ class PhysicalRangeIndex(Physical):
 
 @record
 class Lookup(Physical):
-    """The rows of an index with a value, or with what `AnyOf` or `Between` says; and of those that
-    have no place in it, the rows that pass the condition."""
+    """The rows of an index with a value, or matched by `AnyOf` or `Between`.
+
+    Rows without a key in the index are tested by the condition.
+    """
 
     index: PhysicalIndex | PhysicalRangeIndex
     wanted: Hashable
@@ -200,7 +201,7 @@ class Lookup(Physical):
 
 @record
 class Intervals(Physical):
-    """The loops of a join that find partners by ranges, with the chain above and its sink."""
+    """The loops of a join that finds partners by ranges, with the chain above and its sink."""
 
     left: PhysicalRangeIndex
     right: PhysicalRangeIndex
@@ -214,7 +215,7 @@ class Intervals(Physical):
 
 @record
 class Match(Physical):
-    """A join of any kind, a callable at a time."""
+    """A join of any kind, calling one callable at a time."""
 
     left: PhysicalIndex
     right: PhysicalIndex | PhysicalKeys
@@ -226,11 +227,11 @@ class Match(Physical):
 
 @record
 class Multiway(Physical):
-    """Joins of three inputs and more as one: a change of one is followed through the others."""
+    """Joins of three inputs or more as one: a change of one input visits the others."""
 
     indexes: tuple[PhysicalIndex, ...]
     keys: tuple[tuple[probe_order.Key, int], ...]
-    """For each index that a loop wants, which of `indexes` it is."""
+    """The keys that loops look up, each with its position in `indexes`."""
     joins: Ops
     chain: Ops
     sink: Op | None
@@ -242,8 +243,7 @@ class Multiway(Physical):
 
 @record
 class PhysicalCyclicCount(Physical):
-    """The rows of a cycle of joins, of which nothing is read; a source for each base of the
-    chains."""
+    """The number of joined rows of a cycle of joins; a source for each base of the chains."""
 
     sources: tuple[Physical, ...]
     chains: tuple[PipelineSource, ...]
@@ -273,10 +273,12 @@ class PhysicalCyclicJoin(Physical):
 
 @record
 class PhysicalNest(Physical):
-    """A nest as flat relations, whose rows show others by labels; `places` says which index is of
-    which level: by its label, and, of what is inside, by that of it. Parts `elsewhere` take the
-    place of indexes. Once it was read, what has `large` rows or more is kept in the process by
-    its label; less is a value, made whenever it is read."""
+    """A nest as flat relations, whose rows refer to inner rows by labels.
+
+    `places` has the index numbers of each level: by its own label, then by the labels of inner
+    levels. Parts `elsewhere` replace indexes. After the first read, a bag of at least `large` rows
+    is cached by its label; a smaller one is built at each read.
+    """
 
     indexes: tuple[Physical, ...]
     places: tuple[tuple[int, ...], ...]
@@ -293,7 +295,7 @@ class PhysicalNest(Physical):
 
 @record
 class PartialSums(Physical):
-    """The rows of a chain as sums by a key; `owner` is the aggregate that wants them."""
+    """The rows of a chain as sums by a key; `owner` is the aggregate that uses them."""
 
     source: Physical
     chain: PipelineSource
@@ -308,7 +310,7 @@ class PartialSums(Physical):
 
 @record
 class PairSums(Physical):
-    """The pairs of a join, after a chain, as sums by a key; nobody holds the pairs."""
+    """The pairs of a join, after a chain, as sums by a key; the pairs are not stored."""
 
     left: PhysicalIndex | PartialSums | PairSums
     right: PhysicalIndex | PartialSums | PairSums
@@ -325,7 +327,7 @@ class PairSums(Physical):
 
 @record
 class FactorizedGroups(Physical):
-    """The groups of a join of which sums are kept of one side or both."""
+    """The groups of a join that stores sums of one side or both."""
 
     left: PhysicalIndex | PartialSums | PairSums
     right: PhysicalIndex | PartialSums | PairSums
@@ -340,12 +342,14 @@ class FactorizedGroups(Physical):
 
 @record
 class PhysicalFixpoint(Physical):
-    """All relations of a recursion; `sources` are what its clauses read of inputs, in their order,
-    also several times."""
+    """All relations of a recursion; `sources` are the inputs of its clauses, in order.
+
+    An input may occur several times.
+    """
 
     sources: tuple[Physical, ...]
     rules: tuple[Ops, ...]
-    """What each clause does to recursive relations."""
+    """The operations of each clause on recursive relations."""
     names: tuple[str, ...]
     max_rounds: int | None
     best: tuple[plan.Best | None, ...]
@@ -370,11 +374,11 @@ class PhysicalClosure(Physical):
 
 @record
 class PhysicalLoop(Physical):
-    """All relations of an iteration, whose rounds are no part of the graph; `sources` are where
-    they start, and what its bodies read besides.
+    """All relations of an iteration whose rounds are not part of the graph.
 
-    In `node` these are recursive relations: first those of a round, then what stays. Rounds that
-    are laid out go over columns, once the keys of their groups stay.
+    `sources` are the start relations, and the other inputs of its bodies. In `node` these are
+    recursive relations: first the relations of a round, then the constant ones. Rounds with a
+    layout iterate over columns, once the keys of their groups are constant.
     """
 
     sources: tuple[Physical, ...]
@@ -406,7 +410,7 @@ class PhysicalRelation(Physical):
 
 @record
 class PhysicalRemote(Physical):
-    """A part whose work is elsewhere; `fed` are the sources that are read there, by their place."""
+    """A part that runs elsewhere; `fed` are the sources read there, by their place."""
 
     sources: tuple[Physical, ...]
     parts: Ops

@@ -1,16 +1,13 @@
-"""Places of the parts of queries: in the process, elsewhere, or in a recursion that is being
-defined.
+"""Placement of the parts of queries: in the process, elsewhere, or in a recursion being defined.
 
-What of a plan is elsewhere.
+`OffloadedNodes` tells which parts of a plan are elsewhere.
 
 moved         part over nodes of the graph     a part that has grown too large
-on tables     part over tables, fed there      its rows do not come by
-scan          rows of such tables              wanted in the process, by what cannot move
+on tables     part over tables, fed there      its rows do not pass through the process
+scan          rows of such tables              read in the process, by a part that cannot move
 
-A recursion while it is being defined: what stands in the place of its relations' database.
-
-The step of a fixpoint is called with relations that have no rows yet, and belong to no database
-until they meet a relation that does.
+`StepDefinition` stands for the database of the recursive relations that a step is called with. They
+have no rows yet, and belong to no database until they meet a relation that does.
 """
 
 from __future__ import annotations
@@ -38,11 +35,11 @@ from reactive.engine.remote.fragments import (
 )
 from reactive.engine.remote.remote import Adopt, ExternalSource, Remote
 
-# Where the parts of queries are: what the rooms below `offload` ask of it.
+# The interface of `offload` for the rooms below it.
 
 
 class Overflow(Protocol):
-    """Watches whether state outgrows the process."""
+    """Watches if the state outgrows the process."""
 
     is_due: bool
 
@@ -63,44 +60,44 @@ class Placement(Protocol):
 
     @property
     def is_possible(self) -> bool:
-        """Whether parts can be elsewhere at all."""
+        """True if parts can be elsewhere at all."""
         ...
 
     @property
     def is_used(self) -> bool:
-        """Whether anything is elsewhere."""
+        """True if anything is elsewhere."""
         ...
 
     def offloaded(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
-        """What of the plans is elsewhere, for the compiler."""
+        """Return the nodes of plans that are elsewhere, for the compiler."""
         ...
 
     def flush(self) -> None:
-        """Bring what is late to the state of the last commit, or a later one."""
+        """Bring deferred nodes to the state of the last commit, or a later one."""
         ...
 
     def read_here(self, run: plan.Node, offloaded: OffloadedNodes) -> None:
-        """Have the tables in the process that a plan reads there."""
+        """Load the tables into the process that a plan reads there."""
         ...
 
     def forget(self, table: Any) -> None:
-        """A table was dropped."""
+        """Forget a dropped table."""
         ...
 
     def where(self, node: plan.Node) -> str | None:
-        """Where a node of a plan runs, if there is anything to say."""
+        """Return the place of a node of a plan, for `explain`; or None."""
         ...
 
     def frame(self, leaf: Node, row_type: Any) -> Any:
-        """The rows of a leaf as a DataFrame."""
+        """Return the rows of a leaf as a DataFrame."""
         ...
 
     def levels(self, written: plan.Node) -> dict[str, str]:
-        """Where the levels of a nest are that are elsewhere, by what they are called."""
+        """Return the places of the levels of a nest that are elsewhere, by name."""
         ...
 
     def reset(self) -> None:
-        """Compute all in the process again."""
+        """Recompute everything in the process."""
         ...
 
     def move(self, view: Any, adopt: Adopt | None = None) -> None: ...
@@ -108,14 +105,14 @@ class Placement(Protocol):
     def recall(self, view: Any) -> None: ...
 
     def need(self) -> Any:
-        """Where parts go; `OffloadError` if nowhere."""
+        """Return the backend for parts; raise `OffloadError` without one."""
         ...
 
     def close(self) -> None: ...
 
 
 class AllHere:
-    """The placement of a database whose parts can be nowhere else, as the border is left out."""
+    """The placement of a database without the border `offload`: everything is in the process."""
 
     overflow: Overflow | None = None
     is_possible = is_used = False
@@ -125,11 +122,11 @@ class AllHere:
         self._engine, self._why = engine, why
 
     def need(self) -> Any:
-        """Raise what says that the border is left out."""
+        """Raise the error that the border is missing."""
         raise self._why
 
     def flush(self) -> None:
-        """Refuse what a closed database refuses: nothing is late."""
+        """Raise if the database is closed; nothing is deferred."""
         self._engine.check_open()
 
     def move(self, view: Any, adopt: Adopt | None = None) -> None:
@@ -137,11 +134,11 @@ class AllHere:
         self.need()
 
     def recall(self, view: Any) -> None:
-        """Refuse, as of a view that has not moved."""
+        """Refuse to recall a view, which cannot have moved."""
         self.need()
 
     def frame(self, leaf: Node, row_type: Any) -> Any:
-        """Refuse to give a DataFrame."""
+        """Refuse to make a DataFrame."""
         return self.need()
 
     def offloaded(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
@@ -157,34 +154,34 @@ class AllHere:
         return {}
 
     def read_here(self, run: plan.Node, offloaded: OffloadedNodes) -> None:
-        """Leave the tables as they are: all are in the process."""
+        """Do nothing: every table is in the process."""
 
     def forget(self, table: Any) -> None:
-        """Know nothing of a table."""
+        """Do nothing: no table is elsewhere."""
 
     def reset(self) -> None:
-        """Leave all as it is: it is computed in the process."""
+        """Do nothing: everything is computed in the process."""
 
     def close(self) -> None:
-        """Discard nothing."""
+        """Do nothing: there is no backend to close."""
 
 
 Begin = Callable[[Fragment], Remote]
 Feeding = tuple[ExternalSource, plan.Table, tuple[plan.Node, ...]]
 _ONLY_WHOLE = (*RECURSIONS, plan.Top, plan.Reduce)
-"""What goes in no other way."""
+"""Nodes that can only be offloaded together with all nodes below."""
 
 
 class OffloadedNodes:
-    """What of a database's plans is elsewhere.
+    """The nodes of a database's plans that are elsewhere.
 
     Parameters
     ----------
-    moved: nodes that are to run there, with how to begin that.
+    moved: nodes that must run there, with the function that begins each.
     remote_tables: the tables whose rows are there, by their number.
-    begin, scan: how to begin a part that reads such tables, and what fetches rows of them.
-    apart: why a whole part of a plan cannot be done there as one, if it cannot.
-    nested: has all rows of a nest, where the parts of its levels are.
+    begin, scan: begin a part that reads such tables, and fetch rows of them.
+    apart: returns why a whole part of a plan cannot run there as one, or None.
+    nested: computes all rows of a nest, in the place of its levels.
     """
 
     def __init__(
@@ -212,7 +209,7 @@ class OffloadedNodes:
         return bool(self.moved or self.remote_tables)
 
     def includes(self, node: plan.Node) -> bool:
-        """Whether a node runs there."""
+        """Return True if a node runs there."""
         if self.is_level(node):
             return True
         if node in self.moved:
@@ -220,34 +217,34 @@ class OffloadedNodes:
         return bool(self.remote_tables) and self._is_fed(node)
 
     def holds(self, node: plan.Node) -> bool:
-        """Whether the rows of a node are there, and it looks at one after the other."""
+        """Return True if the rows of a node are there, and it maps single rows."""
         _, base = chain_over(node)
         return isinstance(base, plan.Table) and base.number in self.remote_tables
 
     def reaches(self, node: plan.Node) -> bool:
-        """Whether a node reads something that is there."""
+        """Return True if a node reads something that is there."""
         return bool(self) and any(self.includes(n) or self.holds(n) for n in nodes(node))
 
     def fragment(self, node: plan.Node) -> Fragment:
-        """The part of a node that runs there."""
+        """Return the fragment of a node that runs there."""
         part = self._part(node)
         assert part is not None
         return part
 
     def is_whole(self, node: plan.Node) -> bool:
-        """Whether a node can run there together with all that is below it."""
+        """Return True if a node can run there together with all nodes below it."""
         part = self._part(node)
         return part is not None and part.is_whole
 
     def stays(self, node: plan.Node) -> str:
-        """Why a node does not go together with what is below it; empty if that is not known."""
+        """Return why a node cannot run there together with all nodes below it; empty if unknown."""
         self._part(node)
         return self._reasons.get(id(node), "")
 
     # Nests, whose levels are parts of their own.
 
     def levels(self, root: plan.Node) -> nests.Levels | None:
-        """The levels of a nest that can be there, each as a part."""
+        """Return the levels of a nest, if each can be a part there; else None."""
         if id(root) not in self._levels:
             found = nests.levels_of(root)
             can_be = found is not None and self._can_be_parts(root, found)
@@ -255,7 +252,7 @@ class OffloadedNodes:
         return self._levels[id(root)][1]
 
     def levels_there(self, root: plan.Node) -> nests.Levels | None:
-        """The same, of one whose levels are there."""
+        """Return the levels of a nest, if they are there; else None."""
         if not self:
             return None
         found = self.levels(root)
@@ -265,20 +262,23 @@ class OffloadedNodes:
         return found
 
     def is_level(self, node: plan.Node) -> bool:
-        """Whether a node is a part of such a nest."""
+        """Return True if a node is a level of such a nest."""
         return id(node) in self._of_levels
 
     def stands_for(self, top: plan.Node) -> tuple[plan.Node, ...]:
-        """The nodes that are there with what has moved."""
+        """Return the nodes that run there together with a moved node."""
         return (top,) if self.levels(top) is not None else self.fragment(top).of
 
     def parts(self, top: plan.Node) -> tuple[plan.Node, ...]:
-        """The nodes that are parts there, of what has moved."""
+        """Return the nodes that are parts there, of a moved node."""
         found = self.levels(top)
         return (top,) if found is None else found.parts
 
     def every(self, root: plan.Node) -> Callable[[Sequence[Any]], Any]:
-        """What has all rows of a nest, of the operators of its parts, if they can be had there."""
+        """Return the function that computes all rows of a nest from the operators of its parts.
+
+        The function returns None if that cannot be done there.
+        """
 
         def found(operators: Sequence[Any]) -> Any:
             whole = whole_of(root, self.holds)
@@ -305,7 +305,7 @@ class OffloadedNodes:
         return bool(self.remote_tables) and any(map(self.holds, self.fragment(root).inputs))
 
     def takes(self, loop: plan.Iterate) -> bool:
-        """Whether a loop can run there as one, so that its rounds are not written out."""
+        """Return True if a loop can run there as one, so that its rounds are not unrolled."""
         if not is_loop(loop):
             return False
         if has_components(loop):
@@ -314,7 +314,7 @@ class OffloadedNodes:
         return self.is_whole(loop)
 
     def begin(self, node: plan.Node) -> Begin:
-        """How to begin the part of a node."""
+        """Return the function that begins the part of a node."""
         return self.moved.get(self._of_levels.get(id(node), node), self._begin)
 
     def _is_fed(self, node: plan.Node) -> bool:
@@ -322,13 +322,13 @@ class OffloadedNodes:
         return part is not None and any(map(self.holds, part.inputs))
 
     def _part(self, node: plan.Node) -> Fragment | None:
-        """The part of a node of the plan that is compiled, if it can be one; made once."""
+        """Return the fragment of a node of the compiled plan, if it can be one; made once."""
         if id(node) not in self._parts:
             self._parts[id(node)] = node, self._found(node)
         return self._parts[id(node)][1]
 
     def _pays(self, whole: Fragment) -> bool:
-        """Whether rows come from where they are in bulk, or would come by between operators."""
+        """Return True if a whole part avoids that rows pass through the process in bulk."""
         operators = sum(isinstance(node, STATEFUL) for node in whole.of)
         alone = any(isinstance(node, _ONLY_WHOLE) for node in whole.of)
         return operators > 1 or alone or any(map(self.holds, whole.inputs))
@@ -351,14 +351,14 @@ class OffloadedNodes:
 
 
 def feeding(away: OffloadedNodes, node: plan.Node) -> Feeding:
-    """What feeds a part there: the source, its table, and the chain over it."""
+    """Return the source that feeds a part there, its table, and the chain over it."""
     chain, table = chain_over(node)
     assert isinstance(table, plan.Table)
     return away.remote_tables[table.number], table, chain
 
 
 class StepDefinition:
-    """The database of the recursive relations that a step is called with, once it is known."""
+    """The database of the recursive relations of a step, once it is known."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -371,7 +371,7 @@ class StepDefinition:
         raise outside(self.what)
 
     def moment_of(self, rows: plan.Node) -> Any:
-        """What rows of another commit would need.
+        """Refuse `previous()`.
 
         Raises
         ------
@@ -380,16 +380,16 @@ class StepDefinition:
         raise without_past(self.what)
 
     def learn(self, engine: Any) -> None:
-        """Be told the database; those who wait for the same one are told too."""
+        """Set the database, also for the definitions that wait for the same one."""
         if self.engine is None:
             self.engine = engine
             for other in self._others:
                 other.learn(engine)
 
     def finish(self) -> Any:
-        """The database, or a definition around this one that waits for it; None if there is none.
+        """Return the database, or a definition around this one that waits for it; None if unknown.
 
-        From now on the relations have no meaning of their own.
+        From now on the relations are invalid outside their definition.
         """
         waiting = (other for other in self._others if other.is_open)
         found = self.engine if self.engine is not None else next(waiting, None)
@@ -403,7 +403,7 @@ class StepDefinition:
 
 
 def outside(what: str) -> PlanError:
-    """The error of using a recursive relation where it has no meaning."""
+    """Return the error for a recursive relation that is used outside its definition."""
     return PlanError(
         f"relation {what} has no rows but in the query that its step makes\n"
         "  use the relation that fixpoint(), iterate() or each() returns"
@@ -411,7 +411,7 @@ def outside(what: str) -> PlanError:
 
 
 def without_past(what: str) -> PlanError:
-    """The error of asking for rows as they were that are not the same from commit to commit."""
+    """Return the error for `previous()` of rows that belong to no commit."""
     return PlanError(
         f"previous() of {what}: the rows of a step are not those of a commit\n"
         "  take previous() of what fixpoint(), iterate() or each() returns, or of a table"
@@ -419,7 +419,7 @@ def without_past(what: str) -> PlanError:
 
 
 def database_of(engine: Any) -> Any:
-    """The database itself, or None where it is not known yet."""
+    """Return the database itself, or None if it is not known yet."""
     if not isinstance(engine, StepDefinition):
         return engine
     if not engine.is_open:
@@ -428,7 +428,7 @@ def database_of(engine: Any) -> Any:
 
 
 def agree(mine: Any, theirs: Any) -> bool:
-    """Whether two relations may belong to the same database; from then on they do."""
+    """Return True if two relations can belong to the same database, and record that they do."""
     first, second = database_of(mine), database_of(theirs)
     if first is not None and second is not None:
         return first is second
@@ -443,6 +443,6 @@ def agree(mine: Any, theirs: Any) -> bool:
 
 
 def open_names(root: plan.Node) -> str:
-    """The recursive relations that are read and not defined."""
+    """Return the names of recursive relations that are read but not defined."""
     read = (node for node in nodes(root) if isinstance(node, plan.Recursive))
     return ", ".join(sorted({repr(node.name) for node in read if node.level in free(root)}))

@@ -1,20 +1,18 @@
 """Queries as nodes of the graph: a physical plan is chosen, built and shared.
 
-From queries as they were written to the nodes of the graph that compute them.
-
     as written   -->   segments, each optimized once   -->   nodes, found again by their segment
 
-A way to run a query may prove not to hold for its rows (`BailOut`): then the segments that it was
-chosen in are run without it, and all that stands on them is compiled again.
+A way to run a query may fail for its rows (`BailOut`): then the segments that use it are run
+without it, and all segments above are compiled again.
 
-Cost: of a query over others, that of the segments which are new. Where parts can move elsewhere a
-query is one segment, since they move as wholes.
+Cost: of a query over others, that of the new segments. If parts can be offloaded, a query is one
+segment, since parts move as wholes.
 
-From a plan to nodes of the graph: a physical plan is chosen, and built.
+`compiled` makes nodes of the graph from a plan:
 
     logical plan   --choose-->   physical plan   --build-->   nodes of the graph
 
-A node that several others read is a node of the graph, and no part of a loop.
+A node with several readers is a node of the graph, and not part of a loop.
 """
 
 from __future__ import annotations
@@ -59,12 +57,12 @@ T = TypeVar("T")
 
 
 class Queries:
-    """How the queries of a database are run.
+    """Compiles and runs the queries of a database.
 
     Parameters
     ----------
-    node_of: the node of the graph that a table feeds.
-    rewrite: whether to use the rules that come with the optimizer; `rules` are tried besides.
+    node_of: returns the node of the graph that a table feeds.
+    rewrite: True to use the built-in rules of the optimizer; `rules` are added to them.
     """
 
     def __init__(
@@ -87,16 +85,16 @@ class Queries:
                 self.phases, self._planned, values_wanted(graph, self.source)
             )
         self.has_checks = False
-        """Whether a query under a policy is planned with checks of equality by now."""
+        """True if a query under a policy is already planned with checks of equality."""
         self._crowded: list[tuple[Node, str]] = []
-        """New indexes, with the fields that they are by."""
+        """New indexes, with their fields."""
 
     def optimized(self, written: plan.Node) -> Optimized:
-        """The plan that is run for a plan as written."""
+        """Return the plan that is run for a plan as written."""
         return whole(self._segment(written))[0]
 
     def running(self, written: plan.Node) -> Running:
-        """How a query is run, or would be, if it is none of a view."""
+        """Return how a query is run, or would be, without a view of it."""
         segment, placement = self._segment(written), self.placement
         offloaded = placement.offloaded(placement.moved)
         tops = {
@@ -106,7 +104,7 @@ class Queries:
         return Running(tops[segment], tops)
 
     def analyzed(self, written: plan.Node) -> tuple[Running, dict[int, Node]]:
-        """How the query of a view is run; the nodes of the graph by the `id` of physical ones."""
+        """Return how the query of a view runs; also its graph nodes, by `id` of physical nodes."""
         self.node(written)
         segment, made = self._segment(written), dict[int, Node]()
         tops: dict[Segment, Physical] = {}
@@ -116,13 +114,13 @@ class Queries:
         return Running(tops[segment], tops), made
 
     def node(self, written: plan.Node) -> Node:
-        """The node of the graph that computes a plan as written."""
+        """Return the node of the graph that computes a plan as written."""
         return self.over(written, lambda node: node)
 
     def over(self, written: plan.Node, act: Callable[[Node], T]) -> T:
-        """What is done with the node that computes a plan as written.
+        """Return the result of `act` on the node that computes a plan as written.
 
-        It may be done again, if a way to run it proves not to hold for its rows.
+        `act` is called again if a way to run the plan fails for its rows.
         """
         while True:
             try:
@@ -135,7 +133,7 @@ class Queries:
                 raise
 
     def without(self, bail_out: BailOut) -> None:
-        """Have all views computed without what proved not to hold."""
+        """Compile all views again that use a failed operator, without its way."""
         failed = bail_out.operator
         leaves = [
             leaf
@@ -147,8 +145,10 @@ class Queries:
             self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
 
     def gather(self) -> None:
-        """Have queries use an index that came after them: of a field whose values they want. One
-        that cannot goes on as it is."""
+        """Compile queries again that can use a new index, by the values of its field.
+
+        If that fails, the query continues without the index.
+        """
         crowded, self._crowded = self._crowded, []
         if not crowded or self.placement.is_possible or self.graph.forgets:
             return
@@ -156,7 +156,7 @@ class Queries:
             self._again(leaf)
 
     def _again(self, leaf: Node) -> None:
-        """Choose how to run the query of a leaf once more."""
+        """Compile the query of a leaf again."""
         for segment in self._segment(leaf.leaf.base).every():
             segment.top = segment.physical = None
         move = partial(reattach, self.graph, leaf)
@@ -166,7 +166,7 @@ class Queries:
             log.exception("%s goes on without an index", leaf.leaf)
 
     def source(self, read: Any) -> Node:
-        """The node of what a plan that is run reads: a table, or what is computed by itself."""
+        """Return the node of a leaf of a plan: of a table, or of a part computed separately."""
         if isinstance(read, plan.Settled):
             top = self._top(read.segment)
             assert top is not None
@@ -177,8 +177,10 @@ class Queries:
         return self._node_of(read)
 
     def base(self, written: plan.Node) -> plan.Node:
-        """What is compiled for a plan as written: something else for that of a late view, and where
-        values have clashed."""
+        """Return the plan to compile for a plan as written.
+
+        They differ for late views, and after values have clashed.
+        """
         graph = self.graph
         if graph.forgets or self.has_checks:
             for leaf in graph.leaves():
@@ -188,9 +190,9 @@ class Queries:
         return equality_checks.with_checks(written) if self.has_checks else written
 
     def watch(self, leaf: Node, written: plan.Node) -> None:
-        """Notice changes of what a query captured, though a rule may have dropped who reads it.
+        """Watch the captured variables of a query, even in callables that a rule has dropped.
 
-        A segment is watched once, by the leaf that came first; when that goes, by the next.
+        A segment is watched once, by the first leaf over it; when that is dropped, by the next.
         """
         graph, read = self.graph, [self.source(table) for table in tables(written)]
         leaf.query = self._segment(written)
@@ -202,8 +204,7 @@ class Queries:
     def compiled_beside(
         self, run: plan.Node, moved: Mapping[plan.Node, placement.Begin], of: Segment | None = None
     ) -> Compiled:
-        """A plan that is run, with parts elsewhere, which are not filled yet; and the segment that
-        it is the plan of."""
+        """Compile a plan with parts elsewhere, which are not filled yet; `of` is its segment."""
         placement = self.placement
         offloaded = placement.offloaded(moved)
         if offloaded:
@@ -256,19 +257,19 @@ class Queries:
         return settle(written, graph, run, in_parts=not moves)
 
     def _planned(self, written: plan.Node) -> Planned:
-        """The plan of a query, and what chose how it is run."""
+        """Plan a query; return the plan and the chooser of its physical plan."""
         optimized = optimize(written, self.phases)
         return optimized, self._chosen(optimized.plan, None, ())
 
     def _built(self, prepared: QueryTemplate) -> Node:
-        """The node of a plan that was made by a template."""
+        """Build the node of a plan that a template has made."""
         builder = Builder(self.graph, self.source, self.generates, within)
         found = builder.build(prepared.physical)
         self._crowded += _new_indexes(builder.made, prepared.looked_up)
         return found
 
     def _made(self, segment: Segment) -> Node:
-        """The node of the graph that computes a segment, made where it is missing."""
+        """Return the node of the graph that computes a segment; build the missing nodes."""
         found = self._top(segment)
         for each in segment.every(until=lambda s: self._top(s) is not None):
             prepared, each.prepared = each.prepared, None
@@ -285,11 +286,13 @@ class Queries:
         return found
 
     def _top(self, segment: Segment) -> Node | None:
-        """The node that computes a segment, if it is in the graph. Not if parts may be elsewhere,
-        of which another one may be the right one by now."""
+        """Return the node that computes a segment, if it is in the graph.
+
+        Return None if parts may be elsewhere, since another node may be the right one by now.
+        """
         if self.placement.is_possible:
             return None
-        if segment.is_optimized:  # or else it is made by a template, and neither
+        if segment.is_optimized:  # otherwise a template makes it, and it is neither of these
             if isinstance(segment.run, plan.Settled):
                 return self._top(segment.run.segment)
             if isinstance(segment.run, plan.Table):
@@ -298,8 +301,10 @@ class Queries:
         return found if found is not None and self.graph.has(found) else None
 
     def _deoptimize(self, queries: Iterable[plan.Node], bail_out: BailOut) -> None:
-        """Run queries without a way that does not hold for their rows; or, if it cannot be told in
-        which of their segments it was chosen, without all ways that may not hold."""
+        """Run queries without a way that failed for their rows.
+
+        If the segments that use it are unknown, run them without all ways that may fail.
+        """
         tops = [self._segment(written) for written in queries]
         every = list(dict.fromkeys(segment for top in tops for segment in top.every()))
         way = _way(bail_out.owner)
@@ -325,13 +330,13 @@ class Queries:
 def _new_indexes(
     made: Mapping[int, Node], looked_up: Iterable[tuple[Physical, str]]
 ) -> list[tuple[Node, str]]:
-    """The indexes that nobody has looked anything up in before."""
+    """Return the indexes that have their first reader."""
     found = [(made[id(index)], field) for index, field in looked_up]
     return [(node, field) for node, field in found if len(node.routes) == 1]
 
 
 def _way(owner: plan.Node) -> str:
-    """The way to run a node that may prove not to hold."""
+    """Return the way to run a node that may fail."""
     match owner:
         case plan.Join():
             return MULTIWAY
@@ -343,29 +348,29 @@ def _way(owner: plan.Node) -> str:
 
 Source = Callable[[Any], Node]
 MANY_READERS = 16
-"""Readers of a table that want a value of a field, from which on it gets an index."""
+"""Minimum number of readers with a value of a field for an index of a table."""
 MANY_RANGES = 16
-"""Ranges of a field that readers of a table want; without an index each asks for itself."""
+"""Minimum number of ranges of a field for an ordered index; else readers test all rows."""
 
 
 @record
 class Compiled:
-    """A plan as it is run.
+    """A compiled plan.
 
-    `nodes` are those of the graph for nodes of the plan, by the `id` of these: those that are part
-    of another's loop have none. `made` are those for nodes of the physical plan.
+    `nodes` are the graph nodes of plan nodes, by their `id`, except nodes inside another node's
+    loop. `made` are the graph nodes of physical nodes.
     """
 
     physical: Physical
     nodes: dict[int, Node]
     made: dict[int, Node]
     looked_up: Sequence[tuple[PhysicalIndex | PhysicalRangeIndex, str]]
-    """The indexes in which it looks values of a field up."""
+    """The indexes that it looks up, with their fields."""
 
 
 @record
 class Running:
-    """How a query is run: its physical plan, over those of the segments below."""
+    """The physical plan of a query, and the physical plans of its segments below."""
 
     root: Physical
     tops: Mapping[Segment, Physical]
@@ -374,7 +379,7 @@ class Running:
         return tuple(map(self._meant, node.inputs()))
 
     def drawing(self, remark: Callable[[Physical], str] = lambda node: "") -> explain.Drawing:
-        """It as boxes; `remark` may add something to each."""
+        """Draw the plan as boxes; `remark` may add something to each."""
         return explain.drawn(
             self._meant(self.root), self.inputs, lambda node: node.headline(), remark
         )
@@ -394,10 +399,10 @@ def chosen(
     offloaded: placement.OffloadedNodes | None,
     without: Collection[str],
 ) -> Chooser:
-    """What has chosen the physical plan of a logical one.
+    """Return the chooser that has chosen the physical plan of a logical one.
 
-    Without `generate` every node of the plan has its own. `offloaded` knows what does not run in
-    the process; ways of which it is to be run `without` were given up.
+    Without `generate` every node of the plan has its own operator. `offloaded` knows the nodes that
+    run elsewhere. Ways in `without` have failed for the rows.
     """
 
     def keeps(loop: plan.Iterate) -> bool:
@@ -417,7 +422,7 @@ def chosen(
 
 
 def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
-    """How many values of a field are wanted of a graph."""
+    """Return the function that counts the values of a field that readers of a graph look for."""
 
     def count(index: PhysicalIndex | PhysicalRangeIndex, field: str) -> int:
         table = source(index.chain.base)
@@ -436,7 +441,7 @@ def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
 
 
 def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) -> Compiled:
-    """A plan with its nodes of the graph, made where missing."""
+    """Compile a plan; build its missing nodes of the graph."""
     builder = Builder(graph, source, chooser.generates, within)
     physical = chooser.chosen[id(root)]
     builder.build(physical)
@@ -448,12 +453,12 @@ def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) ->
 def within(
     roots: Sequence[plan.Node], contents: Sequence[hops.Contents], *, generate: bool
 ) -> hops.InnerNodes:
-    """A graph within an operator."""
+    """Return a graph inside an operator."""
     return inner_graph.InnerGraph(roots, contents, generate=generate)
 
 
 def ways_that_may_fail(physical: Physical | None) -> set[str]:
-    """Those ways of a plan that may prove not to hold for the rows."""
+    """Return the ways of a plan that may fail for the rows."""
     found: set[str] = set()
     waiting = [] if physical is None else [physical]
     while waiting:

@@ -1,13 +1,13 @@
 """Operators of recursions and of nests, built from clauses and from flat relations.
 
-From the clauses of a fixpoint to its operator, and the nodes of the graph that feed it.
+`circuit_of` builds the operator of a fixpoint from its clauses.
 
     reach <- edges                              port 0: the node of edges
     reach <- select(join(reach, edges))         port 1: the index of edges; recursive index 0: reach
-    by key
+                                                by key
 
-What reads inputs alone is part of the graph like any other query, and shared with it. What reads a
-recursive relation is inside the operator.
+Nodes that read only inputs are part of the graph like any other query, and shared with it. Nodes
+that read a recursive relation are inside the operator.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ from reactive.engine.remote.remote_operator import RemoteOperator
 def circuit_of(
     program: Program, of: physical.PhysicalFixpoint, inputs: Sequence[Node], *, generate: bool
 ) -> tuple[Circuit, list[Node], list[Function]]:
-    """The circuit of a recursion, the nodes of the graph that feed it, each once, and the callables
-    in it. `inputs` are what its clauses read, in their order."""
+    """Return the circuit of a recursion, its input nodes, each once, and its callables.
+
+    `inputs` are the nodes that its clauses read, in their order.
+    """
     builder = _Builder(program, of, inputs, generate=generate)
     for clause in program.clauses:
         builder.add(clause)
@@ -109,7 +111,7 @@ class _Builder:
         self.circuit = Circuit(list(map(_relation_of, program.best)), of.names, of.max_rounds)
 
     def add(self, clause: Clause) -> None:
-        """The operator of a clause."""
+        """Add the operator of a clause."""
         circuit = self.circuit
         if is_closed(clause.body):
             node = next(self._inputs)
@@ -188,7 +190,7 @@ class _Builder:
     def _sides(
         self, join: plan.Join | plan.Product | plan.AntiJoin
     ) -> tuple[RecursiveIndex | IndexBy, RecursiveIndex | IndexBy]:
-        """The sides of a join, which know of each other."""
+        """Return the sides of a join, connected to each other."""
         keys = sides(join)
         follows = not (is_closed(join.left) or is_closed(join.right))
         left = self._side(join.left, keys[0], bindings(join.left), follows=follows)
@@ -223,7 +225,7 @@ class _Builder:
             every = lambda: rows([(row, 1) for row in relations.rounds])  # noqa: E731
             keyed = make()
             if isinstance(keyed, KeyLoop):
-                keyed.make_batch()  # the rows of a round are one
+                keyed.make_batch()  # the rows of a round are a batch
             index_by = IndexBy(
                 None, itself, None if follows else every, keyed, RowIndex(), keeps_filtered=follows
             )
@@ -234,7 +236,7 @@ class _Builder:
         return self._premises[told]
 
     def _key_maker(self, below: PipelineSource, key: KeySide, arguments: int) -> tuple[Any, Any]:
-        """How to make what keys the rows of a relation below wheres, and how to filter them."""
+        """Return the factory of the loop that keys the rows of a relation, and its filter."""
         if self._reads(below.chain):
             return keys_of(below, key, arguments, generate=self._generates)
         run = chained(below.chain)
@@ -249,7 +251,7 @@ class _Builder:
         *,
         is_left: bool,
     ) -> BinaryLoops | None:
-        """The generated loops of a side, if it is recursive and all that they call was read."""
+        """Return the generated loops of a side, if it is recursive and all callables are lifted."""
         source = join.left if is_left else join.right
         below, base = chain_over(source)
         key, steps = sides(join)[not is_left]
@@ -286,7 +288,7 @@ def _relation_of(best: plan.Best | None) -> RecursiveRelation:
     )
 
 
-# From a shredded nest to the tree that keeps it.
+# From a shredded nest to the tree that stores it.
 
 
 def tree_of(
@@ -295,9 +297,9 @@ def tree_of(
     wiring: Sequence[int],
     inside: Callable[[], AbstractContextManager[None]],
 ) -> trees.Tree:
-    """The tree over the indexes of a node, each of which comes by the port that `wiring` says.
+    """Return the tree over the indexes of a nest; `wiring` has the port of each index.
 
-    Rows of a level in an order come by their label and are kept by the tree, not by the index.
+    Ordered rows of a level are read by their label, and stored by the tree, not by the index.
     """
     top_places = node.places[0]
     places = ((top_places[0], *top_places), *node.places[1:])
@@ -311,7 +313,7 @@ def tree_elsewhere(
     wiring: Sequence[int],
     inside: Callable[[], AbstractContextManager[None]],
 ) -> remote_tree.RemoteTree:
-    """The same over parts that keep the levels elsewhere."""
+    """Return the tree over parts that store the levels elsewhere."""
     key, parts = _key(node), [remote_tree.LevelRows(operator) for operator in operators]
     by_key = remote_tree.LevelRows(operators[node.places[0][0]], key)
     rows = [(part, part, itself) for part in parts]
@@ -336,9 +338,10 @@ def _levels(
     indexes: Sequence[tuple[Any, Any, Callable[[Row], Any]]],
     wiring: Sequence[int],
 ) -> list[Level]:
-    """The levels, each of which has its rows at the first of its places, and what shows what is
-    inside of it at the others. An index is given as what has the rows of a level, as what shows
-    others, and what tells its rows apart.
+    """Return the levels: each has its rows at its first place, and its inner levels at the others.
+
+    An index is given as three items: the rows of a level, the look-up of outer rows, and the
+    function that identifies rows.
     """
     every = levels(node.top)
     namings: list[Any] = [node.nesting]
@@ -371,7 +374,7 @@ def _levels(
 
 
 def _key(node: PhysicalNest) -> Callable[[Row], Any]:
-    """The key of the view, of a row of the top level."""
+    """Return the function from a row of the top level to the key of the view."""
     top, key = node.top, node.nesting.key
     if not top.is_made and bindings(top.rows) == 1:
         return lambda row: key((row,))
@@ -380,7 +383,7 @@ def _key(node: PhysicalNest) -> Callable[[Row], Any]:
 
 
 def _width(level: Shredded) -> int:
-    """How many parts a row has."""
+    """Return the number of parts of a row."""
     if not level.is_made:
         return bindings(level.rows)
     if level.kind is None:
@@ -389,18 +392,18 @@ def _width(level: Shredded) -> int:
 
 
 def orders(node: PhysicalNest) -> list[Function]:
-    """The callables of what rows stand by."""
+    """Return the callables of the sort keys."""
     return [level.order for level in levels(node.top) if level.order is not None]
 
 
 def _label(function: Lifted, level: Shredded) -> Callable[[Row], Any]:
-    """The label of a row."""
+    """Return the function from a row to its label."""
     call = _of_row(function, level)
     return lambda row: match_key(call(row))
 
 
 def _order(level: Shredded) -> RowOrder | None:
-    """By what the rows of a label stand, if they do."""
+    """Return the order of the rows of a label, or None."""
     if level.order is None:
         return None
     keys, sequence = _of_row(level.order, level), level.sequence
@@ -411,6 +414,6 @@ def _order(level: Shredded) -> RowOrder | None:
 
 
 def _of_row(function: Lifted, level: Shredded) -> Callable[[Row], Any]:
-    """A callable of the bindings of a row as one of the row."""
+    """Return a callable of the bindings of a row as a callable of the row."""
     call = compiled_of(function)
     return call if level.is_made or bindings(level.rows) == 1 else lambda row: call(*row)

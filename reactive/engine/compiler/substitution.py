@@ -1,12 +1,12 @@
-"""Make a tree of frozen records again with other values in some places, without a look at the rest.
+"""Copy a tree of frozen records with other values in some places, without reading the rest.
 
     look up 8...1 where o.customer == 8...1     of marks
     look up "ann" where o.customer == "ann"     of values
 
-The places are found once, by identity, and become a function that makes the records on the way to
-them. The rest is shared.
+The places are found once, by identity, and become a function that builds the records above them.
+The rest is shared.
 
-Cost:  O(records on the way to a place).
+Cost:  O(records above a place).
 """
 
 from __future__ import annotations
@@ -30,39 +30,41 @@ INERT = (
     *(int, str, float, bytes, bool, complex, type(None), type, Enum, Opaque),
     *(CodeType, FunctionType, BuiltinFunctionType, ModuleType),
 )
-"""What no place is in."""
+"""Classes whose objects contain no place."""
 
 
 FACTS = ("shapes", "is_set", "keeps_identity")
-"""What is known of nodes, and depends neither on constants nor on which tables they read."""
+"""Facts of nodes that depend neither on constants nor on the choice of tables."""
 OWN = ("side_conditions", "functions", "signature")
-"""What is known of nodes by themselves and the shapes of their inputs: it stays where nothing but
-inputs are others."""
+"""Facts of nodes that depend on their own fields and the shapes of their inputs.
+
+They stay valid if only inputs are replaced.
+"""
 DERIVED = ("side_conditions",)
-"""What is known so, and is made again of the same parts where more is other."""
+"""Facts that are copied by the same substitution, if more is replaced."""
 
 
 @record
 class Later:
-    """What is made when somebody asks for it: in its place is what makes it."""
+    """Stands for an object that is built lazily, by a function."""
 
     value: Any
 
 
 class UnknownPlace(Exception):
-    """There may be a place in what cannot be looked into."""
+    """An object that cannot be read may contain a place."""
 
 
 def substitution(root: Any, places: Mapping[int, int]) -> Make:
-    """What makes the tree with the values given to it.
+    """Return the function that copies the tree with given values.
 
     Parameters
     ----------
-    places: objects by their `id`, with the number of the value that takes their place.
+    places: the `id`s of objects, with the number of the value that replaces each.
 
     Raises
     ------
-    Unknown: it has something that is neither a record nor plain.
+    UnknownPlace: the tree contains an object that is neither a record nor plain.
     """
     found = _PlaceFinder(places).of(root)
     if found is None:
@@ -80,7 +82,7 @@ class _PlaceFinder:
         self._numbers = count()
 
     def of(self, value: Any) -> Make | None:
-        """What makes a value; None if there is no place in it."""
+        """Return the function that copies a value; None if it contains no place."""
         place = self._places.get(id(value))
         if place is not None:
             return lambda values: values[place]
@@ -113,7 +115,7 @@ class _PlaceFinder:
         raise UnknownPlace(kind.__name__)
 
     def _slot(self, value: Slot) -> Make:
-        """A constant in the place of a slot, or the one that it has in all queries."""
+        """Return the function that replaces a slot by a constant."""
         place, name = self._places.get(id(value.held)), value.name
         if place is None:
             return _always(constant(value.held.value, name))
@@ -155,10 +157,10 @@ Parts = list[tuple[str, Make]]
 
 
 def _making(kind: Any, fixed: Mapping[str, Any], made: Parts, number: int) -> Make:
-    """What makes a record, once for each set of values."""
+    """Return the function that builds a record, once for each list of values."""
 
     def make(values: Values) -> Any:
-        known = values[-1]  # what several read is one
+        known = values[-1]  # shared records are built once
         found = known.get(number)
         if found is None:
             given = {name: part(values) for name, part in made}
@@ -171,7 +173,7 @@ def _making(kind: Any, fixed: Mapping[str, Any], made: Parts, number: int) -> Ma
 def _making_node(
     make: Make, facts: Mapping[str, Any], stays: Sequence[str], derived: Parts
 ) -> Make:
-    """The same of a node. What is known of the rows of one is so of all."""
+    """Return the function that builds a node, with the facts that hold for all copies."""
     codes: dict[str, Any] = {}
 
     def made(values: Values) -> Any:

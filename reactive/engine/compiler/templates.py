@@ -1,23 +1,22 @@
-"""Plans of queries that differ in constants: chosen once, and made for the others by substitution.
+"""Templates: the plan of one query, reused for queries that differ in constants.
 
     look up SLOT where o.customer == SLOT        a template
     look up "ann" where o.customer == "ann"      the plan of a query of its shape
 
-The second query of a shape is planned with slots in the place of constants (`optimizer.expr.Slot`).
-They have the values of its own, so that its plan is what it would be, and where a slot ends up the
-constant of another query goes, and a callable or a table of it where one of the second ends up.
+The second query of a shape is planned with slots in place of constants (`optimizer.expr.Slot`).
+Slots have the values of this query, so that its plan is unchanged. For another query, its constants
+replace the slots, and its callables and tables replace the second query's.
 
-Sound:  a slot notes whether anybody has asked for its value, be it a rule, today's or a later one,
-        or who chooses how to run a query. What nobody has asked for has decided nothing; the value
-        of another slot is part of what a template is found by. Rules may ask for the class of a
-        value and whether two slots are equal: both are part of the shape. A slot is unlike all
-        constants that are no slots, so a value equal to one of these is taken as if asked for.
-        Where values would be looked up in indexes is asked again for each query, and if the answer
-        is another one the query is planned by itself.
+Sound:  a slot notes if its value was read, by any rule or by the choice of a physical plan. A value
+        that was not read has decided nothing; the values of other slots are part of the key of a
+        template. Rules may read the class of a value, and if two slots are equal: both are part of
+        the shape. A slot differs from all constants that are no slots, so a value equal to one of
+        these counts as read. The choice of look-ups in indexes is repeated for each query; if it
+        differs, the query is planned by itself.
 Needs:  a query of a few nodes over tables, without views and recursions.
-Pays:   making one more view, of which optimizing and choosing are two thirds.
-State:  of the process, `MOST_SHAPES` shapes with a plan for each set of values that were asked for;
-        of what queries captured, code and plain values.
+Pays:   one more view of a shape: optimizing and choosing are two thirds of its time.
+State:  process-wide, `MOST_SHAPES` shapes with a plan for each tuple of values that were read; of
+        captured objects, only code and plain values.
 """
 
 from __future__ import annotations
@@ -60,43 +59,45 @@ from reactive.engine.compiler.chooser import (
 from reactive.engine.compiler.physical import Physical, PhysicalIndex, PhysicalRangeIndex
 
 MOST_SHAPES = 256
-"""How many are known in a process."""
+"""Number of shapes cached in a process."""
 MOST_TEMPLATES = 8
-"""Templates of a shape: beyond, its queries have too little in common."""
+"""Maximum number of templates of a shape; above it, its queries have too little in common."""
 MOST_KEYS = 256
-"""Sets of values that decide, from which on they are as many as there are queries."""
+"""Maximum number of tuples of deciding values; above it, almost every query has its own."""
 LEARNED_AT = 2
-"""Which query of a shape with the same values where these decide is planned for all of them."""
+"""The number of the query that is planned as a template, per tuple of deciding values."""
 Planned = tuple[Optimized, Chooser]
 Key = tuple[Hashable, ...]
 
 
 @dataclass(slots=True)
 class QueryShape:
-    """What is known of the queries of a shape."""
+    """Cached facts of the queries of a shape."""
 
     is_hopeless: bool = False
-    """Whether there can be no templates."""
+    """True if there can be no templates."""
     seen: Counter[Key] = field(default_factory=Counter)
-    """How many queries were planned by themselves, by the values that decide."""
+    """Number of queries planned by themselves, by the values that decide."""
     count: int = 0
-    """Of its templates."""
+    """Number of its templates."""
     asked: set[Place] = field(default_factory=set)
-    """The variables of whose values something has been decided by."""
+    """The variables whose values have decided something."""
     literals: set[Hashable] = field(default_factory=set)
     """Constants that are no variables."""
     templates: dict[Key, list[Template]] = field(default_factory=dict)
-    """By the values that decide. Each looks up something else; the last that was used comes first.
-    """
+    """Templates by the values that decide; they differ in look-ups, the last used first."""
 
     def key(self, given: Shaped) -> Key:
-        """The values of a query that decide."""
+        """Return the values of a query that decide."""
         varying = self.varying(given)
         return tuple([None if p in varying else meaning(v) for p, v in given.values.items()])
 
     def varying(self, given: Shaped) -> set[Place]:
-        """The variables whose values do not decide: nobody asked for them, and they equal no other
-        constant, nor a value of another meaning, as 1 does 1.0."""
+        """Return the variables whose values do not decide.
+
+        Their values were not read, and equal no other constant, nor a value of another meaning, as
+        1 equals 1.0.
+        """
         if not given.values:
             return set()
         meanings = {(value, meaning(value)) for value in given.values.values()}
@@ -110,7 +111,7 @@ class QueryShape:
 
 @record
 class Computed:
-    """A value that is computed: by an operator of others, by their places, or of plain ones."""
+    """A computed value: the operator, and its operands, by place or as plain values."""
 
     by: str
     operands: tuple[tuple[int | None, Any], ...]
@@ -122,22 +123,21 @@ class Computed:
 
 @record
 class Template:
-    """Makes plans: `of_tables` for queries over the same tables, `of_others` for those of tables
-    alike."""
+    """Makes plans: `of_tables` for queries over the same tables, `of_others` over others."""
 
     tables: tuple[plan.Table, ...]
     slots: tuple[Place, ...]
     computed: tuple[Computed, ...]
-    """What is computed of slots, of those before it too."""
+    """Values computed from slots, or from earlier computed values."""
     literals: frozenset[Any]
-    """Constants in it, of which some may have been computed, that no slot may be equal to."""
+    """Constants of the plan, some of them possibly computed; no slot may equal one of them."""
     of_tables: substitution.Make
     of_others: substitution.Make
 
 
 @record
 class QueryTemplate:
-    """The plan of a query, and the indexes in which it looks up values, with their fields."""
+    """The plan of a query, and the indexes that it looks up, with their fields."""
 
     optimized: Callable[[], Optimized]
     physical: Physical
@@ -145,13 +145,13 @@ class QueryTemplate:
 
 
 class Templates:
-    """Makes plans of queries of a database by templates.
+    """Makes plans of the queries of a database by templates.
 
     Parameters
     ----------
-    phases: the rules by which it is planned.
-    planned: plans a query, and tells what it has asked of the graph.
-    values_wanted: what is asked of the graph.
+    phases: the rules of the optimizer.
+    planned: plans a query; returns the plan and the chooser with its candidates for look-ups.
+    values_wanted: counts the values of a field that readers look for.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Templates:
         self._values_wanted = values_wanted
 
     def prepared(self, written: plan.Node, given: Shaped) -> QueryTemplate | None:
-        """The plan of a query, by a template that may be learned of it; None if there is none."""
+        """Return the plan of a query by a template, possibly a new one; None if there is none."""
         shape = SHAPES.find((self._phases, given.shape), lambda _: given.home)
         try:
             known = shape.templates.get(key := shape.key(given), [])
@@ -202,7 +202,7 @@ class Templates:
     def _learned(
         self, written: plan.Node, given: Shaped, shape: QueryShape, key: Key
     ) -> QueryTemplate | None:
-        """The plan of a query, which is one of the first of its shape that are run so."""
+        """Return the plan of a query by a new template, if enough similar queries were seen."""
         if shape.is_hopeless or shape.count >= MOST_TEMPLATES or len(shape.seen) > MOST_KEYS:
             return None
         shape.seen[key] += 1
@@ -212,8 +212,7 @@ class Templates:
         return None if template is None else self._made(template, given)
 
     def _template(self, written: plan.Node, given: Shaped, shape: QueryShape) -> Template | None:
-        """The template that a query is one of, added to those of its shape; None if it may be one
-        of none."""
+        """Make a template from a query and add it to the shape; None if that is impossible."""
         while True:
             tagged, opaques, held = self._read(written, given, shape)
             optimized, chooser = self._planned(tagged)
@@ -227,7 +226,7 @@ class Templates:
             return None
         physical = chooser.chosen[id(optimized.plan)]
         asked = tuple(chooser.asked)
-        for node in _every(physical):  # which are those of each query, where they hold no slots
+        for node in _every(physical):  # these belong to each query, where they contain no slots
             node.known["instance"] = {}, ()
         shape.asked |= {place for place, each in held.items() if each.is_asked}
         slots = tuple(place for place in held if place not in shape.asked)
@@ -243,7 +242,7 @@ class Templates:
         of_tables = substitution.substitution(root, places)
         start += len(opaques)
         of_others = _later(root, places | _tables(tagged, given.tables, start))
-        tables = tuple(map(replace, given.tables))  # what is known of theirs holds a graph
+        tables = tuple(map(replace, given.tables))  # their cached facts refer to a graph
         found = Template(tables, slots, more, frozenset(literals), of_tables, of_others)
         shape.templates.setdefault(shape.key(given), []).insert(0, found)
         return found
@@ -251,7 +250,7 @@ class Templates:
     def _read(
         self, written: plan.Node, given: Shaped, shape: QueryShape
     ) -> tuple[plan.Node, dict[int, Opaque], dict[Place, Held]]:
-        """A query with slots where that is possible, its callables, and what the slots are of."""
+        """Return a query with slots where possible, its callables, and the values of the slots."""
         while True:
             held = _held(given, shape.varying(given))
             tagged, opaques = with_slots(written, held)
@@ -266,11 +265,11 @@ class Templates:
 
 
 SHAPES: ClassCache[QueryShape] = ClassCache(lambda _: QueryShape(), MOST_SHAPES)
-"""The shapes that are known in the process."""
+"""The shapes cached in the process."""
 
 
 def _held(given: Shaped, varying: Container[Place]) -> dict[Place, Held]:
-    """What stands for the values that may differ; for equal ones the same."""
+    """Return the slots of the values that may differ; equal values share one."""
     found: dict[Any, Held] = {}
     return {
         place: found.setdefault(value, Held(value))
@@ -280,8 +279,7 @@ def _held(given: Shaped, varying: Container[Place]) -> dict[Place, Held]:
 
 
 def _computed(held: Iterable[Held], places: dict[int, int], start: int) -> tuple[Computed, ...]:
-    """How that is computed which comes of slots and whose value nobody has asked for; it gets
-    places from a number on."""
+    """Return the values computed from unread slots; they get places from `start` on."""
     found: list[Computed] = []
     for each in dict.fromkeys(part for base in held for part in base.every()):
         if not each.is_asked and any(id(part) in places for part in each.operands):
@@ -295,7 +293,7 @@ def _computed(held: Iterable[Held], places: dict[int, int], start: int) -> tuple
 
 
 def _is_mixed(given: Shaped, held: Mapping[Place, Held], literals: Set[Any]) -> bool:
-    """Whether something was computed that equals another constant of the query, or could not be."""
+    """Return True if a computed value equals another constant of the query, or computing failed."""
     others = {*given.values.values(), *literals}
     for each in dict.fromkeys(part for base in held.values() for part in base.every()):
         if each.value is None or (not each.is_asked and each.value in others):
@@ -305,8 +303,10 @@ def _is_mixed(given: Shaped, held: Mapping[Place, Held], literals: Set[Any]) -> 
 
 
 def _values_of(template: Template, given: Shaped) -> list[Any] | None:
-    """What is put into a template for a query; None if it is for queries in which none of that
-    equals another constant."""
+    """Return the values to insert into a template for a query.
+
+    Return None if one of them equals another constant: the template is not valid then.
+    """
     values = [given.values[slot] for slot in template.slots]
     if not template.literals.isdisjoint(values):
         return None
@@ -324,8 +324,10 @@ def _values_of(template: Template, given: Shaped) -> list[Any] | None:
 def _asked(
     read: plan.Node, opaques: Mapping[int, Opaque], held: Mapping[Place, Held]
 ) -> set[Place]:
-    """The variables whose values decided how callables were read, or are kept in such as were not
-    read wholly."""
+    """Return the variables whose values decided how callables were lifted.
+
+    Variables that opaque parts hold are included.
+    """
     found, kept = set[int](), set[int]()
     for function in _functions(read):
         is_read = isinstance(function, Lifted) and not _calls_what_is_kept(function.body)
@@ -339,7 +341,7 @@ def _calls_what_is_kept(body: Expr) -> bool:
 
 
 def _literals(read: plan.Node) -> set[Hashable]:
-    """The plain constants that are no slots."""
+    """Return the plain constants that are no slots."""
     return {
         part.value
         for function in _functions(read)
@@ -365,13 +367,13 @@ def _functions(root: plan.Node) -> Iterator[Function]:
 
 
 def _tables(root: plan.Node, tables: Sequence[plan.Table], start: int) -> dict[int, int]:
-    """The tables in a plan, by their `id`, with their places."""
+    """Return the places of the tables in a plan, by the `id` of the table nodes."""
     found = [node for node in nodes(root) if isinstance(node, plan.Table)]
     return {id(node): start + tables.index(node) for node in found}
 
 
 def _later(root: Any, places: Mapping[int, int]) -> substitution.Make:
-    """A substitution that is made when it is first wanted."""
+    """Return a substitution that is built on the first call."""
     made: substitution.Make | None = None
 
     def make(values: substitution.Values) -> Any:

@@ -1,6 +1,6 @@
-"""The ways to run a query, a module each, in the order in which they are tried.
+"""The ways to run a query, a module each, in the order of trial.
 
-In: a node of the logical plan. Out: a node of the physical plan, or None where a way does not fit.
+In: a node of the logical plan. Out: a node of the physical plan, or None if the way does not fit.
 May import: the physical plan and the chooser.
 """
 

@@ -1,8 +1,8 @@
-"""Call one callable after the other: the operator of the node, as the reference says it.
+"""Run a node as a plain operator, which calls its callables one by one, like the reference.
 
-Needs:  nothing; every node that is no join has one.
-Pays:   it is what is left where a callable could not be read, and what set operations, orders and
-        operators per group run as.
+Needs:  nothing; every node except joins has such an operator.
+Pays:   the fallback for opaque callables; set operations, orders and operators per group run this
+        way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Have the rows that are written in the query, or none.
+"""Return the literal rows of the query, or none.
 
-Needs:  a literal relation; or a condition that is never true was found.
-Pays:   nothing below it is run.
+Needs:  a literal relation, or a condition that was found to be never true.
+Pays:   no node below is run.
 """
 
 from __future__ import annotations

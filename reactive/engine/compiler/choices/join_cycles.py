@@ -1,13 +1,12 @@
-"""Join inputs in a cycle by the values at the ends of their rows, each row of a change through all.
+"""Join inputs in a cycle by the values at the ends of their rows.
 
-    something is read of the rows       rows by their ends
-    nothing is, into an aggregate       sets of ends: the rows are counted
+    rows are read                       rows by their ends
+    only counted, into an aggregate     sets of ends: the rows are counted
 
-Needs:  inputs that have one or two values to meet; where something is read of the rows, a cycle
-        that keys of tables do not lead around: from a row of such a table to those that refer to it
-        there is nothing to intersect.
-Pays:   twice indexes that are looked up one after the other, more where more inputs meet, since all
-        that lead to a value are intersected; counted, 3 times.
+Needs:  inputs with one or two shared values; if rows are read, a cycle that unique keys of tables
+        do not lead around: there, a row leads to one row, and nothing is left to intersect.
+Pays:   2 times indexes that are looked up one after the other, and more if more inputs meet, since
+        all inputs that lead to a value are intersected; counted, 3 times.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def _in_cycle(
     below: PipelineSource,
     inputs: Sequence[PipelineSource],
 ) -> Asking[Physical]:
-    """The physical node of joins in a cycle, over the bases of the inputs."""
+    """Return the physical node of joins in a cycle, over the bases of the inputs."""
     sources = []
     for base in {id(below.base): below.base for below in inputs}.values():
         sources.append((yield base))
@@ -67,7 +66,7 @@ def _in_cycle(
 
 
 def _all_below(node: plan.Node) -> PipelineSource:
-    """A chain down to its base, whoever else reads what is between."""
+    """Return the chain of a node down to its base, even if other nodes read parts of it."""
     chain: list[plan.Node] = []
     while isinstance(node, LINEAR) and is_read(node):
         chain.append(node)

@@ -1,4 +1,4 @@
-"""Follow a change of one of three inputs or more through indexes of the others.
+"""Propagate a change of one of three inputs or more through indexes of the others.
 
 Needs:  joins that are one by their equations (`optimizer.plans.multiway`), each read by the next.
 Pays:   4.1 times joins of two for triangles; no pairs are held.
@@ -27,7 +27,7 @@ def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 def wide_in(
     chooser: Chooser, node: plan.Node
 ) -> tuple[plan.Join, PipelineSource, multiways.MultiwayJoin] | None:
-    """The joins that are one in the loop of a node, the loop, and how they are one."""
+    """Return the joins that are one in the loop of a node; the loop; the multiway join."""
     found = chooser.join_of(node)
     if found is None:
         return None
@@ -67,7 +67,7 @@ def _index(
     node: plan.Node,
     key: probe_order.Key,
 ) -> Asking[PhysicalIndex]:
-    """The index, or trie, of an input."""
+    """Return the index, or trie, of an input."""
     (owner, multiway), (place, exprs, under) = of, key
     made = [(test, False) for test in multiway.tests[place]]
     made += [(expr, True) for expr in (*exprs, *under)]

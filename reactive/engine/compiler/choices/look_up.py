@@ -1,4 +1,4 @@
-"""Find the rows that have a value, one of several, or one in a range, through an index of a table.
+"""Find the rows of one value, of several values, or of a range, by an index of a table.
 
     where o.customer == 7                     look up 7 --------+
     where o.qty > 3 and o.customer == 8       look up 8 --------+--  index of orders by customer
@@ -6,10 +6,10 @@
 
     where o.amount > 100                      look up above 100  --  ordered index by amount
 
-Needs:  a stored table; a field compared with constants, such that what is asked before it does not
-        raise (`optimizer.plans.wanted`), or not for rows of which other fields have classes that
-        the index asks for.
-Pays:   where many others look up the same field: 1,000 views of one value each, 28 us a change.
+Needs:  a stored table; a field compared with constants, such that earlier conditions do not raise
+        (`optimizer.plans.wanted`), or not for rows whose other fields have certain classes, which
+        the index checks.
+Pays:   if many other views look up the same field: 1,000 views of one value each, 28 us a change.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _look_up(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Ph
 
 
 def _first_test(below: PipelineSource) -> Lifted | None:
-    """The condition that a chain over a stored table begins with."""
+    """Return the condition at the start of a chain over a stored table, or None."""
     base, chain = below.base, below.chain
     if not (isinstance(base, plan.Table) and base.stored and chain):
         return None
@@ -85,7 +85,7 @@ def _first_test(below: PipelineSource) -> Lifted | None:
 
 
 def _kind(what: Wanted) -> int:
-    """One value sooner than several, these sooner than a range, best with both ends."""
+    """Rank look-ups: one value before several, these before a range, best with both ends."""
     match what.values:
         case AnyOf():
             return 2
@@ -98,7 +98,7 @@ def _kind(what: Wanted) -> int:
 
 
 def _rest(below: PipelineSource, test: Lifted, what: Wanted) -> PipelineSource:
-    """What is left of a chain to do, over the condition as far as it is looked up."""
+    """Return the rest of a chain, over the condition as far as it is looked up."""
     parts, rest = conjuncts(test.body), below.chain[1:]
     others = tuple(part for place, part in enumerate(parts) if place not in what.places)
     has_others = isinstance(what.values, Between) or bool(what.needs)
@@ -110,7 +110,7 @@ def _rest(below: PipelineSource, test: Lifted, what: Wanted) -> PipelineSource:
 
 
 def _is_of_one_family(values: Between) -> bool:
-    """Whether the ends of a range are in one order."""
+    """Return True if the ends of a range have a common order."""
     try:
         ends = [end.value if isinstance(end, Held) else end for end in (values.low, values.high)]
         return len({family_of(end) for end in ends if end is not None}) == 1
@@ -121,8 +121,10 @@ def _is_of_one_family(values: Between) -> bool:
 def _index(
     table: plan.Node, test: Lifted, what: Wanted
 ) -> PhysicalIndex | PhysicalRangeIndex | None:
-    """The index of a table by a field; rows of which other fields may make raise what is asked
-    before have no key. None for a range whose ends are not in one order."""
+    """Return the index of a table by a field; None for a range whose ends have no common order.
+
+    Rows have no key if an earlier condition may raise for the classes of their other fields.
+    """
     source, below = Scan(table, Op(table)), PipelineSource((), table)
     needs = tuple(
         Call(constant(join.of_classes), (Attribute(Parameter(0), name), constant(classes)))

@@ -1,7 +1,7 @@
-"""Join two sides by their keys, a callable at a time.
+"""Join two sides by their keys, calling one callable at a time.
 
-Needs:  nothing; it is how every kind of join can run.
-Pays:   it is what is left where a callable could not be read, or where others read the join.
+Needs:  nothing; every kind of join can run this way.
+Pays:   the fallback for opaque callables, and for joins with several readers.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Run the loops of a join over what changes on either side, with the chain above it.
+"""Run a join as loops over the changes of either side, with the chain above it.
 
-Of an outer join there are also loops over the rows that come to be alone, or are no longer. Semi
-and anti joins have no loops: they make no pairs, and measured 0.7 to 1.0 times an operator after
-the other.
+An outer join also has loops over the rows that lose or find their partner. Semi and anti joins have
+no loops: they make no pairs, and measured 0.7 to 1.0 times separate operators.
 
-Needs:  all callables were read; the join is read by nobody else.
-Pays:   1.26 times an operator after the other, and 1.0 to 1.4 for outer joins; pairs that are
-        grouped are never held.
+Needs:  all callables are lifted; no other node reads the join.
+Pays:   1.26 times separate operators, and 1.0 to 1.4 for outer joins; grouped pairs are never held.
 """
 
 from __future__ import annotations

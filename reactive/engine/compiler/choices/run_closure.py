@@ -1,10 +1,10 @@
-"""Run a recursion that is a transitive closure with a bit for each pair of nodes.
+"""Run a transitive closure with a bit for each pair of nodes.
 
     reach <- edges                              edges
     reach <- select(join(reach, edges))
 
-Needs:  a recursion of which only the two ends of rows are read (`optimizer/plans/closures.py`).
-Pays:   10 to 100 times the general way where rows have many derivations, or many rows one reason.
+Needs:  a recursion that reads only the two ends of rows (`optimizer/plans/closures.py`).
+Pays:   10 to 100 times the general operator, if rows have many derivations, or derive many rows.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Run a recursion as one operator; what reads its inputs alone is part of the graph.
+"""Run a recursion as one operator; nodes that read only its inputs are part of the graph.
 
     reach <- edges                              edges
     reach <- select(join(reach, edges))         index of edges
 
 Needs:  clauses that are unions of joins of recursive relations with each other, or with inputs.
-Pays:   an index of an input is shared with all others that have the same.
+Pays:   an index of an input is shared with other queries that have the same.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[PhysicalFixpoint]
 
 
 def _rule(clause: clauses.Clause) -> Ops:
-    """What a clause does, apart from what it reads of inputs."""
+    """Return the operations of a clause, except nodes that only read inputs."""
     if clauses.is_closed(clause.body):
         return ()
     chain, base = chain_over(clause.body)

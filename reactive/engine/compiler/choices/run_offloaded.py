@@ -1,7 +1,7 @@
-"""Have a part run where it has moved to, or where the rows are that it reads.
+"""Run a part of a query elsewhere, if it was moved, or if the rows that it reads are there.
 
 Needs:  its rows fall into buckets by a key (`remote.parts`).
-Pays:   what it keeps is not in the process.
+Pays:   its state is not in the process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def run_offloaded(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 
 def _move(away: placement.OffloadedNodes, node: plan.Node) -> Asking[Physical]:
-    """A part; of an order, the rows that come back are put in order here."""
+    """Return the physical node of a moved part; if it is an order, sort its rows here."""
     moved = yield from _part(away, node, away.fragment(node), is_scan=False)
     return Apply(node, (moved,), Op(node)) if isinstance(node, plan.OrderBy) else moved
 

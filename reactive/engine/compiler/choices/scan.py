@@ -1,7 +1,7 @@
-"""Read what a table feeds, or what another part of the query computes.
+"""Read the output of a table, or of another part of the query.
 
-Needs:  a table, a part that is optimized by itself, or a view that stands in the query.
-Pays:   it is there already.
+Needs:  a table, a part that is optimized separately, or a view inside the query.
+Pays:   its node already exists.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Keep a nest as a tree of flat relations: what is inside of a row is a label.
+"""Store a nest as a tree of flat relations: a label stands for the inner rows of a row.
 
-Needs:  the rows of the nest are those of the view, of tables that are stored, in the process.
-Pays:   whatever a bag has, one row inside costs its level: no bag above is made again, hashed and
-        compared. Bags that nobody reads are never made.
+Needs:  the rows of the nest are the rows of the view, of stored tables, in the process.
+Pays:   an inner row costs only its level, for bags of any size: no outer bag is built, hashed and
+        compared again. Bags are built only when read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def shred_nest(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 
 def _elsewhere(node: plan.Node, found: Levels, away: OffloadedNodes) -> Asking[Physical]:
-    """The same of levels whose rows are not in the process."""
+    """Return the physical node of a nest whose levels are elsewhere."""
     parts: list[Physical] = []
     for part in found.parts:
         parts.append((yield part))

@@ -1,4 +1,4 @@
-"""Keep sums by key of the sides of a join, in the place of rows.
+"""Store sums by key of the sides of a join, in place of rows.
 
 Needs:  an aggregate that splits over the sides of its join (`optimizer.plans.factorization`).
 Pays:   1.56 times pairs into groups with ten partners a row, and more with more.
@@ -59,7 +59,7 @@ def _side(
     arguments: int,
     sums: Sums | None,
 ) -> Asking[OfSide]:
-    """A side of a join, as an index or as sums; `of` are the aggregate and the join."""
+    """Return a side of a join, as an index or as sums; `of` are the aggregate and the join."""
     below, (owner, above) = chooser.below(node), of
     if sums is None:
         return (yield from chooser.index(above, below, side, arguments))
