@@ -1,8 +1,8 @@
-"""Queries as data: expressions and logical plans, and what can be said of them without any rows.
+"""Queries as data: expressions and logical plans, and facts about them that need no rows.
 
-Symbols only: nothing here sees data or calls a user's code. Imports point
-`spark_backend -> reactive -> optimizer -> standard library`. Five modules are no room's: `plan`,
-`expr` and `traverse`, of which rules of one's own are written, `errors`, and `lazy`.
+The package handles symbols only: it sees no data and calls no code of users. Imports point
+`spark_backend -> reactive -> optimizer -> standard library`. Five modules belong to no room:
+`plan`, `expr` and `traverse`, with which users write their own rules, `errors`, and `lazy`.
 """
 
 from optimizer.lazy import lazily

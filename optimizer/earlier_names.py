@@ -3,17 +3,17 @@
     an import, a pickle    reactive.collections.bag         reactive.engine.collections.bag is found
     a fingerprint          reactive.engine.collections.bag  counts as reactive.collections.bag
 
-A pickle, a checkpoint and a command that somebody has noted name modules. `MOVED` lists the
-packages that have moved; a package that moves again is changed there. `merged_names.txt` lists the
-modules that are part of another one today, with the classes and functions that each had:
+Pickles, checkpoints and noted commands contain names of modules. `MOVED` lists the packages that
+have moved; a package that moves again is changed there. `merged_names.txt` lists the modules that
+are part of another one today, with the classes and functions that each had:
 
-    reactive.engine.operators.matching              the module of today
-        outer_join: OuterJoin                       a module of before, and what it defined
+    reactive.engine.operators.matching              the current module
+        outer_join: OuterJoin                       an earlier module, and its definitions
     reactive.engine.dataflow.leaves = materialized  a module whose largest part had another name
 
-State:  two entries of `sys.meta_path`; a module is in `sys.modules` by each name that it was asked
-        by. The file is read when the first merged module is asked for.
-Cost:   0.3 us for each import of a module that is not there yet; reading the file takes 1 ms.
+State:  two entries of `sys.meta_path`; a module is in `sys.modules` by each name that it was
+        imported by. The file is read when the first merged module is imported.
+Cost:   0.3 us for each import of a module that is not loaded yet; reading the file takes 1 ms.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ MOVED = MappingProxyType(
     }
 )
 PRESENT = frozenset({"reactive.datalog", "reactive.sql"})
-"""Modules of today that have the name of a package of before, whose modules have moved."""
+"""Current modules with the name of an earlier package, whose modules have moved."""
 _BEFORE = MappingProxyType({now: before for before, now in MOVED.items()})
 
 
 def current_name(module: str) -> str:
-    """Return the name of today of a module, which may be given by an earlier one.
+    """Return the current name of a module, which may be given by an earlier name.
 
     >>> current_name("reactive.operators.generated.single"), current_name("reactive.api.table")
     ('reactive.engine.operators.loops.grouped', 'reactive.api.table')
@@ -98,11 +98,11 @@ def _is_ours(module: str) -> bool:
 
 
 class _Merged(NamedTuple):
-    """The modules that are part of another one today.
+    """The modules that are part of another module today.
 
-    `targets`: module of before -> module of today.
-    `largest`: module of today -> module of before, where the names differ.
-    `parts`: module of today and name defined in it -> module of before.
+    `targets`: earlier module -> current module.
+    `largest`: current module -> earlier module, where the names differ.
+    `parts`: current module and name defined in it -> earlier module.
     """
 
     targets: Mapping[str, str]
@@ -146,15 +146,17 @@ def _renamed(module: str, names: MappingProxyType[str, str]) -> str:
 
 
 def import_by_earlier_names() -> None:
-    """Let an import of an earlier name find the module of today; a second call changes nothing."""
+    """Register the import of modules by earlier names; a second call changes nothing."""
     if not any(isinstance(finder, _EarlierNameFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _EarlierNameFinder())
         sys.meta_path.append(_MergedFinder())
 
 
 class _EarlierNameFinder:
-    """Finds modules by their earlier names, before the folders are looked at: a package by an
-    earlier name has the folder of today, and its modules would be imported a second time."""
+    """Finds modules by their earlier names, before the folders are searched.
+
+    A package by an earlier name has the current folder, and its modules would be imported twice.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         current = self._current(name)
@@ -173,15 +175,17 @@ class _EarlierNameFinder:
 
 
 class _MergedFinder(_EarlierNameFinder):
-    """Finds modules that are part of another one today, after the folders were looked at: an
-    import of a module of today does not read the list."""
+    """Finds modules that are part of another one today, after the folders were searched.
+
+    An import of a current module does not read the list.
+    """
 
     def _current(self, name: str) -> str:
         return _merged().targets.get(name, name) if _is_ours(name) else name
 
 
 class _Loader:
-    """Gives the module of today, unchanged, for its earlier name."""
+    """Returns the current module, unchanged, for its earlier name."""
 
     def __init__(self, found: ModuleSpec) -> None:
         self._found = found
@@ -190,7 +194,7 @@ class _Loader:
         return import_module(self._found.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Undo what the import system has set: the module is known by its name of today."""
+        """Undo the changes of the import system: the module keeps its current name."""
         module.__spec__ = self._found
 
     def get_code(self, name: str) -> CodeType | None:

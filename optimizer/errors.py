@@ -1,4 +1,4 @@
-"""What can be wrong with a query, said when the relation is made."""
+"""Errors of queries, raised when the relation is made."""
 
 
 class ReactiveError(Exception):
@@ -6,7 +6,7 @@ class ReactiveError(Exception):
 
 
 class PlanError(ReactiveError, ValueError):
-    """The query cannot mean anything: a wrong callable, relation or aggregate in it."""
+    """The query has no meaning: it has a wrong callable, relation or aggregate."""
 
 
 class StratificationError(PlanError):
@@ -14,12 +14,12 @@ class StratificationError(PlanError):
 
 
 class StaleCaptureWarning(UserWarning):
-    """A variable that a query captured has changed since: the view keeps the old meaning."""
+    """A captured variable of a query has changed since: the view keeps the old value."""
 
 
 class StaleCaptureError(ReactiveError, RuntimeError):
-    """The same as `StaleCaptureWarning`, of a `Database(strict=True)`: the commit is refused."""
+    """A captured variable has changed in a `Database(strict=True)`: the commit is refused."""
 
 
 class DuplicateKeyError(ReactiveError, ValueError):
-    """Two rows of a query that gives a dictionary have the same key."""
+    """Two rows of a query for a dictionary have the same key."""

@@ -1,4 +1,4 @@
-"""Expressions: what a lifted callable computes, as a tree of immutable nodes.
+"""Expressions: the computation of a lifted callable, as a tree of immutable nodes.
 
     lambda s, m: s.last_name == m.last_name and m.age > limit
 
@@ -7,19 +7,19 @@
          Operation(">", (Attribute(Parameter(1), "age"), Constant(30)))))
 
 Expressions compare by structure. Constants compare by type and value, so that `1`, `True` and `1.0`
-stay different, and objects that nothing is known of by identity. What could not be read is kept as
-an `Opaque` function, called with the expressions that it needs (`Apply`).
+stay different; objects without known value compare by identity. A part that cannot be lifted is an
+`Opaque` function, called with the expressions that it needs (`Apply`).
 
 Four nodes have no syntax of their own. The optimizer makes them to keep exceptions in place:
 
-    First(needs, then)      evaluate the needs, which may raise, and then give `then`
-    Guard(test, needs)      false where the needs and the test raise nothing and the test is false
-    Again(test)             the test, of rows that a guard has asked further down
-    Attempt(of, otherwise)  the constant `otherwise` where evaluating `of` raises
+    First(needs, then)      evaluate the needs, which may raise, and then `then`
+    Guard(test, needs)      false if the needs and the test raise nothing and the test is false
+    Again(test)             the test, for rows that a guard below has tested
+    Attempt(of, otherwise)  the constant `otherwise` if evaluating `of` raises
 
-Three nodes stand for queries in callables, until `optimizer.subqueries` has made joins of them:
+Three nodes stand for queries in callables, until `optimizer.subqueries` rewrites them to joins:
 
-    Subquery(kind, query, arguments)    what a plan gives for the values of `arguments`
+    Subquery(kind, query, arguments)    the result of a plan for the values of `arguments`
     Quantified(...)                     a comparison with every row of a plan: IN, ANY, ALL
     Outer(i)                            in callables of that plan: the value of `arguments[i]`
 """
@@ -44,7 +44,7 @@ class Expr:
 
 @record
 class Parameter(Expr):
-    """One of the bindings that the callable is given."""
+    """One of the bindings that the callable takes."""
 
     index: int
 
@@ -60,7 +60,7 @@ class Local(Expr):
 class Constant(Expr):
     """A value that was known when the relation was made; `name` is the variable it came from.
 
-    If its query was planned by a template, `slot` is where the template has it.
+    If its query was planned by a template, `slot` is its place in the template.
     """
 
     value: Any = field(compare=False)
@@ -76,10 +76,10 @@ class Constant(Expr):
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """The value of a slot, and whether somebody has asked for it. It stands in the place of the
-    value where a query is planned for all of its shape.
+    """The value of a slot, and a flag that it was read.
 
-    One that was computed is `by` an operator of `operands`; who asks for it asks for these.
+    It replaces the value while a query is planned for all queries of its shape. A computed one is
+    the result `by` an operator of `operands`; reading it reads these.
     """
 
     value: Any
@@ -87,17 +87,17 @@ class Held:
     by: str = ""
     operands: tuple[Any, ...] = ()
     computed: dict[Any, Held] = field(default_factory=dict)
-    """What was computed of it, by how: the same of the same is one."""
+    """Results computed of it, by operation: equal operations share one."""
 
     def ask(self) -> None:
-        """Note that somebody asks for the value."""
+        """Note that the value is read."""
         self.is_asked = True
         for each in self.operands:
             if isinstance(each, Held):
                 each.ask()
 
     def every(self) -> Iterator[Held]:
-        """What was computed of it, and of that; what comes of others, too, several times."""
+        """Iterate over the results computed of it, and of those; shared results repeat."""
         for each in self.computed.values():
             yield each
             yield from each.every()
@@ -107,9 +107,11 @@ _HELD: Any = Constant.value
 
 
 class Slot(Constant):
-    """A constant that differs between queries of one shape. It equals slots of the same `Held` and
-    nothing else, and who asks for its value, and not for its `kind`, is noted: what comes of that
-    holds for queries with this value."""
+    """A constant that differs between queries of one shape.
+
+    It equals slots of the same `Held` only. Reading its value, but not its `kind`, is noted: the
+    caller's result then holds for queries with this value.
+    """
 
     __slots__ = ()
 
@@ -132,7 +134,7 @@ class Slot(Constant):
 
 @record
 class Attribute(Expr):
-    """`of.name`"""
+    """The attribute `of.name`."""
 
     of: Expr
     name: str
@@ -140,7 +142,7 @@ class Attribute(Expr):
 
 @record
 class Item(Expr):
-    """`of[key]`"""
+    """The item `of[key]`."""
 
     of: Expr
     key: Expr
@@ -170,7 +172,7 @@ class Or(Expr):
 
 @record
 class Conditional(Expr):
-    """`then if test else otherwise`"""
+    """The choice `then if test else otherwise`."""
 
     test: Expr
     then: Expr
@@ -179,7 +181,7 @@ class Conditional(Expr):
 
 @record
 class Display(Expr):
-    """A tuple, list, set, dictionary (keys and values in turn) or slice, written out."""
+    """A tuple, list, set, dictionary (keys and values in turn) or slice display."""
 
     kind: Literal["tuple", "list", "set", "dict", "slice"]
     items: tuple[Expr, ...]
@@ -196,7 +198,7 @@ class Call(Expr):
 
 @record
 class Formatted(Expr):
-    """A value in an f-string, with its conversion (`!r`), and what follows the colon."""
+    """A value in an f-string, with its conversion (`!r`), and its format after the colon."""
 
     value: Expr
     conversion: str
@@ -212,7 +214,7 @@ class Text(Expr):
 
 @record
 class Apply(Expr):
-    """A call of what could not be read, or of a part of it; `reason` says why."""
+    """A call of a callable, or a part of one, that could not be lifted; `reason` says why."""
 
     function: Opaque
     arguments: tuple[Expr, ...]
@@ -221,7 +223,7 @@ class Apply(Expr):
 
 @record
 class First(Expr):
-    """`then`, after evaluating the needs for nothing but what they may raise."""
+    """Evaluates the needs, which may raise, and then `then`."""
 
     needs: tuple[Expr, ...]
     then: Expr
@@ -237,14 +239,14 @@ class Guard(Expr):
 
 @record
 class Again(Expr):
-    """The test itself, which need not be pushed down any more."""
+    """The test itself, which must not be pushed down again."""
 
     test: Expr
 
 
 @record
 class Attempt(Expr):
-    """The expression, or a constant where evaluating it raises an `Exception`."""
+    """The expression, or a constant if evaluating it raises an `Exception`."""
 
     of: Expr
     otherwise: Constant
@@ -252,24 +254,23 @@ class Attempt(Expr):
 
 @record
 class Outer(Expr):
-    """In a callable of a sub-query: one of the values that the query around it gives, and what is
-    known of it beside."""
+    """In a callable of a sub-query: one of the values of the query around it, and its shape."""
 
     index: int
     shape: Any = field(default=None, compare=False, repr=False)
 
 
 FIRST_UNIQUE = 1_000_000
-"""From here on, an index of an `Outer` is given once in a process."""
+"""From here on, an index of an `Outer` is unique in a process."""
 
 
 @record
 class Subquery(Expr):
-    """What a query gives for values of the row around it.
+    """The result of a query for values of the row around it.
 
     `query` is a plan whose callables may read `Outer(i)`, the value of `arguments[i]`; it has no
-    sub-queries inside any more. `"exists"`: whether it has a row. `"value"`: its only binding of
-    its only row; it has exactly one row for any values, as an aggregate without a key.
+    sub-queries inside. `"exists"`: True if it has a row. `"value"`: its only binding of its only
+    row; it has exactly one row for any values, like an aggregate without a key.
     """
 
     kind: Literal["exists", "value"]
@@ -281,10 +282,9 @@ class Subquery(Expr):
 class Quantified(Expr):
     """A comparison of values with every row of a query, and the expression that it was made of.
 
-    `translated` has the sub-queries that together give the truth of the comparison. The arguments
-    are the values of the row around that the query reads, and then the values that are compared.
-    `comparison` says by definition what is compared, and how; only the check of a translation
-    reads it.
+    `translated` has the sub-queries that together compute the truth of the comparison. The
+    arguments are the values of the row around that the query reads, and then the compared values.
+    `comparison` is the comparison by definition; only the check of a translation reads it.
     """
 
     comparison: Any
@@ -295,9 +295,11 @@ class Quantified(Expr):
 
 @record
 class Within(Expr):
-    """The rows of a query for values of the row around it, while a callable is being read: in none
-    that has been. `rows` are `comprehensions.rows.Rows`, which read `Outer(i)`, the value of
-    `arguments[i]`."""
+    """The rows of a query for values of the row around it, while a callable is being read.
+
+    A finished expression has none. `rows` are `comprehensions.rows.Rows`, which read `Outer(i)`,
+    the value of `arguments[i]`.
+    """
 
     rows: Any
     arguments: tuple[Expr, ...] = ()
@@ -305,11 +307,11 @@ class Within(Expr):
 
 @record
 class Lifted:
-    """What a plan holds where the user wrote a callable that has been read.
+    """A callable of a plan as an expression.
 
-    `names` are the names of the parameters as somebody wrote them, `origins` the callables that the
-    expression came from: where to point to in messages, and whose captured variables to watch.
-    `made` says how to compute the same by calling them, if that is known.
+    `names` are the names of the parameters as written, `origins` the callables that the expression
+    came from: their places appear in messages, and their captured variables are watched. `made` is
+    a way to compute the result by calling them, if there is one.
     """
 
     body: Expr
@@ -320,11 +322,11 @@ class Lifted:
 
     @property
     def place(self) -> Place | None:
-        """Where the first of the callables is written."""
+        """The place where the first of the callables is written."""
         return next((origin.place for origin in self.origins), None)
 
     def with_body(self, body: Expr) -> Lifted:
-        """The same, computing something else of the same parameters."""
+        """Return another expression over the same parameters."""
         return self if body is self.body else replace(self, body=body, made=None)
 
 
@@ -337,14 +339,14 @@ class Conjunction:
 
 @record
 class Composition:
-    """`outer` of what `inner` computes of a row."""
+    """`outer` of the result of `inner` for a row."""
 
     outer: Lifted
     inner: Lifted
 
 
 Function: TypeAlias = Opaque | Lifted
-"""A callable of a query, read or not."""
+"""A callable of a query, lifted or not."""
 
 TRUE = Constant(True, meaning(True))
 FALSE = Constant(False, meaning(False))
@@ -352,43 +354,43 @@ NONE = Constant(None, meaning(None))
 
 
 def constant(value: Any, name: str | None = None) -> Constant:
-    """A value as an expression."""
+    """Return a value as an expression."""
     if value.__class__ is Held:
         return Slot(value, name)
     return Constant(value, meaning(value), name)
 
 
 def tuple_of(*items: Expr) -> Display:
-    """A tuple, written out."""
+    """Return a tuple display."""
     return Display("tuple", items)
 
 
 def all_parameters(count: int) -> tuple[Parameter, ...]:
-    """The parameters of a callable of `count` arguments."""
+    """Return the parameters of a callable of `count` arguments."""
     return tuple(map(Parameter, range(count)))
 
 
 def items_of(tuple_: Expr, count: int) -> tuple[Expr, ...]:
-    """The items of a tuple of `count` items."""
+    """Return the items of a tuple of `count` items."""
     return tuple(Item(tuple_, constant(place)) for place in range(count))
 
 
 def one_value(row: Sequence[Expr]) -> Expr:
-    """Bindings as one value: several are a tuple."""
+    """Return bindings as one value: several are a tuple."""
     return row[0] if len(row) == 1 else tuple_of(*row)
 
 
 def row_names(count: int) -> tuple[str, ...]:
-    """Names for parameters without known names: row, row1, row2, ..."""
+    """Return names for parameters without known names: row, row1, row2, ..."""
     return tuple(f"row{place or ''}" for place in range(count))
 
 
 LEAVES = frozenset({Parameter, Constant, Slot, Local, Outer})
-"""What most expressions come down to; they have no parts."""
+"""The most frequent expressions without parts."""
 
 
 def parts(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions that one is made of, left to right."""
+    """Return the parts of an expression, left to right."""
     found = _PARTS.get(expr.__class__)
     return () if found is None else found(expr)
 
@@ -412,7 +414,7 @@ _PARTS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
 
 
 def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
-    """The expression with other parts, in the order of `parts`."""
+    """Return the expression with other parts, in the order of `parts`."""
     match expr:
         case Attribute(_, name):
             return Attribute(new[0], name)
@@ -451,7 +453,8 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
 
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression with every part changed, inner ones first; itself if nothing changes."""
+    """Return the expression with every part changed, inner ones first; itself if nothing
+    changes."""
     find = _PARTS.get(expr.__class__)
     if find is None:
         return change(expr)
@@ -461,7 +464,7 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def substitute(expr: Expr, arguments: tuple[Expr, ...]) -> Expr:
-    """The expression with other expressions in the place of its parameters."""
+    """Replace the parameters of an expression by other expressions."""
     if expr.__class__ is Parameter:
         return arguments[expr.index]
     find = _PARTS.get(expr.__class__)
@@ -473,7 +476,7 @@ def substitute(expr: Expr, arguments: tuple[Expr, ...]) -> Expr:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The expression and all its parts."""
+    """Iterate over the expression and all its parts."""
     waiting = [expr]
     while waiting:
         expr = waiting.pop()
@@ -484,17 +487,17 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def has_subquery(expr: Expr) -> bool:
-    """Whether there is a sub-query in an expression."""
+    """Return True if there is a sub-query in an expression."""
     return any(isinstance(part, Subquery) for part in walk(expr))
 
 
 def reads(expr: Expr) -> frozenset[int]:
-    """The parameters that an expression reads."""
+    """Return the parameters that an expression reads."""
     return frozenset([e.index for e in walk(expr) if e.__class__ is Parameter])
 
 
 def origins(*functions: Function | None) -> tuple[Opaque, ...]:
-    """The callables that some functions come from, each once."""
+    """Return the callables that some functions come from, each once."""
     found: dict[int, Opaque] = {}
     for function in functions:
         own = function.origins if isinstance(function, Lifted) else (function,)
@@ -503,7 +506,7 @@ def origins(*functions: Function | None) -> tuple[Opaque, ...]:
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
-    """The parts that must all be true, in the order in which they are asked."""
+    """Return the parts that must all be true, in the order of evaluation."""
     if isinstance(expr, And):
         return tuple(inner for part in expr.parts for inner in conjuncts(part))
     if isinstance(expr, First):
@@ -513,12 +516,12 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def disjuncts(expr: Expr) -> tuple[Expr, ...]:
-    """The parts of which one must be true, in the order in which they are asked."""
+    """Return the parts of which one must be true, in the order of evaluation."""
     if not isinstance(expr, Or):
         return (expr,)
     return tuple(inner for part in expr.parts for inner in disjuncts(part))
 
 
 def conjunction(tests: tuple[Expr, ...]) -> Expr:
-    """All of the tests, in order; true if there is none."""
+    """Return all tests, in order, as one; true if there are none."""
     return TRUE if not tests else tests[0] if len(tests) == 1 else And(tests)

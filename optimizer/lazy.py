@@ -1,19 +1,19 @@
-"""Modules that are imported when something in them is first asked for.
+"""Modules that are imported when a name in them is first read.
 
-    lazily("room.join")            is said once, before others import anything
-    from room import join          gives what stands for the module: nothing is read yet
-    join.Join(left, right)         imports it
+    lazily("room.join")            is called once, before other modules are imported
+    from room import join          imports a stand-in for the module: its file is not read
+    join.Join(left, right)         imports the module
 
-A small program uses a third of all modules, and importing one costs 0.2 to 0.5 ms. What stands for
-a module is an attribute of its package, which `from package import module` finds; importing the
-module puts the module itself there. So `import package.module`, `from package.module import name`,
-pickles and type checkers see modules as ever, and threads wait for each other as in any import.
+A small program uses a third of all modules, and importing one costs 0.2 to 0.5 ms. The stand-in is
+an attribute of the package, which `from package import module` finds; importing the module replaces
+it by the module itself. So `import package.module`, `from package.module import name`, pickles and
+type checkers work as usual, and threads wait for each other as in any import.
 
 Needs: names are read as `module.name`, in functions. A name read while a module is imported, by
-       a base class, a decorator, a default, a constant, imports the other one at once. And it is
-       nothing that undoes a commit or reports an error: an import may fail, where no file can be
+       a base class, a decorator, a default, a constant, imports the other one immediately. The
+       module must not undo a commit or report an error: an import may fail if no file can be
        opened, and takes long.
-Cost:  of each name 2 us when it is first read, then 20 ns.
+Cost:  2 us for the first read of each name, then 20 ns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Lazy:
-    """Stands for a module until something in it is asked for.
+    """Stand-in for a module until a name in it is read.
 
     >>> fractions = Lazy("fractions")
     >>> fractions
@@ -44,10 +44,10 @@ class Lazy:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what tools look for in all that there is
+        if name.startswith("__"):  # tools look for these in every object
             raise AttributeError(f"lazy module {self._name!r} has no {name!r}")
         found = getattr(import_module(self._name), name)
-        setattr(self, name, found)  # the next time it is read as of any object
+        setattr(self, name, found)  # next time a plain attribute
         return found
 
     def __dir__(self) -> Iterable[str]:
@@ -58,10 +58,10 @@ class Lazy:
 
 
 def lazily(*names: str) -> None:
-    """Have modules be imported when something in them is first asked for.
+    """Make modules be imported when a name in them is first read.
 
-    Those that are imported already stay as they are; those of a package that is left out are not
-    there.
+    Modules that are imported already stay as they are; modules of a package that is left out are
+    skipped.
     """
     for name in names:
         if name not in sys.modules:
@@ -76,7 +76,7 @@ def lazily(*names: str) -> None:
 
 
 def exported(package: str, modules: dict[str, str], elsewhere: Mapping[str, str] = _NONE) -> Any:
-    """The `__getattr__` of a package, some of whose names are those of modules not yet imported.
+    """Return the `__getattr__` of a package with names from modules that are imported lazily.
 
     `elsewhere` has hints for names that the package does not have.
     """
@@ -95,6 +95,6 @@ def exported(package: str, modules: dict[str, str], elsewhere: Mapping[str, str]
 
 
 def _is_imported(frame: FrameType) -> bool:
-    """Return True for `from package import name`, which replaces an AttributeError by another
-    message."""
+    """Return True for `from package import name`, which replaces the message of an
+    AttributeError."""
     return opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"

@@ -7,7 +7,7 @@
           table council                           Table
 
 Nodes compare by structure, so that equal queries are found and share their operators. Weights
-are those of bags (multisets) throughout; each node says what it does to them. With `L` and `R`
+are those of bags (multisets) throughout; each node says how it changes them. With `L` and `R`
 for the weights of a row in the two inputs:
 
     union  1 if L or R    difference  1 if L and not R    intersection  1 if L and R
@@ -84,7 +84,7 @@ def _rows_of_component(node: Component, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def _of_kept(node: Fixpoint) -> Sequence[Barrier | None]:
-    """What is kept of a relation is chosen among all its rows."""
+    """Return the barriers of a fixpoint: a relation with `best` chooses among all its rows."""
     return ("aggregate" if any(node.best) else None,) * len(node.bodies)
 
 
@@ -122,9 +122,11 @@ class Table(Node):
 
 @record
 class Known(Table):
-    """A part of a query over tables that are not stored, whose rows so far are held; made by the
-    engine for a query that comes late. `of` is what is known of each binding, `part` the engine's
-    own. Like its tables it may have rows of negative weight."""
+    """A part of a query over tables that are not stored, whose rows so far are held.
+
+    The engine makes it for a query that is added later. `of` are the shapes of the bindings, `part`
+    the engine's own. Like its tables it may have rows of negative weight.
+    """
 
     of: tuple[Any, ...] = (None,)
     is_set: bool = False
@@ -144,7 +146,7 @@ class Known(Table):
 
 @record
 class Empty(Node):
-    """No rows, of `bindings` bindings; what the optimizer makes of a predicate that is false."""
+    """No rows, of `bindings` bindings; the result of a false predicate."""
 
     bindings: int
 
@@ -162,8 +164,10 @@ class Empty(Node):
 
 @record
 class Shared(Node):
-    """A part that several nodes read. Only there while rules run: they do not reach through it,
-    since each reader would get a copy of its own."""
+    """A part that several nodes read, which exists only while rules run.
+
+    Rules do not reach through it, because each reader would get a copy of its own.
+    """
 
     input: Node
 
@@ -181,8 +185,10 @@ class Shared(Node):
 
 @record
 class View(Node):
-    """The rows of a view that a query is made of. No rule reaches through it, so that they are not
-    computed again for the query."""
+    """The rows of a view that a query reads.
+
+    No rule reaches through it, so that the rows are not computed again for the query.
+    """
 
     input: Node
     name: str | None = field(default=None, compare=False)
@@ -202,7 +208,10 @@ class View(Node):
 @record
 class Settled(Node):
     """A part of a query that is optimized by itself (`segments.Segment`), so that no rule reaches
-    into it. Not as written: it stands there while rules run, and in what is run."""
+    into it.
+
+    It is not part of the plan as written: it exists while rules run, and in the plan that runs.
+    """
 
     segment: Any
 
@@ -222,8 +231,8 @@ class Settled(Node):
 class Recursive(Node):
     """A recursive relation inside its own definition: the rows that it has so far.
 
-    `level` says of which definition; those around it have higher numbers. `of` is what is known of
-    each binding (`knowledge.Shapes`).
+    `level` identifies the definition; those around it have higher numbers. `of` are the shapes of
+    the bindings (`knowledge.Shapes`).
     """
 
     level: Any
@@ -246,7 +255,7 @@ class Recursive(Node):
 
 @record
 class Given(Node):
-    """Rows that an operator hands to the nodes that it has within; made by the engine."""
+    """Rows that an operator passes to the nodes inside it; made by the engine."""
 
     index: int
     is_set: bool
@@ -266,7 +275,7 @@ class Given(Node):
 
 @record
 class Best:
-    """Of the rows with equal keys, the one with the least or largest value is kept."""
+    """Keeps the row with the least or largest value among rows with equal keys."""
 
     by: Function
     value: Function
@@ -275,7 +284,7 @@ class Best:
 
 @record
 class Fixpoint(Node):
-    """The smallest relations that are what their bodies say of them; as a node, the first one.
+    """The smallest relations that contain the rows of their bodies; as a node, the first one.
 
     A body reads them as `Recursive`. Rows are sets; `best` may keep one of each key.
     """
@@ -319,8 +328,11 @@ class Component(Node):
 
 @record
 class Tolerance:
-    """Of rows with equal keys, one is passed on whose value differs by `least` from the last that
-    was. Without `by` the key is the rest of the row."""
+    """Passes on a row whose value differs by `least` or more from the last row of its key passed
+    on.
+
+    Without `by` the key is the rest of the row.
+    """
 
     value: Function
     by: Function
@@ -329,10 +341,11 @@ class Tolerance:
 
 @record
 class Iterate(Node):
-    """Bodies applied together, from `starts` on: `times` times, or, if that is None, until no row
-    is passed on, in `max_rounds` at most. Bags; bodies may do anything. As a node, the first one.
+    """Bodies applied together, from `starts` on, `times` times.
 
-    `contraction` and `norm` say by what factor a round brings any two rows of relations closer.
+    If `times` is None, until no row is passed on, in `max_rounds` at most. Bags; bodies may do
+    anything. As a node, the first relation. `contraction` and `norm` say by what factor a round
+    brings any two rows of relations closer.
     """
 
     starts: tuple[Node, ...]
@@ -357,13 +370,13 @@ class Iterate(Node):
     )
 
     def is_tolerant(self) -> bool:
-        """Whether a row may be passed on later than it changes."""
+        """Return True if a row may be passed on later than it changes."""
         return any(self.tolerances)
 
 
 @record
 class Tolerate(Node):
-    """The rows of a round that are passed on, where an iteration is written out."""
+    """The rows of a round that are passed on, in an iteration that is written out."""
 
     input: Node
     tolerance: Tolerance
@@ -477,10 +490,11 @@ class Product(Node):
 
 @record
 class Match:
-    """When a row of the left fits one of the right: equal keys, and then the predicate.
+    """The condition that a row of the left matches one of the right: equal keys, and then the
+    predicate.
 
-    Either may be absent: without keys all pairs are candidates, without a predicate all
-    candidates fit.
+    Either may be absent: without keys all pairs are candidates, without a predicate all candidates
+    match.
     """
 
     left_key: Function | None = None
@@ -703,11 +717,11 @@ class IntersectionAll(Node):
 
 @record
 class Folded:
-    """One aggregate of a group: how it folds (an engine's object), and the value it reads.
+    """One aggregate of a group: its accumulator (an engine's object), and the value that it reads.
 
     `functions` are the user's callables in the accumulator itself; `tolerant` is the accumulator
-    whose result is a `Fault` where one of them raises. With `skip_none` it leaves out values that
-    are None. Rules read the `name`; texts show the `label`, which is that of a user's own class.
+    whose result is a `Fault` if one of them raises. With `skip_none` it leaves out values that are
+    None. Rules read the `name`; texts show the `label`, the name of a user's own class.
     """
 
     name: str
@@ -728,8 +742,7 @@ class Folded:
 class Aggregate(Node):
     """One row per group: its key, then each aggregate. Without a key, one row in all.
 
-    `row` is the class of named rows, set by the engine where the select that names them is done at
-    once.
+    `row` is the class of named rows; the engine sets it to merge the select that names them.
     """
 
     input: Node

@@ -1,4 +1,4 @@
-"""Walk and rebuild plans: equal parts become one, rules are tried at every node.
+"""Walk and rebuild plans: merge equal parts, replace relations, change callables.
 
 Plans are graphs without cycles and may be deep; nothing here recurses into inputs.
 """
@@ -20,18 +20,19 @@ from optimizer.plans.properties import free, nodes, once, shapes
 
 T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]
-"""A function from a plan node to one that gives the same rows; itself where it does not apply."""
+"""A function from a plan node to a node with the same rows; itself where it does not apply."""
 
 
 class Interned:
-    """One node for all that are equal, so that equal plans are the same object."""
+    """One node for all equal nodes, so that equal plans are the same object."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, plan.Node] = {}
         self._ids: set[int] = set()
 
     def one(self, node: plan.Node) -> plan.Node:
-        """The node for all that are equal to this one, whose inputs are such nodes already."""
+        """Return the node for all that are equal to this one, whose inputs are such nodes
+        already."""
         if id(node) in self._ids:
             return node
         signature = tuple(
@@ -45,7 +46,7 @@ class Interned:
         return found
 
     def all(self, root: plan.Node) -> plan.Node:
-        """The plan, with every node in it the one for its equals.
+        """Return the plan, with every node replaced by the one for its equals.
 
         Cost: O(nodes that are not such nodes already); all below such a node are.
         """
@@ -67,7 +68,7 @@ class Interned:
 
 
 def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.Node:
-    """The plan with every node changed, inputs first."""
+    """Return the plan with every node changed, inputs first."""
     made: dict[int, plan.Node] = {}
     for node in nodes(root):
         inputs = [made[id(source)] for source in node.inputs()]
@@ -76,33 +77,35 @@ def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.N
 
 
 def has_subqueries(node: plan.Node) -> bool:
-    """Whether a callable of the node was read with sub-queries in it."""
+    """Return True if a callable of the node was lifted with sub-queries in it."""
     return any(isinstance(f, Lifted) and has_subquery(f.body) for f in functions(node))
 
 
 def relations_read(root: plan.Node, level: Any) -> list[plan.Recursive]:
-    """The recursive relations of a level in a plan, where they are not defined; definitions that
-    are not inside each other when they are written may have the same level."""
+    """Return the recursive relations of a level that a plan reads and does not define.
+
+    Definitions that are not inside each other when they are written may have the same level.
+    """
     every = nodes(root, until=lambda node: level not in free(node))
     return [n for n in every if isinstance(n, plan.Recursive) and n.level == level]
 
 
 class Beside(Protocol):
-    """Plans that are known of a node beside its inputs, and are to change as these do."""
+    """Plans that belong to a node beside its inputs, and change with these."""
 
     def parts(self, node: plan.Node) -> tuple[plan.Node, ...]: ...
 
     def carry(
         self, node: plan.Node, made: plan.Node, part: Callable[[plan.Node], plan.Node]
     ) -> None:
-        """Have the node that was made know them too, each in the place of a `part`."""
+        """Copy the plans of a node to the node that was made of it, each changed by `part`."""
         ...
 
 
 def substituted(
     root: plan.Node, level: Any, value: Callable[[plan.Recursive], plan.Node]
 ) -> plan.Node:
-    """The plan with the recursive relations of a level replaced, where they are not defined."""
+    """Replace the recursive relations of a level, where they are not defined."""
     return all_substituted((root,), level, value)[0]
 
 
@@ -112,7 +115,7 @@ def all_substituted(
     value: Callable[[plan.Recursive], plan.Node],
     beside: Beside | None = None,
 ) -> list[plan.Node]:
-    """The same for several plans; what they share, they share then."""
+    """Replace the recursive relations of a level in several plans; shared parts stay shared."""
     made: dict[int, plan.Node] = {}
     waiting = list(roots)
     while waiting:
@@ -142,7 +145,7 @@ def all_substituted(
 
 
 def unrolled(node: plan.Iterate) -> tuple[plan.Node, ...]:
-    """An iteration written out: its bodies over its bodies over ... over where they start."""
+    """Return an iteration written out: its bodies over its bodies over ... over its starts."""
     rounds = node.starts
     assert node.times is not None
     for _ in range(node.times):
@@ -155,8 +158,8 @@ Keeps = Callable[[plan.Iterate], bool]
 
 
 def without_iterations(root: plan.Node, keeps: Keeps = lambda node: False) -> plan.Node:
-    """The plan with iterations written out, but for those that one keeps, and those that go on
-    until nothing changes."""
+    """Write out iterations, except those that `keeps` is true for, and those without number of
+    rounds."""
     written: dict[int, tuple[plan.Node, ...]] = {}
 
     def changed(node: plan.Node) -> plan.Node:
@@ -174,7 +177,7 @@ def without_iterations(root: plan.Node, keeps: Keeps = lambda node: False) -> pl
 
 
 def without_views(root: plan.Node) -> plan.Node:
-    """The plan, in which rules may reach through views that it was made of."""
+    """Return the plan without views, so that rules may reach through them."""
     return rebuilt(root, lambda n: n.input if isinstance(n, plan.View) else n)
 
 
@@ -190,12 +193,12 @@ def _tolerant(rows: plan.Node, tolerance: plan.Tolerance | None) -> plan.Node:
 
 
 def has_components(node: plan.Node) -> bool:
-    """Whether it is read through its components, which no rule reaches through."""
+    """Return True if a node is read through its components, which no rule reaches through."""
     return isinstance(node, plan.Fixpoint | plan.Iterate) and len(node.names) > 1
 
 
 def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
-    """The node over other inputs; itself if they are the same."""
+    """Return the node over other inputs; itself if they are the same."""
     inputs = tuple(inputs)
     if all(map(is_, inputs, node.inputs())):
         return node
@@ -212,7 +215,7 @@ def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
 
 
 def functions(node: plan.Node) -> list[Function]:
-    """The callables of a node, in the order of its facts."""
+    """Return the callables of a node, in the order of its facts."""
     return once(node, "functions", _functions) if node.facts.calls else []
 
 
@@ -221,14 +224,16 @@ def _functions(node: plan.Node) -> list[Function]:
 
 
 def functions_of_rows(node: plan.Node) -> list[Function]:
-    """The callables of a node that are asked of one row after the other."""
+    """Return the callables of a node that are called for each row."""
     every = [calls for calls in node.facts.calls if calls.of_rows]
     return [function for calls in every for function, _ in _at(node, calls.names)]
 
 
 def called(node: plan.Node, of: Sequence[Shapes] | None = None) -> list[tuple[Function, Shapes]]:
-    """The callables of a node, with what is known of their arguments: by the shapes of its inputs,
-    or by what else is known `of` these."""
+    """Return the callables of a node, with the shapes of their arguments.
+
+    With `of`, with other facts about the bindings of its inputs.
+    """
     if not node.facts.calls:
         return []
     if of is None:
@@ -241,17 +246,17 @@ def called(node: plan.Node, of: Sequence[Shapes] | None = None) -> list[tuple[Fu
 
 
 def read_functions(*nodes: plan.Node) -> list[Lifted]:
-    """The callables of some nodes that have been read."""
+    """Return the callables of some nodes that were lifted."""
     return [f for node in nodes for f in functions(node) if isinstance(f, Lifted)]
 
 
 def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> plan.Node:
-    """The node with other callables; itself if they are the same."""
+    """Return the node with other callables; itself if they are the same."""
     return with_called(node, lambda function, _: change(function))
 
 
 def with_called(node: plan.Node, change: Callable[[Function, Shapes], Function]) -> plan.Node:
-    """The same; `change` is also given what is known of the arguments."""
+    """Return the node with other callables; `change` also gets the shapes of the arguments."""
     if not node.facts.calls:
         return node
     of = [shapes(source) for source in node.inputs()]
@@ -264,7 +269,8 @@ def with_called(node: plan.Node, change: Callable[[Function, Shapes], Function])
 
 
 def _at(thing: Any, names: Sequence[str], place: int = 0) -> Iterator[tuple[Function, int]]:
-    """The callables at a path of fields, each with its place in a tuple on the way."""
+    """Iterate over the callables at a path of fields, each with its place in a tuple on the
+    path."""
     value = getattr(thing, names[0])
     if value is None:
         return
@@ -281,7 +287,7 @@ def _at(thing: Any, names: Sequence[str], place: int = 0) -> Iterator[tuple[Func
 def _changed(
     thing: T, names: Sequence[str], place: int, change: Callable[[Function, int], Function]
 ) -> T:
-    """A record with other callables at a path of fields; itself if they are the same."""
+    """Return a record with other callables at a path of fields; itself if they are the same."""
     value, rest = getattr(thing, names[0]), names[1:]
     new: Any
     if value is None:
@@ -300,7 +306,7 @@ def _changed(
 
 
 def _names(node: plan.Node) -> tuple[str, ...]:
-    """The fields that make a node what it is."""
+    """Return the names of a node's fields."""
     return _names_of(cast(Hashable, type(node)))
 
 

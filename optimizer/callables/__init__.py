@@ -1,7 +1,7 @@
 """Callables as values.
 
-Lives here: what users write, its text and syntax, what it captures, and where it stands.
+Lives here: callables of users, their text and syntax, their captures, and their places.
 Comes in:   callables of users.
-Goes out:   `Opaque`, with constants for what it captures.
+Goes out:   `Opaque`, with constants for its captures.
 May import: the standard library.
 """

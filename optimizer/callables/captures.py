@@ -1,30 +1,29 @@
 """Captured variables: the names that a callable reads from outside, and the values they had when
 the relation was made.
 
-What a callable captures, kept as it was when the relation was made.
+`freeze` keeps the captured variables of a callable as they were when the relation was made.
 
     limit = 30
     view = people.where(lambda p: p.age > limit).materialize()
-    limit = 40                  # the view still means 30; the next commit says so
+    limit = 40                  # the view still uses 30; the next commit raises
 
 A lambda reads its closure cells and globals when it is called. A maintained result would then
 mix rows judged by the old value with rows judged by the new one. So the relation holds a copy
-of the function with its variables frozen, and remembers the originals to notice a change.
+of the function with its variables frozen, and the originals to notice a change.
 
 Small built-in containers (at most 100 elements) are copied too, so that changing them in place
-is noticed. Attributes of captured objects (`self.limit`) cannot be frozen; a change of theirs is
-noticed too. So are changes of the variables of functions that a callable names, and that these
-name, as long as they are the user's.
+is noticed. Attributes of captured objects (`self.limit`) cannot be frozen; their changes are
+noticed too. So are changes of the variables of the user's functions that a callable names, and that
+these name.
 
-Which variables a function reads from outside, and which attributes it reads of them; and zoned
-datetimes among these as instants, also in the functions that it calls.
+`paths` finds the variables that a function reads from outside, and the attributes that it reads of
+them. Zoned datetimes among these become instants, also in the functions that it calls.
 
     LATE = datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin"))
     def is_late(time): return time == LATE
     calls.where(lambda c: is_late(c.t))       calls a copy, whose LATE is 02:30+01:00
 
-A variable of a method, or an attribute, is no variable that a copy could have: `without_zone` tells
-of these.
+A copy cannot have its own variable of a method, or attribute: `without_zone` refuses these.
 """
 
 from __future__ import annotations
@@ -59,13 +58,13 @@ GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME"}
 CELLS = {"LOAD_DEREF", "LOAD_CLASSDEREF"}
 UNSET: Any = object()
 SMALL = 100
-"""Items of a container in which constants are looked for."""
+"""Items of a container in which constants are searched for."""
 HOLDERS = (list, dict, set, tuple, frozenset)
-"""Containers in which constants are looked for."""
+"""Containers in which constants are searched for."""
 SEARCHED = frozenset({FunctionType, datetime, *HOLDERS})
 """Classes of values that may be, hold or read a zoned datetime."""
 MOST_CALLED = 100
-"""Functions that are looked at for zoned datetimes, of those that one function calls."""
+"""Functions called by one function that are searched for zoned datetimes."""
 READ_VARIABLES = frozenset({"locals", "vars", "eval", "exec", "dir"})
 
 
@@ -78,7 +77,7 @@ class Path(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def paths(code: CodeType) -> tuple[Path, ...]:
-    """What the code, or a function nested in it, loads from outside of it."""
+    """Return the variables that the code, or a function nested in it, loads from outside of it."""
     found: list[Path] = []
     following = False
     for instruction in dis.get_instructions(code):
@@ -97,7 +96,7 @@ def paths(code: CodeType) -> tuple[Path, ...]:
 
 
 def unread_parameters(function: Any) -> frozenset[int]:
-    """The positions of parameters that a plain function certainly never reads.
+    """Return the positions of parameters that a plain function certainly never reads.
 
     >>> sorted(unread_parameters(lambda a, b, c: b))
     [0, 2]
@@ -121,7 +120,7 @@ def _unread(code: CodeType) -> frozenset[int]:
 
 
 def variable(function: FunctionType, path: Path) -> Any:
-    """The value of the variable that a path begins with; None where there is none."""
+    """Return the value of the variable that a path begins with; None without a variable."""
     name = path.names[0]
     if path.in_cell:
         cells = function.__closure__ or ()
@@ -135,7 +134,8 @@ def variable(function: FunctionType, path: Path) -> Any:
 
 
 def attribute(owner: Any, name: str) -> Any:
-    """The value of a plain attribute, found without running code; `UNSET` if it is not plain."""
+    """Return the value of a plain attribute, found without running code; `UNSET` if it is not
+    plain."""
     value = inspect.getattr_static(owner, name, UNSET)
     if isinstance(value, MemberDescriptorType):  # of a class with slots
         return getattr(owner, name, UNSET)
@@ -143,7 +143,7 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def defaults(function: FunctionType) -> dict[str, Any]:
-    """The default values of a function's parameters, by name."""
+    """Return the default values of a function's parameters, by name."""
     code, values = function.__code__, function.__defaults__ or ()
     if not values and not function.__kwdefaults__:
         return {}
@@ -153,12 +153,12 @@ def defaults(function: FunctionType) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def global_names(code: CodeType) -> tuple[str, ...]:
-    """The global names that the code, or a function nested in it, reads."""
+    """Return the global names that the code, or a function nested in it, reads."""
     return tuple(dict.fromkeys(path.names[0] for path in paths(code) if not path.in_cell))
 
 
 def is_users(function: FunctionType) -> bool:
-    """Return True for what is neither of the standard library nor of an installed package."""
+    """Return True for a function that is not of the standard library or an installed package."""
     module = str(function.__module__).partition(".")[0]
     installed = "site-packages" in function.__code__.co_filename
     return module not in sys.stdlib_module_names and not installed
@@ -175,11 +175,10 @@ def frozen_instant(value: Any) -> Any:
 
 
 def _with_called_instants(function: FunctionType, known: dict[int, FunctionType]) -> FunctionType:
-    """Return a function of the user's in whose variables zoned datetimes are instants, also in the
-    functions that it calls; the function itself if all are.
+    """Return a function of the user with instants for the zoned datetimes in its variables.
 
-    `known` has the copies of functions that are being made, by the identity of the function: one
-    may call itself.
+    The functions that it calls are copied likewise. Return the function itself if it has none.
+    `known` has the copies in progress, by the identity of the function: one may call itself.
     """
     if id(function) in known:
         return known[id(function)]
@@ -205,7 +204,7 @@ def _with_called_instants(function: FunctionType, known: dict[int, FunctionType]
 
 
 def with_live_instants(value: Any, known: dict[int, FunctionType]) -> Any:
-    """Return a value of a variable with instants in it, and in what it calls."""
+    """Return the value of a variable with instants in it, and in the functions that it calls."""
     is_function = type(value) is FunctionType
     return _with_called_instants(value, known) if is_function else frozen_instant(value)
 
@@ -219,7 +218,7 @@ def _is_changed(cell: CellType) -> bool:
 
 
 def _is_ambiguous(value: Any, seen: set[int]) -> bool:
-    """True of a datetime that Python takes for another instant, and of what holds or calls one."""
+    """Return True for a datetime that Python takes for another instant, or a value that has one."""
     if type(value) is FunctionType:
         return is_users(value) and _has_ambiguous(value, seen)
     return frozen_instant(value) is not value
@@ -237,13 +236,13 @@ def _has_ambiguous(function: FunctionType, seen: set[int]) -> bool:
 
 
 def ambiguous_variable(function: FunctionType) -> str | None:
-    """The name of a variable that Python takes for another instant, or whose functions read one."""
+    """Return the name of a variable that Python takes for another instant, or that reads one."""
     found = (name for name, value in _variables(function) if _is_ambiguous(value, set()))
     return next(found, None)
 
 
 def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The variables of a function that have values now."""
+    """Iterate over the variables of a function that have values."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
@@ -257,11 +256,11 @@ def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
 DEEPEST = 3
 REFLECTIVE = frozenset({"globals", "vars", "eval", "exec", "__import__"})
 OF_MODULE = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
-"""Names of a module that are not looked for in code."""
+"""Names of a module that are not searched for in code."""
 CONTAINERS = (list, dict, set, bytearray)
 PLAIN = (int, str, bytes, bool, type(None))
 OF_DATA = frozenset({"datetime", "decimal", "fractions"})
-"""Modules whose objects never change, and say all that they are."""
+"""Modules whose objects never change, and show all their data."""
 CODE = (
     *(type, FunctionType, BuiltinFunctionType, MethodDescriptorType, ModuleType),
     *(attrgetter, itemgetter, methodcaller),
@@ -272,10 +271,10 @@ CODE = (
 class Capture:
     """One variable of a callable, with the value that it had when the relation was made.
 
-    `source` is the closure cell, the dictionary of globals, or the function whose default it is,
-    that the variable lives in; or the object whose `attribute` it is. `frozen` is what the
-    callable is given, `witness` what the variable is compared with. `reader` is the function that
-    reads it, where that is not the callable itself.
+    `source` is where the variable lives: the closure cell, the dictionary of globals, or the
+    function whose default it is; or the object whose `attribute` it is. The callable gets `frozen`,
+    and the variable is compared with `witness`. `reader` is the function that reads it, if that is
+    not the callable itself.
     """
 
     name: str
@@ -288,17 +287,17 @@ class Capture:
 
     @property
     def is_live(self) -> bool:
-        """Whether the callable sees a change: the variable could not be frozen."""
+        """True if the callable sees a change: the variable could not be frozen."""
         return self.attribute is not None or self.reader is not None
 
     @property
     def is_final(self) -> bool:
-        """Whether nobody else has the variable any more, so that it stays as it is."""
+        """True if no other object refers to the variable, so that it cannot change."""
         is_variable = self.source.__class__ is CellType and self.attribute is None
         return is_variable and self.witness is self.original and _references(self) <= FROM_HERE
 
     def changed(self) -> bool:
-        """Whether the variable now means something else than when the relation was made."""
+        """Return True if the variable's meaning has changed since the relation was made."""
         source, original = self.source, self.original
         if source.__class__ is CellType and self.attribute is None:  # as `now`, for many views
             try:
@@ -312,7 +311,7 @@ class Capture:
         return bool(meaning(now) != meaning(self.witness))
 
     def now(self) -> Any:
-        """The value that the variable has today; an unset one has a value of its own."""
+        """Return the current value of the variable; UNSET without a value."""
         if self.attribute is not None:
             return getattr(self.source, self.attribute, UNSET)
         if isinstance(self.source, CellType):
@@ -326,16 +325,16 @@ class Capture:
 
 
 def _references(capture: Capture) -> int:
-    """The references to where a variable lives."""
+    """Return the number of references to the place of a variable."""
     return getrefcount(capture.source)
 
 
 FROM_HERE = _references(Capture("", CellType(None), None, None, None))
-"""The references to a variable that only its record has, and the interpreter while it counts."""
+"""References to a variable that only its record has, including those of the interpreter."""
 
 
 def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capture, ...]]:
-    """The callable with its variables fixed to their values of now, and what it captures.
+    """Return the callable with its variables fixed to their current values, and its captures.
 
     A callable without Python code of its own, or without variables, is returned itself.
     """
@@ -352,7 +351,7 @@ def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capt
 
 
 def _of_partial(function: partial[Any]) -> partial[Any]:
-    """A partial whose arguments, and variables of its function, are instants."""
+    """Return a partial whose arguments, and variables of its function, are instants."""
     called, given = _frozen(function.func), tuple(map(frozen_instant, function.args))
     named = {name: frozen_instant(value) for name, value in function.keywords.items()}
     is_same = called is function.func and all(map(is_, given, function.args))
@@ -362,7 +361,7 @@ def _of_partial(function: partial[Any]) -> partial[Any]:
 
 
 def meaning(value: Any) -> Any:
-    """A hashable stand-in, equal for values that no callable could tell apart.
+    """Return a hashable stand-in, equal for values that no callable can distinguish.
 
     >>> meaning(1) == meaning(1), meaning(1) == meaning(True), meaning(0.0) == meaning(-0.0)
     (True, False, False)
@@ -377,7 +376,7 @@ def meaning(value: Any) -> Any:
 
 
 def _meaning(value: Any) -> Any:
-    """Of data its content; of code itself; of an object that may change nothing but this time."""
+    """Return the content of data, the identity of code, and a new object for a mutable object."""
     kind = type(value)
     if kind in PLAIN:
         return (kind, value)
@@ -408,13 +407,14 @@ def _captures(function: FunctionType) -> Iterator[Capture]:
         if value is not UNSET and not isinstance(value, ModuleType):
             yield Capture(name, live, value, _frozen(value), copied(value))
     for name, value in defaults(function).items():
-        if copied(value) is not value or _frozen(value) is not value:  # or its content can change
+        if copied(value) is not value or _frozen(value) is not value:  # its content can change
             yield Capture(name, function, value, _frozen(value), copied(value))
     yield from _attributes(function)
 
 
 def _attributes(function: FunctionType) -> Iterator[Capture]:
-    """What the function reads of the objects that it captures, as far as it is plain data."""
+    """Iterate over the attributes that the function reads of its captured objects, if plain
+    data."""
     for path in paths(function.__code__):
         if len(path.names) == 1:
             continue
@@ -430,7 +430,8 @@ def _attributes(function: FunctionType) -> Iterator[Capture]:
 
 
 def _of_callees(captures: tuple[Capture, ...], depth: int = 1) -> Iterator[Capture]:
-    """The data that the user's functions read which a callable names, and which these name."""
+    """Iterate over the data that the user's functions read which a callable names, and which these
+    name."""
     for capture in captures:
         called = capture.original
         if depth <= DEEPEST and isinstance(called, FunctionType) and is_users(called):
@@ -442,15 +443,17 @@ def _of_callees(captures: tuple[Capture, ...], depth: int = 1) -> Iterator[Captu
 
 
 def _frozen(value: Any) -> Any:
-    """A copy of a small container; an empty one may be meant as itself, such as a sentinel. Zoned
-    datetimes are instants, as in rows."""
+    """Return a copy of a small container, with instants for zoned datetimes.
+
+    An empty container is not copied: it may be meant as itself, such as a sentinel.
+    """
     kind: Any = type(value)
     value = with_live_instants(value, {})
     return copied(value) if kind in CONTAINERS and value else value
 
 
 def copied(value: Any) -> Any:
-    """A copy of a small container, or the value itself."""
+    """Return a copy of a small container, or the value itself."""
     if type(value) in CONTAINERS and len(value) <= SMALL:
         return value.copy()
     return value
@@ -482,8 +485,10 @@ def _rebuilt(function: FunctionType, captures: tuple[Capture, ...]) -> FunctionT
 
 
 def _globals(function: FunctionType, frozen: dict[str, Any]) -> dict[str, Any]:
-    """Globals with the frozen values; the live ones where a name is yet to be defined, or where
-    the code may look at all of them."""
+    """Return the globals with the frozen values.
+
+    Return the live ones if a name is not defined yet, or if the code may look at all of them.
+    """
     live, names = function.__globals__, global_names(function.__code__)
     if not REFLECTIVE.isdisjoint(names):
         return live

@@ -1,14 +1,14 @@
-"""Callables as values: what a plan holds where the user wrote a function.
+"""Callables of users as values in a plan.
 
-An `Opaque` is a callable kept whole. Two of them are equal when nothing could tell their
-results apart: the same code with the same captured values. That is what lets two views that were
-made by the same line share their operators.
+An `Opaque` is a callable kept whole. Two of them are equal if nothing can distinguish their
+results: the same code with the same captured values. So two views that were made by the same line
+share their operators.
 
-Refuse callables that are known to answer differently from one call to the next.
+`impurity` refuses callables that are known to return different results from call to call.
 
-A query's callable is called once when a row arrives and again when it leaves, and both calls
-must agree. Whatever is known to break that (randomness, clocks, input and output, writing to
-captured variables) is refused when the relation is made. What is not known is trusted.
+A query's callable is called once when a row is inserted and again when it is deleted, and both
+calls must agree. Known sources of difference (randomness, clocks, input and output, writing to
+captured variables) are refused when the relation is made. Other code is trusted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from optimizer.errors import PlanError
 from optimizer.record import record
 
 FROM_TEXT = "a text"
-"""The role of what stands for a part of a text in another language: its name is that part."""
+"""The role of a callable that stands for a part of a text in another language: its name is that
+part."""
 
 
 @record
@@ -43,11 +44,11 @@ class Opaque:
     captures: tuple[Capture, ...] = field(compare=False, repr=False)
     identity: object = field(repr=False)
     role: str = field(default="", compare=False)
-    """What it is for: `"where"`, `"the left key of join"`."""
+    """The use of the callable: `"where"`, `"the left key of join"`."""
     is_part: bool = field(default=False, compare=False)
-    """Whether it is a part of what the user wrote."""
+    """True if it is a part of the user's callable."""
     readings: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What it was read as, by what was known of its arguments."""
+    """Its readings, by the shapes of its arguments."""
 
     def __str__(self) -> str:
         return _label(self.name, self.place)
@@ -58,9 +59,9 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
 
     Parameters
     ----------
-    function: what the user passed.
-    parameters: how many arguments it will be called with.
-    role: what it is for, named in errors: `"where"`, `"the left key of join"`.
+    function: the callable of the user.
+    parameters: the number of arguments that it will be called with.
+    role: its use, named in errors: `"where"`, `"the left key of join"`.
 
     Raises
     ------
@@ -94,8 +95,11 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
 
 
 def _is_empty(function: Callable[..., Any]) -> bool:
-    """Return True for `def f(row): ...`. It is compiled as `return None` is, which its text tells
-    apart; a function without a text is taken as it is."""
+    """Return True for `def f(row): ...`.
+
+    It compiles like `return None`, and only its text differs; a function without a text is
+    accepted.
+    """
     code = getattr(function, "__code__", None)
     if code is None or code.co_name == "<lambda>" or code.co_names or code.co_freevars:
         return False
@@ -117,11 +121,14 @@ def _documented(row: Any) -> Any:
 
 
 _EMPTY = frozenset({_nothing.__code__.co_code, _documented.__code__.co_code})
-"""Byte code of empty functions; in one with a docstring the None stands at another place."""
+"""Byte code of empty functions; with a docstring, None is another constant."""
 
 
 def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> object:
-    """Equal for callables that always agree. Every `id` in it is of what the callable holds."""
+    """Return a value that is equal for callables that always agree.
+
+    Each `id` in it is of an object that the callable holds.
+    """
     if isinstance(function, MethodType):
         return (meaning(function.__self__), _identity(function.__func__, captures))
     if not isinstance(function, FunctionType):
@@ -147,7 +154,7 @@ def _check_parameters(function: Callable[..., Any], parameters: int, role: str, 
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # a built-in that does not say what it takes
+        return  # a built-in without signature
     try:
         signature.bind(*range(parameters))
     except TypeError:
@@ -159,7 +166,7 @@ def _check_parameters(function: Callable[..., Any], parameters: int, role: str, 
 
 
 def _takes(function: Callable[..., Any], parameters: int) -> bool:
-    """The fast way to see that a plain function can be called like that."""
+    """Return True if a plain function can be called like that; a fast check."""
     if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
         return False
     code = function.__code__
@@ -191,7 +198,7 @@ FUNCTIONS = frozenset(
 
 
 def impurity(function: Callable[..., Any]) -> str | None:
-    """Why the callable is known to be impure, in a few words; None if nothing is known.
+    """Return why the callable is known to be impure, in a few words; None if it is not known to be.
 
     >>> import random
     >>> impurity(lambda row: random.random() < 0.5)
@@ -231,7 +238,7 @@ def _written(code: CodeType) -> str | None:
 
 
 PLAIN = frozenset({int, str, float, bytes, bool, type(None)})
-"""Classes of values that do nothing."""
+"""Classes of values without behaviour."""
 
 
 def _impure_path(function: FunctionType, path: Path) -> str | None:
@@ -258,7 +265,7 @@ def _impure_name(value: Any) -> str | None:
 
 
 def _random_name(value: Any) -> str | None:
-    """A random number generator, without importing the module that defines it."""
+    """Return a name for a random number generator, without importing the module that defines it."""
     is_generator = any(
         (c.__module__, c.__name__) in {("random", "Random"), ("_random", "Random")}
         for c in type(value).__mro__

@@ -1,4 +1,4 @@
-"""Which objects a callable comes to on the way of objects and collections, by its code alone.
+"""Search the objects that a callable reaches through objects and collections, by its code alone.
 
     def __call__(self, c):
         return any(o.customer == c.id for o in self.orders)         self.orders
@@ -6,9 +6,10 @@
     lambda c: any(o.customer == c.id for o in tables[0])            tables[0]
     lambda c: any(o.customer == c.id for t in tables for o in t)    each of tables
 
-What is named by a variable, or is an attribute of one, is left out: who reads the callable sees it.
-Of functions that are reached by an object, a collection or a wrapper nobody does, so that what
-these name is found, too. Nothing of the user's is run, so that what is computed is not found.
+Objects that are a variable, or an attribute of one, are left out: the reader of callables sees
+them. It does not see functions that are reached through an object, a collection or a wrapper, so
+that the variables of these are searched, too. No code of the user runs, so that computed objects
+are missed.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ Steps = tuple[Any, ...]
 
 
 def reached(function: Callable[..., Any], is_sought: Callable[[Any], bool]) -> Found:
-    """The objects that are sought and a callable comes to, or methods of these, as far as no
-    variable names them, each with how it is read. These methods are not looked into."""
+    """Iterate over the sought objects that a callable reaches, or their methods, and how it reads
+    them.
+
+    Objects that a variable names are left out, and methods of sought objects are not searched.
+    """
     yield from _Walk(is_sought).callable(function, "", is_read=True)
 
 
@@ -54,7 +58,8 @@ class _Walk:
         self._depth = 0
 
     def callable(self, called: Any, label: str, *, is_read: bool) -> Found:
-        """What is reached by a call; `is_read` says that who reads the caller reads this too."""
+        """Iterate over the objects that a call reaches; with `is_read`, the reader of callables
+        reads it."""
         if isinstance(called, FunctionType):
             yield from self._function(called, UNSET, label, is_read=is_read)
         elif isinstance(called, MethodType) and isinstance(called.__func__, FunctionType):
@@ -91,7 +96,7 @@ class _Walk:
                 yield from self._code(function, inner, owner, label, is_read)
 
     def _path(self, steps: Steps, place: int, value: Any, label: str, is_named: bool) -> Found:
-        """What is read of a variable by the steps that follow its load."""
+        """Iterate over the objects that the steps after a load read of a variable."""
         name = str(steps[place].argval)
         while True:
             place += 1
@@ -113,14 +118,14 @@ class _Walk:
 
 @lru_cache(maxsize=1024)
 def _steps(code: CodeType) -> tuple[Steps, tuple[int, ...]]:
-    """The steps of a code, and the places of those that may load something from outside."""
+    """Return the steps of a code, and the places of steps that may load a variable from outside."""
     steps = tuple(s for s in dis.get_instructions(code) if s.opname not in SKIPPED)
     loads = GLOBALS | CELLS | {"LOAD_FAST"}
     return steps, tuple(place for place, step in enumerate(steps) if step.opname in loads)
 
 
 def _is_owner(function: FunctionType, step: Any) -> bool:
-    """Whether a step loads the first parameter, the object whose method it is."""
+    """Return True if a step loads the first parameter, the object whose method it is."""
     code = function.__code__
     name = step.argval
     is_first = bool(code.co_argcount) and name == code.co_varnames[0]
@@ -128,7 +133,7 @@ def _is_owner(function: FunctionType, step: Any) -> bool:
 
 
 def _loaded(function: FunctionType, step: Any) -> Any:
-    """The variable from outside that a step loads."""
+    """Return the variable from outside that a step loads."""
     is_in_cell, name = step.opname in CELLS, str(step.argval)
     if step.opname not in GLOBALS and not (is_in_cell and name in function.__code__.co_freevars):
         return UNSET
@@ -140,7 +145,8 @@ def _loaded(function: FunctionType, step: Any) -> Any:
 
 
 def _next(steps: Steps, place: int, value: Any, name: str) -> tuple[Any, str, int]:
-    """The attribute or item that is read next, its name, and by how many steps; 0 if none is."""
+    """Return the attribute or item that is read next, its name, and the number of steps; 0 if none
+    is."""
     step = steps[place] if place < len(steps) else None
     if step is not None and step.opname in FOLLOWED:
         found = _attribute(value, str(step.argval))
@@ -176,7 +182,8 @@ def _item(owner: Any, key: Any) -> Any:
 
 
 def _parts(steps: Steps, place: int, value: Any, name: str) -> Found:
-    """What a path ends at; of a collection that is gone through, each of its elements."""
+    """Return the object at the end of a path; each element of a collection that is iterated
+    over."""
     if type(value) not in CONTAINERS or len(value) > SMALL:
         yield name, value
         return
@@ -186,7 +193,7 @@ def _parts(steps: Steps, place: int, value: Any, name: str) -> Found:
 
 
 def _goes_through(steps: Steps, place: int) -> bool:
-    """Whether all elements are read, or one of which it is not known which."""
+    """Return True if all elements are read, or an element by an unknown key."""
     step = steps[place] if place < len(steps) else None
     if step is None:
         return False

@@ -1,13 +1,10 @@
 """Source texts of callables: the file, text or notebook cell that a code object was compiled from.
 
-The texts that a code object may have been compiled from.
+`texts` returns guesses: files change, tools rewrite, file names lie. The caller must prove that a
+text is the right one, so that a failed guess is skipped, and a wrong one does no harm.
 
-Only guesses: files change, tools rewrite, file names lie. Whoever asks must prove that a text is
-the right one, so a guess that fails is skipped, and a wrong one does no harm.
-
-The IPython shell that runs, if one does, and what it calls the cells that code comes from.
-
-IPython is not imported: where a shell runs, it has been.
+`running_shell` finds the IPython shell, which names the cells that code was compiled from. IPython
+is not imported: a running shell has imported it.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from typing import Any
 
 from optimizer.record import record
 
-# Where things are written: the file and line of a callable, and of the call under way.
+# Places: the file and line of a callable, and of the current call.
 
 PACKAGES = ("optimizer", "reactive", "spark_backend")
 FOLDERS = tuple(join(dirname(dirname(dirname(__file__))), name, "") for name in PACKAGES)
@@ -34,15 +31,18 @@ FOLDERS = tuple(join(dirname(dirname(dirname(__file__))), name, "") for name in 
 
 @record
 class Place:
-    """A line of a file. Prints as `people.py:12`; of a notebook as `In[3], line 4`; with a column
-    as `people.py:12:7` and `SQL, line 1, column 27`."""
+    """A line of a file.
+
+    It prints as `people.py:12`; in a notebook as `In[3], line 4`; with a column as `people.py:12:7`
+    and `SQL, line 1, column 27`.
+    """
 
     file: str
     line: int
     cell: str | None = field(default=None, compare=False)
-    """What the notebook calls the cell that it is a line of; or what a text is that has no file."""
+    """The notebook's name of the cell that has the line; or a name for a text without file."""
     column: int | None = field(default=None, compare=False)
-    """From 1 on, where it is known."""
+    """From 1 on; None if unknown."""
 
     def __str__(self) -> str:
         at = "" if self.column is None else f", column {self.column}"
@@ -52,12 +52,12 @@ class Place:
 
 
 def place_at(file: str, line: int) -> Place:
-    """A line of a file, or of the cell that the file name stands for."""
+    """Return a line of a file, or of the cell that the file name stands for."""
     return Place(file, line, cell_of(file))
 
 
 def code_of(function: Callable[..., Any]) -> CodeType | None:
-    """The code object that runs when `function` is called; None for one without Python code."""
+    """Return the code object that runs when `function` is called; None without Python code."""
     while isinstance(function, functools.partial):
         function = function.func
     for candidate in (function, getattr(type(function), "__call__", None)):  # noqa: B004
@@ -68,19 +68,19 @@ def code_of(function: Callable[..., Any]) -> CodeType | None:
 
 
 def place_of(function: Callable[..., Any]) -> Place | None:
-    """Where `function` is written, or None where Python does not know."""
+    """Return the place of `function` in a file, or None if Python does not know it."""
     code = function.__code__ if type(function) is FunctionType else code_of(function)
     return None if code is None else place_at(code.co_filename, code.co_firstlineno)
 
 
 def caller() -> Place:
-    """The line outside this library that is being executed, seen from inside it."""
+    """Return the line outside this library that is being executed."""
     frame = _outside()
     return place_at(frame.f_code.co_filename, frame.f_lineno)
 
 
 def result_is_discarded() -> bool:
-    """Whether the line outside this library that is being executed throws away what we return."""
+    """Return True if the line outside this library that is being executed discards our result."""
     frame = _outside()
     rest = (i for i in dis.get_instructions(frame.f_code) if i.offset > frame.f_lasti)
     following = next(rest, None)
@@ -98,11 +98,11 @@ HINTS = ("__name__", "__loader__", "__spec__", "__file__")
 
 
 def texts(code: CodeType, hints: dict[str, Any]) -> Iterator[str]:
-    """Each text that may be the source of `code`, once, the likeliest first.
+    """Iterate over the texts that may be the source of `code`, each once, the likeliest first.
 
     Parameters
     ----------
-    code: what was compiled.
+    code: the compiled code.
     hints: the `HINTS` among the globals of its module.
 
     >>> linecache.cache["<rules>"] = (8, None, ["f = max", "g = min"], "<rules>")
@@ -113,9 +113,9 @@ def texts(code: CodeType, hints: dict[str, Any]) -> Iterator[str]:
     for guess in GUESSES:
         try:
             text = guess(code, hints)
-        except (RecursionError, MemoryError):  # says nothing about the text
+        except (RecursionError, MemoryError):  # not caused by the text
             raise
-        except Exception:  # of a loader, a decoder or a tool that patched linecache
+        except Exception:  # from a loader, a decoder or a tool that patched linecache
             continue
         if text and text not in seen:
             seen.add(text)
@@ -123,9 +123,9 @@ def texts(code: CodeType, hints: dict[str, Any]) -> Iterator[str]:
 
 
 def _remembered(code: CodeType, hints: dict[str, Any]) -> str | None:
-    """As cached when it was first asked for: that may be older than the file, and right.
+    """Return the text that linecache has cached, which may be older than the file, and right.
 
-    For a module that has no file, but a loader, `linecache` asks the loader.
+    For a module that has no file, but a loader, `linecache` calls the loader.
     """
     if _blocks(code.co_filename):
         return None
@@ -137,13 +137,13 @@ def _on_disk(code: CodeType, hints: dict[str, Any]) -> str | None:
 
 
 def _of_module(code: CodeType, hints: dict[str, Any]) -> str | None:
-    """For a file name that was relative to a folder left since, or made up."""
+    """Return the module's file, for a file name relative to a former folder, or an invented one."""
     name = None if _is_pseudonym(code) else hints.get("__file__")
     return _read(name) if isinstance(name, str) and name.endswith(".py") else None
 
 
 def _interactive(code: CodeType, hints: dict[str, Any]) -> str | None:
-    """What a prompt or `python -c` was given: Python 3.13 keeps it, and `inspect` finds it."""
+    """Return the text of a prompt or `python -c`: Python 3.13 keeps it, and `inspect` finds it."""
     if not _is_pseudonym(code):
         return None
     cells = tuple(CellType() for _ in code.co_freevars)
@@ -167,26 +167,26 @@ def _read(name: str) -> str | None:
 
 
 def _is_pseudonym(code: CodeType) -> bool:
-    """Whether the code is from a pseudo-file (`<string>`, `<stdin>`), and not from a module's
+    """Return True if the code is from a pseudo-file (`<string>`, `<stdin>`), not from a module's
     file."""
     name = code.co_filename
     return name.startswith("<") and not name.startswith("<frozen ")
 
 
 def _blocks(name: str) -> bool:
-    """Whether reading could wait for ever: a pipe or a terminal that a script came from."""
+    """Return True if reading could wait for ever: a pipe or a terminal as source of a script."""
     return exists(name) and not isfile(name)
 
 
 def running_shell() -> Any:
-    """The shell of IPython, or of a notebook's kernel; None where there is none."""
+    """Return the shell of IPython, or of a notebook's kernel; None without one."""
     module = sys.modules.get("IPython")
     find = getattr(module, "get_ipython", None)
     return None if find is None else find()
 
 
 def cell_of(file: str) -> str | None:
-    """The cell that a made-up file name stands for, as `In[3]`; None for other files."""
+    """Return the cell that an invented file name stands for, as `In[3]`; None for other files."""
     shell = running_shell()
     name = getattr(getattr(shell, "compile", None), "format_code_name", None)
     found = None if name is None else name(file)

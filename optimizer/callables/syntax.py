@@ -1,31 +1,31 @@
-"""The syntax tree that a function was compiled from, or why it cannot be known.
+"""Find the syntax tree that a function was compiled from, or the reason why it is unknown.
 
     code  --guess-->  texts  --parse, compile-->  the same code?  --yes-->  its node
 
 A text is only a guess until compiling it gives the very code again: file names lie, files are
 edited, tools rewrite. So a tree is never that of other code.
 
-Sound: see `same_code`. What is no part of a code object is not proven by it, so the tree is
-       without defaults, decorators and annotations, and the first iterable of a generator
-       expression is the variable `.0`, as in its code.
-Cost:  of the first function of a file a parse (10 ms per 1,000 lines), of another a compile of
-       the statement around it, of the same again a copy of the tree.
+Sound: see `same_code`. A code object proves only its own parts, so the tree has no defaults,
+       decorators and annotations, and the first iterable of a generator expression is the variable
+       `.0`, as in its code.
+Cost:  a parse for the first function of a file (10 ms per 1,000 lines), a compile of the statement
+       around it for another function, a copy of the tree for the same function again.
 
-A source text, parsed once, that tells which of its nodes a code object was compiled from.
+`Parsed` is a source text, parsed once, that finds the node that a code object was compiled from.
 
     text  --parse-->  nodes  --compile-->  codes          the same as the given code?
 
-A statement is compiled together with the imports of its module, because the compiler calls a
-method of an imported name in a way of its own. Where that does not give the code, the whole text
-is compiled. Where several nodes share a name and a line, the columns of the code's instructions
-tell them apart: they lie in the body of its node, and of those around it. Without columns one node
-is moved far down with all that is nested in it: the code that starts down there is its own.
+A statement is compiled together with the imports of its module, because the compiler emits other
+code for a method call of an imported name. If that does not yield the code, the whole text is
+compiled. Nodes with the same name and line are distinguished by the columns of the code's
+instructions: they lie in the body of its node, and of the nodes around it. Without columns, one
+node is moved far down with all nodes inside it: the code that starts there is its own.
 
 State: the tree, its nodes by name and line, the codes of the statements compiled so far.
 Cost:  a parse per text; a compile per statement, and without columns one more per node that shares
        its line.
 
-Whether two code objects are what the compiler makes of one text at one place.
+`same_code` compares two code objects: equal if the compiler makes both of one text at one place.
 
     def f(x): return x + 1      the same code as      def f(x): return x + 1
                                 but not as            def f(x): return x + True
@@ -66,7 +66,7 @@ KEPT = (ast.Constant, ast.keyword, ast.MatchClass, ast.ImportFrom)
 
 @lru_cache(maxsize=16)
 def parsed(text: str, filename: str, flags: int) -> Parsed | None:
-    """The text as the compiler reads it with these future flags; None if it does not.
+    """Return the text as the compiler reads it with these future flags; None if it does not.
 
     >>> source = parsed("f = lambda s: s.x", "people.py", 0)
     >>> code = compile("f = lambda s: s.x", "people.py", "exec", 0, True).co_consts[0]
@@ -96,8 +96,10 @@ class Parsed:
         self._codes: dict[int | None, dict[Label, list[CodeType]]] = {}
 
     def nodes_of(self, code: CodeType) -> list[Syntax]:
-        """The nodes that compile to `code`: none if it is not from this text, one as a rule,
-        several if they cannot be told apart."""
+        """Return the nodes that compile to `code`.
+
+        None if it is not from this text, one as a rule, several if they cannot be distinguished.
+        """
         label = (code.co_name, code.co_firstlineno)
         nodes = [
             (node, number)
@@ -119,7 +121,7 @@ class Parsed:
         return []
 
     def _nodes_of(self, number: int) -> dict[Label, list[Syntax]]:
-        """The nodes of a statement, by the names and lines of their codes."""
+        """Return the nodes of a statement, by the names and lines of their codes."""
         if number not in self._nodes:
             found = defaultdict(list)
             for node in ast.walk(self._statements[number]):
@@ -131,7 +133,7 @@ class Parsed:
         return self._nodes[number]
 
     def _codes_of(self, number: int | None) -> dict[Label, list[CodeType]]:
-        """The codes of a statement, or of the whole text, by name and line."""
+        """Return the codes of a statement, or of the whole text, by name and line."""
         if number not in self._codes:
             codes = defaultdict(list)
             for code in self._all_codes(number):
@@ -140,7 +142,7 @@ class Parsed:
         return self._codes[number]
 
     def _is_from(self, node: Syntax, code: CodeType, number: int | None) -> bool:
-        """Whether `code` moves with the node."""
+        """Return True if `code` moves with the node."""
         inside = [inner for inner in ast.walk(node) if hasattr(inner, "lineno")]
         _move(inside, FAR)
         try:
@@ -152,7 +154,7 @@ class Parsed:
         own = self._statements if number is None else [*self._imports, self._statements[number]]
         try:
             code = self._compiled(ast.Module(own, []))
-        except FAILURES:  # what parses need not compile: a file may have been edited since
+        except FAILURES:  # a text may parse and not compile: a file may have been edited since
             return
         assert isinstance(code, CodeType)
         yield from _nested(code)
@@ -165,17 +167,17 @@ class Parsed:
 
 
 Span: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-"""A line and a column where something begins, and where it ends."""
+"""Line and column of a begin, and of an end."""
 
 
 def _by_columns(nodes: list[Syntax], code: CodeType) -> list[Syntax]:
-    """The node in whose body all instructions of a code are; none if that is not certain."""
+    """Return the node whose body has all instructions of a code; none if that is not certain."""
     places = [
         ((line, column), (end, end_column))
         for line, end, column, end_column in code.co_positions()
         if None not in (line, end, column, end_column)
     ]
-    own = [place for place in places if place[0] != place[1]]  # others are of no text
+    own = [place for place in places if place[0] != place[1]]  # instructions without a text
     around = [node for node in nodes if own and all(_is_in(place, _body(node)) for place in own)]
     return [n for n in around if all(_is_in(_body(n), _body(other)) for other in around)]
 
@@ -190,20 +192,20 @@ def _is_in(one: Any, other: Span) -> bool:
 
 
 def _label(node: Syntax) -> Label:
-    """The name and the first line that the compiler gives to the code of a node."""
+    """Return the name and the first line that the compiler gives to the code of a node."""
     if isinstance(node, ast.Lambda | ast.GeneratorExp):
         return ("<lambda>" if isinstance(node, ast.Lambda) else "<genexpr>"), node.lineno
     return node.name, _first_line(node)
 
 
 def _first_line(statement: ast.stmt) -> int:
-    """Where a statement begins, its decorators included."""
+    """Return the line where a statement begins, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(each.lineno for each in decorators)])
 
 
 def _imports(statements: Iterable[ast.AST]) -> Iterator[ast.stmt]:
-    """The imports of the module itself, also those inside of `if` and `try`."""
+    """Iterate over the imports of the module itself, also those inside of `if` and `try`."""
     for statement in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             yield statement
@@ -214,7 +216,7 @@ def _imports(statements: Iterable[ast.AST]) -> Iterator[ast.stmt]:
 def _spell_private_names(owner: ast.ClassDef) -> None:
     """Write the private names in a class as the compiler does: `self.__x` as `self._Owner__x`.
 
-    A class inside spells its own. Were a name missed, no code would be found the same.
+    A class inside spells its own. If a name were missed, no code would be the same.
     """
     prefix = f"_{owner.name.lstrip('_')}"
     pending: list[tuple[ast.AST, bool]] = [(child, False) for child in owner.body]
@@ -243,7 +245,7 @@ def _move(nodes: Iterable[Any], lines: int) -> None:
 
 
 def _innermost(nodes: list[Syntax]) -> list[Syntax]:
-    """The nodes that hold no other: what is nested in a node moves with it."""
+    """Return the nodes that contain no other: a nested node moves with the node around."""
     return [n for n in nodes if not any(o is not n and o in nodes for o in ast.walk(n))]
 
 
@@ -285,9 +287,9 @@ class CodeItself:
 
 
 def same_code(code: CodeType, other: CodeType, *, shift: int = 0) -> bool:
-    """Whether `other` is `code` compiled from the same text, `shift` lines further down.
+    """Return True if `other` is `code` compiled from the same text, `shift` lines further down.
 
-    Columns are compared where both sides have them: `-X no_debug_ranges` leaves them out.
+    Columns are compared if both sides have them: `-X no_debug_ranges` leaves them out.
 
     >>> def code(text): return compile(text, "people.py", "eval").co_consts[0]
     >>> same_code(code("lambda s: s.x + 1"), code("lambda s: s.x + 1"))
@@ -315,7 +317,8 @@ def _same_positions(code: CodeType, other: CodeType, shift: int) -> bool:
 
 
 def _same(value: object, other: object, shift: int) -> bool:
-    """Whether two constants are the same: `1`, `True`, `1.0`, `0.0` and `-0.0` all differ."""
+    """Return True if two constants are the same: `1`, `True`, `1.0`, `0.0` and `-0.0` all
+    differ."""
     if type(value) is not type(other):
         return False
     match value, other:
@@ -346,7 +349,7 @@ ONE_AT_A_TIME = RLock()  # a proof moves nodes and silences warnings for a momen
 
 @record
 class NoSyntax:
-    """Why there is no syntax tree, and what to do about it."""
+    """The reason why there is no syntax tree, and a remedy."""
 
     reason: str
     remedy: str
@@ -372,18 +375,18 @@ TOO_DEEP = NoSyntax("it is nested too deeply", "split it into several functions"
 
 
 def syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
-    """The syntax tree that `code` was compiled from, proven by compiling it again.
+    """Return the syntax tree that `code` was compiled from, proven by compiling it again.
 
     Parameters
     ----------
     code: the `__code__` of a function, or the `gi_code` of a generator expression.
-    module: the `__globals__` of the function: they tell where its text may be found.
+    module: the `__globals__` of the function: hints for its text.
 
     Returns
     -------
     A tree of the caller's own, or `NoSyntax`. Private names are spelled as in the code; names
-    mean what the function's closure, globals and builtins say, and defaults are its `__defaults__`.
-    Under `python -O` the tree still has the asserts that the code lacks.
+    have the values of the function's closure, globals and builtins, and defaults are its
+    `__defaults__`. Under `python -O` the tree still has the asserts that the code lacks.
 
     >>> import linecache
     >>> text = "older = lambda p, limit=30: p.age > limit"
@@ -405,7 +408,7 @@ def syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
 
 
 def shared_syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
-    """The same tree for everybody who asks: it must not be changed."""
+    """Return a tree that all callers share: it must not be changed."""
     try:
         return _found(_CodeIdentity(code, {name: module[name] for name in HINTS if name in module}))
     except (RecursionError, MemoryError):
@@ -414,7 +417,7 @@ def shared_syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSy
 
 @record
 class _CodeIdentity(CodeItself):
-    """A code object, and where its text may be found."""
+    """A code object, and the hints for its text."""
 
     hints: dict[str, Any]
 
@@ -442,7 +445,7 @@ def _found(asked: _CodeIdentity) -> Syntax | NoSyntax:
 
 
 def _proven_part(node: Syntax) -> Syntax:
-    """A copy without what is evaluated outside of the code object."""
+    """Return a copy without the parts that are evaluated outside of the code object."""
     tree: Syntax = _copy(node)
     if isinstance(tree, ast.GeneratorExp):
         first = tree.generators[0]
@@ -462,8 +465,10 @@ def _proven_part(node: Syntax) -> Syntax:
 
 
 def _copy(node: Any) -> Any:
-    """Return a copy of a node, or of a list of nodes, with the fields that Python declares: tools
-    hang others on nodes, and those on files."""
+    """Return a copy of a node, or of a list of nodes, with the fields that Python declares.
+
+    Tools add other fields to nodes, and those refer to files.
+    """
     if node.__class__ is list:
         return [_copy(item) if isinstance(item, COPIED) else item for item in node]
     kind: Any = type(node)
@@ -478,7 +483,7 @@ def _copy(node: Any) -> Any:
 
 
 def binds(tree: ast.Lambda | ast.FunctionDef) -> bool:
-    """Whether names are given values within expressions; found once, as trees are shared."""
+    """Return True if names are bound within expressions; cached, because trees are shared."""
     known: bool | None = vars(tree).get(BINDS)
     if known is None:
         own = tree.body if isinstance(tree, ast.FunctionDef) else [tree.body]
@@ -488,7 +493,7 @@ def binds(tree: ast.Lambda | ast.FunctionDef) -> bool:
 
 
 def returns_one_expression(tree: ast.Lambda | ast.FunctionDef) -> bool:
-    """Whether a function is one expression, perhaps with a docstring."""
+    """Return True if a function is one expression, perhaps with a docstring."""
     if isinstance(tree, ast.Lambda):
         return True
     documented = isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant)

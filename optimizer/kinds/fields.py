@@ -1,12 +1,12 @@
 """Fields of the classes of records, and the annotations of these fields.
 
-Known are dataclasses, named tuples, `msgspec.Struct`, attrs classes and pydantic models.
+Records are dataclasses, named tuples, `msgspec.Struct`, attrs classes and pydantic models.
 
-Caches by class whose entries go with the class.
+Caches by class, whose entries are released with the class:
 
     @by_class                              facts of one class, in an attribute of the class
     @by_recent_class(64)                   found quickly, for calls with each row
-    forms = ClassCache(Form, most=2048)    values by key, each with the class that it goes with
+    forms = ClassCache(Form, most=2048)    values by key, each released with its class
     @class_maker                           generated classes by name and columns, while in use
 
 An entry of a dictionary, weak or not, that refers to its class keeps the class alive: programs that
@@ -40,10 +40,10 @@ IMMUTABLE = 1 << 8
 WITHOUT_CLASS = frozenset({str, int, bool, float, bytes, type(None)})
 """Classes of parts of keys that have no class in them."""
 MOST_OTHERS = 256
-"""Answers that a function keeps for classes without attributes, and for other type forms."""
+"""Results that a function caches for classes without attributes, and for other type forms."""
 UNKNOWN: Any = object()
 MOST_UNUSED = 64
-"""Generated classes that stay without a use: a query made anew has the same class."""
+"""Generated classes that stay without a use: the same query, made again, has the same class."""
 TEMPORARY = 1 << 60
 _namespace: Any = type.__dict__["__dict__"].__get__
 _numbers = count()
@@ -53,8 +53,8 @@ class ClassFacts(dict[Any, Any]):
     """The facts of a class, by the function or cache that found them.
 
     owner: the class. A decorator that copies the attributes of a class (`slots=True`) copies its
-    facts, which are not those of the copy.
-    number: of two classes, the one that is likely to go first has the larger.
+    facts, which do not hold for the copy. number: of two classes, the one that is likely to be
+    released first has the larger.
     """
 
     __slots__ = ("number", "owner")
@@ -77,7 +77,7 @@ def _is_lasting(kind: type) -> bool:
 
 
 def facts_of(kind: Any) -> ClassFacts | None:
-    """Return the facts of a class, None of one that takes no attributes, and of other type forms.
+    """Return the facts of a class; None for one that takes no attributes, and for other type forms.
 
     >>> class Row: pass
     >>> facts_of(Row) is facts_of(Row), facts_of(int), facts_of(list[int])
@@ -111,7 +111,7 @@ def by_class(make: F) -> F:
                 if known.owner is kind:
                     return known[find]
             except (KeyError, AttributeError, TypeError):
-                pass  # nothing is known yet, or it is no class of the user
+                pass  # no facts yet, or no class of the user
         facts = facts_of(kind)
         if facts is None:
             return others(kind, *options)
@@ -125,7 +125,7 @@ def by_class(make: F) -> F:
 
 
 def by_recent_class(recent: int) -> Callable[[F], F]:
-    """Cache a function by class, and find the answers for the `recent` last classes quickly.
+    """Cache a function by class, and find the results for the `recent` last classes quickly.
 
     These classes are kept alive.
     """
@@ -137,8 +137,11 @@ def by_recent_class(recent: int) -> Callable[[F], F]:
 
 
 def shortest_lived(kinds: Iterable[Any]) -> type | None:
-    """Return the class that is likely to go first, of those that have facts: an entry about several
-    classes goes with it. It is a class that no module has by its name, or that was seen last."""
+    """Return the class with facts that is likely to be released first, or None.
+
+    An entry about several classes is released with it. It is a class that no module has by its
+    name, or that was seen last.
+    """
     found: ClassFacts | None = None
     for kind in kinds:
         facts = facts_of(kind)
@@ -148,7 +151,8 @@ def shortest_lived(kinds: Iterable[Any]) -> type | None:
 
 
 def classes_in(key: Any, inside: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """Yield the classes in a key: in its tuples, its types, and the parts that `inside` gives."""
+    """Iterate over the classes in a key: in its tuples, its types, and the parts that `inside`
+    returns."""
     waiting = [key]
     while waiting:
         value = waiting.pop()
@@ -166,14 +170,15 @@ def classes_in(key: Any, inside: Callable[[Any], Iterable[Any]]) -> Iterator[Any
 
 
 class ClassCache(Generic[V]):
-    """A process-wide cache of the `most` values used last. An entry goes with its class.
+    """A process-wide cache of the `most` values used last. An entry is released with its class.
 
     make: callable, the class or None -> a value.
 
     Sound: entries are found by the hashes of their keys, and the order of use has weak references
     to them alone, since their keys and values refer to classes. An entry whose place another hash
     has taken may be made again.
-    Cost: 0.4 us for a value that is there; the class is looked for when the value is made.
+
+    Cost: 0.4 us for a cached value; the class is searched for when the value is made.
     """
 
     def __init__(self, make: Callable[[type | None], V], most: int) -> None:
@@ -188,7 +193,7 @@ class ClassCache(Generic[V]):
 
         Parameters
         ----------
-        home: callable, key -> the class that the value goes with; called when the value is made.
+        home: callable, key -> the class with which the value is released; called for a new value.
         """
         place = hash(key)
         while (reference := self._order.get(place)) is not None:
@@ -287,8 +292,7 @@ def class_maker(make: F) -> F:
 RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__")
 MODEL = "__pydantic_validator__"
 TRACKED = "__reactive_tracked__"
-"""Says of a class that its objects change, and that rows are their snapshots: what of them is in
-these, which are equal to themselves only."""
+"""Marks a class of tracked objects; rows are their snapshots, which equal themselves only."""
 OURS = ("builtins", "abc", "typing", "attr", "attrs", "msgspec", "pydantic", "dataclasses")
 """Packages whose classes and metaclasses do nothing unexpected when an attribute is read."""
 
@@ -305,17 +309,18 @@ def is_record(kind: Any) -> bool:
 
 
 def members(kind: Any) -> list[str]:
-    """The fields of a record, in the order in which they are declared."""
+    """Return the fields of a record, in the order of their declaration."""
     return [name for name, _ in _fields(kind)]
 
 
 def compared(kind: Any) -> tuple[str, ...]:
-    """The names of the fields by which records of a class are equal; none for other classes."""
+    """Return the names of the fields by which records of a class are equal; none for other
+    classes."""
     return tuple(name for name, is_compared in _fields(kind) if is_compared)
 
 
 def _fields(kind: Any) -> list[tuple[str, bool]]:
-    """The fields of a record, and whether records are equal by them."""
+    """Return the fields of a record, each with True if records are equal by it."""
     options = getattr(kind, TRACKED, None) if isinstance(kind, type) else None
     if options is None:
         return _declared_fields(kind)
@@ -323,7 +328,7 @@ def _fields(kind: Any) -> list[tuple[str, bool]]:
 
 
 def attributes(kind: Any) -> list[str]:
-    """The attributes that a class declares: its fields, or by annotations and slots."""
+    """Return the attributes that a class declares: its fields, or by annotations and slots."""
     fields = [name for name, _ in _declared_fields(kind)]
     return fields if fields or dataclasses.is_dataclass(kind) else _written_down(kind)
 
@@ -351,10 +356,10 @@ def _declared_fields(kind: Any) -> list[tuple[str, bool]]:
 
 
 def hints(kind: type) -> dict[str, Any]:
-    """The annotations of the fields, evaluated; nothing where that cannot be done, or not yet."""
+    """Return the annotations of the fields, evaluated; none if that cannot be done, or not yet."""
     try:
         return _hints(kind)
-    except Exception:  # whatever evaluating an annotation may raise
+    except Exception:  # evaluating an annotation may raise any exception
         return {}
 
 
@@ -367,13 +372,13 @@ def annotated(kind: type) -> dict[str, Any]:
 
 
 def as_written(kind: type) -> dict[str, Any]:
-    """Return the annotations of a class as they are, of which some may be text."""
+    """Return the annotations of a class as written; some may be text."""
     bases = reversed(kind.__mro__)
     return {n: hint for base in bases for n, hint in vars(base).get("__annotations__", {}).items()}
 
 
 def returned_by(function: Any) -> Any:
-    """Return the annotation of what a function returns, `Any` where there is none or not yet.
+    """Return the annotation of a function's result, `Any` if there is none or not yet.
 
     >>> returned_by(is_record), returned_by(lambda: 1)
     (<class 'bool'>, typing.Any)

@@ -5,11 +5,12 @@ Python compares two datetimes of one zone object by their local times, and ignor
     02:30 of 2024-10-27, Europe/Berlin, fold=0      00:30 UTC     one value for ==, hash, dict
     02:30 of 2024-10-27, Europe/Berlin, fold=1      01:30 UTC
 
-`instant` gives a datetime whose offset depends on `fold` the offset that it has: 02:30+02:00 and
-02:30+01:00. Any other datetime stays as it is, with its zone: of these equal local times are equal
-instants, and later ones are later, since an offset changes only where local times repeat or lack.
+`instant` fixes the offset of a datetime whose offset depends on `fold`: 02:30+02:00 and
+02:30+01:00. Any other datetime stays as it is, with its zone: equal local times of these are equal
+instants, and later ones are later, because an offset changes only where local times repeat or are
+skipped.
 
-Cost: two offsets of a zone, some 0.3 us; none of a fixed offset.
+Cost: two offsets of a zone, some 0.3 us; nothing for a fixed offset.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ DEEPEST = 8
 
 
 def with_instants(value: Any, depth: int = 0) -> Any:
-    """Return a value in which zoned datetimes are told apart by their instants: one of its own, or
-    in tuples and in the built-in containers of constants.
+    """Return a value in which zoned datetimes compare by their instants.
+
+    The value itself is one, or has one in tuples and in the built-in containers of constants.
 
     >>> from zoneinfo import ZoneInfo
     >>> late = datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin"))

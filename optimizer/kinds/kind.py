@@ -1,4 +1,4 @@
-"""The kinds of values that annotations stand for: one reader of annotations for all borders.
+"""The kinds of values that annotations declare: one reader of annotations for all borders.
 
     int, date, UUID, ...          Scalar(int)              Any, object, a TypeVar     Anything
     Annotated[datetime, UTC]      Scalar(datetime, UTC)    Literal["a", 1]            Choice
@@ -7,14 +7,14 @@
     dict[str, int], Mapping       Table(str, int)          records, also Box[int]     Struct
     any other class               Instance
 
-Aliases, `NewType`, `Annotated`, `Final` and `Required` stand for what they are of. A name that
-cannot be resolved, as a forward reference to a class that is not there yet, is `Anything`.
+Aliases, `NewType`, `Annotated`, `Final` and `Required` have the kind of the type inside. A name
+that cannot be resolved, such as a forward reference to an undefined class, is `Anything`.
 
-A struct reads its fields when somebody asks, so that a class may hold others of its own.
+A struct reads its fields on demand, so that a class may have fields of its own class.
 
 Cost: a few microseconds for an annotation; the fields of a class are read once.
 
-The values that a kind admits: None, classes of plain values, or any value that is asked about.
+`admits` and others check the values of a kind: None, classes of plain values, or any value.
 
     int              int, bool                no None
     float            float, int, bool         as for type checkers
@@ -22,7 +22,7 @@ The values that a kind admits: None, classes of plain values, or any value that 
     int | None       int, bool, None
     Any, object, a TypeVar, no annotation     everything
 
-Cost: of a class, a few microseconds, once; of a value O(values inside of it).
+Cost: a few microseconds for a class, once; O(values inside of it) for a value.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ SCALARS: frozenset[type] = frozenset(
 
 
 def is_uuid(kind: object) -> bool:
-    """Return whether a class is `uuid.UUID`, which is not imported for this."""
+    """Return True if a class is `uuid.UUID`, which is not imported for this."""
     return (getattr(kind, "__module__", None), getattr(kind, "__name__", None)) == ("uuid", "UUID")
 
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """A value of which nothing is declared."""
+    """A value without declaration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A single value of a plain class. `zone` is that of datetimes that are declared with one."""
+    """A single value of a plain class. `zone` is the declared time zone of datetimes."""
 
     python: type
     zone: dt.tzinfo | None = None
@@ -96,8 +96,11 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A collection of any number of items of one kind. `python` is the class of the collection, or
-    the one that is made of what is declared as an `abstract` class."""
+    """A collection of any number of items of one kind.
+
+    `python` is the class of the collection, or the class to build if it is declared as an
+    `abstract` class.
+    """
 
     python: type
     item: Kind
@@ -106,7 +109,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping. `python` and `abstract` are as those of `Items`."""
+    """A mapping. `python` and `abstract` have the same meaning as in `Items`."""
 
     python: type
     key: Kind
@@ -133,8 +136,7 @@ class Struct:
 
     @property
     def hints(self) -> dict[str, Any]:
-        """The annotations of the fields in their order, with the arguments in the place of types
-        that are variables."""
+        """The annotations of the fields in their order, with the arguments for type variables."""
         found = hints_of(self.python)
         names = getattr(self.python, "__parameters__", ())
         if not self.arguments or len(names) != len(self.arguments):
@@ -145,7 +147,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance of a class of which no more is known."""
+    """An instance of any other class."""
 
     python: type
 
@@ -164,7 +166,7 @@ _SEQUENCES: dict[Any, type] = {
     collections.abc.Set: frozenset,
     collections.abc.MutableSet: set,
 }
-"""The collection that is made where an abstract one is declared."""
+"""The collection that is built for an abstract one."""
 _SAME_AS = {"Final", "Required", "NotRequired", "ReadOnly", "ClassVar"}
 """Wrappers of an annotation that do not change its values."""
 
@@ -239,12 +241,12 @@ def class_of(kind: Kind) -> type | None:
 
 
 def any_of(kind: Kind) -> tuple[Kind, ...]:
-    """Return the kinds of which a value is of one: of a single kind itself."""
+    """Return the kinds of a union; a single kind itself."""
     return kind.kinds if isinstance(kind, Either) else (kind,)
 
 
 def places_of(annotation: Any) -> tuple[Any, ...] | None:
-    """Return the annotations of the items of a tuple of a fixed number; None of all others.
+    """Return the annotations of the items of a tuple of a fixed number; None for all others.
 
     >>> places_of(tuple[int, str | None]), places_of(tuple[int, ...]), places_of(tuple)
     ((<class 'int'>, str | None), None, None)
@@ -256,7 +258,7 @@ def places_of(annotation: Any) -> tuple[Any, ...] | None:
 
 
 def item_of(annotation: Any, place: int) -> Any:
-    """Return the annotation of an item of a tuple; `Any` where none is declared.
+    """Return the annotation of an item of a tuple; `Any` if none is declared.
 
     >>> item_of(tuple[int, str], -1), item_of(tuple[int, ...], 7), item_of(tuple[int, str], 2)
     (<class 'str'>, <class 'int'>, typing.Any)
@@ -268,7 +270,7 @@ def item_of(annotation: Any, place: int) -> Any:
 
 
 def class_written(annotation: Any) -> Any:
-    """Return what stands before the brackets of an annotation, which is all if it has none.
+    """Return the class before the brackets of an annotation; itself if it has no brackets.
 
     >>> class_written(tuple[int, str]), class_written(int)
     (<class 'tuple'>, <class 'int'>)
@@ -277,7 +279,7 @@ def class_written(annotation: Any) -> Any:
 
 
 def inside_of(kind: Kind) -> tuple[Kind, ...]:
-    """Return the kinds that a kind is made of, one level down."""
+    """Return the kinds inside a kind, one level down."""
     match kind:
         case Either(kinds):
             return kinds
@@ -325,14 +327,14 @@ def name_of(kind: Kind) -> str:
 def hints_of(kind: type) -> dict[str, Any]:
     """Return the annotations of the fields of a class, `Any` for each that cannot be evaluated.
 
-    One annotation that names a class which is not there yet leaves the others as they are.
+    An annotation that names an undefined class does not affect the others.
     """
     known = annotated(kind) or evaluated_apart(kind)
     return {name: known.get(name, Any) for name in members(kind)}
 
 
 def evaluated_apart(kind: type) -> dict[str, Any]:
-    """Return the annotations of a class, each evaluated alone; `Any` where that cannot be done."""
+    """Return the annotations of a class, each evaluated alone; `Any` if that cannot be done."""
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         for name, hint in vars(base).get("__annotations__", {}).items():
@@ -342,7 +344,7 @@ def evaluated_apart(kind: type) -> dict[str, Any]:
             try:
                 hints = typing.get_type_hints(holder, names, dict(vars(base)), include_extras=True)
                 found[name] = hints[name]
-            except Exception:  # whatever evaluating an annotation may raise
+            except Exception:  # evaluating an annotation may raise any exception
                 found[name] = Any
     return found
 
@@ -367,7 +369,7 @@ def _kind_of_generic(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -
 
 
 def _kind_of_special(annotation: Any) -> Kind:
-    """The kind of what is neither a class nor has arguments."""
+    """Return the kind of an annotation that is neither a class nor has arguments."""
     if isinstance(annotation, TypeVar):
         if annotation.__constraints__:
             return _either([kind_of(part) for part in annotation.__constraints__])
@@ -424,7 +426,7 @@ def _first(arguments: tuple[Any, ...]) -> Kind:
 
 
 def _either(kinds: list[Kind]) -> Kind:
-    """One of some kinds, those inside of others beside them; `Anything` takes all."""
+    """Return a union of kinds, with nested unions flattened; `Anything` takes all."""
     flat: list[Kind] = []
     for kind in kinds:
         for each in kind.kinds if isinstance(kind, Either) else (kind,):
@@ -434,7 +436,7 @@ def _either(kinds: list[Kind]) -> Kind:
 
 
 def _with_arguments(hint: Any, given: dict[Any, Any]) -> Any:
-    """An annotation with types in the place of variables."""
+    """Replace the variables in an annotation by types."""
     if isinstance(hint, TypeVar):
         return given.get(hint, hint)
     names = getattr(hint, "__parameters__", ())
@@ -447,7 +449,7 @@ WIDER: Mapping[type, frozenset[type]] = {
     int: frozenset({int, bool}),
     float: frozenset({float, int, bool}),
 }
-"""The classes whose instances are good values of a plain class, besides the class itself."""
+"""The classes whose instances are accepted as values of a plain class, besides the class itself."""
 
 
 def admits_none(kind: Kind) -> bool:
@@ -471,8 +473,9 @@ def admits_none(kind: Kind) -> bool:
 
 
 def classes_of(kind: Kind) -> frozenset[type] | None:
-    """Return the classes of which all exact instances are values of a kind of plain values; None of
-    a kind that has other values, or not all of a class.
+    """Return the classes of which all exact instances are values of a kind of plain values.
+
+    Return None for a kind that has other values, or not all of a class.
 
     >>> from optimizer.kinds.kind import kind_of
     >>> sorted(each.__name__ for each in classes_of(kind_of(float | None)))
@@ -490,7 +493,7 @@ def classes_of(kind: Kind) -> frozenset[type] | None:
 
 
 def admits(kind: Kind, value: Any) -> bool:
-    """Return True if a value, with all that is inside of it, is of a kind.
+    """Return True if a value, with all values inside it, is of a kind.
 
     >>> from optimizer.kinds.kind import kind_of
     >>> admits(kind_of(tuple[int, str | None]), (1, None)), admits(kind_of(list[int]), ["a"])
@@ -554,5 +557,5 @@ def _is_collection_of(value: Any, python: type) -> bool:
 def _is_instance(value: Any, python: Any) -> bool:
     try:
         return isinstance(value, python)
-    except TypeError:  # a protocol that nobody can ask
+    except TypeError:  # a protocol without support for `isinstance`
         return True

@@ -1,21 +1,21 @@
 """Texts of values and names of columns: one rule for all borders.
 
-The text of single values: what JSON and cells have in their place, and the values of such texts.
+Texts of single values in JSON and cells, and values of such texts:
 
     date, time, datetime    ISO 8601                    UUID, Decimal   as `str` writes them
     timedelta               "P1DT2H3.5S", "-PT1S"       bytes           base64
     a member of an Enum     its value, or its name where the value is no number and no text
 
-Of a `timedelta` the forms of `str(timedelta)`, of Postgres and a number of seconds are read too;
-of an Enum its name, where no member has such a value.
+A `timedelta` is also read from the text of `str(timedelta)`, of Postgres and from a number of
+seconds; a member of an Enum from its name, if no member has such a value.
 
-Names of columns as names of fields: one rule for all borders.
+Names of columns as names of fields:
 
     "unit price" -> unit_price    "class" -> class_    "2024" -> column_2024    "a", "a" -> a, a_2
 
-What is no letter, digit or `_` becomes `_`, letters are those that Python reads (NFKC); a keyword
-gets a `_`, a name that is there already a number, and one that begins with a digit or `__`,
-`column_`. Where rows are named tuples, a name begins with no `_`.
+Other characters than letters, digits and `_` become `_`; letters are normalized as in Python
+(NFKC). A keyword gets a `_`, a repeated name a number, and a name that begins with a digit or `__`
+gets `column_`. Fields of named tuples do not begin with `_`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CLOCK = re.compile(
 
 
 def text_of_duration(value: timedelta) -> str:
-    """Write a duration as ISO 8601 has it.
+    """Write a duration as ISO 8601.
 
     >>> text_of_duration(timedelta(days=1, seconds=3.5)), text_of_duration(timedelta(seconds=-1))
     ('P1DT3.5S', '-PT1S')
@@ -112,7 +112,7 @@ def member_of(kind: type[Enum], value: Any, *, by_name: bool = False) -> Any:
 
 
 def json_of(value: Any) -> Any:
-    """Return what JSON has in the place of a single value; the value itself if there is no more.
+    """Return the JSON value for a single value; the value itself if it needs none.
 
     >>> json_of(date(2026, 1, 2)), json_of(b"ab"), json_of(Enum("Colour", "RED").RED)
     ('2026-01-02', 'YWI=', 1)
@@ -136,7 +136,7 @@ TEXTS: Mapping[Any, Callable[[Any], str]] = {
     timedelta: text_of_duration,
     Decimal: str,
 }
-"""The texts of values that JSON has no word for."""
+"""The texts of values that JSON does not have."""
 
 
 def _bytes(text: str) -> bytes:
@@ -150,11 +150,11 @@ VALUES: Mapping[type, Callable[[Any], Any]] = {
     time: time.fromisoformat,
     timedelta: duration_of,
 }
-"""The values of such texts; each raises a ValueError or TypeError of what is none."""
+"""The values of such texts; each raises a ValueError or TypeError for other texts."""
 
 
 def reader_of(kind: Any) -> Callable[[Any], Any] | None:
-    """Return the function that makes a value of a class of its text; None of other classes."""
+    """Return the function from a text to a value of a class; None for other classes."""
     return kind if is_uuid(kind) else VALUES.get(kind)
 
 
@@ -182,8 +182,10 @@ def field_names(names: Iterable[str], *, of_tuple: bool = False, second: int = 2
 
 
 def columns_of(fields: Iterable[str], columns: Sequence[str]) -> dict[str, int]:
-    """Return the places of the columns of fields: the column of the same name, or else the one
-    whose name as that of a field it is. Fields without a column are left out.
+    """Return the places of the columns of fields.
+
+    It is the column of the same name, or else the one whose name becomes the field's. Fields
+    without a column are left out.
 
     Raises
     ------

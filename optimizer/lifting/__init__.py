@@ -1,6 +1,6 @@
 """From a callable to an expression.
 
-Lives here: what syntax means as an expression, and why some has none.
+Lives here: translation of syntax to expressions, and the reasons why some cannot be translated.
 Comes in:   `Opaque`.
 Goes out:   `Lifted`.
 May import: `callables`, `expressions`.

@@ -1,19 +1,19 @@
-"""Loops over a collection of the row that come to one value, as calls of what can remember it.
+"""Loops that fold a collection of the row to one value, as calls that can cache it.
 
     sum(o.total for o in c.orders if o.day > c.since)
 
     %0(c.orders, lambda %values: (o.total for o in %values if o.day > c.since), lambda: (c.since,))
 
-`%0` is a `Fold`. Where the collection is a `Bag`, it is asked: of a bag that was made of another it
-goes over what changed, and does so again for loops over collections of what it goes over. Of any
-other collection the fold calls what was written.
+`%0` is a `Fold`. If the collection is a `Bag`, the bag computes it: a bag that was made of another
+one iterates over the changes only, also in inner loops over collections of its values. For any
+other collection the fold calls the written function.
 
-Read are `sum`, `len`, `any`, `all`, `min`, `max` and `Bag` of a comprehension whose first `for`
-goes over a variable, or an attribute or an item of one, or the keys, values or items of a mapping
-there, and which reads nothing else of it as a whole.
+`sum`, `len`, `any`, `all`, `min`, `max` and `Bag` are rewritten, of a comprehension whose first
+`for` iterates over a variable, an attribute or an item of one, or the keys, values or items of a
+mapping there, and that does not use it otherwise.
 
-Sound:  a fold adds up what comes of each value, which depends on it and on what is read beside: of
-        other objects or values of these, what is remembered is not taken.
+Sound:  a fold adds up one result per value, which depends on the value and on the other variables
+        that it reads: a cached result is not used if one of these has changed.
 Source: [slender] deep updates; delta rules of aggregates, applied to a value.
 """
 
@@ -34,19 +34,20 @@ Comprehension: TypeAlias = ast.ListComp | ast.GeneratorExp
 Field: TypeAlias = tuple[Any, Any]
 """An attribute or an item of a value: `attrgetter` or `itemgetter`, and its name or place."""
 Read: TypeAlias = tuple[str, Field | None]
-"""A variable, and what is read of it; None stands for all of it."""
+"""A variable, and the field that is read of it; None stands for all of it."""
 KINDS: dict[Any, str] = {sum: "sum", len: "count", any: "any", all: "all", min: "min", max: "max"}
 COLLECTED = "bag"
 BAG = "%bag"
 VALUES = "%values"
 DEEPEST = 6
-"""Calls of functions in functions in which folds are looked for: more than are read."""
+"""Depth of nested calls in which folds are searched for: more than are inlined."""
 OF_ALL = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @record
 class InnerLoop:
-    """A field of values that is gone over, what else is read of them, and the loops within."""
+    """A field of values that is iterated over, the other fields that are read, and the loops
+    within."""
 
     bag: Field
     fields: tuple[Field, ...]
@@ -54,16 +55,16 @@ class InnerLoop:
 
 
 class Fold:
-    """What comes of a collection, value by value.
+    """A fold of a collection, value by value.
 
-    Two are equal if they are written alike in callables that are equal.
+    Two folds are equal if they are written alike in equal callables.
 
     Parameters
     ----------
     kind: one of `KINDS`, or `"bag"`.
-    called: what was written.
-    identity: what it is the same fold by.
-    loops: the collections of a value that are gone over.
+    called: the function in the source.
+    identity: value by which folds are compared.
+    loops: the collections of a value that are iterated over.
     """
 
     __slots__ = ("_hash", "_identity", "called", "is_list", "kind", "loops")
@@ -91,14 +92,17 @@ class Fold:
         beside: Callable[[], tuple[Any, ...]],
         **options: Any,
     ) -> Any:
-        """What comes of a collection: `each` gives what comes of some of its values, which depends
-        on what is `beside`."""
+        """Fold a collection.
+
+        `each` iterates over the results for some of its values, which depend on the values of
+        `beside`.
+        """
         if isinstance(values, Foldable):
             return values._folded(self, each, beside, options)
         return self.plain(each(values), options)
 
     def plain(self, found: Iterable[Any], options: Mapping[str, Any]) -> Any:
-        """What was written, of what comes of all values."""
+        """Call the written function with the results of all values."""
         return self.called(list(found) if self.is_list else found, **options)
 
     def __eq__(self, other: object) -> bool:
@@ -111,7 +115,7 @@ class Fold:
 
     def __reduce__(self) -> Any:
         made = (self.kind, self.called, self.is_list, self.loops)
-        return _elsewhere, made  # a bag there was made of no other
+        return _elsewhere, made  # a bag in another process has no older version
 
 
 def _elsewhere(kind: str, called: Any, is_list: bool, loops: Any) -> Fold:
@@ -125,14 +129,14 @@ def with_folds(
     identity: object,
     bag: type | None,
 ) -> tuple[ast.expr, dict[str, Any]]:
-    """A part of a callable with calls of folds in it, and what their names stand for.
+    """Return a part of a callable with calls of folds in it, and the values of their names.
 
     Parameters
     ----------
     local: the names that are no variables of the callable's surroundings.
-    meaning: what a name of these is.
-    identity: what the part is the same by.
-    bag: what the lists are that it gives, if not lists.
+    meaning: name of these -> its value.
+    identity: value by which the part is compared.
+    bag: the class of the lists in its result, if not `list`.
     """
     given: dict[str, Any] = {} if bag is None else {BAG: bag}
     if bag is not None:
@@ -143,14 +147,14 @@ def with_folds(
 
 
 def folds_of(function: Any) -> list[Fold]:
-    """Those that a part of a callable calls."""
+    """Return the folds that a part of a callable calls."""
     cells = getattr(function, "__closure__", None) or ()
     return [c.cell_contents for c in cells if isinstance(c.cell_contents, Fold)]
 
 
 def may_fold(function: Any, depth: int = DEEPEST) -> bool:
-    """Whether a callable, or one that it calls, may have folds that round, or compare, in a way of
-    their own."""
+    """Return True if a callable, or a function that it calls, may have folds that round or compare
+    differently."""
     if not isinstance(function, FunctionType) or not depth:
         return False
     code = function.__code__
@@ -163,7 +167,7 @@ def may_fold(function: Any, depth: int = DEEPEST) -> bool:
 
 
 def _named(function: FunctionType) -> Iterator[Mapping[str, Any]]:
-    """What names mean in a function."""
+    """Iterate over the mappings of names in a function."""
     yield function.__globals__
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     yield {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
@@ -177,7 +181,7 @@ def _is_set(cell: CellType) -> bool:
 
 
 def _of_bags(node: Any) -> Any:
-    """What gives bags in the place of lists."""
+    """Return an expression with bags in place of lists."""
     match node:
         case ast.ListComp(element):
             made = _like(node, {"elt": _of_bags(element)})
@@ -189,7 +193,7 @@ def _of_bags(node: Any) -> Any:
 
 
 class _Folding(ast.NodeTransformer):
-    """Makes calls of folds of calls that are."""
+    """Replaces calls by calls of folds, where possible."""
 
     def __init__(
         self, local: Iterable[str], meaning: Callable[[str], Any], identity: object
@@ -225,7 +229,7 @@ class _Folding(ast.NodeTransformer):
             self._local = old
 
     def _comprehension(self, node: Any, first: ast.expr | None = None) -> Any:
-        """One of which the first collection is read outside of it."""
+        """Return a comprehension whose first collection is read outside of it."""
         generators = list(node.generators)
         outside = self.visit(generators[0].iter) if first is None else first
         with self._names({name for each in generators for name in _targets(each.target)}):
@@ -235,7 +239,7 @@ class _Folding(ast.NodeTransformer):
         return _like(node, {"generators": inside, **parts})
 
     def _called(self, node: ast.Call) -> ast.Call | None:
-        """The call of a fold."""
+        """Return the call of a fold, or None."""
         kind, called = self._kind(node.func)
         options = {k.arg for k in node.keywords}
         if not kind or len(node.args) != 1 or not isinstance(node.args[0], Comprehension):
@@ -263,7 +267,8 @@ class _Folding(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def _kind(self, function: ast.expr) -> tuple[str, Any]:
-        """What a call folds to, and what it calls; `""` of another call."""
+        """Return the kind of fold that a call is, and the called function; `""` for another
+        call."""
         if not isinstance(function, ast.Name) or function.id in self._local:
             return "", None
         called = self._meaning(function.id)
@@ -273,7 +278,7 @@ class _Folding(ast.NodeTransformer):
         return (kind, called) if function.id == getattr(called, "__name__", None) else ("", None)
 
     def _beside(self, node: Comprehension) -> list[ast.expr] | None:
-        """What a comprehension reads beside its first collection; None if it cannot be told."""
+        """Return the reads of a comprehension other than its first collection; None if unknown."""
         of = _read(_viewed(node.generators[0].iter))
         own = _targets(node)
         if of is None or of[0] not in self._local or own & self._local or _is_odd(node):
@@ -284,17 +289,17 @@ class _Folding(ast.NodeTransformer):
         return [_written(each) for each in dict.fromkeys(rest)]
 
 
-# What is read.
+# Reads of variables.
 
 
 def _rest(node: Comprehension) -> list[ast.AST]:
-    """All of it but the first collection."""
+    """Return all parts but the first collection."""
     first, *others = node.generators
     return [node.elt, *first.ifs, *others]
 
 
 def _reads(nodes: Iterable[ast.AST], names: Iterable[str]) -> Iterator[Read]:
-    """What is read of some variables."""
+    """Iterate over the reads of some variables."""
     waiting, known = list(nodes), set(names)
     while waiting:
         node = waiting.pop()
@@ -309,7 +314,7 @@ def _reads(nodes: Iterable[ast.AST], names: Iterable[str]) -> Iterator[Read]:
 
 
 def _read(node: ast.AST) -> Read | None:
-    """A variable, or an attribute or an item of one."""
+    """Return a variable, or an attribute or an item of one."""
     match node:
         case ast.Name(name, ast.Load()):
             return name, None
@@ -322,7 +327,7 @@ def _read(node: ast.AST) -> Read | None:
 
 
 def _viewed(node: ast.expr) -> ast.expr:
-    """A mapping, of what goes over its keys, values or items."""
+    """Return the mapping whose keys, values or items are iterated over."""
     match node:
         case ast.Call(ast.Attribute(of, "keys" | "values" | "items"), [], []):
             return of
@@ -342,14 +347,14 @@ def _written(read: Read) -> ast.expr:
 
 
 def _targets(node: ast.AST) -> set[str]:
-    """The names that loops in it give a value, and those of parameters."""
+    """Return the names that loops in a node bind, and those of parameters."""
     every = list(ast.walk(node))
     stored = {e.id for e in every if isinstance(e, ast.Name) and isinstance(e.ctx, ast.Store)}
     return stored | {e.arg for e in every if isinstance(e, ast.arg)}
 
 
 def _is_odd(node: ast.AST) -> bool:
-    """Whether it names values on the way, or waits for some."""
+    """Return True if a node binds names in expressions, or awaits or yields."""
     odd = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
     every = list(ast.walk(node))
     return any(
@@ -358,7 +363,7 @@ def _is_odd(node: ast.AST) -> bool:
 
 
 def _loops(node: Comprehension, target: ast.expr) -> Iterator[InnerLoop]:
-    """The later loops over collections of what a loop gives, which are read there only."""
+    """Iterate over the later loops over fields of the loop variable, which are read there only."""
     if not isinstance(target, ast.Name):
         return
     read = Counter(found for found in _reads(_rest(node), [target.id]))
@@ -384,6 +389,7 @@ def _shown(node: Any) -> tuple[str, ...]:
 
 
 def _like(node: Any, changed: Mapping[str, Any]) -> Any:
-    """A node with other parts; trees of callables are shared, and stay as they are."""
+    """Return a copy of a node with other parts; trees of callables are shared, and must not
+    change."""
     made = type(node)(**{**dict(ast.iter_fields(node)), **changed})
     return ast.copy_location(made, node)

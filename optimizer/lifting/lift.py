@@ -3,16 +3,16 @@
     lambda s: s.age > limit     ->     s.age > 30
     s.first_name.startswith     ->     opaque: ...
 
-The syntax tree is the callable's own (`syntax.py` proves it). Names mean what they meant when the
+The syntax tree is the callable's own (`syntax.py` proves it). Names have the values of when the
 relation was made: parameters, captured variables, globals, built-ins. A function may have several
-statements as long as it only names values, chooses and returns. Expressions without a node of
-their own (comprehensions, nested lambdas, starred arguments) become functions of the parameters
-that they read, and are called.
+statements if it only names values, chooses and returns. Expressions without a node of their own
+(comprehensions, nested lambdas, starred arguments) become functions of the parameters that they
+read, and are called.
 
-Small functions that a callable calls are lifted in its place if they return one expression.
+Small functions that a callable calls are inlined if they return one expression.
 
-Sound:  an expression evaluates what the callable does, in its order. A value that is named and used
-        more than once is written out as often, if that makes no difference (`is_value`).
+Sound:  an expression evaluates the same parts as the callable, in its order. A named value that is
+        used n times is repeated n times, if that makes no difference (`is_value`).
 Source: [i3ql] language integration; "lift" is our word, not that of the DBSP papers.
 """
 
@@ -71,30 +71,32 @@ from optimizer.record import record
 LARGEST = 400
 """Nodes that an expression may have; `if` statements can double it."""
 LONGEST = 60
-"""Nodes of a function that is read in the place of its call."""
+"""Nodes of a function that is inlined."""
 DEEPEST = 5
 TOO_LONG = "it is too long"
 HINT = ("write it as one expression, or as names, choices and returns",)
 
 
 class Unreadable(Exception):
-    """The callable stays whole; the arguments are the reason, and what to do about it."""
+    """The callable stays opaque; the arguments are the reason, and a remedy."""
 
 
 def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
-    """The callable as an expression; one that is a call of it, if it cannot be read."""
+    """Return the callable as an expression; as a call of it, if it cannot be lifted."""
     body, names = remembered(function, shapes, _read_wholly)
     return Lifted(body, names, (function,), function.parameters, function)
 
 
 def lift_all(function: Opaque, shapes: Shapes = ()) -> Reading | None:
-    """The expression of all callables that differ from one in plain values, with slots in their
-    place; None if the values decide how it is read, or it has none."""
+    """Return the expression of all callables that differ from `function` in plain values only.
+
+    Slots stand for the values. Return None if the values decide how it is read, or it has none.
+    """
     return of_all_kin(function, shapes, _read_wholly)
 
 
 def _read_wholly(function: Opaque, shapes: Shapes) -> Reading:
-    """The expression of a callable, or one that is a call of it; and names of its parameters."""
+    """Return the expression of a callable, or a call of it; and names of its parameters."""
     arguments = tuple(Parameter(index) for index in range(function.parameters))
     try:
         body, names = read(function.function, Origin(function, shapes), arguments)
@@ -109,8 +111,8 @@ def _read_wholly(function: Opaque, shapes: Shapes) -> Reading:
 
 @record
 class Origin:
-    """The callable that is being read, what is known of its arguments, how deep in calls, and what
-    reads its queries, if it may have some."""
+    """The callable that is being read, the shapes of its arguments, the depth of calls, and the
+    reader of its queries, if it may have some."""
 
     function: Opaque
     shapes: Shapes
@@ -119,7 +121,7 @@ class Origin:
 
 
 def _read_by(function: Opaque) -> tuple[Expr, ...]:
-    """The arguments of a callable that is kept whole; None for arguments that it does not read."""
+    """Return the arguments of an opaque callable; None for arguments that it does not read."""
     unread = unread_parameters(function.function)
     return tuple(NONE if i in unread else Parameter(i) for i in range(function.parameters))
 
@@ -127,7 +129,7 @@ def _read_by(function: Opaque) -> tuple[Expr, ...]:
 def read(
     function: Callable[..., Any], origin: Origin, arguments: tuple[Expr, ...]
 ) -> tuple[Expr, tuple[str, ...]]:
-    """The expression of a call with these arguments, and the names of the parameters."""
+    """Return the expression of a call with these arguments, and the names of the parameters."""
     match function:
         case FunctionType():
             tree = tree_of(function)
@@ -182,7 +184,7 @@ def bound_arguments(
     arguments: tuple[Expr, ...],
     keywords: Mapping[str, Expr],
 ) -> dict[str, Expr]:
-    """The parameters with what they are given, or their defaults."""
+    """Return the parameters with their arguments, or their defaults."""
     declared = tree.args
     if declared.vararg or declared.kwarg:
         raise Unreadable("it takes any number of arguments", "name its parameters")
@@ -206,7 +208,7 @@ def bound_arguments(
 
 
 def _getter(function: Any, row: Expr) -> Expr:
-    """What the objects of module `operator` compute."""
+    """Return the result of an object of module `operator`."""
     kind, given = function.__reduce__()[:2]
     if isinstance(kind, functools.partial):  # a methodcaller with keywords
         raise Unreadable("it is a methodcaller with keywords")
@@ -242,18 +244,18 @@ class Reader:
 
     @property
     def shapes(self) -> Shapes:
-        """What is known of the parameters of expressions."""
+        """The shapes of the parameters of expressions."""
         queries = self.origin.queries
         return self.origin.shapes if queries is None else queries.shapes
 
     def value(self, node: ast.expr) -> Expr:
-        """What a name is given, or a function returns: an expression, or rows of a query."""
+        """Return the value of a name, or of a `return`: an expression, or rows of a query."""
         queries = self.origin.queries
         found = None if queries is None else queries.value(node, self)
         return self.expr(node) if found is None else found
 
     def _block(self, statements: Sequence[ast.stmt]) -> Expr:
-        """What a function returns that goes on with these statements."""
+        """Return the result of a function whose remaining statements are these."""
         if not statements:
             return NONE
         first, rest = statements[0], statements[1:]
@@ -291,7 +293,7 @@ class Reader:
         return self.expr(test) if queries is None else queries.truth(test, self)
 
     def _after(self, name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt]) -> Expr:
-        """What goes on after a name was given a value."""
+        """Return the expression after an assignment."""
         queries = self.origin.queries
         found = None if queries is None else queries.after(name, value, then, rest)
         return named(value, then, then, self.shapes) if found is None else found
@@ -375,7 +377,7 @@ class Reader:
     def _inlined(
         self, function: Expr, arguments: tuple[Expr, ...], keywords: tuple[tuple[str, Expr], ...]
     ) -> Expr | None:
-        """What a small function returns; None of another."""
+        """Return the result of a small function; None for other calls."""
         called = function.value if isinstance(function, Constant) else None
         if not isinstance(called, FunctionType) or self.origin.depth >= DEEPEST:
             return None
@@ -396,8 +398,10 @@ class Reader:
             return None
 
     def kept(self, node: ast.expr, bag: type | None = None) -> Expr:
-        """A part that has no node, as a function of what it reads; `bag` is what its lists are, if
-        not lists."""
+        """Return a part that has no node as a function of the variables that it reads.
+
+        `bag` is the class of its lists, if not `list`.
+        """
         if self.origin.queries is not None:
             self.origin.queries.check_kept(node, self)
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
@@ -419,7 +423,7 @@ def _has(body: Expr, value: Expr) -> bool:
 
 
 def named(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
-    """`result`, in which the value was named before `body` used it, any number of times."""
+    """Return `result`, in which `body` uses a named value any number of times."""
     if total(value, shapes) and is_value(value, shapes):
         return result
     if is_value(value, shapes) or (is_of_values(value, shapes) and not _has(body, value)):
@@ -432,11 +436,11 @@ def named(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
     )
 
 
-# What parts of a callable that cannot be read are called in messages.
+# Names, in messages, of parts that cannot be lifted.
 
 
 def statement_shown(node: ast.stmt) -> str:
-    """What a statement is, for messages."""
+    """Return the kind of a statement, for messages."""
     known = {
         ast.Assign: "an assignment to more than a name",
         ast.AugAssign: "an augmented assignment",
@@ -450,7 +454,7 @@ def statement_shown(node: ast.stmt) -> str:
 
 
 def kind_shown(node: ast.expr) -> str:
-    """What an expression is, for messages."""
+    """Return the kind of an expression, for messages."""
     known = {
         ast.GeneratorExp: "generator expression",
         ast.ListComp: "list comprehension",

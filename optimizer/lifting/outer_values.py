@@ -1,6 +1,6 @@
-"""What stands for a row around a query while this is made: `c` in `nest(orders=lambda c: ...)`.
+"""Stand-ins for a row around a query while it is built: `c` in `nest(orders=lambda c: ...)`.
 
-A callable that captures one reads the row around its query: the name is an `Outer` to the reader.
+A callable that captures one reads the row around its query: for the reader, the name is an `Outer`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from optimizer.lifting.readings import Queries
 
 
 class OuterValue:
-    """Base of what stands for a value of the row around a query."""
+    """Base of stand-ins for a value of the row around a query."""
 
     __slots__ = ("_expr",)
 
@@ -22,7 +22,7 @@ class OuterValue:
 
 
 def captured(function: FunctionType) -> dict[str, Expr]:
-    """The variables of a function that stand for values of the rows around its query."""
+    """Return the variables of a function that stand for values of the rows around its query."""
     found: dict[str, Expr] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -35,7 +35,7 @@ def captured(function: FunctionType) -> dict[str, Expr]:
 
 
 def bind(function: FunctionType, bound: MutableMapping[str, Expr], queries: Queries | None) -> None:
-    """Have the variables of a function that stand for rows around its query be what that reads."""
+    """Bind the variables of a function that stand for rows around its query."""
     for name, expr in captured(function).items():
         if name not in bound:
             bound[name] = expr if queries is None else queries.outer(expr)

@@ -1,4 +1,4 @@
-"""Which parameters of a function are given an argument wherever a callable calls it."""
+"""Find the parameters of a function that get an argument in each call by a callable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from optimizer.callables.syntax import NoSyntax, shared_syntax_of
 
 
 def always_passed(caller: Callable[..., Any], name: str, called: FunctionType) -> frozenset[str]:
-    """The parameters that each use of `name` in a caller passes; none if it is used otherwise.
+    """Return the parameters that each use of `name` in a caller passes; none if it is used
+    otherwise.
 
     >>> def least(row, of=()): return min(of)
     >>> sorted(always_passed(lambda row: least(row, [1]) or least(row, of=[2]), "least", least))

@@ -1,28 +1,28 @@
 """Readings of callables that share their code: callables that differ in plain values are read once.
 
-What callables of one code have in common, whoever made them: they are read once.
+`remembered` reads callables with the same code once.
 
     select(lambda o: (o.id, o.total))       made twice: one code, one expression
     where(lambda o: o.total > limit)        made twice: one expression, another constant in it
 
-Sound:  a callable that captures nothing, has no defaults and names nothing but built-in functions
-        is its code, and code is told apart by identity. One that captures plain values is read with
-        slots in their place (`expr.Slot`), which note whether a value was asked for: then what it
-        was read as is that of these values alone.
-State:  of the process, what codes were read as, of the last 2048 for arguments of some classes.
+Sound:  a callable that captures nothing, has no defaults and names only built-in functions is
+        determined by its code, which is compared by identity. A callable that captures plain values
+        is read with slots in their place (`expr.Slot`), which note if their value was read: such a
+        reading holds for these values only.
+State:  of the process, the last 2048 readings of codes for arguments of some classes.
 
-Callables of one code that differ in plain values of their variables alone: kin.
+`kin_of` finds kin: callables of one code that differ only in plain values of their variables.
 
     lambda o: o.customer == c     for c = "ann", "bob", ...     kin, with a value each
 
-Sound:  who has the same key does the same with the same values. All else that a callable captured
-        is part of the key, by what it means; classes and functions by themselves, held weakly, so
-        that the key of what is gone is equal to no other.
-State:  none but the codes in the keys; nothing else that a callable captured.
+Sound:  callables with the same key compute the same with the same values. Other captured values are
+        part of the key, by their meaning; classes and functions by identity and with weak
+        references, so that the key of a collected one equals no other.
+State:  only the codes in the keys; no captured value.
 
-What reads the queries in a callable: comprehensions over relations, and what is made of them.
-
-It is plugged into the reader of callables, which knows no plans. `optimizer.comprehensions` is one.
+`Queries` is the interface for a reader of the queries in a callable: comprehensions over relations.
+It is plugged into the reader of callables, which does not depend on plans.
+`optimizer.comprehensions` implements it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MOST_READINGS = 2048
 
 
 def remembered(function: Opaque, shapes: Shapes, read: Read) -> Reading:
-    """What a callable was read as for arguments of these shapes, or is read as now."""
+    """Return the reading of a callable for arguments of these shapes, cached."""
     found: Reading | None = function.readings.get(shapes)
     if found is None:
         known = of_code(function, shapes)
@@ -67,13 +67,16 @@ def remembered(function: Opaque, shapes: Shapes, read: Read) -> Reading:
 
 
 def is_whole(reading: Reading) -> bool:
-    """Whether no part is kept as a callable, which tells what it is for."""
+    """Return True if no part is kept as a callable, whose role is part of its text."""
     return not any(isinstance(part, Apply) for part in walk(reading[0]))
 
 
 def of_all_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
-    """What all callables that differ from one in plain values are read as: with slots in their
-    place. None if the values decide how, or there are none."""
+    """Return the reading of all callables that differ from one in plain values, with slots for
+    these.
+
+    Return None if the values decide how it is read, or there are none.
+    """
     kin = kin_of(function)
     if kin is None or not kin.values:
         return None
@@ -99,12 +102,12 @@ def _with_slots(function: Opaque, kin: Kin, shapes: Shapes, read: Read) -> Readi
 
 
 def _holds_code(part: Expr) -> bool:
-    """Whether it is a function of the user's, which knows its module."""
+    """Return True for a function of the user, which refers to its module."""
     return type(part) is Constant and isinstance(part.value, FunctionType | MethodType)
 
 
 def _of_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
-    """The reading of a callable, made of that of all its kin."""
+    """Return the reading of a callable, derived from the reading of all its kin."""
     found = of_all_kin(function, shapes, read)
     if found is None:
         return None
@@ -119,8 +122,10 @@ def _of_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
 
 
 def of_code(function: Opaque, shapes: Shapes) -> dict[str, Any]:
-    """Return the facts of all callables of the code of one, for arguments of these shapes; none of
-    a callable that is more than its code."""
+    """Return the facts of all callables of the code of one, for arguments of these shapes.
+
+    Return none for a callable that is more than its code.
+    """
     call = function.function
     if type(call) is not FunctionType or call.__closure__ or defaults(call):
         return {}
@@ -151,20 +156,20 @@ _READINGS: ClassCache[dict[str, Any]] = ClassCache(lambda _: {}, MOST_READINGS)
 KINDS = frozenset({int, str, float, bytes})
 """Classes of values that may differ between kin."""
 PARTS = 5
-"""Of the identity of a function (`opaque.py`)."""
+"""Parts of the identity of a function (`opaque.py`)."""
 KNOWN = "kin"
 
 
 @record
 class Kin:
-    """What a callable is but for plain values of its variables, and these by their names."""
+    """The key of a callable without plain values of its variables, and these by their names."""
 
     key: Hashable
     values: tuple[tuple[str, Any], ...]
 
 
 class Itself:
-    """An object by identity, which is not held."""
+    """An object by identity, weakly referenced."""
 
     __slots__ = ("_hash", "_reference")
 
@@ -174,7 +179,7 @@ class Itself:
 
     @property
     def value(self) -> Any:
-        """The object; None once it is gone."""
+        """The object; None once it is collected."""
         return self._reference()
 
     def __hash__(self) -> int:
@@ -188,11 +193,11 @@ class Itself:
 
 
 class Unlike(Exception):
-    """A callable captures what has no lasting meaning."""
+    """A callable captures an object without lasting meaning."""
 
 
 def kin_of(function: Opaque) -> Kin | None:
-    """What a callable is but for values; None if it is like no other one. Found once."""
+    """Return the kin of a callable, cached; None if it has none."""
     if KNOWN not in function.readings:
         try:
             function.readings[KNOWN] = _kin(function)
@@ -203,7 +208,7 @@ def kin_of(function: Opaque) -> Kin | None:
 
 
 def may_differ(value: Any) -> bool:
-    """Whether it is a plain value, which kin may have other ones of."""
+    """Return True for a plain value, which may differ between kin."""
     return type(value) in KINDS and value == value
 
 
@@ -216,7 +221,7 @@ def _kin(function: Opaque) -> Kin:
     if type(identity) is not tuple or len(identity) != PARTS:
         raise Unlike
     code, _, fixed, captured, unset = identity
-    if unset or len(captured) != len(function.captures):  # it does not tell what it captured
+    if unset or len(captured) != len(function.captures):  # its captures are incomplete
         raise Unlike
     key: list[Hashable] = [CodeItself(code), *_from_outside(called)]
     values: dict[str, Any] = {}
@@ -240,18 +245,18 @@ def _kin(function: Opaque) -> Kin:
 
 
 def _lasting(value: Any, meaning: Any) -> Hashable:
-    """The meaning of a value, or itself where it is code."""
+    """Return the meaning of a value; code itself."""
     if isinstance(value, (*CODE, Enum)):
         if getattr(value, "__closure__", None):
-            raise Unlike  # who knows it would keep what it captured, such as a database
+            raise Unlike  # a reference to it would keep its captures alive, such as a database
         return _itself(value)
     return _plain(value, meaning)
 
 
 def _itself(value: Any) -> Hashable:
     if isinstance(value, MethodDescriptorType):
-        return value  # which holds nothing but a name
-    if isinstance(value, attrgetter | itemgetter):  # of which two are never equal
+        return value  # has only a name
+    if isinstance(value, attrgetter | itemgetter):  # two of these are never equal
         names: Any = value.__reduce__()[1]
         return (type(value), *[(type(name), name) for name in names])
     try:
@@ -261,7 +266,7 @@ def _itself(value: Any) -> Hashable:
 
 
 def _plain(value: Any, meaning: Any) -> Hashable:
-    """The meaning of a value that is data through and through."""
+    """Return the meaning of a value that is data at all depths."""
     kind = type(value)
     if kind in (tuple, list, set, frozenset, dict):
         for each in [*value, *value.values()] if kind is dict else value:
@@ -274,14 +279,14 @@ def _plain(value: Any, meaning: Any) -> Hashable:
 
 
 def has_no_meaning(meaning: Any) -> bool:
-    """Whether it stands for an object of which nothing is known."""
+    """Return True if a meaning stands for an object that cannot be compared."""
     if type(meaning) is tuple or type(meaning) is frozenset:
         return any(map(has_no_meaning, meaning))
     return type(meaning) is object
 
 
 def _from_outside(function: Any) -> Iterator[Hashable]:
-    """What else a function reads of its module: modules, and what is not defined yet."""
+    """Iterate over the modules that a function reads of its module; raise for undefined names."""
     module = function.__globals__
     names = global_names(function.__code__)
     if not REFLECTIVE.isdisjoint(names) or function.__builtins__ is not vars(builtins):
@@ -295,7 +300,7 @@ def _from_outside(function: Any) -> Iterator[Hashable]:
 
 
 def with_values(opaque: Opaque, values: Mapping[Any, Any]) -> Opaque:
-    """A callable with other values of some variables, which tells of no captured ones."""
+    """Return a callable with other values of some variables, and without captures."""
     function = opaque.function
     if not values or not isinstance(function, FunctionType):
         return replace(opaque, captures=()) if opaque.captures else opaque
@@ -316,13 +321,13 @@ def with_values(opaque: Opaque, values: Mapping[Any, Any]) -> Opaque:
     return replace(opaque, function=made, captures=(), identity=identity)
 
 
-# A part of a function as a function of its own, and what names mean inside a function.
+# A part of a function as a function of its own, and the values of names in a function.
 
 UNSET: Final[Any] = object()
 
 
 def resolve(function: FunctionType, name: str) -> Any:
-    """What a free name means in a function; `UNSET` if it means nothing yet."""
+    """Return the value of a free name in a function; `UNSET` if it has none yet."""
     code = function.__code__
     if name in code.co_freevars:
         cell = (function.__closure__ or ())[code.co_freevars.index(name)]
@@ -344,10 +349,10 @@ def part_of(
     origin: Opaque,
     bag: type | None = None,
 ) -> Opaque | None:
-    """The part as a callable with the same globals and closure; None if it has none of its own.
+    """Return the part as a callable with the same globals and closure; None if it cannot be one.
 
-    Two parts are equal if they are written alike in callables that are equal. With `bag`, the lists
-    that it gives are bags.
+    Two parts are equal if they are written alike in equal callables. With `bag`, the lists in its
+    result are bags.
     """
     identity = (origin.identity, function.__code__, ast.dump(node), tuple(parameters), bag)
     run, given = folds.with_folds(node, parameters, lambda n: resolve(function, n), identity, bag)
@@ -382,37 +387,37 @@ def _only(code: CodeType) -> CodeType:
 
 
 class Queries(Protocol):
-    """Asked for each part of a callable before the reader reads it by itself."""
+    """Reads parts of a callable before the reader reads them itself."""
 
     @property
     def shapes(self) -> Shapes:
-        """What is known of the parameters that expressions have at the moment."""
+        """The shapes of the current parameters of expressions."""
         ...
 
     def statements(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
-        """The statements of a function, in which loops that make collections are expressions."""
+        """Return the statements of a function, with expressions for loops that fill collections."""
         ...
 
     def read(self, node: ast.expr, reader: Any) -> Expr | None:
-        """A part as an expression; None of one that reads no relation."""
+        """Return a part as an expression; None for a part that reads no relation."""
         ...
 
     def value(self, node: ast.expr, reader: Any) -> Expr | None:
-        """The same, of a part that may also be rows."""
+        """Return a part as an expression or as rows; None for a part that reads no relation."""
         ...
 
     def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
-        """Whether a part is true; at once, if nothing but constants decide it in a query."""
+        """Return a part as a test; its value, if only constants decide it in a query."""
         ...
 
     def after(self, name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt]) -> Expr | None:
-        """What goes on after a name was given a value; None if no relation has a part in it."""
+        """Return the expression after an assignment; None if no relation is part of it."""
         ...
 
     def outer(self, expr: Expr) -> Expr:
-        """What a value of a row around the whole callable is in the query that is being read."""
+        """Rewrite a value of a row around the whole callable to the query that is being read."""
         ...
 
     def check_kept(self, node: ast.expr, reader: Any) -> None:
-        """Refuse a part that is to be kept whole, if it reads relations."""
+        """Refuse a part that would be kept as a callable, if it reads relations."""
         ...

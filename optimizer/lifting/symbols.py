@@ -1,4 +1,4 @@
-"""How operators and displays are written, by their nodes, and what they ask."""
+"""Symbols of operators and displays, by their nodes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ VALUES = (int, float, complex, str, bytes, tuple, frozenset)
 
 
 def by_identity(operator: ast.cmpop, left: Expr, right: Expr) -> bool:
-    """Whether `is` asks for the very object of a constant, of which expressions know the value."""
+    """Return True if `is` compares with the object of a constant, of which expressions have the
+    value."""
     if not isinstance(operator, ast.Is | ast.IsNot):
         return False
     values = [side.value for side in (left, right) if isinstance(side, Constant)]

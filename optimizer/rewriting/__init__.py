@@ -1,7 +1,7 @@
-"""From a plan as it was written to the one that is run.
+"""From a plan as written to the plan that runs.
 
 Lives here: all rules in their order, segments of long queries, the report.
 Comes in:   a plan.
-Goes out:   a plan that gives the same rows for less, and which rules made it.
+Goes out:   a cheaper plan with the same rows, and the rules that made it.
 May import: all other rooms.
 """

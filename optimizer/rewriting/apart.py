@@ -1,14 +1,14 @@
-"""The part of a guard that is about values that clash: which values each operator looks up.
+"""The values that each operator looks up, for checks that none of them clash.
 
     group by f                     f of the rows
-    join by f and g                f of the left beside g of the right; so of an equation of `on`
+    join by f and g                f of the left and g of the right; an equation of `on`, too
     union, difference, ...         the rows of both sides
-    select f, select_many f, ...   what f makes, since rows are looked up wherever they are kept
+    select f, select_many f, ...   the result of f: rows are looked up wherever they are stored
     count distinct f, collect f    f of the rows of a group
 
 A row that has a binding or a key of its own is looked up by that.
 
-Sound:  each operator looks up the rows of its inputs, or what is asked of them here.
+Sound:  each operator looks up the rows of its inputs, or the values listed here.
 Source: `lookups.py`, which leaves rows out.
 """
 
@@ -51,9 +51,9 @@ class Apart:
 
     Parameters
     ----------
-    checks: if False, nothing is asked: all rows stay, until values have clashed.
+    checks: if False, all rows stay, until values have clashed.
     given: the levels of relations that are given from outside of the query.
-    failed: what is told of rows that are left out, and of a call that raises for them.
+    failed: called with rows that are left out, and a call that raises for them.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Apart:
         self._failed = failed
         self._written: plan.Node = plan.Empty(1)
         self._count = 0
-        """How many look-ups of this node there have been."""
+        """Look-ups of this node so far."""
 
     def begin(self, written: plan.Node) -> None:
         """Begin with the look-ups of a node."""
@@ -86,7 +86,7 @@ class Apart:
         return [rows for rows, _, _ in found]
 
     def extended(self, node: plan.Extend) -> plan.Node:
-        """Rows that are told apart by the bindings that they had, if these all stay."""
+        """Check rows that keep not all of the bindings that they had."""
         if not self._checks or {*node.keep} >= {*range(bindings(node.input))} or groups(node):
             return node
         kept, columns = map(Parameter, node.keep), [lifted(each) for each in node.columns]
@@ -99,7 +99,8 @@ class Apart:
         return changed(node, input=rows)
 
     def of_both(self, node: Any) -> plan.Node:
-        """A union, difference or intersection; of a select the rows are those that it is of."""
+        """Check a union, difference or intersection; the rows of a select are those of its
+        input."""
         if not self._checks:
             return node  # type: ignore[no-any-return]
         sides = [
@@ -116,8 +117,11 @@ class Apart:
         return found
 
     def made(self, made: plan.SelectMany | plan.Reduce) -> plan.Node:
-        """Rows that a callable makes, without those that clash. Until these are left out, a row
-        stands in something that compares without raising."""
+        """Check the rows that a callable makes.
+
+        Until clashing rows are left out, a row is wrapped in an object that compares without
+        raising.
+        """
         last = bindings(made) - 1
         if not self._checks or not may_clash([of_rows(made, last)], self._given):
             return made
@@ -132,7 +136,7 @@ class Apart:
         return plan.Extend(found, tuple(range(last)), (shown.with_body(value),))
 
     def equated(self, left: plan.Node, right: plan.Node, on: Lifted) -> tuple[plan.Node, plan.Node]:
-        """The rows of both sides whose values compare that equations of a predicate look up."""
+        """Check the rows of both sides that equations of a predicate look up."""
         if not self._checks:
             return left, right
         count, of = bindings(left), (*shapes(left), row_shape(right))
@@ -147,13 +151,14 @@ class Apart:
         return self._checks and compares(test, kind)
 
     def needed(self, needed: tuple[Expr, ...], body: Expr, rows: plan.Node) -> tuple[Expr, ...]:
-        """Return what may raise in an expression, which may compare values that clash."""
+        """Return the parts of an expression that may raise; itself, if it compares values that
+        clash."""
         if body in needed or not self.compares(body, partial(asks, rows=rows)):
             return needed
         return (*needed, body)
 
     def elements(self, several: Expr) -> Expr:
-        """Return a call that gives all that is in a collection."""
+        """Return a call that returns all elements of a collection."""
         return Call(constant(elements_apart if self._checks else elements), (several,))
 
     def _told_apart(self, sides: Sequence[LookUp]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
@@ -163,7 +168,7 @@ class Apart:
 
 
 def join_product(node: plan.Node) -> plan.Node:
-    """Return a join in the place of a product below a condition: its equations look values up.
+    """Replace a product below a condition by a join: its equations look values up.
 
     where p(a, b) and q(b, c)         join on q(b, c)
       product                    ->     join on p(a, b)
@@ -185,7 +190,7 @@ def join_product(node: plan.Node) -> plan.Node:
 
 
 def in_group(rows: plan.Node, key: Lifted | None, value: Lifted) -> LookUp:
-    """The look-up of a value in its group."""
+    """Return the look-up of a value in its group."""
     if key is None:
         return LookUp(rows, value)
     both = tuple_of(key.body, value.body)
@@ -194,7 +199,7 @@ def in_group(rows: plan.Node, key: Lifted | None, value: Lifted) -> LookUp:
 
 
 def of_right_row(rows: plan.Node, key: Lifted) -> LookUp:
-    """The look-up of a key that takes a row as one value."""
+    """Return the look-up of a key that takes a row as one value."""
     count = bindings(rows)
     if count == 1:
         return LookUp(rows, key)
@@ -203,6 +208,6 @@ def of_right_row(rows: plan.Node, key: Lifted) -> LookUp:
 
 
 def changed(node: N, **changes: Any) -> N:
-    """The node with other fields; itself if they are the same."""
+    """Return the node with other fields; itself if they are the same."""
     made = replace(node, **changes)
     return node if made == node else made

@@ -1,33 +1,21 @@
-"""Values whose `==` raises or that clash with others, and the rows that hold them.
-
-Values with an `__eq__` of their own, and the rows of which such values clash.
-
-    rows with values of one hash    -->    those whose `==` raises for one another: refused
-
-A value that came in one commit with the end of a value that it clashes with is refused, too, until
-its rows leave (`clashing.py`).
-
-State:  the rows, twice, and each of their values once.
-Cost:   O(different values of one hash) for a row.
-
-Rows of which a value raises when it is compared by `==` with another one of the same hash.
+"""Refuse rows with values that clash: values of one hash whose `==` raises for one another.
 
     rows with values whose class has an `__eq__` of its own
-      by the hash of each value     those whose `==` raises for one another: refused
+      by the hash of each value     rows with values that clash are refused
     all other rows                  pass
 
-Any operator may look such a value up beside another one: a key, a projection of rows, what an
-aggregate counts. So it is asked where rows come in, of all inputs of a query together. A value is
-refused that does not compare with a copy of itself, and so are all that clash with another one.
+Any operator may look such a value up beside another one: a key, a projection of rows, a counted
+value. So all inputs of a query are checked together. A value that does not compare with a copy of
+itself is refused, and so are all values that clash with another one.
 
-A commit may bring a value and take one that it clashes with: a delta of both would raise, too. Then
-the new value is refused until its rows leave, though no row clashes with it any more. Operators and
-checks of the same inputs share the memory of such values (`RefusedValues`).
+A commit may insert a value and delete one that it clashes with: a delta of both would raise, too.
+Then the new value is refused until its rows are deleted, although no row clashes with it now.
+Operators and checks of the same inputs share the memory of such values (`RefusedValues`).
 
-Inputs whose fields are declared to be of classes of Python, or of records of these, are not asked.
+Inputs whose fields are declared as classes of Python, or as records of these, are not checked.
 
-Sound:  a value that compares with each other one of its hash is found by every look-up.
-State:  of rows with such a value, the row, twice, and each of its values once.
+Sound:  a value that compares with each other value of its hash is found by every look-up.
+State:  for rows with such a value, the row, twice, and each of its values once.
 Cost:   a look at the classes of values that are not declared; for a row with a value to compare,
         O(different values of its hash), and two look-ups of the row.
 """
@@ -82,7 +70,7 @@ Row: TypeAlias = tuple[int, Any]
 
 
 class Values(tuple[Any, ...]):
-    """Values of a row, beside the row: entries with equal rows are equal, whatever these are."""
+    """Values of a row, beside the row: entries with equal rows are equal, whatever their values."""
 
     __slots__ = ()
 
@@ -97,7 +85,7 @@ class Values(tuple[Any, ...]):
 
 
 Entry: TypeAlias = tuple[int, int, Any, Values]
-"""The hash of values, the row that has them, and they."""
+"""The hash of values, the row that has them, and the values."""
 
 
 @record
@@ -130,15 +118,17 @@ class OneEntry(Pure):
 
 
 class RefusedValues:
-    """Values that came in one commit with the end of a value that they clash with, by their hashes;
-    each until its last row leaves."""
+    """Refused values by their hashes, each until its last row is deleted.
+
+    They were inserted in one commit with the deletion of a value that they clash with.
+    """
 
     __slots__ = ("__weakref__", "_values", "leaving")
 
     def __init__(self) -> None:
         self._values: dict[int, list[Any]] = {}
         self.leaving: dict[int, list[Any]] = {}
-        """Values of rows that leave in the present commit, by their hashes."""
+        """Values of rows that the current commit deletes, by their hashes."""
 
     def has(self, of: int, value: Any) -> bool:
         return self._place(of, value) is not None
@@ -169,7 +159,8 @@ class RefusedValues:
 
 
 REFUSED: WeakValueDictionary[tuple[Any, ...], RefusedValues] = WeakValueDictionary()
-"""The memory for the inputs of a query, or for what is looked up together, while a plan has it."""
+"""The memory for the inputs of a query, or for values that are looked up together, while a plan has
+it."""
 
 
 @record
@@ -187,8 +178,7 @@ class LookUpHash(Pure):
 
 @record
 class Clashing:
-    """A function of `reduce` that keeps its groups: the rows to refuse among those with values of
-    one hash."""
+    """A function of `reduce` that keeps its groups: the rows to refuse among values of one hash."""
 
     memory: RefusedValues
 
@@ -211,9 +201,9 @@ class Clashing:
 
 
 class _Value:
-    """A value, the rows with those that are equal to it, and those for which its `==` raises.
+    """A value, the rows with values equal to it, and the values for which its `==` raises.
 
-    `is_refused` if it came with the end of one of these.
+    `is_refused` if it was inserted with the deletion of one of these.
     """
 
     __slots__ = ("clashes", "is_refused", "rows", "value")
@@ -255,7 +245,7 @@ class ClashingRows:
         return [pair for pair in changed if pair[1]]
 
     def undo(self) -> None:
-        """Be as before the last step."""
+        """Restore the state before the last step."""
         for of, value in self._marked:
             self._memory.discard(of, value)
         for of, value in self._forgotten:
@@ -275,7 +265,7 @@ class ClashingRows:
         return len(self._rows), sys.getsizeof(self._rows) + 56 * len(self._rows)
 
     def _take(self, changes: Sequence[tuple[Entry, int]], sign: int) -> None:
-        """Take the rows that come, and then those that leave, so that they meet."""
+        """Insert rows, and then delete rows, so that they meet."""
         self._made = []
         leaving = []
         for (of, number, whole, found), weight in changes:
@@ -337,7 +327,7 @@ class ClashingRows:
             self._forgotten.append((of, value.value))
 
     def _met(self, of: int, value: Any) -> _Value:
-        """Return what stands for a value among those that are there."""
+        """Return the `_Value` for a value, an existing one or a new one."""
         same: list[_Value] = []
         clashes: set[_Value] = set()
         for other in self._values:
@@ -361,22 +351,22 @@ class ClashingRows:
 
 
 _ASKS_NOTHING = (plan.Where, plan.Extend, plan.Unnest, plan.OrderBy)
-"""Nodes that look no value up, but for the kinds of values of an order."""
+"""Nodes that look up no value, except the kinds of values of an order."""
 
 
 class Asks(IntEnum):
-    """A question to the values of a kind; none if their classes are known not to raise."""
+    """A check of the values of a kind; none if their classes are known not to raise."""
 
     NOTHING = 0
     UNDECLARED = 1
-    """Nothing is declared: values may be of a class with an `__eq__` of its own."""
+    """There is no declaration: values may be of a class with an `__eq__` of its own."""
     OWN = 2
     """The class has an `__eq__` of its own."""
 
 
 @record
 class Input:
-    """An input of a query, the values of its rows that may raise, and what is asked of them."""
+    """An input of a query, the values of its rows that may raise, and the check that they need."""
 
     rows: plan.Node
     values: tuple[Expr, ...]
@@ -414,8 +404,10 @@ def _asked_of(node: plan.Node) -> Input:
 
 
 def asks_of(kind: Kind, around: frozenset[Any] = frozenset()) -> Asks:
-    """Return what is asked of values of a kind; `around` are the classes that hold it, of which one
-    may hold itself."""
+    """Return the check that values of a kind need.
+
+    `around` are the classes that contain it, of which one may contain itself.
+    """
     match kind:
         case Anything():
             return Asks.UNDECLARED
@@ -435,8 +427,8 @@ def asks_of(kind: Kind, around: frozenset[Any] = frozenset()) -> Asks:
 
 @record
 class Parts:
-    """An input of a query: its rows without own values, those with own values, and what must not
-    raise in these."""
+    """An input of a query: its rows without own values, those with, and expressions of these that
+    must not raise."""
 
     written: plan.Node
     plain: plan.Node
@@ -457,8 +449,11 @@ def parts_of(source: Input) -> Parts:
 
 
 def without_clashes(parts: Sequence[Parts]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
-    """Return for each input of a query, in whose `own` rows values compare with copies of
-    themselves: the input without rows to refuse, these, and a call that raises for them."""
+    """Return for each input the rows without those to refuse, those, and a call that raises for
+    these.
+
+    The values in the `own` rows of the inputs compare with copies of themselves.
+    """
     if not parts:
         return []
     memory = REFUSED.setdefault(tuple([each.written for each in parts]), RefusedValues())

@@ -1,26 +1,25 @@
-"""Fields and columns by name: `"total"` and `col("amount") > 3` become callables of the bindings of
-a query.
+"""Fields and columns by name: `"total"` and `col("amount") > 3` become callables of bindings.
 
-Expressions over names become callables of the bindings of a query: `col("amount") > 3`.
+`resolved` turns expressions over names into callables of the bindings of a query.
 
     amount > 3                     lambda order: order.amount > 3
     left.customer == right.id      lambda order, customer: order.customer == customer.id
 
-A front end that knows where its values stand makes the expression itself, and gives it to `stated`
-with names and a place: so is `explain` in its words, and errors point into its text.
+A front end that knows the places of its values builds the expression itself, and passes it to
+`stated` with names and a place: `explain` then shows its words, and errors point into its text.
 
     stated(Operation(">", (Item(Parameter(0), constant(2)), constant(3))), ("o",),
            Place("<sql>", 1, "SQL", 27), "where", "o.amount > 3")
 
-Fields by their names: `"total"` where a query takes a callable.
+`field` and others take fields by their names where a query takes a callable:
 
     group_by("town")           lambda order, customer: customer.town
     where(town="Bonn")         lambda order, customer: customer.town == "Bonn"
     join(..., on="id")         lambda order, line: order.id == line.id
 
-A name is that of a binding that `extend` or `bind` gave it, or else that of the only binding whose
-class declares such a field. What is made of it is the expression that the callable would be read
-as, so that nothing else has to know of names.
+A name is the name of a binding that `extend` or `bind` gave, or else a field that the class of one
+binding declares. The result is the expression that the callable would be lifted to, so that other
+modules need not handle names.
 """
 
 from __future__ import annotations
@@ -66,10 +65,10 @@ LEFT, RIGHT = "left", "right"
 
 @record
 class Named(Expr):
-    """A value by its name, before it is known who has it: the field of a record, or a binding.
+    """A value by its name, before its owner is known: the field of a record, or a binding.
 
-    `of` says of which binding: its number, its name, or the side of a join. A number in the place
-    of the name is that of an item.
+    `of` is its binding: its number, its name, or the side of a join. A number as `name` is the
+    position of an item.
     """
 
     name: str | int
@@ -84,8 +83,11 @@ class Named(Expr):
 
 @record
 class Side:
-    """Bindings side by side: what they are called, where they stand in the arguments of a callable
-    and what is known of them; `name` is that of a side of a join."""
+    """Bindings side by side: their names, their places in the arguments of a callable and facts
+    about them.
+
+    `name` is the name of a side of a join.
+    """
 
     called: tuple[str, ...]
     places: Places
@@ -95,25 +97,26 @@ class Side:
 
 @record
 class Bindings:
-    """What an expression over names is about; `names` are those of the arguments."""
+    """The bindings of an expression over names; `names` are those of the arguments."""
 
     sides: tuple[Side, ...]
     names: tuple[str, ...]
 
 
 def of_rows(known: BindingFacts) -> Bindings:
-    """The bindings of rows, an argument each."""
+    """Return the bindings of rows, an argument each."""
     names = names_of(known.certain, known.names)
     return Bindings((Side(_called(known), bindings_of(known.certain), known),), names)
 
 
 def of_right(known: BindingFacts) -> Bindings:
-    """The bindings of a row that is one argument."""
+    """Return the bindings of a row that is one argument."""
     return Bindings((_right(known, 0),), names_of((as_row(known.certain),)))
 
 
 def of_pair(left: BindingFacts, right: BindingFacts) -> Bindings:
-    """The bindings of the left of a join, an argument each, and those of a row of its right."""
+    """Return the bindings of the left of a join, an argument each, and those of a row of its
+    right."""
     mine, theirs = left.certain, right.certain
     own = Side(_called(left), bindings_of(mine), left, LEFT)
     names = names_of((*mine, as_row(theirs)), (*left.names, None))
@@ -128,7 +131,7 @@ def _right(known: BindingFacts, place: int) -> Side:
 
 
 def _called(known: BindingFacts) -> tuple[str, ...]:
-    """What each binding is called: by itself, after its class, or by its place."""
+    """Return a name for each binding: its own, after its class, or by its place."""
     others = row_names(len(known.certain))
     return tuple(
         own or after_class(shape) or other
@@ -137,11 +140,11 @@ def _called(known: BindingFacts) -> tuple[str, ...]:
 
 
 def resolved(expr: Expr, bindings: Bindings, role: str, place: Place) -> Lifted:
-    """An expression over names as a callable of the bindings.
+    """Return an expression over names as a callable of the bindings.
 
     Raises
     ------
-    PlanError: a name is nobody's, or that of several.
+    PlanError: no binding has a name, or several have it.
     """
 
     def read(part: Expr) -> Expr:
@@ -157,14 +160,14 @@ def stated(
     role: str = "",
     label: str | None = None,
 ) -> Lifted:
-    """An expression over the bindings of a node, a parameter each, as a callable of it.
+    """Return an expression over the bindings of a node, a parameter each, as a callable of it.
 
     Parameters
     ----------
-    names: what the bindings are called; as many as there are.
-    place: where somebody wrote it. A text that is in no file has `Place("<sql>", line, "SQL")`.
+    names: the names of the bindings.
+    place: its place. A text that is in no file has `Place("<sql>", line, "SQL")`.
     role: the method that it is for, as in `"where"`.
-    label: how it is written there; by default as Python would be.
+    label: its text there; by default as Python would write it.
     """
     count = len(names)
     shown = text(body, tuple(names)) if label is None else label
@@ -173,12 +176,12 @@ def stated(
 
 
 def _unread(*row: Any) -> Any:
-    """Stands for an expression, which is no callable of anybody's."""
+    """Stand-in for the callable of an expression that has none."""
     raise AssertionError(f"an expression is not called: {row!r}")
 
 
 def _read(named: Named, sides: tuple[Side, ...], role: str) -> Expr:
-    """A name in terms of the arguments."""
+    """Return a name in terms of the arguments."""
     where = role if named.place is None else f"{role} ({named.place})"
     chosen = tuple(side for side in sides if side.name and side.name == named.of)
     if named.of is not None and not chosen:
@@ -189,7 +192,7 @@ def _read(named: Named, sides: tuple[Side, ...], role: str) -> Expr:
 
 
 def _of_any(name: str, sides: tuple[Side, ...], where: str) -> Expr:
-    """What has the name among all bindings."""
+    """Return the field or binding of this name among all bindings."""
     having = [side for side in sides if have(name, side.known)]
     if len(having) > 1:
         either = " or ".join(f'col("{side.name}.{name}")' for side in having)
@@ -212,7 +215,7 @@ def _of_any(name: str, sides: tuple[Side, ...], where: str) -> Expr:
 
 
 def _of_binding(named: Named, sides: tuple[Side, ...], where: str) -> Expr:
-    """What one binding has of a name."""
+    """Return the field of this name of one binding."""
     every = _every(sides)
     if isinstance(named.of, int):
         found = every[named.of : named.of + 1]
@@ -239,7 +242,7 @@ def _of_binding(named: Named, sides: tuple[Side, ...], where: str) -> Expr:
 
 
 def _item(named: Named, sides: tuple[Side, ...], where: str) -> Expr:
-    """An item of the only binding."""
+    """Return an item of the only binding."""
     every = _every(sides)
     if len(every) != 1:
         called = ", ".join(f'col({named.name}, of="{name}")' for name, _, _ in every)
@@ -248,7 +251,7 @@ def _item(named: Named, sides: tuple[Side, ...], where: str) -> Expr:
 
 
 def _every(sides: Iterable[Side]) -> list[tuple[str, tuple[int, ...], Shape]]:
-    """All bindings: what they are called, where they stand, and what is known of each."""
+    """Return all bindings: their names, places and shapes."""
     return [
         (called, path, shape)
         for side in sides
@@ -270,8 +273,10 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 @record
 class BindingFacts:
-    """What is known of the bindings of rows: for certain, and if annotations are right and each
-    row of an outer join has a partner; and what they are called."""
+    """Facts about the bindings of rows: certain shapes, likely shapes, and names.
+
+    The likely shapes hold if annotations are right and each row of an outer join has a partner.
+    """
 
     certain: Shapes
     likely: Shapes
@@ -279,7 +284,7 @@ class BindingFacts:
 
 
 def field(name: str, of: BindingFacts, role: str) -> Lifted:
-    """The value of a field, of the only binding that has it.
+    """Return the value of a field, of the only binding that has it.
 
     Raises
     ------
@@ -290,13 +295,13 @@ def field(name: str, of: BindingFacts, role: str) -> Lifted:
 
 
 def field_of_row(name: str, of: BindingFacts, role: str) -> Lifted:
-    """The same of a row as one value, which is a tuple where it has several bindings."""
+    """Return the value of a field of a row as one value, a tuple if it has several bindings."""
     found = found_field(name, bindings_of_row(of.certain, 0), of, role)
     return _lifted(found.expr, found, names_of((as_row(of.certain),)), role)
 
 
 def equal_to(values: Mapping[str, Any], of: BindingFacts, role: str) -> Lifted:
-    """Whether fields equal values, as the values are now."""
+    """Return the test that fields equal values; the values are copied."""
     places = [found_field(name, bindings_of(of.certain), of, role) for name in values]
     given = [with_instants(copied(value)) for value in values.values()]
     tests = [Operation("==", (p.expr, constant(v))) for p, v in zip(places, given, strict=True)]
@@ -307,7 +312,7 @@ def equal_to(values: Mapping[str, Any], of: BindingFacts, role: str) -> Lifted:
 def equal_fields(
     pairs: Sequence[tuple[str, str]], left: BindingFacts, right: BindingFacts, role: str
 ) -> Lifted:
-    """Whether fields of a row of the left equal fields of one of the right."""
+    """Return the test that fields of a row of the left equal fields of one of the right."""
     mine, theirs = left.certain, right.certain
     both = [
         (
@@ -322,12 +327,12 @@ def equal_fields(
 
 
 def have(name: str, of: BindingFacts) -> bool:
-    """Whether a binding is known to have a field."""
+    """Return True if a binding is known to have a field."""
     return name in of.names or any(name in declared(shape) for shape in of.certain)
 
 
 def known_shapes(node: plan.Node) -> BindingFacts:
-    """What is known of the bindings when the callables below are read."""
+    """Return the facts about the bindings, with the callables below lifted."""
     certain, names = shapes(node), binding_names(node)
     if None not in certain:
         return BindingFacts(certain, certain, names)
@@ -339,7 +344,7 @@ def _read_node(node: plan.Node) -> plan.Node:
 
 
 def declared(kind: Shape) -> tuple[str, ...]:
-    """The fields of a record's class, in their order; none of what is not known, or is no record.
+    """Return the fields of a record's class, in their order; none for other values.
 
     >>> from typing import NamedTuple
     >>> declared(NamedTuple("Point", [("x", int), ("y", int)])), declared(int), declared(None)
@@ -354,7 +359,7 @@ def _declared(kind: Any) -> tuple[str, ...]:
 
 
 def field_read(function: Any) -> str | None:
-    """The field that a callable does nothing but read of one argument: `lambda o: o.town`.
+    """Return the field of a callable that only reads a field of one argument: `lambda o: o.town`.
 
     >>> field_read(lambda o: o.town), field_read(attrgetter("town")), field_read(len)
     ('town', 'town', None)
@@ -376,8 +381,8 @@ _READS = ["LOAD_FAST", "LOAD_ATTR", "RETURN_VALUE"]
 
 @record
 class FieldOf:
-    """A field of what stands at a path of positions in the arguments; or that itself, which has no
-    name then."""
+    """A field of the object at a path of positions in the arguments; the object itself without a
+    name."""
 
     path: tuple[int, ...]
     name: str | None
@@ -396,7 +401,7 @@ class FieldOf:
 
 @record
 class Equal:
-    """Whether what several pairs of callables compute of a row is equal."""
+    """Test that several pairs of callables return equal values for a row."""
 
     pairs: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...]
 
@@ -413,11 +418,11 @@ class _Always:
 
 
 Places = list[tuple[tuple[int, ...], Shape]]
-"""Where bindings are found in the arguments, with what is known of each."""
+"""The places of bindings in the arguments, with their shapes."""
 
 
 def at_path(path: tuple[int, ...]) -> Expr:
-    """What stands at a path of positions in the arguments."""
+    """Return the object at a path of positions in the arguments."""
     first, *rest = path
     of: Expr = Parameter(first)
     for position in rest:
@@ -430,7 +435,7 @@ def bindings_of(of: Shapes) -> Places:
 
 
 def bindings_of_row(of: Shapes, index: int) -> Places:
-    """The bindings of a row that is one argument."""
+    """Return the bindings of a row that is one argument."""
     if len(of) == 1:
         return [((index,), of[0])]
     return [((index, position), shape) for position, shape in enumerate(of)]
@@ -494,19 +499,19 @@ def _described(shape: Shape, number: int, called: str | None = None) -> str:
 
 
 def _lambda(of: Shapes, name: str) -> str:
-    """How the field of one of the bindings is read by a callable."""
+    """Return the text of a callable that reads the field of one of the bindings."""
     names = names_of(of)
     having = [i for i, s in enumerate(of) if name in declared(s) or not declared(s)]
     return f"lambda {', '.join(names)}: {names[(having or [0])[-1]]}.{name}"
 
 
 def after_class(shape: Shape) -> str:
-    """What a binding is called after the class of its records; nothing if that is not known."""
+    """Return a name for a binding after the class of its records; empty if that is unknown."""
     return shape.__name__.lower() if isinstance(shape, type) and declared(shape) else ""
 
 
 def names_of(of: Shapes, called: Names = ()) -> tuple[str, ...]:
-    """Names for the bindings: their own, or after their classes."""
+    """Return names for the bindings: their own, or after their classes."""
     named = [after_class(shape) for shape in of]
     if any(called):
         others = [name or row for name, row in zip(named, row_names(len(of)), strict=True)]

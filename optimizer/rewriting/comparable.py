@@ -1,24 +1,25 @@
-"""Rows whose values compare with most others of their order, where no kind is declared.
+"""Keep the rows whose values compare with most others of their order, if no kind is declared.
 
     group of a key    rows with the kinds of their values (`order_kinds.py`)
                       number 4 times, text twice           shown: the rows with numbers
                       number 4 times, text 5 times         shown: the rows with texts
 
-At each place of a value (of a tuple, each item) most rows decide; of kinds with as many rows, the
-first by name. So which rows are refused follows from the rows that are there, not from the order in
-which they came. The law is that of `reduce` by a function that keeps its groups.
+At each place of a value (each item of a tuple) the kind of most rows wins; among kinds with equally
+many rows, the first by name. So the refused rows depend on the present rows, not on the order in
+which they were inserted. The law is that of `reduce` by a function that keeps its groups.
 
-Values of a class with operators of its own are tried on one another. Of rows that clash those are
-refused that clash with most; of two that clash with one another only, both.
+Values of a class with operators of its own are compared with one another. The rows that clash with
+most others are refused; of two that clash only with one another, both.
 
-State:  the rows, by the kinds of their values; how many there are of each kind; which clash.
-Cost:   O(1) for a changed row; all rows whose kinds are shown or hidden where most are of another
-        kind than before. Of values with operators of their own, O(such rows of the group).
+State:  the rows, by the kinds of their values; the number of rows of each kind; the clashes.
+Cost:   O(1) for a changed row; if another kind wins, all rows that are shown or hidden. For values
+        with operators of their own, O(such rows of the group).
 
-Values of rows that a guard asks for: what must not raise, and those that are compared or added.
+`GuardedKey`, `Ordered` and `Added` are values of rows that a guard checks before they are compared
+or added.
 
-    order by f                 f(row) is of the kind that f is declared to give, or else of the kind
-    Min(f), Max(f) of k        that most rows of the group have (`comparable.py`)
+    order by f                 f(row) is of the declared kind of f, or else of the kind of most rows
+    Min(f), Max(f) of k        of the group
 
 Sound:  a value that is of its kind compares with all others that are.
 """
@@ -71,10 +72,9 @@ Leaf: TypeAlias = "tuple[int, tuple[int, ...]]"
 
 @record
 class Comparable:
-    """State of a group in `reduce`: the rows of most kinds, or of the `first` by name; or all
-    others if they are `refused`.
+    """State of a group in `reduce`: the rows of most kinds, or of the `first` by name.
 
-    The last `count` items of a row are the kinds of its values.
+    If `refused`, all other rows. The last `count` items of a row are the kinds of its values.
     """
 
     count: int
@@ -127,7 +127,7 @@ class ComparableRows:
         return not self._rows
 
     def step(self, changes: Sequence[Pair]) -> list[Pair]:
-        """Return the changes of what is shown."""
+        """Return the changes of the shown rows."""
         self._was = list(changes)
         before, hidden = self._wins, self._hidden
         for row, weight in changes:
@@ -140,7 +140,7 @@ class ComparableRows:
         return self._difference(changes, before)
 
     def undo(self) -> None:
-        """Be as before the last step."""
+        """Restore the state before the last step."""
         for row, weight in self._was:
             self._add(row, -weight)
         self._was, self._wins, self._hidden = [], self._most(), self._clashing()
@@ -179,7 +179,7 @@ class ComparableRows:
             del self._rows[kinds]
 
     def _meet(self, row: Any, kinds: Kinds) -> None:
-        """Try the values of a row that have operators of their own on those of the others."""
+        """Compare the values of a row that have operators of their own with those of the others."""
         own = {leaf: name for leaf, name in _places(kinds) if isinstance(name, OwnKind)}
         if not own:
             return
@@ -216,7 +216,8 @@ class ComparableRows:
         return hidden
 
     def _most(self) -> dict[Leaf, str]:
-        """The kind that most distinct rows have at each place; the first by name of several."""
+        """Return the kind that most distinct rows have at each place; the first by name of
+        several."""
         if len(self._rows) == 1:
             (kinds,) = self._rows
             return dict(_places(kinds))
@@ -278,7 +279,7 @@ def _places(kinds: Kinds) -> list[tuple[Leaf, str]]:
 
 
 Needs = Callable[[Expr, Shapes], tuple[Expr, ...]]
-"""Function giving the parts of an expression that must be evaluated for its value to be usable."""
+"""Returns the parts of an expression that must be evaluated for its value to be usable."""
 
 
 Instead = Callable[[Lifted, tuple[Expr, ...], Shapes], Lifted]
@@ -286,8 +287,11 @@ Instead = Callable[[Lifted, tuple[Expr, ...], Shapes], Lifted]
 
 @record
 class GuardedKey:
-    """A callable of a row, what must not raise in it, and what it becomes to give something else
-    where that does; None if the row is left out then."""
+    """A callable of a row, the parts of it that must not raise, and a replacement for rows that
+    raise.
+
+    Without replacement such a row is left out.
+    """
 
     function: Lifted
     needs: Needs
@@ -299,8 +303,10 @@ EXTREMES, SUMS = ("Min", "Max"), ("Sum", "Avg")
 
 @record
 class Ordered:
-    """A value of rows that is compared with those of other rows, and the kind that it is declared
-    to have, if it is. With `nulls` None has a place among them."""
+    """A value of rows that is compared with those of other rows, and its declared kind or None.
+
+    With `nulls` None has a place among them.
+    """
 
     function: Lifted
     kind: OrderKind | None
@@ -316,10 +322,10 @@ class Ordered:
         return (*hashed(expr, of), check) if self.is_extreme and self.kind is None else (check,)
 
     def kind_of_value(self) -> Lifted:
-        """Return the function that gives the kind of the value of a row."""
+        """Return the function that returns the kind of the value of a row."""
         call = constant(OrderKindOf(self.nulls, not self.is_extreme))
         of: Expr = Call(call, (self.function.body,))
-        if self.is_extreme and self.nulls:  # by the policy `null` what raises is None there
+        if self.is_extreme and self.nulls:  # by the policy `null` a value that raises is None there
             of = Attempt(of, constant(ANY_KIND))
         return self.function.with_body(of)
 
@@ -334,7 +340,7 @@ class Added:
     may_raise: bool
 
     def kind_of_value(self) -> Lifted:
-        """Return the callable that gives the kind of the value of a row."""
+        """Return the callable that returns the kind of the value of a row."""
         of: Expr = Call(constant(SumKindOf(self.nulls, self.mean)), (self.function.body,))
         return self.function.with_body(Attempt(of, constant(ANY_KIND)) if self.may_raise else of)
 
@@ -357,7 +363,7 @@ def asked_of(ordered: Ordered, instead: Instead | None = None) -> GuardedKey:
 
 
 def _is_certain(expr: Expr) -> bool:
-    """Return True if a value has the known kind, whatever the rows are."""
+    """Return True if a value has the known kind for all rows."""
     match expr:
         case Constant():
             return True
@@ -376,8 +382,10 @@ def by_most_kinds(
     *,
     first: bool = False,
 ) -> tuple[plan.Node, plan.Node, Lifted]:
-    """Return the rows whose values are of the kinds that most rows of their group have, or of the
-    `first` by name; the other rows; and a call that raises for these."""
+    """Return the rows with values of most kinds, the other rows, and a call that raises for these.
+
+    The kinds are those that most rows of the group have, or the `first` by name.
+    """
     count = bindings(rows)
     names = values[0].function.names
     by = Lifted(NONE, names, (), count) if key is None else key
@@ -413,10 +421,12 @@ def added(values: Sequence[plan.Folded], source: plan.Node, *, null: bool) -> li
 def without_faults(
     made: plan.Node, key: int, places: Sequence[int], *, null: bool
 ) -> tuple[plan.Node, plan.Node, Lifted]:
-    """Return the groups of which no aggregate of the user's own raises, or with `null` all, with
-    None in its place; the other groups, and a call that gives the `Fault` of each.
+    """Return the groups without faults, the other groups, and a call that returns the `Fault` of
+    each.
 
-    The first `key` bindings of `made` are the key; `places` are those of such aggregates.
+    A group has a fault if an aggregate of the user's own raises; with `null` it is kept, with None
+    in its place. The first `key` bindings of `made` are the key; `places` are those of such
+    aggregates.
     """
     count = bindings(made)
     names = row_names(count) if count > 1 else ("group",)

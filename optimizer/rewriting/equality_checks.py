@@ -1,11 +1,11 @@
 """Queries under a policy, which are planned again with checks once values in them have clashed.
 
-    as planned first    operators look values up as in a query without a policy
-    with checks         rows are left out whose values clash where an operator looks them up
+    first plan          operators look values up as in a query without a policy
+    with checks         rows with values that clash in a look-up are left out
 
 Checks cost a look at each value that is looked up, so a query has none until a `==` raises in it.
-From then on the plan with checks stands in its place, also inside of queries over it. What is told
-of the query, such as its errors, is planned again with it.
+From then on the plan with checks replaces it, also inside of queries over it. Other plans of the
+query, such as its errors, are planned again with it.
 
 Sound:  both plans have the same rows, as long as no values clash.
 Needs:  rows that can be read again; those of earlier commits (`plan.Previous`) cannot.
@@ -29,7 +29,7 @@ Part = Callable[[Guarded], plan.Node]
 
 
 class PolicyQuery:
-    """A query under a policy, as it was planned first and as it is planned with checks.
+    """A query under a policy, with its first plan and its plan with checks.
 
     The parameters are those of `guarded`.
     """
@@ -57,12 +57,12 @@ class PolicyQuery:
             self._with_checks = self._guard(checks=True)
 
     def planned(self, made: plan.Node, part: Part) -> plan.Node:
-        """Return a plan that is `part` of the query, after noting so."""
+        """Return a plan that is `part` of the query, and note that."""
         made.known[PLANNED] = self, part
         return made
 
     def current(self, made: plan.Node, part: Part) -> plan.Node:
-        """Return the plan that stands in the place of one that was made first."""
+        """Return the current plan for a first plan."""
         if self._with_checks is None:
             return made
         if part not in self._parts:
@@ -71,7 +71,7 @@ class PolicyQuery:
 
 
 def policy_of(root: plan.Node) -> PolicyQuery | None:
-    """Return the policy that a whole query, or its errors, go by."""
+    """Return the policy of a whole query, or of its errors."""
     found = root.known.get(PLANNED)
     return None if found is None else found[0]
 
@@ -83,7 +83,7 @@ def policies_in(root: plan.Node) -> list[PolicyQuery]:
 
 
 def with_checks(root: plan.Node) -> plan.Node:
-    """Return the plan with the checks that its policies have by now; itself if they have none."""
+    """Return the plan with the current checks of its policies; itself if they have none."""
     made: dict[int, plan.Node] = {}
     waiting = [root]
     while waiting:

@@ -1,18 +1,18 @@
-"""Values that operators look up beside one another, without those whose `==` raises for another.
+"""Refuse rows with values that clash where operators look them up.
 
     group by f, distinct select f, union of select f and select g, ...
-      rows of which no value has the hash of one with an `__eq__` of its own      pass
-      rows of which one does, by this hash     those whose `==` raises for one another: refused
+      rows without a value of the hash of a value with its own `__eq__`     pass
+      rows with one, by this hash                                           refused if values clash
 
-`clashing.py` asks the values that rows of tables have. A callable may make others, and a value with
-an `__eq__` of its own may have the hash of one of a class of Python: so values are asked where they
-are looked up, those of all sides together. Values whose classes are declared are not asked, nor are
-those that come from tables, where `clashing.py` has asked them and others cannot be.
+`clashing.py` checks the values in rows of tables. A callable may make others, and a value with its
+own `__eq__` may have the hash of a value of a Python class: so values are checked where they are
+looked up, those of all sides together. Values of declared classes are not checked, nor are values
+from tables, which `clashing.py` has checked.
 
 Sound:  two values that are looked up meet by their hash, or not at all.
-Needs:  rows outside of a recursion, whose rounds cannot take back what they have used.
-State:  of rows with such a hash, the row, twice. All rows by their hash from the first value with
-        an `__eq__` of its own on; before, where the rows are those of a table that is stored, none.
+Needs:  rows outside of a recursion, whose rounds cannot undo the use of a row.
+State:  rows with such a hash, twice. All rows by their hash from the first value with its own
+        `__eq__` on; before that, none if they are rows of a stored table.
 Cost:   a look at the class of each value that is not declared, and its hash.
 """
 
@@ -89,8 +89,10 @@ _KNOWN_PACKAGES = OURS | sys.stdlib_module_names
 
 @record
 class LookUp:
-    """Rows, and the value that is looked up of each; `new` are the parts of the value that may be
-    of any class, all of it where nothing is said."""
+    """Rows, and the value that is looked up for each.
+
+    `new` are the parts of the value that may be of any class; empty for all of it.
+    """
 
     rows: plan.Node
     value: Lifted
@@ -98,7 +100,7 @@ class LookUp:
 
     @property
     def asks(self) -> Asks:
-        """What the values are asked that nobody has asked before."""
+        """The check that the values still need."""
         return max([asks(each, self.rows) for each in self.new or (self.value.body,)])
 
 
@@ -110,16 +112,18 @@ def of_rows(node: plan.Node, *new: int) -> LookUp:
 
 
 def may_clash(sides: Sequence[LookUp], given: frozenset[Any]) -> bool:
-    """Return True if the `==` of values that are looked up may raise, and that can be prevented:
-    not inside of a recursion, but of those whose levels are `given`."""
+    """Return True if the `==` of looked-up values may raise, and that can be prevented.
+
+    It cannot be inside of a recursion, except one whose level is `given`.
+    """
     return any(each.asks for each in sides) and all(free(each.rows) <= given for each in sides)
 
 
-# What is known of values.
+# Facts about values.
 
 
 def asks(value: Expr, rows: plan.Node) -> Asks:
-    """Return what is asked of the values that an expression gives of rows."""
+    """Return the check that the values of an expression over rows need."""
     inner = partial(asks, rows=rows)
     match value:
         case Constant():
@@ -152,7 +156,7 @@ def asks(value: Expr, rows: plan.Node) -> Asks:
 
 
 def asks_of_pair(value: Expr, left: plan.Node, right: plan.Node) -> Asks:
-    """Return what is asked of values that an expression gives of a row and another row."""
+    """Return the check that the values of an expression over a row and another row need."""
     count = bindings(left)
     if side_of(value, count) == "right":
         return asks(one_row(value, count, bindings(right)), right)
@@ -179,7 +183,7 @@ def _is_view(node: plan.Node) -> bool:
 
 
 def _is_of_row(value: Expr) -> bool:
-    """Return True for a value that a row has."""
+    """Return True for a value in a row."""
     match value:
         case Parameter():
             return True
@@ -205,8 +209,11 @@ def compares(body: Expr, asked: Callable[[Expr], Asks]) -> bool:
 def without_clashes(
     sides: Sequence[LookUp], memory: RefusedValues
 ) -> list[tuple[plan.Node, plan.Node, Lifted]]:
-    """Return for each side the rows whose values do not clash with others, of any side; the rows
-    to refuse; and a call that raises for these."""
+    """Return for each side the rows without clashes, the rows to refuse, and a call that raises for
+    these.
+
+    Values of all sides are compared.
+    """
     beside = [_beside(each) if _is_called(each) else each for each in sides]
     found = _without_clashes(beside, memory)
     return [
@@ -216,12 +223,12 @@ def without_clashes(
 
 
 def _is_called(of: LookUp) -> bool:
-    """Return True if a callable of the user's gives the value, which takes longer to make."""
+    """Return True if a callable of the user computes the value, which takes longer."""
     return any(isinstance(part, Apply) for part in walk(of.value.body))
 
 
 def _beside(of: LookUp) -> LookUp:
-    """Return rows with their values beside them, so that these are made once."""
+    """Append the values to the rows, so that they are computed once."""
     count = bindings(of.rows)
     rows = plan.Extend(of.rows, tuple(range(count)), (of.value,))
     return LookUp(rows, Lifted(Parameter(count), row_names(count + 1), (), count + 1))
@@ -260,7 +267,7 @@ def _without_clashes(
 
 
 def looked_up(match: plan.Match) -> tuple[Lifted, RefusedValues] | None:
-    """Return the value whose hash a join is by, and its memory; None of another join."""
+    """Return the value whose hash is the key of a join, and its memory; None for another join."""
     key = match.left_key
     match key.body if isinstance(key, Lifted) else None:
         case Call(Constant(LookUpHash(memory)), (value,)) if isinstance(key, Lifted):

@@ -1,4 +1,4 @@
-"""Rows that raise: a query in which a callable that raises leaves a row out, or gives None.
+"""Rows that raise: rewrite a query so that a callable that raises drops a row, or returns None.
 
     where p              where attempt(p)
     select f             select f                  of  where succeeds(f)
@@ -10,15 +10,15 @@
     reduce f by k        reduce attempt(f) by k    of  where succeeds(k)
     min, max of f by k   min, max of f by k        of  where comparable(f)
 
-That is `drop`: a row is absent from the operator in which something raises of it. With `null` the
-callable gives None, where a row can go on with None: in a select, an extend, what is aggregated.
-Of keys and orders both are one. What compares says `comparable.py`.
+That is `drop`: a row is absent from the operator in which a callable raises for it. With `null` the
+callable returns None, if the operator accepts None: a select, an extend, an aggregated value. For
+keys and orders both policies drop the row. `comparable.py` says which values compare.
 
 Each condition of an `and` has its own guard, and each side of an equation, so that the rules find
-conditions and keys as they do without. What cannot raise has no guard.
+conditions and keys as they do without guards. An expression that cannot raise has no guard.
 
-Sound:  a guard does nothing where nothing raises. All guards are expressions of single rows, or of
-        single pairs, so that rules move them like any other.
+Sound:  a guard has no effect if nothing raises. All guards are expressions over single rows, or
+        single pairs, so that rules move them like other expressions.
 Needs:  nothing. The errors inside an iteration are one more of its relations: a set, to which each
         round adds its own.
 """
@@ -108,12 +108,12 @@ Joins: TypeAlias = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 NO_ROWS = constant(())
 LOOKING_UP = ("CountDistinct", "Collect", "Monoid")
-"""Aggregates that look their values up; of those of an order `comparable.py` asks."""
+"""Aggregates that look their values up; `comparable.py` handles those of an order."""
 
 
 @record
 class Failure:
-    """The `rows` of which an operator's callable raises, and the call that raises."""
+    """The `rows` for which an operator's callable raises, and the call that raises."""
 
     operator: str
     rows: plan.Node
@@ -122,7 +122,7 @@ class Failure:
 
 @record
 class Guarded:
-    """A query in which callables do not raise, and what would raise in it.
+    """A query in which callables do not raise, and the failures that it prevents.
 
     `definitions` are its recursions, by their levels.
     """
@@ -132,15 +132,15 @@ class Guarded:
     definitions: Mapping[Any, plan.Node]
 
     def closed(self, errors: plan.Node) -> plan.Node:
-        """Return a query over `rows` of a failure without what recursions have inside."""
+        """Return a query over `rows` of a failure that reads no relation inside a recursion."""
         return closed(errors, self.definitions)
 
 
 def guarded(root: plan.Node, policy: Policy, *, read: bool, checks: bool = False) -> Guarded:
-    """A query whose rows go by a policy where a callable raises; itself where none may.
+    """Return a query whose rows follow a policy if a callable raises; itself if none may.
 
-    Views that it is made of stay as they are. If callables are not to be `read`, each is called
-    within a guard. With `checks`, values that clash when an operator compares them are left out.
+    Views that it reads stay as they are. If callables are not to be `read`, each is called within a
+    guard. With `checks`, values that clash when an operator compares them are left out.
     """
     rules = WITH_SHAPES if policy == "drop" else READING  # None is of another shape than its body
     rules = (*rules, join_product) if checks else rules
@@ -159,7 +159,7 @@ def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
 
 
 class _Guards:
-    """Puts guards into the nodes of a plan, and remembers what they are for."""
+    """Adds guards to the nodes of a plan, and collects their failures."""
 
     def __init__(self, policy: Policy, given: frozenset[Any], *, checks: bool) -> None:
         self._null = policy == "null"
@@ -169,7 +169,7 @@ class _Guards:
         self.definitions: dict[Any, plan.Node] = {}
 
     def inputs(self, root: plan.Node) -> Mapping[int, plan.Node]:
-        """The inputs in which values may be whose `==` raises, without such rows."""
+        """Return the inputs with values whose `==` may raise, without such rows."""
         parts: list[Parts] = []
         found: dict[int, plan.Node] = {}
         for each in map(parts_of, inputs_to_ask(root)):
@@ -182,7 +182,7 @@ class _Guards:
         return found
 
     def node(self, node: plan.Node, written: plan.Node) -> plan.Node:
-        """A node over inputs that have guards, with its own."""
+        """Return a node over inputs that have guards, with its own guards."""
         self._operator = headline(read_callables(written))
         self._apart.begin(written)
         match node:
@@ -230,7 +230,7 @@ class _Guards:
                 return node
         raise TypeError(f"no guards for plan node {type(node).__name__}")
 
-    # One row after the other.
+    # Nodes over single rows.
 
     def _conditions(
         self,
@@ -240,9 +240,11 @@ class _Guards:
         kind: Callable[[Expr], Asks],
         count: int | None = None,
     ) -> Lifted:
-        """A predicate with guards; `passing` gives the rows of which another one is true, `kind`
-        what values are asked. Equations of the sides of a join, whose left has `count` bindings,
-        stay ones."""
+        """Return a predicate with guards.
+
+        `passing` returns the rows for which another predicate is true, `kind` the check that values
+        need. Equations of the sides of a join, whose left has `count` bindings, stay equations.
+        """
         asked: list[Expr] = []
         for test in conjuncts(p.body):
             passed: list[Expr] = []
@@ -263,9 +265,7 @@ class _Guards:
 
     def _select(self, node: plan.Select, source: plan.Node, f: Lifted) -> plan.Node:
         needed = self._apart.needed(hashed(f.body, shapes(source)), f.body, source)
-        if (
-            needed and self._null and naming_of(f) is None
-        ):  # a record that cannot be made is of no group
+        if needed and self._null and naming_of(f) is None:  # without its record, a row has no group
             self._failing(source, f, needed)
             f = items_or_none(f, needed, shapes(source))
         elif needed:
@@ -274,7 +274,7 @@ class _Guards:
         return node if rows is node.input and not needed else plan.Select(rows, f)
 
     def _several(self, source: plan.Node, f: Lifted) -> Lifted:
-        """A callable that gives several values, or none."""
+        """Return a callable that returns several values, or none if it raises."""
         is_written_out = isinstance(f.body, Display) and f.body.kind == "tuple"
         if is_written_out and not hashed(f.body, shapes(source)):
             return f
@@ -285,7 +285,7 @@ class _Guards:
     def _values(
         self, source: plan.Node, asked: Sequence[GuardedKey]
     ) -> tuple[plan.Node, list[Lifted]]:
-        """The rows that have all values which they need, and what gives the values."""
+        """Return the rows for which all values can be computed, and the callables of the values."""
         of = shapes(source)
         found = [each.function for each in asked]
         needed = [
@@ -306,7 +306,7 @@ class _Guards:
         ]
 
     def _without(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> plan.Node:
-        """The rows of which nothing raises that is needed."""
+        """Return the rows for which none of `needed` raises."""
         self._failing(source, f, needed)
         return plan.Where(source, f.with_body(succeeds(needed)))
 
@@ -337,7 +337,8 @@ class _Guards:
         return changed(node, left=left, right=right, match=match)
 
     def _right_key(self, right: plan.Node, key: Lifted) -> tuple[plan.Node, Lifted]:
-        """As `_values`, of a callable that takes the row as one value."""
+        """Return the rows and the key as `_values`, for a callable that takes the row as one
+        value."""
         needed = hashed(key.body, (row_shape(right),))
         if not needed:
             return right, key
@@ -361,8 +362,10 @@ class _Guards:
     def _comparable(
         self, rows: plan.Node, key: Lifted | None, values: Sequence[Ordered | Added]
     ) -> plan.Node:
-        """The rows whose values compare with most others of their group, or add to them, where no
-        kind of them is declared."""
+        """Return the rows whose values compare with most others of their group, or add to them.
+
+        Values of a declared kind are not checked.
+        """
         unknown = [each for each in values if isinstance(each, Added) or each.kind is None]
         if not unknown:
             return rows
@@ -403,7 +406,7 @@ class _Guards:
         return shown
 
     def _aggregated(self, folded: plan.Folded, source: plan.Node) -> GuardedKey:
-        """What an aggregate reads; those of the user's own do not leave None out."""
+        """Return the value of an aggregate; a user's own aggregate does not leave None out."""
         assert folded.value is not None
         value = lifted(folded.value)
         instead = or_none if self._null and not folded.functions else None
@@ -417,7 +420,7 @@ class _Guards:
         return GuardedKey(value, partial(taken_by, folded.accumulator.check), instead)
 
     def _reduce(self, rows: plan.Node, by: Lifted, function: Function) -> plan.Node:
-        """What a callable makes of each group; of one that it raises of, nothing."""
+        """Return the results of a callable for each group; none for a group for which it raises."""
         f, kept = lifted(function), keeper(function)
         made = self._apart.elements(f.body)
         group = Conditional(succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))
@@ -427,8 +430,11 @@ class _Guards:
         return self._apart.made(plan.Reduce(rows, by, f.with_body(Attempt(made, NO_ROWS))))
 
     def _kept(self, body: plan.Node, best: plan.Best | None) -> tuple[plan.Node, plan.Best | None]:
-        """The rows of which one may be kept of each key, and which: without a declared kind, one of
-        the kind that is the first by name, since in a recursion no rows are counted."""
+        """Return the rows that may be the best of their key, and how the best is chosen.
+
+        Without a declared kind, it is one of the kind that is first by name, because a recursion
+        does not count rows.
+        """
         if best is None:
             return body, None
         by = GuardedKey(lifted(best.by), hashed)
@@ -450,7 +456,7 @@ class _Guards:
         return changed(node, starts=starts, bodies=bodies)
 
     def _compared(self, rows: plan.Node, tolerance: plan.Tolerance | None) -> plan.Node:
-        """The rows whose values are compared from round to round."""
+        """Return the rows whose values are compared from round to round."""
         if tolerance is None:
             return rows
         by, value = (

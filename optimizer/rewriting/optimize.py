@@ -1,22 +1,22 @@
-"""Rewrite a plan into one that gives the same rows for less: all rules, in their order.
+"""Rewrite a plan to a cheaper one with the same rows: all rules, in their order.
 
-The rules of a phase are tried at every node, inputs first, until none of them applies any more.
-Where the later ones have found that a part is empty, or that a condition always holds, there may be
-something to do for earlier ones: then all phases come again, each time for a plan with a part less.
+The rules of a phase are tried at every node, inputs first, until none of them applies. If a later
+rule finds that a part is empty, or that a condition always holds, earlier rules may apply again:
+then all phases run again, each time for a plan with one part less.
 
-Long queries are optimized in segments, so that the work grows with their length and no faster.
+Long queries are optimized in segments, so that the work is linear in their length.
 
     where        2 levels       the segment of the query
     settled
-      where     24 levels       one that a longer query finds done
+      where     24 levels       a segment that a longer query finds optimized
       settled
         where   24 levels
         table t
 
-A segment ends at a view or at rows as they were, every `HIGHEST` levels of a query that is higher
-than that, and in such a query also at what is read several times. Rules do not reach across its
-end. What it came to stays with the node as it was written, so that of a query over another one only
-what is new is optimized.
+A segment ends at a view or a `previous`, every `HIGHEST` levels of a query that is higher than
+that, and in such a query also at nodes with several readers. Rules do not reach across its end. The
+optimized segment is cached in the node as written, so that a query over another one optimizes only
+new nodes.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ PHASES: tuple[Phase, ...] = (
 )
 
 ENABLING = frozenset({"drop_true_where", "empty_false_where", "propagate_empty"})
-"""Rules that, when they apply late, may have left something for rules that come before them."""
+"""Rules after which earlier rules may apply again."""
 MOST_ROUNDS = 4
 MOST_PASSES = 1000
 LARGEST_GROWTH = 20
@@ -143,13 +143,13 @@ LARGEST_GROWTH = 20
 
 @record
 class Optimized:
-    """The plan that is run, and the rules that made it of the one that was written, in order."""
+    """The plan that runs, and the rules that made it of the plan as written, in order."""
 
     plan: plan.Node
     fired: tuple[str, ...]
 
     def opaque(self) -> list[tuple[Opaque, str]]:
-        """The callables that could not be read, or parts of one, and why."""
+        """Return the callables, or parts of one, that could not be lifted, and why."""
         found: dict[int, tuple[Opaque, str]] = {}
         for node in nodes(self.plan):
             for function in functions_of_rows(node):
@@ -161,7 +161,7 @@ class Optimized:
 
 
 def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
-    """A plan that gives the same rows as `root`, and raises where it does."""
+    """Return a plan that has the same rows as `root`, and raises for the same rows."""
     known = Interned()
     node = _marked(known.all(root), known)
     fired: dict[str, None] = {}
@@ -183,12 +183,12 @@ def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
 
 
 def _come_again(phase: Phase, before: Sequence[Phase]) -> bool:
-    """Whether some rules of a phase have been tried before."""
+    """Return True if some rules of a phase have been tried before."""
     return any(not set(phase).isdisjoint(other) for other in before)
 
 
 def _marked(root: plan.Node, known: Interned) -> plan.Node:
-    """The plan, in which what several nodes read is `Shared`."""
+    """Return the plan with nodes that have several readers as `Shared`."""
     every = nodes(root)
     readers = Counter([id(source) for node in every for source in node.inputs()])
     if len(readers) == len(every) - 1 and max(readers.values(), default=0) < 2:
@@ -202,7 +202,7 @@ def _marked(root: plan.Node, known: Interned) -> plan.Node:
 
 
 def _left_alone(root: plan.Node, known: Interned) -> plan.Node:
-    """The plan, in which what has one reader by now is `Shared` no more."""
+    """Return the plan without `Shared` around nodes that have one reader now."""
     every = nodes(root)
     if not any(isinstance(node, plan.Shared) for node in every):
         return root
@@ -222,7 +222,7 @@ def _unmarked(node: plan.Node) -> plan.Node:
 def _run(
     every: Sequence[plan.Node], phase: Phase, known: Interned, fired: dict[str, None]
 ) -> plan.Node:
-    """The rules of a phase, at every node of a plan, until nothing changes."""
+    """Apply the rules of a phase, at every node of a plan, until nothing changes."""
     root = every[-1]
 
     def changed(node: plan.Node) -> plan.Node:
@@ -242,7 +242,7 @@ def _run(
                 last[0] = name
                 node = known.all(new)
         if node is start:
-            settled.add(id(node))  # which stays alive in `known`
+            settled.add(id(node))  # `known` keeps the node alive
         return node
 
     settled: set[int] = set()
@@ -266,7 +266,8 @@ def _run(
 
 
 def _is_left_alone(every: Sequence[plan.Node], phase: Phase, settled: set[int]) -> bool:
-    """Whether no rule applies anywhere; the nodes up to the first where one does are settled."""
+    """Return True if no rule applies anywhere; the nodes before the first where one does are
+    settled."""
     for node in every:
         for rule in phase:
             if rule(node) is not node:
@@ -285,18 +286,18 @@ HIGHEST = 24
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """A part of a query, and how it is run.
+    """A part of a query, and its optimized plan.
 
-    `optimized` has `plan.Settled` for the segments `below`. The engine's are `top`, which computes
-    it, `watcher`, who reports changes of what it captured, the `physical` plan, one that was
-    `prepared` in its place, and the ways which it is run `without`, as they proved not to hold for
+    `optimized` has `plan.Settled` for the segments `below`. The engine sets `top`, which computes
+    the segment, `watcher`, which reports changes of captured variables, the `physical` plan, one
+    that was `prepared` to replace it, and the ways `without` which it runs, because they failed for
     its rows.
     """
 
     owner: object
     written: plan.Node
     made: Optimized | Callable[[], Optimized] = field(repr=False)
-    """What it came to, or what finds it when somebody asks."""
+    """The optimized plan, or the function that optimizes it on demand."""
     below: tuple[Segment, ...]
     top: Any = field(default=None, repr=False)
     watcher: Any = field(default=None, repr=False)
@@ -306,30 +307,30 @@ class Segment:
     _settled: plan.Settled | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.is_optimized:  # known of each before the next is made over it
+        if self.is_optimized:  # computed before a segment above is made
             _ = self.shapes, self.is_set, self.keeps_identity, self.tables
             _ = self.may_be_negative
 
     @property
     def is_optimized(self) -> bool:
-        """Whether it is known what it came to."""
+        """True once the segment is optimized."""
         return isinstance(self.made, Optimized)
 
     @property
     def optimized(self) -> Optimized:
-        """The plan that is run, and the rules that made it."""
+        """The plan that runs, and the rules that made it."""
         if not isinstance(self.made, Optimized):
             self.made = self.made()
         return self.made
 
     @property
     def run(self) -> plan.Node:
-        """The plan that is run."""
+        """The plan that runs."""
         return self.optimized.plan
 
     @property
     def settled(self) -> plan.Settled:
-        """What stands for it in a longer query."""
+        """The node that stands for it in a longer query."""
         if self._settled is None:
             self._settled = plan.Settled(self)
         return self._settled
@@ -359,12 +360,13 @@ class Segment:
         return degree(self.run)
 
     def own(self) -> list[plan.Node]:
-        """The nodes of it as they were written, inputs first."""
+        """Return its nodes as written, inputs first."""
         ends = {id(segment.written) for segment in self.below}
         return [n for n in nodes(self.written, until=lambda n: id(n) in ends) if id(n) not in ends]
 
     def every(self, until: Callable[[Segment], bool] = lambda segment: False) -> list[Segment]:
-        """Those below it and itself, each once, the lowest first; not those `until` is true of."""
+        """Return the segments below and itself, each once, the lowest first; none below one with
+        `until`."""
         found: dict[Segment, None] = {}
         waiting = [(self, False)]
         while waiting:
@@ -384,12 +386,12 @@ def settle(
     *,
     in_parts: bool = True,
 ) -> Segment:
-    """The segment of a query, made where it is new; `run` optimizes a plan.
+    """Return the segment of a query, and make new segments; `run` optimizes a plan.
 
-    What came of the same query for another `owner` is forgotten. If it is not optimized `in_parts`
-    it is one segment.
+    Cached segments of another `owner` are replaced. If the query is not optimized `in_parts` it is
+    one segment.
 
-    Cost: that of the segments which are new.
+    Cost: that of the new segments.
     """
     found = _known(root, owner)
     if found is not None:
@@ -403,7 +405,7 @@ def settle(
 
 
 def is_low(root: plan.Node, levels: int) -> bool:
-    """Whether a query without views, of a number of levels, is one segment."""
+    """Return True if a query without views, of a number of levels, is one segment."""
     if levels < HIGHEST:
         return True
     _is_high(root)
@@ -411,8 +413,7 @@ def is_low(root: plan.Node, levels: int) -> bool:
 
 
 def whole(top: Segment) -> tuple[Optimized, dict[int, plan.Node]]:
-    """A query as it is run, in one plan; and by the `id` of each of its nodes, the node of the
-    segment that it stands for.
+    """Return the plan of all segments of a query as one, and a map of its nodes' `id` to theirs.
 
     Cost: O(nodes).
     """
@@ -448,7 +449,7 @@ def _settle(
 
 
 def _ends(root: plan.Node, every: Iterable[plan.Node]) -> set[int]:
-    """The nodes, by their `id`, that are tops of segments."""
+    """Return the nodes, by their `id`, that are tops of segments."""
     found = {id(node.input) for node in every if isinstance(node, plan.View | plan.Previous)}
     high = {id(node) for node in every if _is_high(node)}
     if not high - {id(root)}:
@@ -459,7 +460,7 @@ def _ends(root: plan.Node, every: Iterable[plan.Node]) -> set[int]:
 
 
 def _is_done(node: plan.Node, owner: object) -> bool:
-    """Whether there is nothing new below."""
+    """Return True if there is nothing new below."""
     if isinstance(node, plan.View | plan.Previous):
         return _known(node.input, owner) is not None
     return _is_high(node) and _known(node, owner) is not None
@@ -471,7 +472,7 @@ def _known(node: plan.Node, owner: object) -> Segment | None:
 
 
 def _is_high(node: plan.Node) -> bool:
-    """Whether a segment ends here in every query."""
+    """Return True if a segment ends here in every query."""
     return bool(fact(node, "height", _height) >= HIGHEST) and _may_end(node)
 
 
@@ -483,6 +484,9 @@ def _height(node: plan.Node) -> int:
 
 
 def _may_end(node: plan.Node) -> bool:
-    """Whether it means the same alone: not inside a recursion, or as one of its relations. Pairs of
-    all rows with all do not stay alone, as conditions further up may have them looked up."""
+    """Return True if a node has the same rows by itself: not inside a recursion, or as its
+    component.
+
+    A product is no end, because conditions above it may turn it into a join.
+    """
     return not free(node) and not has_components(node) and not isinstance(node, plan.Product)

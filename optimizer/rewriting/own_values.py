@@ -1,10 +1,10 @@
-"""Values whose class has an `__eq__` of its own, which may raise: where they are, and which clash.
+"""Find values whose class has an `__eq__` of its own, which may raise, and clashes between them.
 
     7, "x", (1, 2.5), None           of classes of Python: no
     Money(7, "e"), (1, Money(...))   `Money(7, "e")` may
     records and their fields         as the fields
 
-Cost: a look at the class of a value; of one that holds others, at these.
+Cost: a look at the class of a value, and at the classes of values inside it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PLAIN, _ITEMS, OWN = (), ("items",), ("own",)
 _SURE = frozenset(
     {int, str, float, bool, type(None), bytes, datetime.date, datetime.datetime, Decimal, UUID}
 )
-"""Classes of most values, all of them `_PLAIN`: they pass before anything else is asked."""
+"""Classes of most values, all of them `_PLAIN`: they pass before other checks."""
 
 
 OURS = frozenset({"reactive", "optimizer"})
-"""Packages whose containers compare by what is declared to be inside of them."""
+"""Packages whose containers compare by the declared types of their items."""
 
 
 @by_recent_class(64)
@@ -56,7 +56,7 @@ def module_of(of: Any) -> str:
 
 
 def own_values(value: Any) -> Iterator[Any]:
-    """Yield the values inside a value whose `==` may raise."""
+    """Iterate over the values inside a value whose `==` may raise."""
     found = way(value.__class__)
     if found is _PLAIN:
         return
@@ -72,7 +72,7 @@ def own_values(value: Any) -> Iterator[Any]:
 
 @record
 class HasOwn(Pure):
-    """A callable of expressions: True if one of the values is, or holds, a value whose `==` may
+    """A callable of expressions: True if one of the values is, or contains, a value whose `==` may
     raise."""
 
     def __call__(self, *values: Any) -> bool:
@@ -89,7 +89,7 @@ class HasOwn(Pure):
 
 
 def compares(value: Any) -> bool:
-    """Raise what `==` raises for a value and a copy of it."""
+    """Raise the exception that `==` raises for a value and a copy of it; else return True."""
     for found in own_values(value):
         try:
             other = copy.copy(found)
@@ -140,7 +140,7 @@ def safe_values(values: Iterable[Any]) -> tuple[Safe, ...]:
 
 
 def hash_of(value: Any) -> int:
-    """Return the hash of a value; one without a hash is compared with all, so it may be any."""
+    """Return the hash of a value; 0 for one without a hash, which is compared with all others."""
     try:
         return hash(value)
     except Exception:
@@ -148,7 +148,7 @@ def hash_of(value: Any) -> int:
 
 
 def pure(value: Pure) -> Constant:
-    """Return a callable of expressions that equals each that is equal."""
+    """Return a constant that equals constants of equal callables."""
     return Constant(value, value)
 
 
@@ -160,7 +160,7 @@ def compares_surely(value: Any) -> bool:
 
 
 def is_equal(value: Any, other: Any) -> bool | None:
-    """Return None if `==` raises, from either side."""
+    """Return the result of `==`; None if it raises, from either side."""
     try:
         return bool(value == other) and bool(other == value)
     except Exception:
@@ -171,14 +171,14 @@ _HAS_OWN = HasOwn()
 
 
 def elements(found: Iterable[Any]) -> tuple[Any, ...]:
-    """Return all that is in a collection; raise if that cannot be in rows."""
+    """Return all elements of a collection; raise if they cannot be in rows."""
     made = tuple(found)
     hash(made)
     return made
 
 
 def elements_apart(found: Iterable[Any]) -> tuple[Any, ...]:
-    """Return all that is in a collection; raise if that cannot be in rows, or clashes."""
+    """Return all elements of a collection; raise if they cannot be in rows, or clash."""
     made = elements(found)
     if _HAS_OWN(*made):
         check_all(made)

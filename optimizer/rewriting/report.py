@@ -1,22 +1,22 @@
-"""What the optimizer did, in words: the plan before and after, the rules, what it could not read.
+"""Explain an optimized query: the plan before and after, the rules, the opaque callables.
 
-as written
-  where s.age > 30
-    ...
-optimized
-  ...
-runs as
-  ...
-rules: make_join, split_where
-opaque: slow (people.py:31), in where
-  a 'for' statement at line 33
-  write it as one expression, or as names, choices and returns
+    as written
+      where s.age > 30
+        ...
+    optimized
+      ...
+    runs as
+      ...
+    rules: make_join, split_where
+    opaque: slow (people.py:31), in where
+      a 'for' statement at line 33
+      write it as one expression, or as names, choices and returns
 
-Rows inside a recursion, as a query outside of it.
+`closed` turns rows inside a recursion into a query outside of it.
 
-inside a fixpoint      over what it comes to
-inside an iteration    of all its rounds: one more relation of it, a set, to which each round
-                       adds its rows
+    inside a fixpoint      over the result of the fixpoint
+    inside an iteration    over all its rounds: one more relation of it, a set, to which each
+                           round adds its rows
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from optimizer.traverse import rebuilt as rebuilt_plan
 
 OURS = frozenset({"read_callables"})
 MORE = "; "
-"""Between the parts of where a node runs."""
+"""Separator between the parts of a node's place."""
 NO_LEVELS: Mapping[str, str] = MappingProxyType({})
 SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
 
@@ -59,8 +59,11 @@ def report(
     *,
     levels: Mapping[str, str] = NO_LEVELS,
 ) -> Explanation:
-    """Everything there is to say of a query's plan, and how it `runs`; `where` a node does, if that
-    is a question, or the `levels` of a nest are, if it runs as parts of these."""
+    """Explain a query's plan, and how it `runs`.
+
+    `where` returns the place where a node runs, or None; `levels` are the places of a nest's
+    levels, if it runs as parts of these.
+    """
     read = rebuilt_plan(written, read_callables)
     before, after = explain(read, source_text), explain(optimized.plan, source_text)
     lines = ["as written", *_indented(before)]
@@ -82,8 +85,10 @@ def report(
 
 
 def _placed(places: dict[str, str]) -> Iterator[str]:
-    """Where nodes run, from the lowest to the highest; what is said of several in several parts is
-    said of the highest of them, which the others go with."""
+    """Iterate over the places of nodes, from the lowest to the highest.
+
+    Nodes that run together in several parts refer to the highest of them.
+    """
     highest = {place: head for head, place in places.items() if MORE in place}
     for head, place in places.items():
         top = highest.get(place, head)
@@ -91,7 +96,7 @@ def _placed(places: dict[str, str]) -> Iterator[str]:
 
 
 def as_read(written: plan.Node) -> Explanation:
-    """A plan as it was written, with the callables that can be read as expressions."""
+    """Explain a plan as written, with lifted callables as expressions."""
     return explain(rebuilt_plan(written, read_callables), source_text)
 
 
@@ -108,7 +113,7 @@ def _opaque(function: Opaque, reason: str) -> list[str]:
 
 
 def _bitwise(node: plan.Node) -> list[str]:
-    """What to say of a `&` or `|` that is not taken for `and` or `or`."""
+    """Explain a `&` or `|` that is not rewritten to `and` or `or`."""
     test, of = condition_of(node)
     part = None if test is None else unproven(test.body, of)
     if test is None or part is None:
@@ -121,7 +126,7 @@ def _bitwise(node: plan.Node) -> list[str]:
 
 
 def _unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
-    """What to say of a join that looks at every pair, though it has a predicate."""
+    """Explain a join that looks at every pair, although it has a predicate."""
     if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return []
     on = node.match.on
@@ -159,7 +164,7 @@ def _pairs_up(test: Expr) -> bool:
 
 
 def _captured(read: plan.Node) -> list[str]:
-    """The variables whose values the query holds as constants."""
+    """Return the variables whose values the query holds as constants."""
     values: dict[str, str] = {}
     for node in nodes(read):
         for function in functions(node):
@@ -171,7 +176,7 @@ def _captured(read: plan.Node) -> list[str]:
 
 
 def closed(rows: plan.Node, definitions: Mapping[Any, plan.Node]) -> plan.Node:
-    """Rows over what recursions come to; those inside an iteration of all its rounds, as a set."""
+    """Return rows over the results of recursions; over all rounds of an iteration, as a set."""
     while open_levels := free(rows):
         inside = {level: free(definitions[level]) for level in open_levels}
         level = next(k for k in open_levels if all(k not in inside[other] for other in inside))
@@ -184,7 +189,7 @@ def closed(rows: plan.Node, definitions: Mapping[Any, plan.Node]) -> plan.Node:
 
 
 def _of_all_rounds(of: plan.Iterate, rows: plan.Node) -> plan.Node:
-    """The rows of one binding that a query inside an iteration gives in any round."""
+    """Return the rows of one binding that a query inside an iteration has in any round."""
     place = len(of.starts)
     before = plan.Recursive(of.level, place, "errors", is_set=False)
     made = replace(
@@ -204,15 +209,15 @@ def _relation(of: plan.Node, read: plan.Recursive) -> plan.Node:
 
 
 def with_own_levels(root: plan.Node) -> plan.Node:
-    """The plan with a level of its own for each recursion; itself if they have that already.
+    """Return the plan with a level of its own for each recursion; itself if they have that already.
 
-    Recursions that are not inside each other may have the same level, and are told apart by it.
+    Recursions that are not inside each other may have the same level; this distinguishes them.
     """
     every = [n for n in nodes(root, until=_is_view) if isinstance(n, plan.Fixpoint | plan.Iterate)]
     if len({node.level for node in every}) == len(set(every)):
         return root
     numbers = [node.level for node in every if isinstance(node.level, int)]
-    first = 1 + max(numbers, default=0)  # bodies may read the levels of before
+    first = 1 + max(numbers, default=0)  # bodies may read outer levels
     levels: dict[plan.Node, int] = {}
 
     def changed(node: plan.Node) -> plan.Node:
@@ -252,8 +257,10 @@ def rebuilt(
     change: Callable[[plan.Node, plan.Node], plan.Node],
     known: Mapping[int, plan.Node],
 ) -> plan.Node:
-    """Return the plan with every node changed, inputs first, down to the views it is made of;
-    `change` is given the node over its new inputs, and as it was. Those `known` stay as given."""
+    """Return the plan with every node changed, inputs first, down to the views that it reads.
+
+    `change` gets the node over its new inputs, and as it was. Nodes that are `known` stay as given.
+    """
     made: dict[int, plan.Node] = dict(known)
     for node in nodes(root, until=lambda node: isinstance(node, plan.View)):
         if id(node) in made:

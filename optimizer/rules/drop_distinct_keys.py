@@ -1,4 +1,4 @@
-"""Read the distinct keys of rows in these rows, in the place of a join with them.
+"""Read the distinct keys of rows from these rows, instead of joining with them.
 
     join d == o.town                            bind o.town, o
       distinct                                    table orders
@@ -13,14 +13,14 @@
       aggregate Count() by o.town
         table orders
 
-So one writes a group, in a comprehension: `{t: sum(o.total for o in orders if o.town == t) for t in
+A comprehension writes groups like this: `{t: sum(o.total for o in orders if o.town == t) for t in
 {o.town for o in orders}}`.
 
-Sound:  every row, and every group, has its key among the distinct ones, once; not so for a NaN,
-        which a join matches with nothing unless it is in a tuple of a tuple (`compose.same`), and
-        for rows of negative weight.
-Needs:  keys in which there is no NaN, as their classes declare, or which are compared within
-        tuples, of rows of tables that are stored.
+Sound:  every row, and every group, has its key among the distinct ones, once; except for a NaN,
+        which a join matches with nothing unless it is in a tuple of a tuple (`text.same`), and for
+        rows of negative weight.
+Needs:  keys without NaN, as their classes declare, or keys that are compared within tuples; rows of
+        stored tables.
 Pays:   a join, its indexes, and the distinct keys.
 Source: *unnesting* of groups [fegaras2000].
 """
@@ -76,8 +76,7 @@ def drop_distinct_keys(node: plan.Node) -> plan.Node:
 
 @record
 class _PairEquations:
-    """What must be equal of a pair, in terms of the bindings of either side, and what else must be
-    true of it."""
+    """The equation of a pair, as one expression per side, and the remaining condition."""
 
     mine: Expr
     theirs: Expr
@@ -85,7 +84,7 @@ class _PairEquations:
 
 
 def _keys(node: plan.Node) -> tuple[plan.Node, Lifted] | None:
-    """The rows of which a node has the distinct keys, and what their keys are."""
+    """Return the rows of which a node has the distinct keys, and their key."""
     node = node.input if isinstance(node, plan.Shared) else node
     match node:
         case plan.Distinct(plan.Select(source, Lifted() as key)):
@@ -122,7 +121,7 @@ def _asked(node: plan.Join | plan.OuterJoin) -> _PairEquations | None:
 
 
 def _equation(test: Expr) -> tuple[Expr, Expr] | None:
-    """What is equal on the left and on the right."""
+    """Return the sides of an equation of the left and the right."""
     if not isinstance(test, Operation) or test.operator != "==":
         return None
     for mine, theirs in (test.operands, test.operands[::-1]):
@@ -132,23 +131,23 @@ def _equation(test: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _is_whole(expr: Expr, key: Lifted) -> bool:
-    """Whether an expression is the only binding, a key; or a tuple of all its items."""
+    """Return True if an expression is the only binding, a key; or a tuple of all its items."""
     count = len(_parts(key.body))
     return expr == Parameter(0) or (count > 0 and _parts(expr) == items_of(Parameter(0), count))
 
 
 def _parts(expr: Expr) -> tuple[Expr, ...]:
-    """The items of a tuple that is written out."""
+    """Return the items of a tuple display."""
     return expr.items if isinstance(expr, Display) and expr.kind == "tuple" else ()
 
 
 def _of_bindings(expr: Expr, node: plan.Node) -> Expr:
-    """An expression of a row as one value, as one of its bindings."""
+    """Rewrite an expression over a row as one value to its bindings."""
     return over(expr, (one_value(all_parameters(bindings(node))),))
 
 
 def _groups(node: plan.Node, source: plan.Node, key: Expr) -> bool:
-    """Whether a node has the groups of rows by a key."""
+    """Return True if a node has the groups of rows by a key."""
     match node:
         case plan.Aggregate(plan.Extend(below) as extended, Lifted(body), row=None):
             made = outputs(extended)
@@ -166,8 +165,10 @@ def _rows(source: plan.Node, key: Lifted) -> plan.Node:
 
 
 def _groups_of(node: plan.Node, key: Lifted) -> plan.Node:
-    """The groups by a key, and beside it the row that they have been; there, the key may be in a
-    tuple of a tuple."""
+    """Return the groups by a key, and beside it the row of the group.
+
+    There, the key may be in a tuple of a tuple.
+    """
     assert isinstance(node, plan.Aggregate) and isinstance(node.key, Lifted)
     count = bindings(node)
     whole: tuple[Expr, ...] = all_parameters(count)

@@ -1,4 +1,4 @@
-"""Keep bindings that are said to be computed, and drop what then gives the row itself.
+"""Turn columns that are bindings into kept bindings, and drop an extend that keeps the row.
 
     bind (c, o) -> c, (c, o) -> o         R
       R                             ->

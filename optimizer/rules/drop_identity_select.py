@@ -1,10 +1,10 @@
-"""Drop a select that gives the row itself.
+"""Drop a select that returns the row itself.
 
     select s                  S
       S               ->
 
 Sound:  the rows are the same.
-Needs:  one binding: several become a tuple, which is one.
+Needs:  one binding: several would become a tuple, which is one.
 Pays:   one operator less.
 Source: [i3ql] S2.
 """

@@ -9,8 +9,8 @@ The same below union, difference, intersection and the right side of a semi_join
 through where, select, join, product and union_all.
 
 Sound:  these operators turn positive weights into positive weights, and only the sign counts above.
-Needs:  nothing between looks at how often a row occurs, and no weight is negative: sums of others
-        differ in their sign.
+Needs:  no node between reads the weight of a row, and no weight is negative: sums of positive and
+        negative weights may have either sign.
 Pays:   the inner distinct would hold every row.
 Source: [dbsp] propositions 4.4 and 4.5, consolidation of distinct.
 """
@@ -30,7 +30,7 @@ def drop_inner_distinct(node: plan.Node) -> plan.Node:
 
 
 def _stripped(node: plan.Node, depth: int = 0) -> plan.Node:
-    """The same rows, perhaps more often."""
+    """Return the same rows, perhaps with higher weights."""
     if depth > DEEPEST:
         return node
     match node:

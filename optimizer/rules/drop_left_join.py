@@ -1,4 +1,4 @@
-"""Do not look for a row beside each, of which nothing is read, and of which there is one at most.
+"""Drop a left join with at most one partner per row, of which nothing is read.
 
     select c.name                            select c.name
       left_join c.id == row[0]        ->       table customers
@@ -6,10 +6,10 @@
         aggregate Collect(o) by o.cid
           table orders
 
-So a query of a nest that does not read what is inside costs nothing of it.
+So a query of a nest that does not read its inner bags does not compute them.
 
 Sound:  groups have different keys, so that a row has one partner or none, and stays once.
-Needs:  the rows of the groups cannot be negative, and nothing raises that is not asked any more.
+Needs:  the rows of the groups cannot be negative, and no dropped expression may raise.
 Pays:   the groups, and all work for their rows.
 Source: join elimination of SQL optimizers.
 """
@@ -61,7 +61,7 @@ def drop_left_join(node: plan.Node) -> plan.Node:
 
 
 def _calm(f: Function, of: calm.Of) -> Function:
-    """A callable that evaluates nothing beforehand which is known to raise nothing."""
+    """Return a callable without needs that cannot raise."""
     if not isinstance(f, Lifted):
         return f
     return f.with_body(transform(f.body, lambda expr: _without_needs(expr, of)))
@@ -74,7 +74,7 @@ def _without_needs(expr: Expr, of: calm.Of) -> Expr:
 
 
 def _reads(node: plan.Node, place: int) -> bool:
-    """Whether a node reads, or keeps, a binding."""
+    """Return True if a node reads, or keeps, a binding."""
     if isinstance(node, plan.Extend) and place in node.keep:
         return True
     if any(f.value is None and f.name != "Count" for f in getattr(node, "aggregates", ())):
@@ -83,13 +83,13 @@ def _reads(node: plan.Node, place: int) -> bool:
 
 
 def _narrow(f: object, count: int) -> Lifted:
-    """A callable of the first bindings alone."""
+    """Return a callable of the first bindings alone."""
     assert isinstance(f, Lifted)
     return replace(f, names=f.names[:count], parameters=count, made=None)
 
 
 def _finds_one_at_most(joined: plan.OuterJoin) -> bool:
-    """Whether each left row has no more than one partner, and looking for it raises nothing."""
+    """Return True if each left row has at most one partner, and the look-up cannot raise."""
     groups, match = joined.right, joined.match
     if joined.kind != "left" or match.on is not None or may_be_negative(groups):
         return False
@@ -103,7 +103,7 @@ def _finds_one_at_most(joined: plan.OuterJoin) -> bool:
 
 
 def _has_all_of_key(expr: Expr, groups: plan.Aggregate) -> bool:
-    """Whether keys of groups that differ have different values."""
+    """Return True if different keys of groups have different values."""
     if expr == KEY:
         return True
     if not isinstance(expr, Display) or expr.kind != "tuple":

@@ -1,13 +1,13 @@
-"""Take the only value of each key as it is, where no two rows can have a key in common.
+"""Replace the only value of each key by a column, if no two rows can have the same key.
 
     aggregate Only(c.name) by c.id              bind c.id, c.name
       table customers, by id            ->        table customers, by id
 
-So one writes a dictionary, in a comprehension: `{c.id: c.name for c in customers}`.
+A comprehension writes a dictionary like this: `{c.id: c.name for c in customers}`.
 
-Sound:  for rows that cannot be negative. What the aggregate is for, two rows with one key, is not
-        there; a group has its row. A NaN is one key, in sets and groups as in what reads them.
-Needs:  the key of a keyed table, of groups, or the rows of a set, which nothing above has doubled.
+Sound:  for rows that cannot be negative. The aggregate refuses two rows with one key, which cannot
+        exist; a group has its row. A NaN is one key, in sets and groups as in their readers.
+Needs:  the key of a keyed table, of groups, or the rows of a set, that no node above has doubled.
 Pays:   a state per key, and a look at each row.
 Source: *functional dependencies* of keys.
 """
@@ -31,7 +31,7 @@ def drop_only_value(node: plan.Node) -> plan.Node:
 
 
 def _is_unique(key: Expr, node: plan.Node) -> bool:
-    """Whether no two rows of a node have an expression in common."""
+    """Return True if an expression differs between any two rows of a node."""
     match node:
         case plan.Shared(source) | plan.View(source) | plan.Where(source):
             return _is_unique(key, source)

@@ -1,4 +1,4 @@
-"""See that a condition that is always false leaves nothing.
+"""Replace a condition that is always false by no rows.
 
     where False               empty
       A               ->

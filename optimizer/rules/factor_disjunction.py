@@ -1,15 +1,15 @@
-"""Ask once what all alternatives of a condition have in common.
+"""Factor out the parts that all alternatives of a condition have in common.
 
     where (k and p) or (k and q)         where k and (p or q)
       A                            ->      A
 
-The same in the predicates of joins. If an alternative is nothing but what they have in common, that
-decides alone.
+The rule applies to the predicates of joins, too. If an alternative has only common parts, these
+decide alone.
 
-Sound:  what is asked first in every alternative is asked before any other part, and where it is
-        false they all are. Anything else is taken out only if it and what comes before it cannot
-        raise.
-Needs:  what is taken out has no cost: it may be asked once for each alternative as written.
+Sound:  a part that is first in every alternative is evaluated before any other part, and if it is
+        false all alternatives are. Another part is factored out only if it and the parts before it
+        cannot raise.
+Needs:  a common part has no cost: as written it may be evaluated once per alternative.
 Pays:   an equation of both sides is a key of the join, a condition of one side can be pushed.
 Source: common factors of SQL optimizers; TPC-H 19.
 """
@@ -40,7 +40,7 @@ def factor_disjunction(node: plan.Node) -> plan.Node:
 
 
 def _factored(test: Expr, of: Shapes) -> tuple[Expr, ...]:
-    """The conditions that a disjunction amounts to."""
+    """Return the conjuncts of a disjunction."""
     if not isinstance(test, Or):
         return (test,)
     alternatives = [conjuncts(part) for part in disjuncts(test)]
@@ -57,7 +57,7 @@ def _factored(test: Expr, of: Shapes) -> tuple[Expr, ...]:
 
 
 def _asked_first(alternatives: Sequence[tuple[Expr, ...]], of: Shapes) -> int:
-    """How many parts all alternatives begin with."""
+    """Return the number of parts that all alternatives begin with."""
     count = 0
     for parts in zip(*alternatives, strict=False):
         if not is_value(parts[0], of) or any(part != parts[0] for part in parts[1:]):
@@ -67,7 +67,7 @@ def _asked_first(alternatives: Sequence[tuple[Expr, ...]], of: Shapes) -> int:
 
 
 def _is_common(part: Expr, alternatives: Sequence[tuple[Expr, ...]], of: Shapes) -> bool:
-    """Whether each alternative has a part, which can be asked before what it has before it."""
+    """Return True if each alternative has a part, and it can be evaluated before earlier parts."""
     return (
         total(part, of)
         and is_value(part, of)

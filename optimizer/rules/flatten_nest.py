@@ -1,4 +1,4 @@
-"""Take rows that were put inside of others, and out again, as they were: unnest of nest is a join.
+"""Replace an unnest of nested rows by a join.
 
     select (c.name, o.id)                                       select (c.name, o.id)
       unnest orders                                               join c.id == o.customer
@@ -13,14 +13,15 @@
         aggregate Collect(o) by o.town                       ->     table orders
           table orders
 
-So do where, bind and aggregate above; select_many keeps no bag, and is a select of the join. What
-stands between, further unnests and joins too, is done to the rows without the bag: at all depths.
-Rows inside that stand in an order are the same rows, of a window those in it; the order is lost.
+The node above may also be a where, bind or aggregate; select_many keeps no bag, and becomes a
+select of the join. Nodes in between, further unnests and joins too, are applied to the rows without
+the bag, at all depths. Ordered inner rows are the same rows, a window those in it; the order is
+lost.
 
-Sound:  for rows inside that cannot be negative: a group has each value as often as it is there. The
-        keys are those of groups, and computed of the same rows. What rows stand by is computed of
-        each, but is not compared.
-Needs:  nothing above reads the bag itself, and what is beside it raises nothing.
+Sound:  for inner rows that cannot be negative: a group has n copies of a value that occurs n times.
+        The keys are those of groups, and computed of the same rows. The sort keys of rows are
+        computed, but not compared.
+Needs:  no node above reads the bag itself, and the other columns cannot raise.
 Pays:   a bag for each group, and all of its rows for each row inside that changes.
 Source: [slender] unnesting; *unnest . nest = id* of nested relational algebra.
 """
@@ -54,7 +55,7 @@ def flatten_nest(node: plan.Node) -> plan.Node:
 
 
 def _elements(node: plan.SelectMany, read: flattened.Read) -> plan.Node:
-    """The elements of a collection of rows in the place of others."""
+    """Return the elements of a collection of rows that replace others."""
     assert isinstance(node.function, Lifted)
     bag = read.over(node.function.body)
     if flattened.reads_bag(bag):
@@ -67,12 +68,12 @@ def _elements(node: plan.SelectMany, read: flattened.Read) -> plan.Node:
     return plan.SelectMany(read.node, _function(bag, node.function, read.node))
 
 
-# What is between.
+# Nodes in between.
 
 
 def _ways(unnests: list[plan.Node]) -> Iterator[frozenset[plan.Node]]:
-    """Which unnests stay as they are, since their bags are read: none, some of the highest, or some
-    of the lowest."""
+    """Iterate over sets of unnests that stay, because their bags are read: none, some of the
+    highest, or some of the lowest."""
     yield frozenset()
     for count in range(1, len(unnests)):
         yield frozenset(unnests[-count:])
@@ -80,7 +81,7 @@ def _ways(unnests: list[plan.Node]) -> Iterator[frozenset[plan.Node]]:
 
 
 def _between(node: plan.Node) -> tuple[plan.Node, ...]:
-    """The inputs of a node that an unnest may be in, for what reads the node."""
+    """Return the inputs of a node in which an unnest may be opened for the node's readers."""
     match node:
         case plan.Where() | plan.Unnest():
             return (node.input,)
@@ -103,13 +104,14 @@ def _find_unnest(node: plan.Node) -> bool:
 
 
 def _unnests(node: plan.Node) -> list[plan.Node]:
-    """All unnests between, the lowest first."""
+    """Return all unnests in between, the lowest first."""
     found = [each for source in _between(node) if _has_unnest(source) for each in _unnests(source)]
     return [*found, node] if isinstance(node, plan.Unnest) else found
 
 
 def _opened(node: plan.Node, kept: frozenset[plan.Node]) -> flattened.Read | None:
-    """A node without the unnests of nests in it, but for some; None if their bags are read."""
+    """Return a node without its unnests of nests, except those kept; None if their bags are
+    read."""
     if not _has_unnest(node):
         return flattened.as_it_is(node)
     sources = _between(node)
@@ -128,7 +130,7 @@ def _opened(node: plan.Node, kept: frozenset[plan.Node]) -> flattened.Read | Non
 
 
 def _without_bag(node: plan.Unnest, read: flattened.Read) -> flattened.Read | None:
-    """The rows of an unnest, over rows in the place of its input's, if the bag is a nest's."""
+    """Return the rows of an unnest, over rows that replace its input's, if the bag is a nest's."""
     if not isinstance(node.function, Lifted):
         return None
     bag = read.over(node.function.body)
@@ -138,13 +140,13 @@ def _without_bag(node: plan.Unnest, read: flattened.Read) -> flattened.Read | No
     return flattened.Read(found.node, (*map(found.over, read.row), found.element))
 
 
-# What reads the rows.
+# Readers of the rows.
 
 
 def _above(
     node: plan.Select | plan.Extend | plan.Aggregate, read: flattened.Read
 ) -> plan.Node | None:
-    """A node that reads rows in the place of others."""
+    """Return a node that reads rows that replace others."""
     if isinstance(node, plan.Extend):
         bodies = list(map(read.over, outputs(node)))
         if any(map(flattened.reads_bag, bodies)) or any(map(is_too_long, bodies)):

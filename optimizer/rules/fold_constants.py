@@ -1,9 +1,9 @@
-"""Evaluate what constants decide, in every expression of a node.
+"""Evaluate the parts that constants decide, in every expression of a node.
 
     where s.age > 2 * limit and True            where s.age > 60
       students                          ->        students
 
-Sound:  only operations on plain built-in values are evaluated; what raises is left in place.
+Sound:  only operations on plain built-in values are evaluated; one that raises is left in place.
 Needs:  nothing.
 Pays:   less to evaluate per row; conditions that are always true or false are seen.
 Source: constant folding and propagation.
@@ -47,7 +47,8 @@ def _folded(function: Function) -> Function:
 
 
 def _condition(body: Expr, of: Shapes) -> Expr:
-    """Without parts that are always true; false if a part is, and none before it may raise."""
+    """Drop parts that are always true; return False if a part is, and no part before it may
+    raise."""
     if not isinstance(body, And):
         return body
     tests = conjuncts(body)

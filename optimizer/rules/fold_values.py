@@ -1,4 +1,4 @@
-"""Compute beforehand what is made of rows that are written in the query.
+"""Evaluate nodes over rows that are written in the query.
 
     select r * 10                   values 10, 20
       values 1, 2           ->
@@ -13,10 +13,10 @@
       values 1              ->
       values 2
 
-Sound:  only operations on plain built-in values are evaluated, as in `fold_constants`; if one of
-        all raises, or something else is called, it is left in place.
+Sound:  only operations on plain built-in values are evaluated, as in `fold_constants`; if one
+        raises, or another function is called, the node is left in place.
 Needs:  few rows, and no NaN.
-Pays:   nothing is run; a relation without rows empties what depends on it.
+Pays:   no operator runs; a relation without rows empties the nodes above it.
 Source: constant folding.
 """
 
@@ -34,7 +34,7 @@ from optimizer.plans.nodes.further import values
 from optimizer.plans.properties import bindings, shapes
 
 MOST = 100
-"""Rows of which something is computed beforehand."""
+"""Rows that are computed beforehand."""
 
 
 def fold_values(node: plan.Node) -> plan.Node:
@@ -59,12 +59,12 @@ def fold_values(node: plan.Node) -> plan.Node:
 
 
 def literal(value: Any) -> Expr:
-    """A value as an expression; tuples are written out."""
+    """Return a value as an expression; tuples become displays."""
     return tuple_of(*map(literal, value)) if type(value) is tuple else constant(value)
 
 
 def _of(rows: Iterable[Any], node: plan.Node) -> plan.Node:
-    """The rows, as those of a node."""
+    """Return the rows as a node with the shapes of `node`."""
     kept = tuple(rows)
     count = bindings(node)
     if count == 1:
@@ -78,7 +78,7 @@ def _bindings(row: Any, node: plan.Node) -> tuple[Expr, ...]:
 
 
 def _made(every: tuple[Expr, ...], row: tuple[Expr, ...]) -> tuple[Any] | None:
-    """The row that is made of one, in a tuple; None if it is not known."""
+    """Return the row that is computed of one, in a tuple; None if it is unknown."""
     found = [_value(over(expr, row)) for expr in every]
     if None in found:
         return None
@@ -87,7 +87,7 @@ def _made(every: tuple[Expr, ...], row: tuple[Expr, ...]) -> tuple[Any] | None:
 
 
 def _value(expr: Expr) -> tuple[Any] | None:
-    """The value of a constant expression, in a tuple; None of another, and of NaN."""
+    """Return the value of a constant expression, in a tuple; None for others, and for NaN."""
     match expr:
         case Constant(value):
             is_nan = isinstance(value, float | complex | Decimal) and value != value

@@ -1,5 +1,4 @@
-"""Compute what a select, an extend or an aggregate makes of the rows of a select or an extend, and
-what a semi_join or anti_join compares of them, from the rows below.
+"""Fuse a select or extend into the select, extend, aggregate, semi_join or anti_join above it.
 
     select g                  select g(f(s))
       select f        ->        S
@@ -18,11 +17,11 @@ what a semi_join or anti_join compares of them, from the rows below.
       select r.k              ->      R
         R
 
-Sound:  what f may raise is evaluated first.
-Needs:  f makes no iterator and costs no call that would be made twice; an extend may keep what
-        does, in its place. No aggregate takes the row itself. What partners are made of raises
-        nothing, and they are looked up by a key alone.
-Pays:   the row between is not made; what nobody reads of it is not computed unless it may raise.
+Sound:  the parts of f that may raise are evaluated first.
+Needs:  f makes no iterator and no costly call that would be made twice; an extend may keep such a
+        column, in its place. No aggregate takes the row itself. The expressions of partners cannot
+        raise, and partners are looked up by a key alone.
+Pays:   the row between is not made; its unread parts are not computed unless they may raise.
 Source: [i3ql] F1; deforestation.
 """
 
@@ -64,7 +63,7 @@ def _grouped(
     if any(a.value is None and a.name != "Count" for a in aggregates):
         return None
     if key is None and all(a.value is None for a in aggregates):
-        return None  # nothing is left to evaluate f for
+        return None  # no expression would evaluate f
     values = [None if a.value is None else _composed(a.value, below) for a in aggregates]
     by = None if key is None else _composed(key, below)
     missing = any(
@@ -95,8 +94,8 @@ def _partnered(
 
 
 def _over_partner(function: Function, f: Lifted, start: int, count: int) -> Lifted | None:
-    """A callable whose last binding is what f makes of a row, as one whose last binding is this
-    row, which has `count` bindings."""
+    """Rewrite a callable of a partner that f makes to the row that it is made of, of `count`
+    bindings."""
     if not isinstance(function, Lifted):
         return None
     row = Parameter(start)

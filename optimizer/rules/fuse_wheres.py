@@ -1,12 +1,12 @@
-"""Ask several conditions in one where.
+"""Merge several conditions into one where.
 
     where q                   where p and q
       where p         ->        A
         A
 
-Sound:  `and` asks q of the rows for which p is true, as the upper where does.
+Sound:  `and` evaluates q for the rows for which p is true, as the upper where does.
 Needs:  no more than `MOST` conditions.
-Pays:   one operator instead of two, and what both read is read once.
+Pays:   one operator instead of two, and fields that both read are read once.
 Source: [i3ql] F1.
 """
 

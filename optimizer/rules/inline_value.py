@@ -1,11 +1,11 @@
-"""Have a single row that is written in the query beside rows as constants, without a join.
+"""Replace a join with a single written row by constants.
 
     join on p(s, m)               extend row
       S                     ->      where p(s, row)
       values row                      S
 
 Sound:  each row has one partner at most, of weight 1.
-Needs:  one row; the condition, if there is one, is read, and no keys are written beside it.
+Needs:  one row; the condition, if there is one, is lifted, and no keys are written beside it.
 Pays:   no join; the condition can go further down.
 Source: constant propagation.
 """

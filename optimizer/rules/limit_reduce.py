@@ -1,13 +1,13 @@
-"""Have a function that keeps its groups make no rows that are left out behind it.
+"""Push a limit on an item into a reduce by a function that keeps its groups.
 
-    where row[i] <= 3                where what is left
+    where row[i] <= 3                where the other conditions
       reduce rows by g       ->        reduce first rows by g
         R                                R
 
-So the first rows of each group in an order cost what the first rows cost: no row is numbered that
-is not shown.
+So the first rows of each group in an order cost no more than these rows: rows that are not shown
+are not numbered.
 
-Sound:  the function says that its rows are the same without those of which the item is greater.
+Sound:  the function promises that its rows are the same without those whose item is greater.
 Needs:  a function that keeps its groups, and an item that it can limit; a constant.
 Pays:   the work of a change for the rows of a group that are not shown.
 Source: SQL's ROW_NUMBER() OVER (...) <= n, as `top` of groups.
@@ -49,7 +49,8 @@ def limit_reduce(node: plan.Node) -> plan.Node:
 
 
 def _limit(test: Expr) -> tuple[int, int, bool]:
-    """An item of the made row, its greatest value, and whether the test says no more than that."""
+    """Return an item of the made row, its greatest value, and True if the test has no other
+    condition."""
     match test:
         case Attempt(inner):
             return _limit(inner)

@@ -5,7 +5,7 @@
         A                       B
         B
 
-Sound:  the join asks p of the same pairs.
+Sound:  the join evaluates p for the same pairs.
 Needs:  nothing.
 Pays:   keys and tests of a side can be found in the predicate (`optimizer.plans.side_conditions`).
 Source: [i3ql] J1, the decisive rule.

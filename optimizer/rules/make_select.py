@@ -1,4 +1,4 @@
-"""Select where one binding is made.
+"""Turn an extend with one binding into a select.
 
     bind total=f(c, o)          select f(c, o)
       R                   ->      R

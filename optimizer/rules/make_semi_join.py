@@ -1,4 +1,4 @@
-"""Ask for the existence of a partner where pairs are made for nothing else.
+"""Turn a join into a semi_join if only the existence of a partner matters.
 
     distinct                        distinct
       select f(s)                     select f(s)
@@ -6,13 +6,13 @@
           S                               S
           M                               M
 
-The same in union, difference and intersection, on the right side of a semi_join or anti_join, in
-a recursion, and of any input of joins in a row of which nothing is read.
+The rule also applies in union, difference and intersection, on the right side of a semi_join or
+anti_join, in a recursion, and to any unread input of nested joins.
 
-Sound:  there only the presence of a row counts, and an s is there if it has a partner.
+Sound:  there only the presence of a row counts, and an s is present if it has a partner.
 Needs:  f reads nothing of M, and M nothing of a recursion around it; stored tables, since two
-        negative weights make a positive one. Of several joins, or a side other than the right one,
-        no predicate may raise.
+        negative weights make a positive one. With several joins, or a side other than the right
+        one, no predicate may raise.
 Pays:   no pair is made; by key alone, the right side is a number per key.
 Source: [i3ql] P11; EXISTS of SQL; `_` of Datalog.
 """
@@ -49,7 +49,7 @@ def make_semi_join(node: plan.Node) -> plan.Node:
 
 
 def _present(node: plan.Node, depth: int = 0) -> plan.Node:
-    """The same rows, with other weights."""
+    """Return the same rows, with other weights."""
     if depth > DEEPEST:
         return node
     match node:
@@ -66,7 +66,7 @@ def _present(node: plan.Node, depth: int = 0) -> plan.Node:
 
 
 def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
-    """What is made of joins in a row, without the inputs of which nothing is read."""
+    """Return a projection of nested joins, without the inputs of which nothing is read."""
     source, asked = node.input, list[Expr]()
     while isinstance(source, plan.Where) and isinstance(source.predicate, Lifted):
         asked = [*conjuncts(source.predicate.body), *asked]
@@ -88,7 +88,7 @@ def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
 
 
 def _of_pairs(node: plan.Select | plan.Extend) -> plan.Node | None:
-    """What is made of a join that may raise, or of keys as written, without its right side."""
+    """Return a projection of a join that may raise, or has written keys, without its right side."""
     match node:
         case plan.Select(plan.Join(left, right, match), Lifted() as f) if not free(right):
             count = bindings(left)

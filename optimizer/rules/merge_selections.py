@@ -1,4 +1,4 @@
-"""Make one selection of two selections of the same relation.
+"""Merge two selections of the same relation.
 
     intersection              distinct
       where p                   where p and q
@@ -10,8 +10,8 @@
 
 Sound:  all copies of a row pass p, and all pass q, or none does. Both are evaluated for every row
         as long as they may raise.
-Needs:  the same relation below both; evaluating what may raise twice costs no call, and is not too
-        long: each merging doubles it.
+Needs:  the same relation below both; parts that may raise can be evaluated twice without a call,
+        and are not too long: each merging doubles them.
 Pays:   no operator that holds the rows of both sides.
 Source: [i3ql] S4, F2.
 """
@@ -76,7 +76,7 @@ def _all(tests: list[Lifted]) -> Expr:
 
 
 def _selection(node: plan.Node) -> tuple[plan.Node, list[Lifted] | None]:
-    """What wheres select of, and their conditions in the order in which they are asked."""
+    """Return the node below wheres, and their conditions in the order of evaluation."""
     tests: list[Lifted] = []
     while isinstance(node, plan.Where):
         if not isinstance(node.predicate, Lifted):

@@ -1,11 +1,11 @@
-"""Let a join ask the predicate of a where above it, after its own.
+"""Merge the predicate of a where into the join below it, after the join's own.
 
     where q                   join on p and q
       join on p       ->        A
         A                       B
         B
 
-Sound:  both ask q of the pairs for which p is true.
+Sound:  both evaluate q for the pairs for which p is true.
 Needs:  nothing.
 Pays:   no pair is made that q drops; keys and tests of a side can be found in q too.
 Source: [i3ql] J2, P5.

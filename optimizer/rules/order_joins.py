@@ -1,4 +1,4 @@
-"""Join inputs in an order in which each is looked up by a key, as far as there is one.
+"""Reorder joins so that each input is looked up by a key, if possible.
 
     join x.k == y.k and y.n == z.n          bind x, z, y
       product                                 join y.n == z.n
@@ -7,12 +7,12 @@
       y                                           y
                                                 z
 
-Inputs that no equation leads to are joined by themselves, and the pairs made of the parts. Of
-several inputs that can be looked up next, the first as written is. Of which there are fewer rows is
-not asked: equal queries would not be equal plans any more, and an operator of several inputs
-(`multiway.py`) goes by what there is at each change.
+Inputs that no equation leads to are joined by themselves, and the parts form a product. Among
+several inputs that can be looked up next, the first as written is chosen. The numbers of rows are
+not compared: equal queries would then have different plans, and an operator of several inputs
+(`multiway.py`) chooses by the current rows at each change.
 
-Sound:  see `join_order.py`. The bindings come out as they are written.
+Sound:  see `join_order.py`. The bindings keep their written order.
 Needs:  fewer joins look at every pair than as written.
 Pays:   products of inputs are not made.
 Source: join graphs of SQL optimizers: Selinger et al., *Access Path Selection*, 1979.
@@ -41,7 +41,7 @@ def order_joins(node: plan.Node) -> plan.Node:
 
 
 def _looks_at_pairs(node: plan.Node) -> bool:
-    """Whether one of some joins in a row does not look partners up."""
+    """Return True if one of nested joins does not look partners up."""
     waiting = [node]
     while waiting:
         node = waiting.pop()

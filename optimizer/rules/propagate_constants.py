@@ -1,4 +1,4 @@
-"""Let a condition on one side of an equation hold for its other side.
+"""Propagate a constant from one side of an equation to the other.
 
     join on s.k == m.k and s.k == 3             join on s.k == m.k and s.k == 3 and m.k == 3
       S                                   ->      S
@@ -9,11 +9,11 @@
         S                                           S
       M                                           M
 
-Sound:  pairs that fail the new condition fail one of the old ones, or are none; equality is
-        transitive. It is asked last, and of what counts matches, or has keys of its own, only if it
-        cannot raise.
-Needs:  a plain constant, in the predicate or in what the sides are made of. In a join that keeps
-        rows without a partner only rows of the other side are left out.
+Sound:  pairs that fail the new condition fail one of the old ones, or do not exist; equality is
+        transitive. The condition is evaluated last; in nodes that count matches, or have written
+        keys, it must not raise.
+Needs:  a plain constant, in the predicate or in the plans of the sides. In a join that keeps rows
+        without a partner only rows of the other side are left out.
 Pays:   the index of M holds only rows that may match.
 Source: transitive predicates of SQL optimizers.
 """
@@ -54,8 +54,10 @@ def propagate_constants(node: plan.Node) -> plan.Node:
 
 
 def implied(join: AnyJoin, tests: tuple[Expr, ...]) -> list[Expr]:
-    """The conditions that follow for the pairs of a join from these in the place of its own, and
-    from what is known of its sides."""
+    """Return the conditions on pairs that follow from `tests`, and from constants of the sides.
+
+    `tests` replace the conditions of the join.
+    """
     said = dict(found for test in tests if (found := fixed(test)) is not None)
     known = {**of_pairs(join), **said}
     if not known:
@@ -69,8 +71,7 @@ def implied(join: AnyJoin, tests: tuple[Expr, ...]) -> list[Expr]:
 
 
 def _pays(join: AnyJoin, side: Expr, test: Expr) -> bool:
-    """Whether rows of the side that fail the test are left out, and nothing may raise that does not
-    without it."""
+    """Return True if a test excludes rows of its side, and adds no exception."""
     if isinstance(join, plan.Join):
         return join.match.left_key is None or total(test, pair_shapes(join))
     is_right = bindings(join.left) in reads(side)

@@ -1,12 +1,12 @@
-"""Let an empty input empty what depends on it.
+"""Propagate an empty input to the nodes above it.
 
     join on p                 empty
       empty           ->
       B
 
-A union with an empty side is its other side, and a difference from which nothing is taken its left.
+A union with an empty side is its other side, and a difference with an empty right its left.
 
-Sound:  by what each operator does to no rows. An aggregate without a key has a row of none.
+Sound:  by the result of each operator for no rows. An aggregate without a key has a row for none.
 Needs:  nothing in an input that is dropped may raise.
 Pays:   nothing is computed or kept.
 Source: empty relations of SQL optimizers.

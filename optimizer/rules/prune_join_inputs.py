@@ -1,4 +1,4 @@
-"""Keep in a join's indexes only the bindings and fields that something above reads.
+"""Keep in a join's indexes only the bindings and fields that are read above.
 
     select (r.x, m.y)               select (r[0], m.y)
       join on r.k == m.k      ->      join on r[1] == m.k
@@ -6,10 +6,10 @@
         M                                 R
                                         M
 
-Rows that a table stores are left whole: the index refers to them, which takes less than a copy of
-two of their fields. This is for rows that are made on the way, and for tables that are not stored.
+Rows of stored tables are left whole: the index refers to them, which takes less memory than a copy
+of two of their fields. The rule prunes computed rows, and tables that are not stored.
 
-Sound:  the expressions read the same values. Rows that agree in what is read add up.
+Sound:  the expressions read the same values. Rows that agree in the read fields add up.
 Needs:  the fields are declared and part of the row's hash, so that they can be read and hashed; the
         row is not returned whole.
 Pays:   smaller rows in the indexes, and no work where only other fields change.
@@ -65,7 +65,7 @@ def prune_join_inputs(node: plan.Node) -> plan.Node:
 
 
 def _kept(joined: plan.Join, side: str, bodies: list[Expr]) -> tuple[Expr, ...] | None:
-    """What is read of a side, if that is less than its rows."""
+    """Return the fields that are read of a side, if they are less than its rows."""
     source: plan.Node = getattr(joined, side)
     count = bindings(joined.left)
     if keeps_identity(source) or _is_as_it_should_be(source):
@@ -82,7 +82,7 @@ def _kept(joined: plan.Join, side: str, bodies: list[Expr]) -> tuple[Expr, ...] 
 
 
 def _is_as_it_should_be(node: plan.Node) -> bool:
-    """Whether its rows are pruned already, or kept whole somewhere else."""
+    """Return True if the rows of a node are pruned already, or stored whole elsewhere."""
     while isinstance(node, plan.Where):
         node = node.input
     pruned = (plan.Select, plan.Aggregate, plan.SelectMany, plan.Empty)
@@ -90,7 +90,8 @@ def _is_as_it_should_be(node: plan.Node) -> bool:
 
 
 def _paths(expr: Expr, mine: set[int], of: Shapes, found: dict[Expr, None]) -> None:
-    """The fields that are read of some bindings, as far as they are known to be there."""
+    """Add the fields that are read of some bindings to `found`, as far as their shapes declare
+    them."""
     root = expr
     while isinstance(root, Attribute) or (
         isinstance(root, Item) and isinstance(root.key, Constant)
@@ -133,7 +134,7 @@ def _names(node: plan.Node, count: int) -> tuple[str, ...]:
 
 @record
 class _PrunedSide:
-    """How what was read of a side is read of its pruned rows."""
+    """Rewrites reads of a side to reads of its pruned rows."""
 
     side: str
     kept: tuple[Expr, ...]

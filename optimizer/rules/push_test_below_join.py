@@ -1,14 +1,15 @@
-"""Push a condition on one side of a join into a plan that makes that side.
+"""Push a condition on one side of a join into the plan of that side.
 
     join on k and p(s)            join on k and p(s) again, if it may raise
-      A (a join, union, ...) ->     where p(s), or something raises
+      A (a join, union, ...) ->     where p(s), or an exception
       B                               A
                                     B
 
 Conditions on a table's rows are left to the index of the join, which holds only rows that pass.
 
-Sound:  a guard drops a row only if p, and what the join evaluates of the row before p, raise
-        nothing. The other side raises nothing, so that no pair is missed that would raise.
+Sound:  a guard drops a row only if p, and the expressions that the join evaluates for the row
+        before p, raise nothing. The other side raises nothing, so that no pair that would raise is
+        missed.
 Needs:  the steps of the other side cannot raise.
 Pays:   operators below hold only rows that may pass.
 Source: [i3ql] P4, P5.
@@ -65,8 +66,10 @@ def push_test_below_join(node: plan.Node) -> plan.Node:
 
 
 def _of_written_keys(node: plan.Join, on: Lifted) -> plan.Node:
-    """The same of a join that asks its predicate only of pairs with equal keys of its own: a test
-    may be asked before if those that come first raise nothing, or are of its side."""
+    """Push a test of a join with written keys, which tests only pairs with equal keys.
+
+    A test may be pushed if the tests before it raise nothing, or read its side.
+    """
     for side, source in (("left", node.left), ("right", node.right)):
         if _is_deeper(source):
             pushed = _pushed(node, side, tuple(_first_tests(node, on, side)))
@@ -92,7 +95,7 @@ def _is_deeper(node: plan.Node) -> bool:
 
 
 def _pushed(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan.Node | None:
-    """The join with the first condition pushed that was not pushed before."""
+    """Return the join with the first condition pushed that was not pushed before."""
     is_left = side == "left"
     source, key = (
         (node.left, node.match.left_key) if is_left else (node.right, node.match.right_key)
@@ -131,7 +134,7 @@ def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) ->
         test = Lifted(one_row(test.body, 0, count), names, test.origins, count)
     others = tuple(t for t in tests if t is not original)
     again = tuple(Again(t) if t is original else t for t in tests)
-    follows = original in implied(node, others)  # it would come back for ever
+    follows = original in implied(node, others)  # `propagate_constants` would add it again for ever
     rest = others if drop and not follows else again
     changed = replace(match, on=on.with_body(conjunction(rest)) if rest else None)
     where = plan.Where(source, test)
@@ -141,7 +144,7 @@ def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) ->
 
 
 def _original(tests: tuple[Expr, ...], body: Expr, start: int, *, is_left: bool) -> Expr | None:
-    """The condition of the predicate that a step of a side was made of."""
+    """Return the condition of the predicate that a step of a side was made of."""
     for test in tests:
         if is_left and test == body:
             return test

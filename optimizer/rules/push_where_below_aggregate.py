@@ -5,11 +5,11 @@
         R                         where p(f(r)), or it raises
                                     R
 
-Sound:  all rows of a group pass or fail together; what the key and the values may raise is
-        evaluated before the condition, for dropped rows too. A guard is asked of groups that are
-        not shown, as their weight is negative; where it raises it keeps the row. What an aggregate
-        itself refuses (values that have no sum, or no order) goes unnoticed in a group that is
-        dropped.
+Sound:  all rows of a group pass or fail together; parts of the key and the values that may raise
+        are evaluated before the condition, for dropped rows too. A guard is also evaluated for
+        groups that are not shown, because their weight is negative; if it raises it keeps the row.
+        Values that an aggregate itself refuses (without sum, or order) are not noticed in a dropped
+        group.
 Needs:  the condition reads the key only; key and values make no iterator and cost no call twice.
 Pays:   no group is kept that is not shown.
 Source: HAVING to WHERE of SQL optimizers; beyond [i3ql].
@@ -49,7 +49,7 @@ def push_where_below_aggregate(node: plan.Node) -> plan.Node:
 
 
 def _needs(aggregates: tuple[plan.Folded, ...], of: Shapes) -> tuple[Expr, ...] | None:
-    """What the values may raise; None if evaluating them twice has a cost."""
+    """Return the parts of the values that may raise; None if evaluating them twice has a cost."""
     found: list[Expr] = []
     for value in (a.value for a in aggregates if a.value is not None):
         if not isinstance(value, Lifted) or not is_value(value.body, of):

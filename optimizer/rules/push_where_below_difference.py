@@ -7,10 +7,10 @@
                                   where p, or it raises
                                     B
 
-The same for difference_all, intersection and intersection_all.
+The rule also applies to difference_all, intersection and intersection_all.
 
-Sound:  whether a row comes out depends on its own weights only. A guard is asked of rows that the
-        plain plan would not ask of; where it raises it keeps the row.
+Sound:  the weight of a row depends on its own weights only. A guard is also evaluated for rows for
+        which the plain plan would not evaluate p; if it raises it keeps the row.
 Needs:  nothing.
 Pays:   the operator holds only rows that may pass.
 Source: [i3ql] P6, P9.

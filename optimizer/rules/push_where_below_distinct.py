@@ -5,8 +5,8 @@
         A                         where p, or it raises
                                     A
 
-Sound:  copies of a row pass or fail together. A guard is asked of rows that distinct drops, as
-        their weight is negative; where it raises it keeps the row.
+Sound:  copies of a row pass or fail together. A guard is also evaluated for rows that distinct
+        drops, because their weight is negative; if it raises it keeps the row.
 Needs:  nothing.
 Pays:   distinct holds only rows that pass, and the condition can go further down.
 Source: [dbsp] section 4, commuting filter and distinct.

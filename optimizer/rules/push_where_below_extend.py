@@ -1,13 +1,14 @@
-"""Ask a condition on bindings of the row that they are made of.
+"""Push a condition on computed bindings to the row that they are computed of.
 
     where p(c, o, total)                extend total=f(c, o)
       extend total=f(c, o)      ->        where p(c, o, f(c, o))
         R                                   R
 
-Sound:  what the columns may raise is evaluated before the condition, for dropped rows too.
-Needs:  no column makes an iterator or costs a call that would be made twice.
+Sound:  parts of the columns that may raise are evaluated before the condition, for dropped rows,
+        too.
+Needs:  no column makes an iterator or a costly call that would be made twice.
 Pays:   columns of dropped rows are not computed, and the condition can go further down.
-Source: that of `push_where_below_select`.
+Source: as `push_where_below_select`.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@
         S                         S
         M                       M
 
-The same for the right side of a right_join.
+The rule also applies to the right side of a right_join.
 
-Sound:  every s comes out at least once, so that p is asked of the same rows.
-Needs:  p reads the kept side only; q raises nothing: dropped rows are not asked.
+Sound:  every s is emitted at least once, so that p is evaluated for the same rows.
+Needs:  p reads the kept side only; q raises nothing: it is not evaluated for dropped rows.
 Pays:   the join holds only rows that pass.
 Source: outer join rules of SQL optimizers; beyond [i3ql].
 """

@@ -5,12 +5,12 @@
         R                       where p(g(r)), or it raises
                                   R
 
-Sound:  all rows of a group pass or fail together, and what the key may raise is evaluated before
-        the condition. A guard is asked of groups that come to nothing; where it raises it keeps the
-        row. What the callable itself refuses goes unnoticed in a group that is dropped, as what an
-        aggregate refuses does.
-Needs:  the condition reads the key only; the key makes no iterator and costs no call twice.
-Pays:   no group is kept that is not shown, and its callable is not asked.
+Sound:  all rows of a group pass or fail together, and parts of the key that may raise are evaluated
+        before the condition. A guard is also evaluated for groups without result; if it raises it
+        keeps the row. Values that the callable itself refuses are not noticed in a dropped group,
+        as in an aggregate.
+Needs:  the condition reads the key only; the key makes no iterator and no costly call twice.
+Pays:   groups that are not shown are not stored, and their callable is not called.
 Source: as `push_where_below_aggregate`.
 """
 

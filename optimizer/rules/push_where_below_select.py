@@ -1,11 +1,11 @@
-"""Ask a condition on what a select makes of the row that it makes it of.
+"""Push a condition below a select.
 
     where p(r)                select f
       select f        ->        where p(f(s))
         S                         S
 
-Sound:  what f may raise is evaluated before the condition, for dropped rows too.
-Needs:  f makes no iterator and costs no call that would be made twice.
+Sound:  parts of f that may raise are evaluated before the condition, for dropped rows too.
+Needs:  f makes no iterator and no costly call that would be made twice.
 Pays:   dropped rows are not made, and the condition can go further down.
 Source: [i3ql] P1.
 """

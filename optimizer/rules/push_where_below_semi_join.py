@@ -6,9 +6,9 @@
         B                           A
                                   B
 
-Sound:  the result is some rows of A. A guard is asked of rows that the plain plan would not ask
-        of; where it raises it keeps the row.
-Needs:  q raises nothing: dropped rows are not asked.
+Sound:  the result is some rows of A. A guard is also evaluated for rows for which the plain plan
+        would not evaluate p; if it raises it keeps the row.
+Needs:  q raises nothing: it is not evaluated for dropped rows.
 Pays:   the join holds only rows that may pass.
 Source: beyond [i3ql].
 """

@@ -1,16 +1,16 @@
-"""Filter rows before the first of each group are found, by a condition on the key of their group.
+"""Filter rows below the top of each group, by a condition on the key of their group.
 
     where p(k(r))                where p(k(r)) again, if it may raise and groups show nothing
       top n by s of each k  ->     top n by s of each k
         R                            where p(k(r)), or it raises
                                        R
 
-Sound:  all rows of a group pass or fail together; what the key and the keys of the order may raise
-        is evaluated before the condition, for dropped rows too. A guard is asked of groups without
-        a row in the window; where it raises it keeps the row. Values that have no order go
-        unnoticed in a group that is dropped, as they do in an aggregate.
-Needs:  the condition reads nothing but the key, or parts of one that is a tuple; keys make no
-        iterator and cost no call twice.
+Sound:  all rows of a group pass or fail together; parts of the key and the sort keys that may raise
+        are evaluated before the condition, for dropped rows too. A guard is also evaluated for
+        groups without a row in the window; if it raises it keeps the row. Values without order are
+        not noticed in a dropped group, as in an aggregate.
+Needs:  the condition reads only the key, or parts of one that is a tuple; keys make no iterator and
+        no costly call twice.
 Pays:   no group is kept that is not shown.
 Source: as `push_where_below_aggregate`.
 """
@@ -47,7 +47,7 @@ def push_where_below_top(node: plan.Node) -> plan.Node:
 
 
 def _is_of_key(body: Expr, key: Expr) -> bool:
-    """Whether a condition reads rows through the key of their group only."""
+    """Return True if a condition reads rows through the key of their group only."""
     items = key.items if isinstance(key, Display) and key.kind == "tuple" else ()
     return bool(reads(body)) and _reads_only({key, *items}, body)
 
@@ -59,13 +59,13 @@ def _reads_only(known: set[Expr], expr: Expr) -> bool:
 
 
 def _is_asked(top: plan.Top, p: Lifted) -> bool:
-    """Whether the condition is asked of each group anyway, or cannot raise."""
+    """Return True if the condition is evaluated for each group anyway, or cannot raise."""
     shows_all = top.limit > 0 and not top.offset and not may_be_negative(top)
     return shows_all or total(p.body, shapes(top))
 
 
 def _needs(top: plan.Top) -> tuple[Expr, ...] | None:
-    """What the keys may raise; None if evaluating them twice has a cost."""
+    """Return the parts of the keys that may raise; None if evaluating them twice has a cost."""
     of = shapes(top.input)
     found: list[Expr] = []
     for function in (top.key, *(key.function for key in top.keys)):

@@ -6,8 +6,8 @@
         B                       where p
                                   B
 
-The same for union_all. A guard of the callables above (`succeeds`) stays beside them: one loop then
-calls each once for both.
+The rule also applies to union_all. A guard of the callables above (`succeeds`) stays beside them:
+one loop then calls each once for both.
 
 Sound:  a row of the union is a row of A or of B.
 Needs:  nothing.

@@ -1,4 +1,4 @@
-"""Ask a condition of the rows that a recursion starts from, if it forwards what decides it.
+"""Push a condition to the rows that a recursion starts from, if it forwards the tested value.
 
     where r.src == "a"                    fixpoint r
       fixpoint r                            union
@@ -11,7 +11,7 @@
 
 Sound:  every derived row passes if and only if the one recursive row that it is derived from does.
 Needs:  each way to derive rows reads one recursive row; nothing in the recursion can raise.
-Pays:   what can be reached from one place instead of from all: often a thousandth of the rows.
+Pays:   rows reached from one place instead of from all: often a thousandth of the rows.
 Source: pushing selections through linear recursion: Aho, Ullman, *Universality of Data Retrieval
         Languages*, 1979.
 """

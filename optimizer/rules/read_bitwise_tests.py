@@ -1,15 +1,15 @@
-"""Take conditions joined by `&` and `|` for those joined by `and` and `or`.
+"""Rewrite conditions joined by `&` and `|` to `and` and `or`.
 
     join on (p(s, m)) & (q(s, m))         join on q(s, m) and p(s, m)
       S                             ->      S
       M                                     M
 
-Sound:  of bools `&` gives what `and` gives. What may raise is still asked of every row, in its
-        order, before what cannot raise: only that is left out where the result is known.
+Sound:  for bools `&` returns the same as `and`. Parts that may raise are still evaluated for every
+        row, in their order, before the others: only these are skipped once the result is known.
 Needs:  each part is a bool: a comparison of fields declared as built-in values, `not`, `is`, `in`.
-        Of several parts that may raise, all are asked as written.
+        Several parts that may raise are all evaluated as written.
 Pays:   keys, tests of a side, look-ups and alternatives are found in them as in any condition.
-Source: short-circuit evaluation, of what has no effects.
+Source: short-circuit evaluation, of expressions without effects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_bitwise_tests(node: plan.Node) -> plan.Node:
 
 
 def condition_of(node: plan.Node) -> tuple[Lifted | None, Shapes]:
-    """The condition of a node that has been read, with the shapes of its arguments."""
+    """Return the lifted condition of a node, with the shapes of its arguments."""
     found: object = None
     if isinstance(node, plan.Where):
         found, of = node.predicate, shapes(node.input)

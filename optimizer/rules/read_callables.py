@@ -1,10 +1,10 @@
-"""Read the callables of a node as expressions.
+"""Lift the callables of a node to expressions.
 
     where <lambda>            where s.age > 30
       students        ->        students
 
-Sound:  see `lift.py`; what cannot be read with certainty is called as it is, and what keeps its
-        groups too.
+Sound:  see `lift.py`; a callable that cannot be lifted with certainty is called as written, and so
+        is a function that keeps its groups.
 Needs:  nothing.
 Pays:   all other rules look at expressions.
 Source: [i3ql] language integration.

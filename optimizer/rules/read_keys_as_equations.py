@@ -1,13 +1,13 @@
-"""Have keys as written, beside an equation of both sides, be equations too: one key of all.
+"""Turn written keys, beside an equation of both sides, into equations: one key for all.
 
     join s.k == m.k and on s.x == m.x         join on s.k == m.k and s.x == m.x
       S                                 ->      S
       M                                         M
 
-Sound:  the same pairs have equal keys, and what is asked of pairs is asked of these.
-Needs:  the keys raise nothing, and one of both holds no NaN. Of other tuples, what is equal becomes
-        one more item, and is asked of the pairs, too.
-Pays:   pairs are looked up by all that must be equal.
+Sound:  the same pairs have equal keys, and the predicate tests these pairs.
+Needs:  the keys raise nothing, and one of both has no NaN. To other tuples, the equation is added
+        as an item, and is also tested on the pairs.
+Pays:   pairs are looked up by all equations.
 Source: join keys of SQL optimizers.
 """
 
@@ -58,8 +58,10 @@ def read_keys_as_equations(node: plan.Node) -> plan.Node:
 
 
 def _with_more_keys(node: Matching, left: Lifted, right: Lifted, on: Lifted) -> plan.Node:
-    """The same with keys that have what must be equal, too: of tuples that are written out, whose
-    items stay items, so that a NaN in them is what it was."""
+    """Append the sides of equations to keys that are tuple displays.
+
+    Their items stay items, so that a NaN among them keeps its meaning.
+    """
     count, known = bindings(node.left), pair_shapes(node)
     mine, theirs = [list(keyed.tuple_items(f.body) or ()) for f in (left, right)]
     if not mine or len(mine) != len(theirs):
@@ -83,8 +85,7 @@ def _with_more_keys(node: Matching, left: Lifted, right: Lifted, on: Lifted) -> 
 
 
 def _has_equation(node: Matching, on: Lifted) -> bool:
-    """Whether the predicate asks first, or after what raises nothing, whether both sides have
-    something equal."""
+    """Return True if the predicate has an equation of both sides, after parts that cannot raise."""
     known = pair_shapes(node)
     for test in conjuncts(on.body):
         if _is_equation(test, bindings(node.left)):
@@ -112,7 +113,7 @@ def _are_plain(node: Matching, left: Expr, right: Expr) -> bool:
 
 
 def _pairs(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
-    """What of both sides is equal: of tuples that are written out, item by item."""
+    """Return the pairs of equal parts of both sides: of tuple displays, item by item."""
     match left, right:
         case Display("tuple", some), Display("tuple", others) if len(some) == len(others):
             return list(zip(some, others, strict=True))

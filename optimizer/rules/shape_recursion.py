@@ -1,4 +1,4 @@
-"""Find out what the rows of a recursive relation are, from what its definition makes.
+"""Infer the shape of a recursive relation's rows from its definition.
 
     fixpoint r                      fixpoint r
       union                           union
@@ -6,10 +6,10 @@
         select Edge(...)                select Edge(...)
           recursive r                     recursive r        of Edges
 
-Sound:  what is known of the body's rows without knowing anything of those that it reads holds for
-        all rows that there can ever be.
+Sound:  a shape of the body's rows that does not depend on the rows that it reads holds for all
+        rows.
 Needs:  the shape of the body is known.
-Pays:   fields of recursive rows are read without fear that they are not there.
+Pays:   fields of recursive rows are known to exist.
 Source: type inference by induction over the rounds.
 """
 

@@ -1,4 +1,4 @@
-"""Ask for the alternatives of a join one by one, so that each finds its pairs by look-up.
+"""Split a join by the alternatives of a disjunction, so that each finds its pairs by look-up.
 
     join on p and (k1 or k2)          union_all
       A                                 join on p and k1
@@ -8,18 +8,18 @@
                                           A
                                           B
 
-    anti_join: on p and k2 of what anti_join on p and k1 leaves
-    semi_join: union_all of semi_join on p and k1, and semi_join on p and k2 of what anti_join on
-               p and k1 leaves
+    anti_join: on p and k2 of the rows of anti_join on p and k1
+    semi_join: union_all of semi_join on p and k1, and semi_join on p and k2 of the rows of
+               anti_join on p and k1
 
 Sound:  a pair is made by the first alternative that is true for it, and by no other, so that
-        weights stay. The alternatives before it raise nothing; it, and what follows, are asked of
-        the same pairs as before. Semi_joins and anti_joins raise nothing at all.
+        weights stay. The alternatives before it raise nothing; it, and the parts after, are
+        evaluated for the same pairs as before. Semi_joins and anti_joins raise nothing at all.
 Needs:  in each alternative an equation of both sides, to be found as a key, and none beside the
-        disjunction; all alternatives but the last are total. Of semi_join and anti_join the whole
-        predicate is; the right reads stored tables, for weights of partners are added; and there
-        is no recursive relation, which an anti_join would negate.
-Pays:   look-ups in the place of all pairs, for an index of each side per alternative. A and B are
+        disjunction; all alternatives but the last are total. For semi_join and anti_join the whole
+        predicate is; the right reads stored tables, as weights of partners are added; and there is
+        no recursive relation, which an anti_join would negate.
+Pays:   look-ups instead of all pairs, for an index of each side per alternative. A and B are
         computed once.
 Source: OR expansion of SQL optimizers.
 """
@@ -60,7 +60,7 @@ def _can_halve(node: plan.SemiJoin | plan.AntiJoin, on: Lifted) -> bool:
 
 
 def _first_found(node: Split, on: Lifted) -> plan.Node:
-    """The node, split by the first disjunction that gives keys; itself if there is none."""
+    """Return the node, split by the first disjunction with keys; itself without one."""
     tests = conjuncts(on.body)
     for place, test in enumerate(tests):
         if not isinstance(test, Or):
@@ -84,7 +84,7 @@ def _joins(
     alternatives: Sequence[Expr],
     after: Sequence[Expr],
 ) -> plan.Node | None:
-    """A join per alternative, of the pairs for which no other is true before it."""
+    """Return a join per alternative, of the pairs for which no earlier alternative is true."""
     left, right = map(_shared, node.inputs())
     made: plan.Node | None = None
     failed: list[Expr] = []
@@ -104,7 +104,8 @@ def _halves(
     alternatives: Sequence[Expr],
     after: Sequence[Expr],
 ) -> plan.Node | None:
-    """Semi_joins or anti_joins, each of the rows that the alternatives before it leave alone."""
+    """Return semi_joins or anti_joins, each of the rows without partner by the earlier
+    alternatives."""
     alone, right = map(_shared, node.inputs())
     made: plan.Node | None = None
     for alternative in alternatives:
@@ -127,6 +128,6 @@ def _match(
 
 
 def _shared(node: plan.Node) -> plan.Node:
-    """An input that several joins read from now on."""
+    """Return an input that several joins read from now on."""
     is_one = isinstance(node, plan.Shared) or not node.inputs() or has_components(node)
     return node if is_one else plan.Shared(node)

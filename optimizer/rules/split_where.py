@@ -1,12 +1,12 @@
-"""Split a conjunction into one where per condition, in the order in which they are asked.
+"""Split a conjunction into one where per condition, in the order of evaluation.
 
     where p and q             where q
       A               ->        where p
                                   A
 
-Sound:  `and` does not ask q of rows for which p is false, nor does the upper where.
+Sound:  neither `and` nor the upper where evaluates q for rows for which p is false.
 Needs:  nothing.
-Pays:   each condition can be pushed as far as it goes.
+Pays:   each condition can be pushed as far as possible.
 Source: [i3ql] split conjunctions.
 """
 

@@ -1,4 +1,4 @@
-"""Do not keep rows without a partner that the next condition drops.
+"""Turn an outer join whose rows without a partner are dropped above into an inner join.
 
     where m is not None             where m is not None
       left_join on p        ->        join on p
@@ -15,12 +15,12 @@
         aggregate Max(s.x) by s.k                   aggregate Max(s.x) by s.k
           S                                           S
 
-Sound:  with None in the place of the missing row, the condition is false without raising, and so is
-        what selects and extends between make of it. Or no row is missing (`clauses.py`).
-Needs:  constants alone decide the condition then, or what a field is declared to be: one that is
-        not None equals none.
-Pays:   an inner join, whose sides can be filtered, and no counts of matches; of rows that are known
-        to be there nobody asks any more whether they are.
+Sound:  with None for the missing row, the condition is false without raising, also through selects
+        and extends in between. Or no row is missing (`clauses.py`).
+Needs:  constants alone decide the condition then, or the declaration of a field: a field that is
+        not None does not equal None.
+Pays:   an inner join, whose sides can be filtered, and no counts of matches; tests for the missing
+        row are dropped.
 Source: outer join simplification of SQL optimizers.
 """
 
@@ -79,15 +79,17 @@ def _always_matched(joined: plan.OuterJoin) -> plan.Node:
 
 
 def _decided(function: Function, of: Shapes) -> Function:
-    """A callable of rows that are known to be there now."""
+    """Return a callable of rows that are not None now."""
     if not isinstance(function, Lifted):
         return function
     return function.with_body(without_none_tests(function.body, of))
 
 
 def _strengthened(joined: plan.OuterJoin, test: Expr, rows: Sequence[Rows]) -> plan.Node:
-    """The join without the rows that a condition drops, which is asked of rows that are made of its
-    pairs, in some steps."""
+    """Return the join without the rows that a condition drops.
+
+    `rows` are the steps that compute the tested rows of the join's pairs.
+    """
     count = bindings(joined.left)
     without_right = _drops(joined, range(count, count + 1), test, rows)
     without_left = _drops(joined, range(count), test, rows)
@@ -100,8 +102,8 @@ def _strengthened(joined: plan.OuterJoin, test: Expr, rows: Sequence[Rows]) -> p
 
 
 def _drops(joined: plan.OuterJoin, missing: range, test: Expr, rows: Sequence[Rows]) -> bool:
-    """Whether the condition is false of a row in which these bindings are None, and nothing raises
-    on the way."""
+    """Return True if the condition is false if these bindings are None, and the steps cannot
+    raise."""
     count = bindings(joined.left)
     of: Shapes = (*shapes(joined.left), row_shape(joined.right))
     row: Rows = tuple(NONE if place in missing else Parameter(place) for place in range(count + 1))
@@ -113,7 +115,7 @@ def _drops(joined: plan.OuterJoin, missing: range, test: Expr, rows: Sequence[Ro
 
 
 def _is_false(test: Expr, of: Shapes) -> bool:
-    """Whether a condition is false, and does not raise."""
+    """Return True if a condition is false, and does not raise."""
     match test:
         case Constant(value):
             return not value

@@ -1,30 +1,28 @@
 """Nodes that stand for one method each: `reduce`, `extend`, `values`, `order_by`, `top`, `previous`
 and `negate`.
 
-The node of `group_by(key).reduce(function)`.
+`Reduce` is the node of `group_by(key).reduce(function)`. A function may keep its groups itself
+(`KeepsGroups`): then it is called with inserted and deleted rows, and not with all rows of a group.
+The result must be the same.
 
-A function may offer to keep its groups itself (`KeepsGroups`): then it is told of the rows that
-come and go, and need not be asked of all rows of a group. What it says of all is the same.
-
-The node of `extend` and `bind`: rows with other bindings than those that they are made of.
+`Extend` is the node of `extend` and `bind`: it changes the bindings of its rows.
 
 extend total=o.price * o.pieces      customer, order    ->  customer, order, total
 bind customer, price=o.price         customer, order    ->  customer, price
 
-The node of `db.values(rows)`: rows that are written in the query itself.
+`Values` is the node of `db.values(rows)`: rows that are written in the query itself.
 
 values 1, 2, 3                 a relation of three rows, which stay
 
-The node of `relation.previous()`: the rows as they were before the last commit.
+`Previous` is the node of `relation.previous()`: the rows before the last commit.
 
     commit      1      2      3
     input       a      a b    b
     previous    -      a      a b
 
-It changes also in a commit that touches nothing of its input: then what changed in the one before
-is there.
+It also changes in a commit that does not change its input: by the changes of the commit before.
 
-The node of `relation.negate()`: each row, with its weight negated.
+`Negate` is the node of `relation.negate()`: each row, with its weight negated.
 
     negate            a 1, b 2    ->    a -1, b -2
 
@@ -69,7 +67,7 @@ def _made(node: Reduce, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def _key_and_rows(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """A key, and the rows of its group as one value."""
+    """Return the shapes of a key, and of the rows of its group as one value."""
     return (None, None)
 
 
@@ -87,39 +85,41 @@ class KeepsGroups(Protocol):
         ...
 
     def kept(self) -> Callable[[], Any]:
-        """Return the maker of an empty group (`operators/aggregate.py`)."""
+        """Return the function that makes an empty group (`operators/aggregate.py`)."""
         ...
 
     def limited(self, item: int, most: int) -> Any:
-        """One that makes no rows of which an item is greater; None if there is none."""
+        """Return a function without rows whose `item` is greater than `most`; None if there is
+        none."""
         ...
 
     def dropping(self) -> Any:
-        """One that makes no rows of a group of which something raises."""
+        """Return a function that makes no rows of a group that raises."""
         ...
 
 
 def keeper(function: Function) -> KeepsGroups | None:
-    """The function itself, if it keeps its groups."""
+    """Return the function itself, if it keeps its groups; else None."""
     called = function.function if isinstance(function, Opaque) else None
-    if called is None or called.__class__ is FunctionType:  # which is asked more quickly
+    if called is None or called.__class__ is FunctionType:  # a faster test
         return None
     return called if isinstance(called, KeepsGroups) else None
 
 
 def is_of_whole(node: Reduce) -> bool:
-    """Return True if all rows are one group, whose rows the function gets together (`apply`)."""
+    """Return True if all rows are one group, whose rows the function takes together (`apply`)."""
     is_one = isinstance(node.key, Lifted) and isinstance(node.key.body, Constant)
     return is_one and keeper(node.function) is None
 
 
 def kept_by(function: Any, name: str) -> Opaque:
-    """A function that keeps its groups, and is equal to another that is equal, in a plan."""
+    """Return a function that keeps its groups as a callable of a plan; equal functions are
+    equal."""
     return Opaque(function, 2, name, None, (), (name, function), "reduce")
 
 
 def replaced(function: Function, by: Any, more: str = "") -> Opaque:
-    """Another function in the place of one that keeps its groups, and more of a name."""
+    """Replace a function that keeps its groups, and append to its name."""
     assert isinstance(function, Opaque)
     name = function.name + more
     return replace(function, function=by, name=name, identity=(name, by))
@@ -161,14 +161,15 @@ def _headline_of_extend(node: Extend) -> str:
 
 
 def _names_of_input(node: Extend) -> Sequence[str]:
-    """The names that callables have for the bindings below."""
+    """Return the names of the input's bindings in the columns."""
     count = max([*node.keep, -1]) + 1
     read = next((column.names for column in node.columns if isinstance(column, Lifted)), ())
     return read if len(read) >= count else row_names(count)
 
 
 def _keeps_all(node: Extend) -> bool:
-    """Return True if every binding stays in its place; without a column that is not known."""
+    """Return True if every binding stays in its place; False if that is unknown, without
+    columns."""
     return bool(node.columns) and node.keep == tuple(range(node.columns[0].parameters))
 
 
@@ -180,9 +181,11 @@ def _bindings(node: Extend, inputs: Sequence[Shapes]) -> Shapes:
 
 @record
 class Extend(Node):
-    """The bindings at the places `keep`, in that order, and one more for each of the `columns`,
-    which are called with all bindings of the input. `names` are those of the bindings that come
-    out, as far as they have any."""
+    """The bindings at the places `keep`, in that order, and one more for each of the `columns`.
+
+    Columns are called with all bindings of the input. `names` are names of the resulting bindings,
+    as far as they have any.
+    """
 
     input: Node
     keep: tuple[int, ...]
@@ -214,9 +217,10 @@ def _headline_of_values(node: Values) -> str:
 
 @record
 class Values(Node):
-    """The rows, each as often as it is there; of several bindings they are tuples.
+    """Written rows, with repetitions; rows of several bindings are tuples.
 
-    `meaning` is what they are compared by, `of` what is known of each binding. `values` makes one.
+    `meaning` is the value by which they are compared, `of` the shapes of the bindings. `values`
+    makes one.
     """
 
     rows: tuple[Any, ...] = field(compare=False)
@@ -236,14 +240,16 @@ class Values(Node):
 
 
 def values(rows: Iterable[Any], of: Shapes | None = None) -> Values:
-    """The node of some rows, which have a hash; without `of` they have one binding, of which as
-    much is known as they show."""
+    """Return the node of hashable rows.
+
+    Without `of` they have one binding, whose shape is that of the rows.
+    """
     kept = tuple(rows)
     return Values(kept, meaning(kept), (shape_of_all(kept),) if of is None else of)
 
 
 def shape_of_all(rows: tuple[Any, ...]) -> Shape:
-    """Return the shape of rows that are written in the query: no others will come."""
+    """Return the shape of written rows: no others will be inserted."""
     kinds = set(map(type, rows))
     if len(kinds) != 1:
         return None
@@ -255,13 +261,16 @@ def shape_of_all(rows: tuple[Any, ...]) -> Shape:
     return tuple(map(shape_of_all, zip(*rows, strict=True)))
 
 
-# The node of an order, and the keys that rows stand by.
+# The node of an order, and its sort keys.
 
 
 @record
 class SortKey:
-    """One key of an order, least or greatest first. `nulls` says where None stands, as the key or
-    as a part of it that is a tuple; without it, None is compared like any value."""
+    """One key of an order, ascending or descending.
+
+    `nulls` is the place of None, as the key or as an item of a tuple; without it, None is compared
+    like any value.
+    """
 
     function: Function
     descending: bool = False
@@ -274,11 +283,11 @@ def _shown(node: OrderBy, inputs: Sequence[Shapes]) -> Shapes:
 
 @record
 class OrderBy(Node):
-    """Rows in order of keys, one after the other, at least one: the `limit` rows (None: all) that
-    follow the first `offset`.
+    """Rows in order of at least one key: the `limit` rows (None: all) that follow the first
+    `offset`.
 
-    Of each row it shows the first `shown` bindings (None: all). The others are what it stands by,
-    so that two rows that look alike may stand at different places.
+    It shows the first `shown` bindings of each row (None: all). The others are sort keys, so that
+    two rows that look alike may have different places.
     """
 
     input: Node
@@ -305,7 +314,7 @@ class OrderBy(Node):
 
     @property
     def show(self) -> Callable[[Any], Any] | None:
-        """The function that gives the part of a row that is shown; None if that is the row."""
+        """The function that returns the shown part of a row; None if that is the row."""
         if self.shown is None:
             return None
         return itemgetter(0) if self.shown == 1 else itemgetter(slice(self.shown))
@@ -349,8 +358,11 @@ class Top(Node):
 
 @record
 class Previous(Node):
-    """The rows of the input before the last commit. `moment` is the engine's: where it keeps how
-    the input changed in that commit. No rule reaches through it."""
+    """The rows of the input before the last commit.
+
+    `moment` is the engine's: it stores the changes of the input in that commit. No rule reaches
+    through it.
+    """
 
     input: Node
     moment: Any = field(compare=False, repr=False)
