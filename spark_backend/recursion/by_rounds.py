@@ -1,32 +1,31 @@
-"""Recursions by rounds: what changes is followed, on Spark or in the process.
+"""Linear recursions by rounds: only the changes are followed, on Spark or in the process.
 
-A recursion by rounds in a flush that the process does: it looks up what it meets, in each round.
+`ByRounds` stores the derivations of each row (`rounds_worker.py`), and follows a change with them:
 
-    rows of a round --keys--> rows of sides that have them --ways--> rows that they derive
-                                                           --rows--> what is known of these
+    few rows change    --this process: a look-up of their keys per round--> changed rows
+    many, or at first  --one job: one worker, which reads all rows--------> changed rows
 
-Of a table of few rows all are taken at first, so that a round reads no file. A change that goes
-through many rows, or many rounds that have to look into files, is left to a job.
-
-State:  none beside the tables; what has been looked up, during a flush.
-Cost:   O(derivations that rows that change are part of), and some milliseconds for a look-up.
-
-A linear recursion by rounds: what changes is followed, over all else as it was.
-
-    few rows change    --this process: a look-up of their keys per round--> what changes
-    many, or at first  --one job: one worker, which is given all rows-----> the same
-
-Either way follows the change by what is known of rows (`rounds_worker.py`), which is kept beside
-them.
+Tables:
 
     counted   row, weight, derivations, founded, round     by the row
     by        row, weight                                  by each key of a join with a side
     by        row, weight                                  the side, by the same key
 
-State:  these.
-Cost:   of a flush of few rows O(derivations that rows that change are part of), and a look-up per
-        round; else a job whose worker takes in all rows, and derives as many.
+State:  these tables.
+Cost:   for a flush of few rows, O(derivations that involve changed rows), and a look-up per round;
+        else a job whose worker reads all rows, and derives only from changed ones.
 Source: as `rounds_worker.py`.
+
+`DirectRounds` runs a flush in this process:
+
+    rows of a round --keys--> rows of sides that have them --rules--> derived rows
+                                                           --rows---> their known derivations
+
+A table of few rows is read whole at first, so that a round reads no file. A change that reaches
+many rows, or needs many rounds with look-ups in files, is left to a job.
+
+State:  only the tables; during a flush, the rows that were looked up.
+Cost:   O(derivations that involve changed rows), and some milliseconds for a look-up.
 """
 
 from __future__ import annotations
@@ -76,9 +75,9 @@ from spark_backend.steps.step import Flush, Step, hashed, schema_of
 from spark_backend.tables.stateless import shipped
 
 MOST_TAKEN = 20_000
-"""Rows of a table up to which all are taken when one is asked for."""
+"""The most rows of a table that is read whole at the first look-up."""
 MOST_LOOKED_UP = 300
-"""Look-ups in files of a flush."""
+"""The most look-ups in files of a flush."""
 
 
 class DirectRounds:
@@ -86,14 +85,15 @@ class DirectRounds:
 
     Parameters
     ----------
-    specs: the tables of what is known of their rows.
+    specs: the tables of the derivations of their rows.
     """
 
     def __init__(self, task: RoundsTask, specs: Sequence[TableSpec], read: Read) -> None:
         self._task, self._specs, self._read = task, specs, read
 
     def changes(self, flush: DirectFlush, first: int) -> list[Bag]:
-        """How the rows of the relations change; their rounds are numbered from the first on."""
+        """Return how the rows of the relations change; their rounds are numbered from `first`
+        on."""
         task, read = self._task, self._read
         sides = [flush.delta(side) for side in read.sides]
         seeds = task.of_seeds([flush.delta(seed) for seed in read.seeds])
@@ -119,7 +119,7 @@ class DirectRounds:
 
 
 class _Met:
-    """What a flush looks up: `counted.Derivations`."""
+    """The rows that a flush looks up: `rounds_worker.Derivations`."""
 
     def __init__(
         self,
@@ -168,13 +168,13 @@ class _Met:
 
 
 class _Looks:
-    """How often files are looked into."""
+    """A counter of look-ups in files."""
 
     def __init__(self, flush: DirectFlush) -> None:
         self.flush, self._count = flush, 0
 
     def count(self) -> None:
-        """Note a look-up.
+        """Count a look-up.
 
         Raises
         ------
@@ -185,12 +185,12 @@ class _Looks:
             raise TooMany("a recursion of many rounds")
 
     def are_few(self, spec: TableSpec) -> bool:
-        """Whether all rows of a table are taken."""
+        """Return True if the table is read whole."""
         return self.flush.tables.rows_near(spec) <= MOST_TAKEN
 
 
 class _Known:
-    """What is known of the rows of a relation."""
+    """The known derivations of the rows of a relation."""
 
     def __init__(self, looks: _Looks, spec: TableSpec, kept: Typed) -> None:
         self._looks, self._spec, self._kept = looks, spec, kept
@@ -198,7 +198,7 @@ class _Known:
         self._all: Mapping[Row, Known] | None = None
 
     def of(self, rows: Sequence[Row]) -> Mapping[Row, Known]:
-        """Of some rows, perhaps also of others."""
+        """Return the derivations of some rows, and perhaps of others."""
         if self._all is not None:
             return self._all
         self._looks.count()
@@ -217,7 +217,7 @@ class _Known:
 
 
 class _SideByKey:
-    """The rows of a side, as of before, by a key."""
+    """The rows of a side, before the flush, by a key."""
 
     def __init__(self, looks: _Looks, of: Arranged) -> None:
         self._looks, self._of = looks, of
@@ -225,7 +225,7 @@ class _SideByKey:
         self._has_all = False
 
     def having(self, keys: set[Leaves]) -> dict[Row, int]:
-        """The rows that have keys, with their weights; perhaps others."""
+        """Return the rows that have keys, with their weights, and perhaps others."""
         missing = keys - self._rows.keys()
         if missing and not self._has_all:
             self._fetch(missing)
@@ -249,7 +249,7 @@ class _SideByKey:
 
 
 FLUSH = 1 << 32
-"""Rounds of a flush are numbered from so many times its number on."""
+"""The rounds of a flush are numbered from this factor times the number of the flush."""
 
 
 @dataclass(frozen=True)
@@ -264,8 +264,8 @@ class KeyedSides:
 
 @dataclass(frozen=True)
 class Read:
-    """What a recursion reads: sides, and what derives rows from inputs alone; `relations` says of
-    which relation."""
+    """The inputs of a recursion: sides, and seeds, which derive rows from inputs alone; `relations`
+    names the relation of each seed."""
 
     sides: tuple[Step, ...]
     seeds: tuple[Step, ...]
@@ -278,10 +278,10 @@ class ByRounds:
 
     Parameters
     ----------
-    relations: what their rows are.
-    names: of the tables of what is known of their rows.
-    program: as bytes, for workers.
-    classes: those of the script that is run, for workers.
+    relations: the types of their rows.
+    names: the names of the tables of the derivations of their rows.
+    program: the program as bytes, for workers.
+    classes: the classes of the script that is run, for workers.
     """
 
     def __init__(
@@ -301,13 +301,14 @@ class ByRounds:
         self._direct = DirectRounds(task, self.specs, read)
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """How all relations change: of one its rows, of several the columns of `_changed`."""
+        """Return how all relations change: for one, its rows; for several, the columns of
+        `_changed`."""
         sides = [flush.delta(side) for side in self._read.sides]
         seeds = [flush.delta(seed) for seed in self._read.seeds]
         if not flush.is_first and all(delta is None for delta in (*sides, *seeds)):
             return None
         found = self._followed(flush, sides, seeds)
-        if len(self.relations) == 1:  # one frame for all who read it or write it
+        if len(self.relations) == 1:  # one frame for all readers and writers
             found = found.select(F.col("row0").alias("row"), *NUMBERS)
         for place, spec in enumerate(self.specs):
             flush.add(spec, self._of(found, place))
@@ -322,15 +323,15 @@ class ByRounds:
         return flush.once(self, self.direct_changes)[0]
 
     def direct_changes(self, flush: DirectFlush) -> list[Bag]:
-        """How all relations change, in a flush that this process does."""
+        """Return how all relations change, in a flush of this process."""
         return self._direct.changes(flush, _first(flush.tables.number))
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
-        """How the rows of a relation change."""
+        """Return how the rows of a relation change."""
         return self._of(found, place).select("row", "weight")
 
     def _of(self, found: DataFrame, place: int) -> DataFrame:
-        """How the rows of a relation change, and what is known of them."""
+        """Return how the rows of a relation and their derivations change."""
         if len(self.relations) == 1:
             return found
         rows = found.filter(F.col("kind") == place)
@@ -368,7 +369,7 @@ class ByRounds:
         return changes.repartition(flush.tables.tasks(), *changes.columns)
 
     def _side(self, flush: Flush, place: int) -> list[DataFrame]:
-        """The rows of a side, as of before."""
+        """Return the rows of a side, before the flush."""
         asked = next(asked for asked in self._read.asked if asked.side == place)
         return flush.parts(asked.other.spec)
 
@@ -376,7 +377,7 @@ class ByRounds:
         return frame.select(*self._columns(kind, frame["row"], known=False))
 
     def _columns(self, of: int, row: Column, *, known: bool) -> list[Column]:
-        """What the worker is given of a row of a kind."""
+        """Return the columns that the worker receives for a row of a kind."""
         columns = [F.lit(of).alias("kind"), F.col("weight")]
         columns += [F.col(n) if known else F.lit(None).cast("long").alias(n) for n in KNOWN]
         for kind, kept in enumerate(self._kinds):
@@ -393,7 +394,7 @@ class ByRounds:
 
 
 def _first(number: int | None) -> int:
-    """The number of the first round of a flush after one with a number."""
+    """Return the number of the first round of the flush after `number`."""
     return 1 if number is None else FLUSH * (number + 1)
 
 

@@ -1,14 +1,12 @@
-"""From a recursion in a fragment to its step.
+"""Compile a recursion in a fragment to a step.
 
     fixpoint that keeps a column        by partitions of the column
-    any other that is linear            by rounds (`compile.py`)
-    any other, also a loop of rounds    in one worker
+    other linear fixpoint               by rounds (`by_rounds`)
+    other fixpoint, loop of rounds      in one worker
 
-What rows of a relation are follows from those that are made of inputs alone; integers stay what
-they are declared as, however large the sums that the recursion might make of them: what does not
-fit is told when it happens.
-
-From a linear recursion to its step by rounds.
+The row type of a relation follows from the rows that are made of inputs alone. Integers keep their
+declared range, even if the recursion sums them: a value that does not fit is an error when it
+occurs.
 
 State:  none.
 """
@@ -57,16 +55,16 @@ if TYPE_CHECKING:
 
 
 ROUNDS = 4
-"""How often it is looked at again what rows are, now that they may be None."""
+"""The number of times that row types are inferred again, because they became optional."""
 JOINS = (plan.Join, plan.SemiJoin, plan.AntiJoin)
 
 
 def recursion(compiler: Compiler, node: plan.Node) -> Step | None:
-    """The step of a recursion; None of another node.
+    """Return the step of a recursion; None for another node.
 
     Raises
     ------
-    NotColumns: its inputs are not done in columns, or it is not known what its rows are.
+    NotColumns: columns cannot express its inputs, or the type of its rows is unknown.
     """
     match node:
         case plan.Component(source, index):
@@ -85,8 +83,8 @@ def recursion(compiler: Compiler, node: plan.Node) -> Step | None:
 
 
 def _by_partition(compiler: Compiler, node: plan.Node) -> Step | None:
-    """The step of a fixpoint by partitions; None if it is not many small ones, or if a way of it is
-    not done in columns."""
+    """Return the step of a fixpoint by partitions; None if it is not many small ones, or if columns
+    cannot express one of its rules."""
     of = decomposed(node)
     if of is None:
         return None
@@ -123,7 +121,7 @@ def _partitioned(compiler: Compiler, of: Decomposed) -> Step:
 
 
 def _in_one_worker(compiler: Compiler, node: plan.Node) -> Step:
-    """The step of any recursion, all of whose relations are brought to their end together."""
+    """Return the step of any recursion, whose relations are computed together."""
     assert isinstance(node, plan.Fixpoint | plan.Iterate)
     over, sides = apart_from_sides(node, LEVEL)
     steps = tuple(map(compiler.step, sides))
@@ -139,8 +137,8 @@ def _in_one_worker(compiler: Compiler, node: plan.Node) -> Step:
 
 
 def _sent(over: plan.Node) -> bytes:
-    """All relations of a recursion, as bytes for workers. Rounds are exact; how much of what they
-    come to is shown is for the worker to see.
+    """Serialize all relations of a recursion for workers. Rounds are exact; the worker applies the
+    tolerance to the result.
 
     Raises
     ------
@@ -164,11 +162,11 @@ def _sent(over: plan.Node) -> bytes:
 
 
 def _relations(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> tuple[Typed, ...]:
-    """What rows of each relation are: what all ways to make them have in common.
+    """Return the row type of each relation: the common type of all rules for it.
 
     Raises
     ------
-    NotColumns, Untyped: that is not known, or no column holds all of them.
+    NotColumns, Untyped: the type is unknown, or no column stores all of its values.
     """
     known: list[Typed | None] = [None] * len(node.names)
     for _ in range(ROUNDS + len(known)):
@@ -192,7 +190,7 @@ def _relations(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> tuple[
 
 
 def _ways(node: plan.Fixpoint | plan.Iterate) -> list[list[plan.Node]]:
-    """What makes rows of each relation."""
+    """Return the rules for each relation."""
     ways = [ways_of(body) for body in node.bodies]
     if isinstance(node, plan.Iterate):
         ways = [[start, *own] for start, own in zip(node.starts, ways, strict=True)]
@@ -206,13 +204,13 @@ def _wider(known: Typed | None, made: Typed) -> Typed:
 
 
 def _own(node: plan.Node, level: Any) -> list[plan.Recursive]:
-    """The relations of a recursion that a part of it reads."""
+    """Return the relations of a recursion that a part of it reads."""
     return [n for n in nodes(node) if isinstance(n, plan.Recursive) and n.level == level]
 
 
 def _over_tables(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> plan.Node:
-    """The recursion over tables in the place of the inputs of the fragment, so that no relation is
-    recursive but its own."""
+    """Return the recursion over tables in place of the inputs of the fragment, so that only its own
+    relations are recursive."""
 
     def table(given: plan.Recursive) -> plan.Node:
         if len(given.of) > 1:
@@ -226,7 +224,7 @@ def _over_tables(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> plan
 
 
 def _recursive(of: Decomposed) -> plan.Recursive:
-    """The relation as its ways read it."""
+    """Return the relation as its rules read it."""
     waiting = list(of.ways)
     while waiting:
         node = waiting.pop()
@@ -237,7 +235,7 @@ def _recursive(of: Decomposed) -> plan.Recursive:
 
 
 def _kept(compiler: Compiler, of: Decomposed) -> Typed:
-    """What rows of the relation are.
+    """Return the row type of the relation.
 
     Raises
     ------
@@ -256,8 +254,7 @@ def _kept(compiler: Compiler, of: Decomposed) -> Typed:
 
 
 def _bounded(of: Typed) -> Typed:
-    """The type with integers of 64 bits, or of as many as a column can have where they have more
-    to begin with."""
+    """Return the type with integers of 64 bits, or of 38 digits if they were wider than 64 bits."""
     if isinstance(of, Record):
         return replace(of, fields=tuple(map(_bounded, of.fields)))
     if not isinstance(of, Plain) or of.kind is not int:
@@ -267,7 +264,7 @@ def _bounded(of: Typed) -> Typed:
 
 
 def _clipped(made: Typed, kept: Typed) -> Typed:
-    """What a step makes, with integers that are as large as those of the relation."""
+    """Return the type that a step makes, with the range of integers of the relation."""
     if isinstance(made, Record) and isinstance(kept, Record):
         pairs = zip(made.fields, kept.fields, strict=False)
         return replace(made, fields=tuple(_clipped(m, k) for m, k in pairs))
@@ -279,7 +276,8 @@ def _clipped(made: Typed, kept: Typed) -> Typed:
 def _arranged(
     compiler: Compiler, of: Decomposed
 ) -> tuple[tuple[Arranged, ...], tuple[Arranged, ...]]:
-    """What the ways join: the inputs, in their order, and recursive rows."""
+    """Return the arrangements that the rules join: the inputs, in their order, and recursive
+    rows."""
     premises: list[Arranged] = []
     for way in of.ways:
         for join in _joins(way):
@@ -303,12 +301,12 @@ def _arranged(
 
 
 def _is_positive(way: plan.Node) -> bool:
-    """Whether each row that is joined derives rows of its own."""
+    """Return True if each joined row derives its own rows: every join is an inner join."""
     return all(isinstance(join, plan.Join) for join in _joins(way))
 
 
 def _joins(way: plan.Node) -> Iterator[plan.Node]:
-    """The joins of a way, and what else it reads recursive rows by."""
+    """Yield the joins of a rule along its recursive input."""
     node = way
     while not isinstance(node, plan.Recursive):
         if isinstance(node, JOINS):
@@ -319,7 +317,7 @@ def _joins(way: plan.Node) -> Iterator[plan.Node]:
 
 
 def _for_workers(of: Decomposed) -> bytes:
-    """The fixpoint over seeds and sides that are given, and its column."""
+    """Serialize the fixpoint over placeholders for seeds and sides, and its column."""
     seeds = plan.Recursive(LEVEL, 0, "seeds", False, shapes(of.seeds[0]))
     sides = {
         side: plan.Recursive(LEVEL, place, f"side {place}", False, shapes(side))
@@ -333,18 +331,19 @@ def _for_workers(of: Decomposed) -> bytes:
 
 
 def _over(node: plan.Node, sides: dict[plan.Node, plan.Recursive]) -> plan.Node:
-    """A way over sides that are given."""
+    """Return a rule over placeholders for sides."""
     if node in sides:
         return sides[node]
     return with_inputs(node, [_over(source, sides) for source in node.inputs()])
 
 
 Kinds = Callable[["Compiler", plan.Fixpoint], tuple[Typed, ...]]
-"""What rows of each relation are."""
+"""A function that infers the row type of each relation."""
 
 
 def by_rounds(compiler: Compiler, node: plan.Node, kinds: Kinds) -> Step | None:
-    """The step of a linear recursion; None of another one, or if a key is not done in columns."""
+    """Return the step of a linear recursion; None for another one, or if columns cannot express a
+    key."""
     of = linear(node)
     if of is None:
         return None
@@ -384,7 +383,7 @@ def _asked(compiler: Compiler, of: Linear, reading: MeetingRows) -> KeyedSides:
 
 
 def _program(of: Linear) -> bytes:
-    """The recursion over what is given, as bytes for workers.
+    """Serialize the recursion over placeholders for workers.
 
     Raises
     ------
@@ -404,7 +403,7 @@ def _program(of: Linear) -> bytes:
 
 
 def _reader(of: Linear, reading: MeetingRows) -> plan.Node:
-    """The rows of a relation that meet rows of a side."""
+    """Return the rows of a relation that match rows of a side."""
     own = replace(of.own[reading.relation], index=0)
     side = replace(of.given[reading.side], index=1)
     return plan.SemiJoin(own, side, reading.match)

@@ -1,57 +1,51 @@
 """Recursions by partitions, and in one Python worker.
 
-A fixpoint by partitions: those that a change can touch are brought to their end in one job.
+`ByPartition` recomputes the partitions of a fixpoint that a change can touch, in one job:
 
-    inputs' deltas --ways, over the rows as they are--> rows that they derive, or no longer do
-                   --> the partitions that these are of, which are touched
-    touched: rows as they were, seeds and all of the sides --workers--> after - before
+    deltas of inputs --rules, over the current rows--> rows that gain or lose derivations
+                     --> their partitions, which are touched
+    touched: the old rows, the seeds and all rows of the sides --workers--> after - before
 
-A way to derive rows is a delta query like any other, of which the recursive relation does not
-change; what it derives tells what is touched.
+A rule is a delta query like any other, in which the recursive relation does not change; its result
+tells the touched partitions.
 
-Sound:  a partition stays as it is if nothing that it has was derived with a row that goes, and
-        what comes derives nothing that it has not. Before, the partition is closed under what
-        comes, and all its derivations are still there.
-
-State:  the rows by partition, and by what they are joined by; seeds by partition; sides.
-Cost:   per flush one job; O(rows that the change is joined with + sides per task + derivations in
-        the touched partitions).
+Sound:  a partition does not change if none of its rows was derived from a deleted row, and the
+        inserted rows derive only rows that it has. It was closed under derivation before, and all
+        of its derivations still exist.
+State:  the rows by partition, and by the keys of joins; seeds by partition; sides.
+Cost:   per flush one job; O(rows joined with the change + sides per task + derivations in the
+        touched partitions).
 Source: decomposable plans, `optimizer/plans/closures`; [dbsp] delta queries.
 
-A recursion in one Python worker: brought to its end anew when what it reads changes.
+`DirectPartitions` does the same in a flush of this process:
 
-    sides as they were, and their deltas -+-> one task: this engine, to the end --> after - before
-    rows as they were                    -+
+    deleted rows of a side   --rules, over the current rows--> rows that lose a derivation
+    inserted rows of a side  --rules-->                        rows that may be new
+    their partitions: the seeds after, all of the sides --this engine--> after - before
 
-Whatever the rounds, a flush is one job, and nothing of it passes the driver. Rounds elsewhere would
-be a job each, and most loops have no small changes: one edge moves the ranks of all pages.
+Deletions and insertions are processed separately: a row that loses one derivation and gains another
+has the same number of them, and may still be unfounded.
 
-Rounds of joins and sums of numbers are done over columns (`columnar`), which take a tenth of the
-time that rows do. In a flush of few rows the process itself does them, without a job.
+Sound:  as `ByPartition`. Rules are joins and linear nodes, so that rows of one sign derive rows of
+        one sign.
+State:  only the tables.
+Cost:   O(rows of the sides + derivations in the touched partitions).
 
-Sound:  the recursion is evaluated as in the process. With a tolerance, rounds are exact, and what
-        is shown differs from that by less than the tolerance.
+`InOneWorker` recomputes a recursion when its inputs change:
+
+    sides before, and their deltas -+-> one task: this engine, to the end --> after - before
+    rows before                    -+
+
+A flush is one job for any number of rounds, and no rows pass through the driver. Rounds on Spark
+would be a job each, and most loops have no small changes: one edge moves the ranks of all pages.
+Rounds of joins and sums of numbers run over columns (`columnar`), in a tenth of the time. A flush
+of few rows runs in this process, without a job.
+
+Sound:  the recursion is evaluated as in the process. With a tolerance, rounds are exact, and the
+        shown values differ from them by less than the tolerance.
 State:  the rows of each relation, and of each side.
 Cost:   O(rows of the sides + rounds from scratch), in one worker, which has to hold them.
 Source: [mrql] repeat.
-
-A recursion by partitions in a flush that the process does: those that a change can touch.
-
-    rows of a side that go   --ways, over the rows as they are--> rows that lose a derivation
-    rows of a side that come --ways-->                            rows that may be new
-    their partitions: the seeds after, all of the sides --this engine--> after - before
-
-What goes and what comes is looked at one after the other: a row that loses one derivation and gets
-another has the same number of them, and may still hang in the air.
-
-Sound:  as `decomposed.py`. Ways are joins and what looks at one row after the other, so that rows
-        of one sign derive rows of one sign.
-State:  none beside the tables.
-Cost:   O(rows of the sides + derivations in the touched partitions).
-
-What a recursion by partitions is made of.
-
-State:  none.
 """
 
 from __future__ import annotations
@@ -92,9 +86,9 @@ class ByPartition:
 
     Parameters
     ----------
-    names: of the tables of its rows and of its seeds.
+    names: the names of the tables of its rows and of its seeds.
     node: the fixpoint and its column, as bytes for workers.
-    classes: those of the script that is run, for workers.
+    classes: the classes of the script that is run, for workers.
     """
 
     def __init__(
@@ -130,7 +124,7 @@ class ByPartition:
         return self._direct.delta(flush)
 
     def _typed(self, flush: Flush, steps: Sequence[Step]) -> DataFrame | None:
-        """What some steps derive, as rows of the relation."""
+        """Return the rows that some steps derive, as rows of the relation."""
         found = []
         for step in steps:
             frame = flush.delta(step)
@@ -140,8 +134,8 @@ class ByPartition:
         return united(found) if found else None
 
     def _touched(self, flush: Flush, derived: DataFrame) -> DataFrame:
-        """The partitions of rows that may go, or that come: `key`, its hash `h`, and the bucket of
-        partitions `p`."""
+        """Return the partitions of rows that may be deleted or inserted: `key`, its hash `h`, and
+        the bucket of partitions `p`."""
         rows = derived.filter("row is not null")
         lost = rows.filter("weight < 0").select("row")
         coming = rows.filter("weight > 0").select("row").distinct()
@@ -153,7 +147,7 @@ class ByPartition:
         )
 
     def _absent(self, flush: Flush, rows: DataFrame) -> DataFrame:
-        """Those of some different rows that the relation does not have."""
+        """Return the rows that the relation does not have, of some distinct rows."""
         wanted = flush.small(rows.withColumn("h", self._hash()).filter("h is not null"))
         zero = F.lit(0).cast("long")
         counts = [rows.select("row", zero.alias("weight"), F.lit(1).alias("is"))]
@@ -167,7 +161,7 @@ class ByPartition:
         return summed.filter("is = 1 and n <= 0").select("row")
 
     def _brought_to_end(self, flush: Flush, keys: DataFrame, seeds: DataFrame | None) -> DataFrame:
-        """How the rows of touched partitions change."""
+        """Return how the rows of touched partitions change."""
         tasks = flush.tables.tasks()
         frames = [self._of_keys(flush, keys, self._rows, None, BEFORE)]
         frames.append(self._of_keys(flush, keys, self._seeds, seeds, SEED))
@@ -180,13 +174,13 @@ class ByPartition:
             flush.paths, "spark_backend.recursion.worker", "changes", self._task, self._classes
         )
         changes = given.mapInArrow(run, schema_of(self.kept))
-        # An exchange, so that all tables that it is written to share what the workers made.
+        # An exchange, so that all written tables share the result of the workers.
         return changes.repartition(tasks, "row")
 
     def _of_keys(
         self, flush: Flush, keys: DataFrame, spec: TableSpec, change: DataFrame | None, kind: int
     ) -> DataFrame | None:
-        """The rows of a table that are of touched partitions, with what is added to it."""
+        """Return the rows of touched partitions in a table, with the rows added to it."""
         wanted = flush.small(keys.filter("h is not null"))
         frames = [] if change is None else [change]
         frames += flush.parts(spec)
@@ -200,7 +194,7 @@ class ByPartition:
     def _whole(
         self, flush: Flush, side: Arranged, buckets: DataFrame, kind: int
     ) -> DataFrame | None:
-        """All rows of a side after the flush, for each bucket that has something to do."""
+        """Return all rows of a side after the flush, for each bucket with touched partitions."""
         change = flush.delta(side.source)
         frames = [*flush.parts(side.spec), *([] if change is None else [change])]
         found = [frame.select("row", "weight").crossJoin(buckets) for frame in frames]
@@ -208,7 +202,7 @@ class ByPartition:
         return united(typed) if typed else None
 
     def _columns(self, kind: int, row: Column) -> list[Column]:
-        """What workers are given of a row of a kind."""
+        """Return the columns that workers receive for a row of a kind."""
         rows = {BEFORE: ("row", self.kept)}
         for place, side in enumerate(self._parts.sides):
             rows[SIDE + place] = (f"side{place}", side.source.kept)
@@ -220,7 +214,7 @@ class ByPartition:
         return [F.col("p"), F.lit(kind).alias("kind"), F.col("weight"), *columns]
 
     def _arrange(self, flush: Flush, change: DataFrame) -> None:
-        """Keep the rows by the keys of the joins that read them."""
+        """Store the rows by the keys of the joins that read them."""
         self._parts.own.change = change
         later = replace(flush, added={}, _made={})
         for premise in self._parts.premises:
@@ -243,13 +237,14 @@ class ByPartition:
 
 
 def _within(flush: Flush, spec: TableSpec, part: DataFrame, on: Column) -> Column:
-    """The condition of a join with keys, and that of the bucket, by which a base is pruned."""
+    """Return the condition of a join with keys, with that of the bucket, which prunes a base."""
     bucket = in_bucket(flush, spec, part, "h")
     return on if bucket is None else on & bucket
 
 
 def _by_bucket(rows: DataFrame, tasks: int) -> DataFrame:
-    """The rows of a bucket in one task; of each bucket in one of its own, where Spark can do so."""
+    """Put the rows of a bucket into one task, and each bucket into its own task if Spark can do
+    so."""
     if hasattr(rows, "repartitionById"):
         spread: DataFrame = rows.repartitionById(tasks, F.col("p"))
         return spread
@@ -257,8 +252,8 @@ def _by_bucket(rows: DataFrame, tasks: int) -> DataFrame:
 
 
 def _fitted(value: Value, of: Typed) -> Column:
-    """A row as one of the relation; a number that its column does not hold is null there, and no
-    row that there is has it."""
+    """Convert a row to the type of the relation; a number that its column cannot store becomes
+    null, and no existing row has it."""
     if isinstance(of, Record) and isinstance(value.of, Record):
         fields = [_fitted(field_of(value, n), part) for n, part in enumerate(of.fields)]
         named = [f.alias(name) for f, name in zip(fields, of.names, strict=True)]
@@ -269,7 +264,7 @@ def _fitted(value: Value, of: Typed) -> Column:
 
 
 MOST_COLUMNS = 2_000_000
-"""Rows that a loop reads up to which it is done over columns in this process."""
+"""The most rows of a loop that runs over columns in this process."""
 
 
 class Relations(Step, Protocol):
@@ -278,11 +273,11 @@ class Relations(Step, Protocol):
     relations: tuple[Typed, ...]
 
     def direct_changes(self, flush: DirectFlush) -> list[Bag]:
-        """How each of them changes, in a flush that this process does."""
+        """Return how each relation changes, in a flush of this process."""
         ...
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
-        """How one of them changes."""
+        """Return how one relation changes."""
         ...
 
 
@@ -293,7 +288,7 @@ class Relation:
         self.of, self.kept, self._place = of, of.relations[place], place
 
     def beside(self, place: int) -> Relation:
-        """Another relation of the same recursion."""
+        """Return another relation of the same recursion."""
         return Relation(self.of, place)
 
     def delta(self, flush: Flush) -> DataFrame | None:
@@ -309,10 +304,10 @@ class InOneWorker:
 
     Parameters
     ----------
-    relations: what their rows are.
-    names: of the tables of their rows, and of those of the sides.
+    relations: the types of their rows.
+    names: the names of the tables of their rows, and of the rows of the sides.
     node: the recursion over its sides, as bytes for workers.
-    classes: those of the script that is run, for workers.
+    classes: the classes of the script that is run, for workers.
     """
 
     def __init__(
@@ -331,14 +326,14 @@ class InOneWorker:
         self._task, self._classes = pickle.dumps(self._of), classes
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """How all relations change: of one its rows, of several the columns `kind`, `weight`, and
-        one for each."""
+        """Return how all relations change: for one, its rows; for several, the columns `kind`,
+        `weight`, and one for each."""
         deltas = [flush.delta(side) for side in self._sides]
         if not flush.is_first and all(delta is None for delta in deltas):
             return None
         own = len(self.relations)
         found = self._brought_to_end(flush, [*[None] * own, *deltas])
-        if own == 1:  # one frame for all who read it or write it
+        if own == 1:  # one frame for all readers and writers
             found = found.select(F.col(_name(0)).alias("row"), "weight")
         for place, spec in enumerate(self.specs[:own]):
             flush.add(spec, self.rows(found, place))
@@ -351,7 +346,7 @@ class InOneWorker:
         return flush.once(self, self.direct_changes)[0]
 
     def direct_changes(self, flush: DirectFlush) -> list[Bag]:
-        """How all relations change, in a flush that this process does."""
+        """Return how all relations change, in a flush of this process."""
         own = len(self.relations)
         deltas = [*[NOTHING] * own, *map(flush.delta, self._sides)]
         if not any(deltas):
@@ -371,7 +366,8 @@ class InOneWorker:
         return found
 
     def _by_columns(self, flush: DirectFlush, deltas: Sequence[Bag]) -> list[Bag] | None:
-        """The same over columns, if that can be done, and there are not too many rows."""
+        """Return how all relations change, computed over columns; None if columns cannot run it, or
+        there are too many rows."""
         if not self._of.is_loop or flush.rows_of(self.specs) > MOST_COLUMNS:
             return None
         tables = [
@@ -389,7 +385,7 @@ class InOneWorker:
         return bags
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
-        """How one of the relations changes."""
+        """Return how one of the relations changes."""
         if len(self.relations) == 1:
             return found
         rows = found.filter(F.col("kind") == place)
@@ -407,13 +403,13 @@ class InOneWorker:
             flush.paths, "spark_backend.recursion.loop_worker", "changes", self._task, self._classes
         )
         changes = given.repartition(1).mapInArrow(run, self._changed())
-        # An exchange, so that tables that it is written to can share what the worker made: by all
-        # columns, so that all of them are in it. Of relations that are defined together the worker
-        # runs for each, as Spark looks at their kind before the exchange.
+        # An exchange by all columns, so that the written tables share the result of the worker. For
+        # several relations the worker runs once for each, because Spark moves the filter on `kind`
+        # before the exchange.
         return changes.repartition(flush.tables.tasks(), *changes.columns)
 
     def _columns(self, of: int, row: Column) -> list[Column]:
-        """What the worker is given of a row of a kind."""
+        """Return the columns that the worker receives for a row of a kind."""
         columns = [
             (row if kind == of else F.lit(None)).cast(spark_type(kept)).alias(_name(kind))
             for kind, kept in enumerate(self._kinds)
@@ -443,7 +439,7 @@ class DirectPartitions:
     Parameters
     ----------
     specs: the tables of its rows and of its seeds.
-    key: what tells partitions apart.
+    key: the type of the column that identifies partitions.
     """
 
     def __init__(
@@ -455,7 +451,7 @@ class DirectPartitions:
         self._lookup = Lookup(leaves(key), fields_read((parts.column,), self._kept, 1))
 
     def delta(self, flush: DirectFlush) -> Bag:
-        """How the rows of the relation change."""
+        """Return how the rows of the relation change."""
         if not self._parts.is_positive:
             raise TooMany("a recursion with a negation")
         seeds = together([flush.delta(step) for step in self._parts.seeds])
@@ -472,7 +468,7 @@ class DirectPartitions:
         return found
 
     def _touched(self, flush: DirectFlush, seeds: Bag, changes: Sequence[Bag]) -> set[Any]:
-        """The partitions of rows that may go, or that come."""
+        """Return the partitions of rows that may be deleted or inserted."""
         lost = {row for row, weight in seeds.items() if weight < 0}
         lost.update(self._derived(flush, changes, -1))
         come = {row for row, weight in seeds.items() if weight > 0}
@@ -481,7 +477,7 @@ class DirectPartitions:
         return self._keys(lost) | self._keys(row for row in come if there.get(row, 0) <= 0)
 
     def _derived(self, flush: DirectFlush, changes: Sequence[Bag], sign: int) -> set[Row]:
-        """What rows that go, or that come, derive from rows as they are."""
+        """Return the rows that deleted, or inserted, rows derive from the current rows."""
         known = {
             side.source: Counter({row: 1 for row, weight in change.items() if weight * sign > 0})
             for side, change in zip(self._parts.sides, changes, strict=True)
@@ -503,7 +499,7 @@ class DirectPartitions:
         return together([found, gone])
 
     def _of(self, flush: DirectFlush, spec: TableSpec, keys: set[Any]) -> Bag:
-        """The rows of a table that are of some partitions."""
+        """Return the rows of some partitions in a table."""
         if not keys:
             return NOTHING
         asked = {tuple(flattened_values(self._key, key)) for key in keys}
@@ -520,8 +516,8 @@ class DirectPartitions:
 
 
 class Own:
-    """The rows of a recursive relation inside its own definition: unchanged, while what a change
-    derives from them is found; then as they change."""
+    """The rows of a recursive relation inside its own definition: unchanged while the rules run
+    over a change of the inputs; then with their own change."""
 
     def __init__(self, kept: Typed) -> None:
         self.kept = kept
@@ -536,10 +532,10 @@ class Own:
 
 @dataclass(frozen=True)
 class RecursionParts:
-    """What a recursion is made of.
+    """The steps of a recursion by partitions.
 
-    `sides` are what is joined with recursive rows, `premises` these rows by the keys of the joins.
-    It `is_positive` if nothing is derived because a row is not there, or only once for several.
+    `sides` are the rows that are joined with recursive rows, `premises` the recursive rows by the
+    keys of the joins. It `is_positive` if all joins are inner joins.
     """
 
     own: Own

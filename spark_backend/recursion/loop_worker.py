@@ -1,8 +1,8 @@
-"""What runs in a Python worker for a recursion that is in one: this engine, to the end.
+"""Run a recursion to its end in one Python worker, with this engine.
 
-    batches      rows of each relation as they were, all rows of each side
-    after        the recursion over the sides, by this engine, or over columns where that goes
-    delta        after - before; with a tolerance, of what is shown
+    batches      rows of each relation before, all rows of each side
+    after        the recursion over the sides, by this engine, or over columns if possible
+    delta        after - before; with a tolerance, of the shown rows
 
 State:  none between flushes.
 Cost:   O(rows of the sides + rounds from scratch).
@@ -41,11 +41,11 @@ from spark_backend.tables.stateless import adopt
 
 @dataclass(frozen=True, slots=True)
 class LoopTask:
-    """What a worker needs to know of a recursion.
+    """The recursion that a worker runs.
 
     `node` are its relations over sides, as bytes: sides are `Recursive` of `LEVEL`, and a relation
-    is below `Tolerate` if some of its changes are not shown. `kinds` are what rows are: of the
-    relations, `own` of them, and of the sides.
+    is below `Tolerate` if some of its changes are hidden. `kinds` are the row types: of the
+    relations, which are `own` in number, and of the sides.
     """
 
     node: bytes
@@ -54,7 +54,7 @@ class LoopTask:
 
     @property
     def is_loop(self) -> bool:
-        """Whether it is a number of rounds."""
+        """True for a loop with a number of rounds."""
         loop = loop_of(_loaded(self.node)[0])
         return isinstance(loop, plan.Iterate) and loop.times is not None
 
@@ -62,10 +62,10 @@ class LoopTask:
 def changes(
     task: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """How the rows of all relations change.
+    """Yield how the rows of all relations change.
 
-    Batches have the columns `kind`, `weight`, `row0` and so on, of which the one of the kind has
-    the row.
+    Batches have the columns `kind`, `weight`, `row0` and so on; the row is in the column of its
+    kind.
     """
     adopt(classes)
     of: LoopTask = pickle.loads(task)
@@ -88,8 +88,8 @@ def changes(
 
 
 def by_columns(of: LoopTask, given: Sequence[pa.Table]) -> list[pa.Table] | None:
-    """How the rows of each relation change, from the columns `row` and `weight` of relations and
-    sides; None if that is not done over columns."""
+    """Return how the rows of each relation change, from the columns `row` and `weight` of relations
+    and sides; None if columns cannot run the loop."""
     try:
         return changes_of(_loaded(of.node), of.kinds, given)
     except NotColumnar:
@@ -97,7 +97,7 @@ def by_columns(of: LoopTask, given: Sequence[pa.Table]) -> list[pa.Table] | None
 
 
 def _of_kind(of: LoopTask, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """What batches have of a kind."""
+    """Return the rows of a kind in batches."""
     schema = pa.schema([("row", arrow_type(of.kinds[kind])), ("weight", pa.int64())])
     found = []
     for batch in batches:
@@ -108,13 +108,13 @@ def _of_kind(of: LoopTask, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.T
 
 
 def _in_batches(of: LoopTask, place: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The changes of a relation."""
+    """Yield the changes of a relation."""
     for batch in table.to_batches(ROWS):
         yield _batch(of, place, batch.column("row"), batch.column("weight"))
 
 
 def brought_to_end(of: LoopTask, bags: Sequence[Counter[Row]]) -> list[list[tuple[Row, int]]]:
-    """How the rows of each relation change: of what they were, and of the sides."""
+    """Return how the rows of each relation change, from its old rows and the sides."""
     before, sides = bags[: of.own], bags[of.own :]
     tops = _loaded(of.node)
     return list(map(_change, tops, before, _after(of, tops, sides)))
@@ -135,7 +135,7 @@ def _take(of: LoopTask, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> 
 def _after(
     of: LoopTask, tops: Sequence[plan.Node], sides: Sequence[Counter[Row]]
 ) -> list[dict[Row, int]]:
-    """The rows of all relations, before any tolerance."""
+    """Return the rows of all relations, before any tolerance."""
     loop = loop_of(tops[0])
     there = [{row: n for row, n in bag.items() if n > 0} for bag in sides]
     if isinstance(loop, plan.Iterate) and loop.times is not None:
@@ -153,8 +153,8 @@ def _after(
 
 
 def _rounds(loop: plan.Iterate, sides: Sequence[dict[Row, int]]) -> list[list[Row]]:
-    """The rows of all relations after all rounds, by passes over rows: nothing is kept, so no
-    operator is made."""
+    """Return the rows of all relations after all rounds, by passes over rows, without operators or
+    state."""
     own = len(loop.names)
     over = substituted(loop, LEVEL, lambda g: replace(g, level=loop.level, index=own + g.index))
     assert isinstance(over, plan.Iterate)
@@ -164,7 +164,7 @@ def _rounds(loop: plan.Iterate, sides: Sequence[dict[Row, int]]) -> list[list[Ro
 
 
 def _change(top: plan.Node, before: Counter[Row], after: dict[Row, int]) -> list[tuple[Row, int]]:
-    """How what is shown of a relation changes."""
+    """Return how the shown rows of a relation change."""
     was = {row: weight for row, weight in before.items() if weight}
     if not isinstance(top, plan.Tolerate):
         return difference(after, was)
@@ -174,7 +174,7 @@ def _change(top: plan.Node, before: Counter[Row], after: dict[Row, int]) -> list
 
 
 def _batches(of: LoopTask, place: int, pairs: list[tuple[Row, int]]) -> Iterator[pa.RecordBatch]:
-    """The changes of a relation."""
+    """Yield the changes of a relation."""
     for start in range(0, len(pairs), ROWS):
         some = pairs[start : start + ROWS]
         rows = arrow_rows(of.kinds[place], [row for row, _ in some])
@@ -193,6 +193,6 @@ def _batch(of: LoopTask, place: int, rows: pa.Array, weights: pa.Array) -> pa.Re
 
 @lru_cache(maxsize=16)
 def _loaded(data: bytes) -> tuple[plan.Node, ...]:
-    """The relations over their sides."""
+    """Return the relations over their sides."""
     tops: tuple[plan.Node, ...] = pickle.loads(data)
     return tops

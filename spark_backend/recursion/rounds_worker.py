@@ -1,35 +1,37 @@
-"""What runs in a Python worker for a recursion by rounds: all rows are there, and few change.
+"""Follow the changes of a linear recursion round by round, in a Python worker or in the process.
 
-    batches      rows with what is known of them; sides as they were; how sides and seeds change
-    changes      of the rows, and of what is known of them (`rounds_worker.py`)
+`changes` runs in a Python worker that receives all rows, few of them changed:
+
+    batches      rows with their derivations; old rows of sides; changes of sides and seeds
+    changes      of the rows, and of their derivations
 
 State:  none between flushes.
-Cost:   O(rows + sides) to take them in; derivations only of rows that change.
+Cost:   O(rows + sides) to read them; derivations only from changed rows.
 
-How the rows of a recursion change, round by round, by how often and when each was derived.
+`followed` computes how rows change from the number and the rounds of their derivations:
 
-    derivations   of a row, from inputs and from rows that are there
-    founded       those from inputs, or from rows that came in earlier rounds
-    round         in which it came; rounds are numbered through, over all flushes
+    derivations   of a row, from inputs and from existing rows
+    founded       the derivations from inputs, or from rows of earlier rounds
+    round         the round of its insertion; numbers increase over all flushes
 
-    1. what changes in the inputs changes derivations of the rows that read it
-    2. rows of which no founded derivation is left leave, and what they derived is derived less
-    3. rows that are not there and are derived enter, in a new round; what they derive is counted
+    1. a change of the inputs changes the derivations of the rows that match it
+    2. rows without a founded derivation leave, and their own derivations are subtracted
+    3. absent rows with derivations enter, in a new round; their own derivations are added
 
-A row is there if and only if it has a founded derivation, so that rows that derive each other in a
-cycle do not hold each other up. Rows that left in 2 and are still derived come back in 3.
+A row exists if and only if it has a founded derivation, so that rows that derive each other in a
+cycle do not keep each other. Rows that left in 2 and still have derivations return in 3.
 
-Sound:  as `reactive/engine/operators/fixpoint`, whose invariants these are. Each derivation reads
-        one recursive row, so that what a row derives is known from it alone, and all rows of a
-        round can be asked together.
-State:  none; what is known of rows is looked up and given back.
-Cost:   O(derivations that rows that change are part of), and a look-up per round.
+Sound:  by the invariants of `reactive/engine/operators/fixpoint`. Each derivation reads one
+        recursive row, so that a row alone determines its results, and all rows of a round are
+        looked up in one batch.
+State:  none; the caller looks up and stores the derivations.
+Cost:   O(derivations that involve changed rows), and a look-up per round.
 Source: [counting]; [elastic].
 
-What rows derive: the ways of a linear recursion over some rows and sides that are at hand.
+`Ways` derives rows: it runs the rules of a linear recursion over given rows and sides.
 
-State:  the rows of the sides, by the keys that ways ask for.
-Cost:   O(rows + what they derive), by loops made for the ways; of sides, once until others come.
+State:  the rows of the sides, by the keys that the rules read.
+Cost:   O(rows + derived rows), by generated loops; of sides, once until they are replaced.
 """
 
 from __future__ import annotations
@@ -59,17 +61,16 @@ Bag = Counter[Row]
 
 
 KNOWN = ("derivations", "founded", "round")
-"""The columns of what is known of a row."""
+"""The columns of the derivations of a row."""
 NUMBERS = ("weight", *KNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a recursion comes down to, over its relations and then its sides, as `Recursive` of a
-    level.
+    """A linear recursion over its relations and then its sides, as `Recursive` of a level.
 
-    `readers` are semi-joins of a relation with a side, which are 0 and 1 there; `reads` says which
-    these are.
+    `readers` are semi-joins of a relation with a side, which are 0 and 1 there; `reads` are their
+    numbers.
     """
 
     level: Any
@@ -81,8 +82,8 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class RoundsTask:
-    """What a worker needs to know: the program, as bytes, and what rows are of the relations, the
-    sides, and the seeds, of which `relations` says what they are of."""
+    """The recursion that a worker follows: the program, as bytes, and the row types of the
+    relations, the sides, and the seeds; `relations` names the relation of each seed."""
 
     program: bytes
     kept: tuple[Typed, ...]
@@ -92,16 +93,16 @@ class RoundsTask:
 
     @property
     def kinds(self) -> tuple[Typed, ...]:
-        """Of what a worker is given: relations, sides, their changes, and changes of seeds."""
+        """The row types of the input: relations, sides, changes of sides, and changes of seeds."""
         return (*self.kept, *self.sides, *self.sides, *self.seeds)
 
     def ways(self, program: Program) -> Ways:
-        """What derives rows."""
+        """Return the rules that derive rows."""
         may_be_nan = any(map(_has_floats, self.kept))
         return Ways(program.bodies, program.level, len(self.sides), may_be_nan=may_be_nan)
 
     def of_seeds(self, bags: Sequence[Bag]) -> list[Bag]:
-        """The changes of seeds, by relation."""
+        """Return the changes of seeds, by relation."""
         found = [Counter[Row]() for _ in self.kept]
         for relation, bag in zip(self.relations, bags, strict=True):
             for row, weight in bag.items():
@@ -111,7 +112,7 @@ class RoundsTask:
 
 @dataclass(frozen=True, slots=True)
 class WorkerInput:
-    """What a worker has been given."""
+    """The rows that a worker has received."""
 
     known: list[dict[Row, Known]]
     before: list[Bag]
@@ -120,7 +121,7 @@ class WorkerInput:
 
 
 class Held:
-    """All that is known, in dictionaries: `counted.Derivations`."""
+    """All derivations, in dictionaries: a `Derivations`."""
 
     def __init__(self, task: RoundsTask, program: Program, given: WorkerInput) -> None:
         self._program, self._given = program, given
@@ -156,10 +157,10 @@ class Held:
 def changes(
     task: bytes, classes: dict[str, bytes], first: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """How rows change, and what is known of them.
+    """Yield how rows and their derivations change.
 
-    Batches have the columns `kind`, those of `NUMBERS`, and `row0` and so on, of which the one of
-    the kind has the row.
+    Batches have the columns `kind`, those of `NUMBERS`, and `row0` and so on; the row is in the
+    column of its kind.
     """
     adopt(classes)
     of: RoundsTask = pickle.loads(task)
@@ -195,7 +196,7 @@ def _taken(of: RoundsTask, batches: Iterable[pa.RecordBatch]) -> WorkerInput:
 
 
 def add_known(known: dict[Row, list[int]], rows: Sequence[Row], columns: Any) -> None:
-    """Add what is known of rows up, from columns that have it in parts."""
+    """Add derivations of rows to `known`, from columns that hold them in parts."""
     parts = [columns.column(name).to_pylist() for name in KNOWN]
     for row, *more in zip(rows, *parts, strict=True):
         of = known.get(row)
@@ -206,12 +207,12 @@ def add_known(known: dict[Row, list[int]], rows: Sequence[Row], columns: Any) ->
 
 
 def there(known: Mapping[Row, Sequence[int]]) -> dict[Row, Known]:
-    """What is known of rows that are there."""
+    """Return the derivations of rows that exist."""
     return {row: Known(*of) for row, of in known.items() if of[-1]}
 
 
 def numbers(changes: Sequence[Change]) -> list[list[int]]:
-    """The columns of `NUMBERS`: by how much they change."""
+    """Return the columns of `NUMBERS` of changes."""
     pairs = [(was, now) for _, was, now in changes]
     found = [[bool(now.round) - bool(was.round) for was, now in pairs]]
     found += [[now[place] - was[place] for was, now in pairs] for place in range(len(KNOWN))]
@@ -233,7 +234,7 @@ def _batches(of: RoundsTask, relation: int, some: list[Change]) -> Iterator[pa.R
 
 
 def added(bag: Bag, change: Bag) -> Bag:
-    """Both together."""
+    """Return the sum of both bags."""
     if not change:
         return bag
     found = Counter(bag)
@@ -243,7 +244,7 @@ def added(bag: Bag, change: Bag) -> Bag:
 
 
 def present(bag: Bag) -> Bag:
-    """The rows that are there."""
+    """Return the rows with positive weights."""
     return Counter({row: weight for row, weight in bag.items() if weight > 0})
 
 
@@ -255,7 +256,7 @@ def _has_floats(of: Typed) -> bool:
 
 @lru_cache(maxsize=16)
 def loaded(data: bytes) -> Program:
-    """The program of a task."""
+    """Return the program of a task."""
     found: Program = pickle.loads(data)
     return found
 
@@ -264,7 +265,7 @@ MOST_SHOWN = 3
 
 
 class Known(NamedTuple):
-    """What is known of a row; its round is 0 if it is not there."""
+    """The derivations of a row; its round is 0 if it does not exist."""
 
     derivations: int
     founded: int
@@ -276,48 +277,48 @@ _DERIVATIONS, _FOUNDED, _ROUND = range(3)
 
 
 class Derivations(Protocol):
-    """What derives rows of relations from one row of one of them, and what is known of rows."""
+    """The source of derivations: the rules of a recursion, and the stored derivations of rows."""
 
     def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, Known]:
-        """What is known of rows as of before; of those that are not there, nothing."""
+        """Return the stored derivations of rows, without rows that do not exist."""
         ...
 
     def readers(self) -> Sequence[Iterable[Row]]:
-        """The rows of each relation as of before that meet a row of an input that changes; perhaps
+        """Return the old rows of each relation that match a changed row of an input, and perhaps
         others."""
         ...
 
     def derived(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
-        """The rows of each relation that some rows of each derive, by how often; over the inputs
-        as they were or as they are."""
+        """Return the rows of each relation that some rows derive, with their counts; over the old
+        or the new rows of the inputs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many rounds there may be, and the names of the relations, which an error tells."""
+    """The maximum number of rounds, and the names of the relations for an error."""
 
     names: tuple[str, ...]
     most: int | None
 
 
 Change = tuple[Row, Known, Known]
-"""A row with what was known of it and what is now."""
+"""A row with its old and its new derivations."""
 
 
 def followed(
     of: Derivations, seeds: Sequence[Bag], first: int, limits: Limits
 ) -> list[list[Change]]:
-    """How what is known of the rows of each relation changes.
+    """Return how the derivations of the rows of each relation change.
 
     Parameters
     ----------
-    seeds: how the rows that are derived from inputs alone change, of each relation.
+    seeds: the changes of the rows of each relation that are derived from inputs alone.
     first: the number of the first round, larger than those of all rows.
 
     Raises
     ------
-    FixpointError: rows still come after `limits.most` rounds.
+    FixpointError: rows still enter after `limits.most` rounds.
     """
     following = _Following(of, len(limits.names))
     following.inputs_change(seeds)
@@ -332,12 +333,12 @@ class _Following:
         self._now: list[dict[Row, list[int]]] = [{} for _ in range(relations)]
         self._was: list[dict[Row, Known]] = [{} for _ in range(relations)]
         self._doubtful: list[set[Row]] = [set() for _ in range(relations)]
-        """Rows that are there, and have or had no founded derivation left."""
+        """Existing rows that may have no founded derivation left."""
         self._waiting: list[dict[Row, None]] = [{} for _ in range(relations)]
-        """Rows that are not there, and are or were derived."""
+        """Absent rows whose derivations have changed."""
 
     def inputs_change(self, seeds: Sequence[Bag]) -> None:
-        """Count the derivations that come and go with rows of the inputs."""
+        """Count the derivations that rows of the inputs add and remove."""
         self._count(seeds, 0, 1)
         readers = [list(rows) for rows in self._of.readers()]
         for since, rows in self._by_round(readers).items():
@@ -348,7 +349,7 @@ class _Following:
             self._count(found, since, 1)
 
     def leave(self) -> None:
-        """Take away rows that have no founded derivation, and the derivations from them."""
+        """Remove rows without a founded derivation, and the derivations from them."""
         while any(self._doubtful):
             doubtful, self._doubtful = self._doubtful, [set() for _ in self._doubtful]
             pairs = zip(self._now, doubtful, strict=True)
@@ -362,7 +363,7 @@ class _Following:
                 self._count(self._of.derived(some, before=False), since, -1)
 
     def enter(self, first: int, limits: Limits) -> None:
-        """Let rows enter that are derived, round after round."""
+        """Insert derived rows, round after round."""
         number = first
         while True:
             waiting, self._waiting = self._waiting, [{} for _ in self._waiting]
@@ -380,7 +381,7 @@ class _Following:
             number += 1
 
     def changes(self) -> list[list[Change]]:
-        """What is known now of rows, where it is something else than it was."""
+        """Return the derivations of rows that differ from the stored ones."""
         return [
             [
                 (row, was[row], after)
@@ -391,7 +392,7 @@ class _Following:
         ]
 
     def _by_round(self, rows: Sequence[list[Row]]) -> dict[int, list[list[Row]]]:
-        """Rows by the round in which they came, and by relation."""
+        """Group rows by the round of their insertion, and by relation."""
         found: dict[int, list[list[Row]]] = defaultdict(lambda: [[] for _ in self._now])
         for relation, some in enumerate(rows):
             self._look_up(relation, some)
@@ -401,7 +402,7 @@ class _Following:
         return found
 
     def _count(self, found: Sequence[Bag], since: int, sign: int) -> None:
-        """Add derivations from rows that came in a round; `sign` is -1 if they go."""
+        """Add derivations from rows of one round; `sign` is -1 to remove them."""
         for relation, bag in enumerate(found):
             self._look_up(relation, bag)
             now, waiting = self._now[relation], self._waiting[relation]
@@ -417,7 +418,7 @@ class _Following:
                         doubtful.add(row)
 
     def _look_up(self, relation: int, rows: Iterable[Row]) -> None:
-        """Know rows that have not been met yet."""
+        """Look up the derivations of new rows."""
         now, was = self._now[relation], self._was[relation]
         new = [row for row in rows if row not in now]
         if new:
@@ -447,12 +448,12 @@ def _endless(limits: Limits, entering: Sequence[list[Row]]) -> FixpointError:
 
 
 class Ways:
-    """The ways of each of some relations, over these relations and then sides.
+    """The rules of some relations, over these relations and then sides.
 
     Parameters
     ----------
-    bodies: None of a relation that has no way.
-    may_be_nan: whether rows may have a NaN, of which there is one in rows that are kept.
+    bodies: the rules of each relation; None for a relation without rules.
+    may_be_nan: True if rows may contain a NaN, for which stored rows use one object.
     """
 
     def __init__(
@@ -466,14 +467,14 @@ class Ways:
         self._sides: Sequence[Mapping[Row, int]] = ()
 
     def over(self, sides: Sequence[Mapping[Row, int]]) -> None:
-        """From here on sides have these rows."""
+        """Set the rows of the sides."""
         self._sides = sides
         if self._quick is not None:
             for place, bag in enumerate(sides, self._own):
                 self._quick.begin(place, list(Counter(bag).elements()))
 
     def derived(self, rows: Sequence[list[Row]]) -> list[Bag]:
-        """The rows of each relation that rows derive, by how often."""
+        """Return the rows of each relation that rows derive, with their counts."""
         found = [Counter[Row]() for _ in range(self._own)]
         for place, made in zip(self._places, self._made(rows), strict=True):
             found[place] = made
@@ -483,7 +484,7 @@ class Ways:
         if self._quick is not None:
             try:
                 made = self._quick.round(rows)
-            except Exception as error:  # plain evaluation raises it, or sees that it does not count
+            except Exception as error:  # plain evaluation decides whether it counts
                 reraise_asynchronous(error)
             else:
                 return [Counter(self._kept(some)) for some in made]

@@ -1,11 +1,11 @@
-"""What runs in Python workers for a recursion by partitions: this engine, to the fixpoint.
+"""Run partitions of a recursion to their fixpoint in Python workers, with this engine.
 
-    batches of a task      rows of touched partitions as they were, their seeds, all of each side
-    after                  the fixpoint of the seeds, by an engine of its own
+    batches of a task      old rows of touched partitions, their seeds, all rows of each side
+    after                  the fixpoint of the seeds, by a separate engine
     delta                  after - before
 
-Partitions have nothing to do with each other; some of them at a time are given to the engine, so
-that it holds a few, whatever the number that a task has.
+Partitions are independent; the engine receives some of them at a time, so that it holds few,
+however many a task has.
 
 State:  none between flushes.
 Cost:   O(rows of the sides + derivations in the touched partitions).
@@ -35,18 +35,18 @@ from spark_backend.codec.schema import Typed
 from spark_backend.tables.stateless import RAISED, adopt
 
 BEFORE, SEED, SIDE = 0, 1, 2
-"""What a row of a task is: of the relation as it was, a seed, or from `SIDE` on of a side."""
+"""The kinds of rows of a task: an old row of the relation, a seed, or from `SIDE` on of a side."""
 TOGETHER = 256
-"""How many partitions the engine is given at a time."""
+"""The number of partitions that the engine receives at a time."""
 ROWS = 10_000
-"""Of a batch that is given out."""
+"""The number of rows of an output batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecursionTask:
-    """What a worker needs to know of a recursion.
+    """The recursion that a worker runs.
 
-    `node` is the fixpoint, and `column` what tells its partitions apart, as bytes; seeds and sides
+    `node` is the fixpoint with the column that identifies its partitions, as bytes; seeds and sides
     are `Recursive` of `LEVEL`, 0 and from 1 on.
     """
 
@@ -57,7 +57,7 @@ class RecursionTask:
 
 @dataclass(slots=True)
 class _Given:
-    """What a task is given of one bucket of partitions."""
+    """The rows of one bucket of partitions."""
 
     before: Counter[Row] = field(default_factory=Counter)
     seeds: Counter[Row] = field(default_factory=Counter)
@@ -67,10 +67,10 @@ class _Given:
 def changes(
     task: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """How the rows of touched partitions change.
+    """Yield how the rows of touched partitions change.
 
     Batches have the columns `p` (bucket of partitions), `kind`, `weight`, `row`, and `side0` and so
-    on, of which the one that `kind` is about has the row.
+    on; the row is in the column of its `kind`.
     """
     adopt(classes)
     of: RecursionTask = pickle.loads(task)
@@ -111,12 +111,12 @@ def _there(bag: Counter[Row]) -> list[Row]:
 def brought_to_end(
     of: RecursionTask, seeds: Counter[Row], sides: Sequence[Counter[Row]]
 ) -> set[Row]:
-    """The rows of the relation in the partitions of some seeds."""
+    """Return the rows of the relation in the partitions of some seeds."""
     return _after(of, _Given(seeds=seeds, sides=defaultdict(Counter, enumerate(sides))))
 
 
 def _after(of: RecursionTask, given: _Given) -> set[Row]:
-    """The rows of the relation in these partitions."""
+    """Return the rows of the relation in these partitions."""
     seeds = _there(given.seeds)
     if not seeds:
         return set()
@@ -146,7 +146,7 @@ class _Engine:
         self._view: Any = Relation(database._engine, run).materialize()
 
     def rows(self, seeds: list[Row]) -> Iterable[Row]:
-        """The fixpoint of some partitions."""
+        """Return the fixpoint of some partitions."""
         try:
             self._seeds.replace_all(seeds)
             return list(self._view)
@@ -155,13 +155,13 @@ class _Engine:
 
 
 def told(error: BaseException) -> RuntimeError:
-    """What the driver finds in the message of Spark."""
+    """Return an error that the driver recognizes in the message of Spark."""
     said = "; ".join(line.strip() for line in str(error).splitlines())
     return RuntimeError(f"{RAISED}{type(error).__name__}: {said}")
 
 
 def class_of(kept: Typed) -> Any:
-    """The class of rows, which tells the engine what can be read of them."""
+    """Return the class of rows, by which the engine knows their fields."""
     return object if kept.optional else kept.kind
 
 
@@ -174,7 +174,7 @@ def _batches(kept: Typed, rows: list[Row], weight: int) -> Iterator[pa.RecordBat
 
 
 def arrow_rows(kept: Typed, rows: list[Row]) -> pa.Array:
-    """Rows that the engine has made, as a column."""
+    """Convert rows that the engine has made to a column."""
     try:
         return to_arrow(kept, rows)
     except OffloadError as error:
@@ -183,7 +183,7 @@ def arrow_rows(kept: Typed, rows: list[Row]) -> pa.Array:
 
 @lru_cache(maxsize=16)
 def _loaded(data: bytes) -> tuple[plan.Node, Any]:
-    """The fixpoint and its column; the column goes as a select over nothing."""
+    """Return the fixpoint and its column, which is sent as a select."""
     select = pickle.loads(data)
     assert isinstance(select, plan.Select)
     return select.input, select.function

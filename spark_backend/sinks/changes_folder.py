@@ -1,37 +1,36 @@
 """A folder with the changes of a view, batch by batch, as Parquet files.
 
-    batch=000000000012/part-....parquet     the rows' columns, and a weight: 1 came, -1 went
-    batch=000000000012/_position.json       which batch it is, and of which query
+    batch=000000000012/part-....parquet     the rows' columns, and a weight: 1 inserted, -1 deleted
+    batch=000000000012/_position.json       the number of the batch, and its query
     _batch=000000000013/                    a batch that is being written: readers do not see it
 
-A batch is moved into place together with its position, in one step: it is there, or it is not.
-Where folders cannot be moved, as on object stores, the position is put first, and names the files:
-then the batch counts, and they are moved, by this process or the next. A batch of one file is there
-in one step all the same.
+A batch is moved into place together with its position, in one step. On object stores, which cannot
+move folders, the position is written first, and names the files: then the batch counts, and this
+process or the next moves the files. Even there, a batch of one file appears in one step.
 
-What all batches come to is what the view was. Whoever reads the folder as a table has the number of
-the batch as a column; `db.spark_stream(folder, Row, changes="weight")` follows it. Changes of a
-view that is on Spark are written by it, and do not come by here.
+The sum of all batches is the view. A reader of the folder as a table has the batch number as a
+column; `db.spark_stream(folder, Row, changes="weight")` follows it. Spark writes the changes of a
+view on Spark, which do not pass through the driver.
 
 State:  on disk.
-Cost:   a batch O(its changes); what is in it, O(all changes), once per process.
+Cost:   a batch O(its changes); reading the contents, O(all changes), once per process.
 
-The list of the files that count in a folder of rows, as Spark reads it.
+`Listings` is the list of the current files in a folder of rows, in the format of Spark:
 
-    _spark_metadata/0     "v1", then a line of JSON per file: path, size, ..., what we note of it
+    _spark_metadata/0     "v1", then a line of JSON per file: path, size, ..., and our note
 
-Spark takes the files of a folder from this list where there is one, as it does with those that its
-streams write; so whoever reads the folder as a table sees the files of one moment. The list is
-written aside and renamed. Files are called `_b=...`, which Spark reads by the list, and which those
-who do not know the list (pandas, pyarrow) leave out: they see nothing rather than too much.
+Spark reads the files of a folder from this list if there is one, as for folders that its streams
+write; so a reader of the folder as a table sees the files of one moment. The list is written aside
+and renamed. The names `_b=...` of files are hidden from readers that do not know the list (pandas,
+pyarrow): they see nothing rather than too much.
 
 Source: Spark's `FileStreamSinkLog`.
 
-The note that stands beside data: which batch it is of, and of which query.
+`Note` identifies the batch of data, and its query:
 
     {"format": 1, "batch": 12, "version": 340, "plan": "4b1c738cb36b..."}
 
-Nothing in it is executed. One that is of another format is refused.
+Nothing in it is executed. A note of another format is refused.
 """
 
 from __future__ import annotations
@@ -68,19 +67,19 @@ from spark_backend.sinks.rows import WEIGHT, RowColumns
 BATCH = "batch"
 PART, POSITION = "part-0.parquet", "_position.json"
 FILES = "files"
-"""What a position names the files of its batch by."""
+"""The key of the names of files in a position."""
 
 
 class ChangesFolder:
-    """A `Target` for the changes of a view: a folder of Parquet files, a folder in it per batch.
+    """A `Target` for the changes of a view: a folder of Parquet files, with a subfolder per batch.
 
-    It needs pyarrow alone, and no Spark.
+    It needs only pyarrow, not Spark.
 
     Parameters
     ----------
     folder: a path, or a URI of a file system that the session knows, or pyarrow without one. One
         sink at a time may write it.
-    row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look like.
+    row_type: the type of the rows, such as `tuple[int, float | None]`; by default it is inferred.
     session: of Spark, whose file systems are used beside those of this machine.
     """
 
@@ -96,10 +95,10 @@ class ChangesFolder:
         self._columns = RowColumns(row_type, (WEIGHT, BATCH))
         self.expect = self._columns.expect
         self._staged: tuple[int, dict[str, Any]] | None = None
-        """The number of a batch, and what is noted of it."""
+        """The number of a batch, and its note."""
 
     def open(self, plan: str) -> Position | None:
-        """Where it is.
+        """Return the position of the folder.
 
         Raises
         ------
@@ -124,7 +123,7 @@ class ChangesFolder:
         return note.position
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """What leads from all batches to these rows."""
+        """Return the difference from the sum of all batches to `rows`."""
         wanted = list(rows)
         self._columns.learn([row for row, _ in wanted])
         found = [self._read(path) for number in self._numbers() for path in self._parts(number)]
@@ -141,13 +140,13 @@ class ChangesFolder:
         self._note_of(batch)
 
     def difference_frame(self, rows: Any) -> Any:
-        """As `difference`, of rows that Spark has."""
+        """Return the difference as `difference` does, for rows on Spark."""
         parts = [part for number in self._numbers() for part in self._parts(number)]
         paths = [f"{self._uri}{part.removeprefix(self._root)}" for part in parts]
         return rows.without_changes(paths, sum(rows_in(self._files, part) for part in parts))
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
-        """As `stage`, of changes that Spark has, which writes them."""
+        """Stage a batch as `stage` does, for changes on Spark, which writes them."""
         found = self._columns.typed(batch.changes.kept)
         folder = self._aside(batch.number)
         batch.changes.write_changes(found, f"{self._uri}{folder.removeprefix(self._root)}")
@@ -159,14 +158,14 @@ class ChangesFolder:
         return True
 
     def _aside(self, number: int) -> str:
-        """A folder that readers do not see, which is not there."""
+        """Delete the hidden folder of a batch, if it exists, and return its path."""
         folder = f"{self._root}/_{_name(number)}"
         with suppress(FileNotFoundError):
             self._files.delete_dir(folder)
         return folder
 
     def _note_of(self, batch: ChangeBatch) -> None:
-        """Note what a batch is of that is written aside."""
+        """Make the note of a batch that is written aside."""
         note = noted(batch)
         folder = f"{self._root}/_{_name(batch.number)}"
         if moves_folders(self._files):
@@ -178,11 +177,11 @@ class ChangesFolder:
         self._staged = batch.number, note
 
     def deliver(self) -> None:
-        """Let the batch count, and have it in place.
+        """Publish the batch, and move it into place.
 
         Raises
         ------
-        OffloadError: there is a batch of that number, which this one did not write.
+        OffloadError: there is a batch with that number that this sink did not write.
         """
         if self._staged is None:
             return
@@ -207,7 +206,7 @@ class ChangesFolder:
         self._files.move(folder, to)
 
     def _counts(self, number: int, note: dict[str, Any]) -> bool:
-        """Whether it counts already: it was broken off while its files were moved."""
+        """Return True if the batch counts already: moving its files was interrupted."""
         try:
             found: Any = read_json(self._files, f"{self._root}/{_name(number)}/{POSITION}")
         except FileNotFoundError:
@@ -215,12 +214,12 @@ class ChangesFolder:
         return bool(found == note)
 
     def _bring(self, number: int) -> None:
-        """Move the files of a batch that counts to where readers see them; those that are there
-        already have been.
+        """Move the files of a published batch to their place; files that are there were moved
+        before.
 
         Raises
         ------
-        OffloadError: one of them is nowhere.
+        OffloadError: a file is missing.
         """
         to, aside = f"{self._root}/{_name(number)}", f"{self._root}/_{_name(number)}"
         names = read_json(self._files, f"{to}/{POSITION}").get(FILES, ())
@@ -236,7 +235,8 @@ class ChangesFolder:
                 self._files.delete_dir(aside)
 
     def _that_count(self, numbers: list[int]) -> list[int]:
-        """Those whose last one was not broken off before it counted; then it is deleted."""
+        """Return the batches that count; delete a last one that was interrupted before it
+        counted."""
         if numbers:
             last = f"{self._root}/{_name(numbers[-1])}"
             note = self._files.get_file_info(f"{last}/{POSITION}")
@@ -246,7 +246,7 @@ class ChangesFolder:
         return numbers
 
     def _numbers(self) -> list[int]:
-        """The batches that are there, in order; what was being written is not."""
+        """Return the numbers of the batches in order, without a batch that is being written."""
         found = fs.FileSelector(self._root, allow_not_found=True)
         numbers = []
         for info in self._files.get_file_info(found):
@@ -261,7 +261,7 @@ class ChangesFolder:
         return sorted(numbers)
 
     def _parts(self, number: int) -> list[str]:
-        """The files with the changes of a batch.
+        """Return the files with the changes of a batch.
 
         Raises
         ------
@@ -301,7 +301,7 @@ OURS = "reactive"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file with the rows of a bucket. One of bucket -1 has no rows, and the columns."""
+    """A file with the rows of a bucket. Bucket -1 has no rows, only the columns."""
 
     name: str
     bucket: int
@@ -311,15 +311,15 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What counts: the files, and what is noted of all of them.
+    """The current files, and their note.
 
-    `before` are the names of those that counted until this list: who reads by that one still does.
+    `before` are the names of the files of the previous list, which its readers may still read.
     """
 
     note: Note
     buckets: int
     by: str
-    """What puts rows into buckets: those of another way are to be written anew."""
+    """The function that assigns buckets: files of another function have to be rewritten."""
     files: tuple[Listed, ...]
     before: tuple[str, ...] = ()
 
@@ -330,11 +330,11 @@ class Listing:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(file.rows for file in self.files)
 
     def of(self, buckets: set[int]) -> list[Listed]:
-        """The files of some buckets."""
+        """Return the files of some buckets."""
         return [file for file in self.files if file.bucket in buckets]
 
 
@@ -344,7 +344,7 @@ class Listings:
     Parameters
     ----------
     files, root: a file system of pyarrow, and the folder in it.
-    uri: of the folder, if it is not of this machine.
+    uri: the URI of a folder that is not on this machine.
     """
 
     def __init__(self, root: str, uri: str | None) -> None:
@@ -352,11 +352,11 @@ class Listings:
         self._uri = uri
 
     def read(self, files: Any) -> Listing | None:
-        """What counts; None if nothing was ever written.
+        """Return the current list; None if no list was ever written.
 
         Raises
         ------
-        OffloadError: it is of somebody else, or cannot be read.
+        OffloadError: another program wrote it, or it cannot be read.
         """
         path = f"{self._folder}/{FILE}"
         try:
@@ -368,7 +368,7 @@ class Listings:
             raise unreadable(path, error) from error
 
     def put(self, files: Any, listing: Listing) -> None:
-        """Let a list count."""
+        """Publish a list."""
         files.create_dir(self._folder, recursive=True)
         text = "\n".join([VERSION, *self._lines(listing)])
         put(files, f"{self._folder}/{FILE}", text.encode())
@@ -384,7 +384,7 @@ class Listings:
         return [json.dumps(line) for line in lines]
 
     def _status(self, file: Listed) -> Mapping[str, Any]:
-        """What Spark wants to know of a file."""
+        """Return the fields of a file that Spark requires."""
         root = self._folder.removesuffix(f"/{FOLDER}")
         uri = Path(root).as_uri() if self._uri is None else self._uri
         return {
@@ -424,13 +424,14 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is noted of a batch."""
+    """The note of a batch."""
 
     position: Position
     plan: str
 
     def check(self, plan: str, where: str) -> None:
-        """Raise `OffloadError` if the batches are of another query, and are kept."""
+        """Raise `OffloadError` if the batches are of another query, because they cannot be
+        replaced."""
         if plan != self.plan:
             raise OffloadError(
                 f"{where} has the changes of another query, up to batch {self.position.batch}\n"
@@ -439,7 +440,7 @@ class Note:
 
 
 def noted(batch: ChangeBatch) -> dict[str, Any]:
-    """The note of a batch."""
+    """Return the note of a batch as JSON."""
     position = batch.position
     return {
         "format": FORMAT,
@@ -450,11 +451,11 @@ def noted(batch: ChangeBatch) -> dict[str, Any]:
 
 
 def note_of(found: Mapping[str, Any]) -> Note:
-    """A note again.
+    """Parse a note.
 
     Raises
     ------
-    KeyError, TypeError, ValueError: it is none.
+    KeyError, TypeError, ValueError: it is no note.
     """
     if found["format"] != FORMAT:
         raise ValueError(f"its format is {found['format']!r}, not {FORMAT}")
@@ -462,11 +463,11 @@ def note_of(found: Mapping[str, Any]) -> Note:
 
 
 def read_json(files: Any, path: str) -> Any:
-    """What a small file says.
+    """Read a small JSON file.
 
     Raises
     ------
-    FileNotFoundError: there is none.
+    FileNotFoundError: there is no such file.
     ValueError: it is no JSON.
     """
     with files.open_input_stream(path) as stream:
@@ -474,17 +475,17 @@ def read_json(files: Any, path: str) -> Any:
 
 
 def write_json(files: Any, path: str, found: Any) -> None:
-    """Write a small file, which is there when this returns."""
+    """Write a small file, which exists when this returns."""
     with files.open_output_stream(path) as stream:
         stream.write(json.dumps(found).encode())
 
 
 def plain_name(name: Any) -> str:
-    """The name of a file in the folder of its note.
+    """Return the name of a file in the folder of its note.
 
     Raises
     ------
-    ValueError: it is that of a file elsewhere.
+    ValueError: it names a file in another folder.
     """
     if not isinstance(name, str) or "/" in name or name.startswith("."):
         raise ValueError(f"it names {name!r}, which is not in its folder")
@@ -492,7 +493,7 @@ def plain_name(name: Any) -> str:
 
 
 def unreadable(path: str, error: Exception) -> OffloadError:
-    """The error of a note that is none."""
+    """Return the error of an invalid note."""
     return OffloadError(
         f"{path} is none that a sink has written: {error}\n"
         "  give the view a new target, or restore the file"

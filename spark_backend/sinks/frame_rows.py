@@ -1,21 +1,21 @@
-"""Rows with weights that Spark has, and how they get into files without passing the driver.
+"""Write rows with weights on Spark to files, without passing the driver; and changes to Kafka.
 
     changes --net--> columns, weight                              a batch of changes
     changes, rows --net, a bucket in one task--> columns          files of rows
 
-What the files would not hold, or what goes that is not there, makes the job fail, and then nothing
-counts of it.
+A value that files cannot store, or a deleted row that is not there, makes the job fail; then
+nothing of it counts.
 
-State:  none: what the rows are read from is what whoever made them keeps.
+State:  none: the owner of the rows keeps the files from that they are read.
 Cost:   one job to write, O(rows).
 
-Changes as messages of Kafka, written by Spark's own `kafka` format.
+`KafkaTopic` writes changes as messages, in Spark's own `kafka` format:
 
-    without a key    a message per row that changed                     weight in a header
-    with a key       a message per key that changed: its row of now     a tombstone if there is none
+    without a key    a message per changed row                           weight in a header
+    with a key       a message per changed key: its current row          a tombstone if it has none
 
 The value is the row as JSON. A batch that is written again, after a failure, has the same messages
-under the same number: of a topic with keys the last one counts, so that changes nothing.
+under the same number: in a topic with keys only the last one counts, so the repetition is harmless.
 
 Source: log compaction; Spark's integration with Kafka.
 """
@@ -42,7 +42,7 @@ from spark_backend.sinks.rows import VALUE, WEIGHT
 from spark_backend.sinks.rows_folder import BUCKET, HashedRows
 
 ONE_TASK = 10_000
-"""Rows that one task writes, without a shuffle."""
+"""The most rows that one task writes, without a shuffle."""
 REFUSED, END = "<refused by a sink: ", " :refused>"
 BEYOND = (
     " is beyond 64 bits, which is what files hold of an integer\n"
@@ -62,45 +62,46 @@ GONE_MEANWHILE = (
 )
 LONGEST = 100
 COUNT = "__weight__"
-"""How often a row is there, beside its own columns."""
+"""The column of the number of copies, beside the columns of a row."""
 Made = Callable[[Typed], DataFrame]
-"""Gives the columns of rows that are of a type, and `COUNT`; not added up."""
+"""Makes a frame of rows of a type, with their columns and `COUNT`, not netted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameRows:
     """Rows with weights on Spark, as `reactive.engine.remote.remote_operator.RemoteRows`.
 
-    Nothing is read before it is written, and each time anew.
+    The rows are read when they are written, and again for each write.
     """
 
     session: Session
     kept: Typed
-    """What the rows are."""
+    """The type of the rows."""
     rows: int
-    """There are no more than so many."""
+    """The maximum number of rows."""
     made: tuple[Made, ...]
     is_net: bool = False
-    """Whether each row is there once."""
+    """True if each row is there once."""
 
     def with_rows(self, more: FrameRows) -> FrameRows:
-        """These and more."""
+        """Return these rows and more."""
         return self._with(more.rows, *more.made)
 
     def without_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """These without those of files of changes, which hold no more than so many."""
+        """Return these rows without the rows of files of changes, which have at most `rows`
+        rows."""
         return self._with(rows, partial(_changes, self.session, uris, -1, WEIGHT)) if uris else self
 
     def without_rows_in(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """These without those of files of rows."""
+        """Return these rows without the rows of files of rows."""
         return self._with(rows, partial(_rows, self.session, uris, -1)) if uris else self
 
     def with_rows_in(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """These and those of files of rows."""
+        """Return these rows and the rows of files of rows."""
         return self._with(rows, partial(_rows, self.session, uris, 1)) if uris else self
 
     def of_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """What these come to, which was written by bucket."""
+        """Return the net changes, which were written by bucket, in place of these rows."""
         return replace(
             self,
             rows=rows,
@@ -109,7 +110,7 @@ class FrameRows:
         )
 
     def only_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """Those of files of changes, of the same rows, in the place of these."""
+        """Return the rows of files of changes in place of these rows, with the same type."""
         read: Made = partial(_changes, self.session, uris, 1, WEIGHT)
         return replace(self, rows=rows, made=(read,), is_net=False)
 
@@ -117,16 +118,16 @@ class FrameRows:
         return replace(self, rows=self.rows + rows, made=(*self.made, *made), is_net=False)
 
     def write_changes(self, of: Typed, folder: str, buckets: HashedRows | None = None) -> None:
-        """Write what they come to, each row once with its weight.
+        """Write the net rows, each once with its weight.
 
         Parameters
         ----------
-        of: what the rows are in files.
-        buckets: in folders by these; by default in one folder, with the column `weight`.
+        of: the type of the rows in files.
+        buckets: write folders by these buckets; by default one folder, with the column `weight`.
 
         Raises
         ------
-        OffloadError: the files would not hold a value.
+        OffloadError: the files cannot store a value.
         """
         with refusals():
             if buckets is None:
@@ -137,16 +138,16 @@ class FrameRows:
                 net.write.partitionBy(BUCKET).parquet(folder)
 
     def write_rows(self, of: Typed, folder: str, buckets: HashedRows, whose: str) -> None:
-        """Write what they come to, each row as often as it is there, in folders by bucket.
+        """Write the net rows, each as many times as its weight, in folders by bucket.
 
         Parameters
         ----------
-        whose: where the rows are, in words.
+        whose: the place of the rows, in words.
 
         Raises
         ------
-        OffloadError: the files would not hold a value, a row is there less than no times, or two
-            have a key that they may not have.
+        OffloadError: the files cannot store a value, a row has a negative weight, or two rows have
+            one key that must be unique.
         """
         net = self._net(self._placed(of, buckets), [BUCKET, *_names(of)])
         count = _known(F.col(COUNT) >= 0, GONE.format(whose=whose), of)
@@ -163,7 +164,7 @@ class FrameRows:
             rows.write.partitionBy(BUCKET).parquet(folder)
 
     def _placed(self, of: Typed, buckets: HashedRows) -> DataFrame:
-        """Rows with their bucket; those of one bucket are in one task."""
+        """Return rows with their bucket; all rows of a bucket are in one task."""
         key = [f"`{name}`" for name in buckets.key] or _names(of)
         bucket = F.pmod(F.xxhash64(*key), F.lit(buckets.count)).cast("int")
         found = self._all(of).withColumn(BUCKET, bucket)
@@ -187,9 +188,9 @@ class FrameRows:
 
 
 def columns(rows: DataFrame, kept: Typed, of: Typed) -> DataFrame:
-    """Rows with the columns `row` and `weight` as those of files.
+    """Return rows with the columns `row` and `weight` in the columns of files.
 
-    An integer that 64 bits do not hold makes the job that reads it fail.
+    The job fails for an integer beyond 64 bits.
     """
     row, weight = Value(F.col("row"), kept), F.col("weight").alias(COUNT)
     if not isinstance(of, Record):
@@ -199,7 +200,7 @@ def columns(rows: DataFrame, kept: Typed, of: Typed) -> DataFrame:
 
 
 def _checked(value: Value, of: Typed) -> Column:
-    """A value as it is in files, if it fits in there."""
+    """Return a value in the type of files, with a check that it fits."""
     if isinstance(value.of, Plain) and value.of.is_wide and isinstance(of, Plain):
         fits = value.column.isNull() | value.column.between(F.lit(LEAST), F.lit(LARGEST))
         text = F.concat(F.lit(REFUSED), value.column.cast("string"), F.lit(BEYOND + END))
@@ -215,20 +216,20 @@ def _checked(value: Value, of: Typed) -> Column:
 
 
 def _changes(session: Session, uris: Sequence[str], sign: int, weight: str, of: Typed) -> DataFrame:
-    """What is in files of changes, with their weights or those that undo them."""
+    """Read files of changes, with their weights or the negated weights."""
     schema = T.StructType([*_schema(of), T.StructField(weight, T.LongType())])
     found: DataFrame = by_name(session.spark.read).schema(schema).parquet(*uris)
     return found.select(*_names(of), (F.lit(sign) * F.col(weight)).cast("long").alias(COUNT))
 
 
 def _rows(session: Session, uris: Sequence[str], weight: int, of: Typed) -> DataFrame:
-    """What is in files of rows, with a weight."""
+    """Read files of rows, with a weight."""
     found: DataFrame = by_name(session.spark.read).schema(T.StructType(_schema(of))).parquet(*uris)
     return found.withColumn(COUNT, F.lit(weight).cast("long"))
 
 
 def _known(holds: Column, message: str, of: Typed) -> Column:
-    """How often a row is there; the job fails where something does not hold."""
+    """Return the count of a row; the job fails where a condition does not hold."""
     row = F.substring(F.to_json(F.struct(*_names(of))), 1, LONGEST)
     before, _, after = message.partition("{}")
     text = F.concat(F.lit(REFUSED + before), row, F.lit(after + END))
@@ -240,7 +241,7 @@ def _schema(of: Typed) -> list[T.StructField]:
 
 
 def _fields(of: Typed) -> list[tuple[str, Typed]]:
-    """The columns in files."""
+    """Return the columns in files."""
     if isinstance(of, Record):
         return list(zip(of.names, of.fields, strict=True))
     return [(VALUE, of)]
@@ -252,8 +253,7 @@ def _names(of: Typed) -> list[str]:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """A job is run meanwhile; raises `OffloadError` for what makes it refuse a row, and where Spark
-    goes away."""
+    """Turn a row refused by a job in this context, or the end of Spark, into an `OffloadError`."""
     try:
         yield
     except Py4JNetworkError as error:
@@ -274,16 +274,16 @@ NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 class KafkaTopic:
     """A topic, for `View.changes_to`.
 
-    Each message has the headers `batch`, the number of its batch, and `weight`: how often the row
-    comes, or goes if it is negative; both are text.
+    Each message has the headers `batch`, the number of its batch, and `weight`: the number of
+    inserted copies, or negative for deleted ones; both are text.
 
     Parameters
     ----------
-    servers: `"host:port"`, more of them separated by commas.
+    servers: `"host:port"`, several separated by commas.
     topic: its name.
-    key: fields that no two rows of the view agree on. The key of a message is a JSON object of
-        them, and the value the row of now, or none where there is no row any more. By default
-        messages have no key, and there is one for each row that changed.
+    key: fields that are unique among the rows of the view. The key of a message is a JSON object of
+        them, and the value the current row, or null if there is none. By default messages have no
+        key, and there is one for each changed row.
     options: further options of the format, such as `{"kafka.security.protocol": "SSL"}`.
     """
 
@@ -308,7 +308,7 @@ class KafkaTopic:
         self.__qualname__ = f"topic {topic}"
 
     def messages(self, frame: DataFrame, number: int) -> DataFrame:
-        """The messages of a batch: a DataFrame of `key`, `value` and `headers`.
+        """Return the messages of a batch: a DataFrame of `key`, `value` and `headers`.
 
         Parameters
         ----------
@@ -355,12 +355,12 @@ class KafkaTopic:
 
 
 def _json(names: Sequence[str]) -> Column:
-    """Columns as an object of JSON."""
+    """Return columns as a JSON object."""
     return F.to_json(F.struct(*(f"`{name}`" for name in names)), {"ignoreNullFields": "false"})
 
 
 def _last(made: DataFrame) -> DataFrame:
-    """Of each key its row of now, with a weight of 1; or no value, and a weight of -1."""
+    """Return the current row of each key, with a weight of 1; or no value, and a weight of -1."""
     comes = F.col(WEIGHT) > 0
     now = F.max(F.when(comes, F.col("value")))
     count = F.sum(F.when(comes, F.col(WEIGHT)))

@@ -1,34 +1,33 @@
 """Outboxes of changes, named targets in the catalog, and changes as DataFrames.
 
-Batches that wait for a receiver, in files of a checkpoint, and what all of them come to.
+`FileOutbox` stores the batches that wait for a receiver in files, and the sum of all batches:
 
-    manifest.json               up to which batch, which of them is delivered, and the files
-    000000000012.parquet        the changes of batch 12; without `.parquet`, a folder of files of
-    sum-000000000011.parquet    those of batches before it, added up                      Spark's
+    manifest.json               the last batch, whether it is delivered, and the files
+    000000000012.parquet        the changes of batch 12; without `.parquet`, a folder of Spark files
+    sum-000000000011.parquet    the net changes of earlier batches
 
-The manifest is written aside and renamed. Files are added up as they grow: each change is written
-some log(changes) times, and what is kept is about what the view holds.
+The manifest is written aside and renamed. Files are merged as they grow: each change is written
+about log(changes) times, and the files have about as many rows as the view.
 
 State:  on disk.
-Cost:   a batch O(its changes); what was given, O(rows of the view), once per process.
+Cost:   a batch O(its changes); reading all changes, O(rows of the view), once per process.
 Source: the transactional outbox; log-structured merge trees.
 
-Targets with a name in Spark's catalog, by which SQL of any session of it reads them.
+`CatalogTarget` gives a target a name in Spark's catalog, so that SQL of any session can read it:
 
     write_to("shop.towns")   a folder below the warehouse, and a view of the catalog over it:
                              SELECT * FROM parquet.`.../shop.towns.sink`
 
-A view of the catalog reads the folder anew in each query, so it shows what the last batch has left.
+A view of the catalog reads the folder again in each query, so it shows the last batch.
 
 State:  that of the folder.
-Cost:   a statement of SQL per process.
+Cost:   a SQL statement per process.
 
-Changes as DataFrames, for functions that write with Spark.
+`FramesTarget` passes changes as DataFrames to a function that writes with Spark:
 
     batch n: files of the outbox  -->  function(DataFrame of the row's columns and `weight`, n)
 
-What the function is given are the files of the batch, whoever has written them: of a view that is
-on Spark no row of it comes by here.
+The function reads the files of the batch: rows of a view on Spark do not pass through the driver.
 
 State:  that of the outbox.
 Source: Spark's `foreachBatch`.
@@ -66,14 +65,14 @@ from spark_backend.sinks.rows import ROW_TYPE, WEIGHT, RowColumns
 
 MANIFEST = "manifest.json"
 MOST_FILES = 8
-"""So many files, the last of which is that of the last batch."""
+"""The number of files from that files are merged; the last is the file of the last batch."""
 Files = tuple[tuple[str, int], ...]
-"""The names, with how many rows each has."""
+"""The names of files, with their numbers of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """What counts. The last file has the changes of the last batch."""
+    """The current files. The last one has the changes of the last batch."""
 
     note: Note
     delivered: bool
@@ -86,9 +85,9 @@ class FileOutbox:
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that the session knows; without one, that pyarrow
-        knows.
-    row_type: what the rows are; by default what they look like.
+    folder: a path, or a URI of a file system that the session knows; without a session, that
+        pyarrow knows.
+    row_type: the type of the rows; by default it is inferred.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class FileOutbox:
         self._found: _Manifest | None = None
 
     def open(self, plan: str) -> Position | None:
-        """Where it is; what no manifest names is deleted.
+        """Return the position of the outbox; delete files that no manifest names.
 
         Raises
         ------
@@ -117,25 +116,25 @@ class FileOutbox:
         return self._found.note.position
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """What leads from all that was staged to these rows."""
+        """Return the difference from the sum of all batches to `rows`."""
         wanted = list(rows)
         self._columns.learn([row for row, _ in wanted])
         return consolidate([*wanted, *negate(self._sum(self._segments()))])
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Keep a batch."""
+        """Store a batch."""
         table = self._columns.weighted(batch.changes)
         name = f"{batch.number:012}.parquet"
         self._write(name, table)
         self._count(batch, (*self._added_up(batch.number, self._written), (name, table.num_rows)))
 
     def difference_frame(self, rows: Any) -> Any:
-        """As `difference`, of rows that Spark has."""
+        """Return the difference as `difference` does, for rows on Spark."""
         files = self._segments()
         return rows.without_changes(self._uris(files), sum(rows for _, rows in files))
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
-        """As `stage`, of changes that Spark has, which writes them."""
+        """Stage a batch as `stage` does, for changes on Spark, which writes them."""
         of, changes = self._columns.typed(batch.changes.kept), batch.changes
         found = self._written_by(changes, of, f"{batch.number:012}")
         if not found[1]:
@@ -150,18 +149,18 @@ class FileOutbox:
         return True
 
     def staged_files(self) -> tuple[int, list[str]] | None:
-        """The number and the files, as Spark is told of them, of what `staged` gives."""
+        """Return the number and the file URIs of the batch that `staged` returns."""
         found = self._found
         if found is None or found.delivered:
             return None
         return found.note.position.batch, self._uris(found.files[-1:])
 
     def staged(self) -> ChangeBatch | None:
-        """The batch that was kept last, if it is not delivered.
+        """Return the last batch, if it is not delivered.
 
         Raises
         ------
-        OffloadError: an earlier process has kept it, and nobody says of what class its rows are.
+        OffloadError: an earlier process stored it, and the class of its rows is unknown.
         """
         found = self._found
         if found is None or found.delivered:
@@ -176,7 +175,7 @@ class FileOutbox:
         return ChangeBatch(at.batch, changes, found.note.plan, at.version)
 
     def delivered(self) -> None:
-        """The receiver has it."""
+        """Mark the batch as delivered."""
         assert self._found is not None
         self._put(replace(self._found, delivered=True))
 
@@ -184,17 +183,17 @@ class FileOutbox:
         return () if self._found is None else self._found.files
 
     def _count(self, batch: ChangeBatch, files: Files) -> None:
-        """Let files count, the last of which has the changes of a batch."""
+        """Publish files, with the changes of a batch in the last one."""
         note = Note(batch.position, batch.plan)
         self._put(_Manifest(note, False, files, self._columns.has_classes))
         self._sweep()
 
     def _added_up(self, number: int, written: Callable[[str, Files], tuple[str, int]]) -> Files:
-        """The files of all batches before one, those together that are of about the same size.
+        """Return the files of all batches before one; the last files are merged if there are many.
 
         Parameters
         ----------
-        written: writes what some files come to.
+        written: writes the sum of some files.
         """
         files = list(self._segments())
         if len(files) < MOST_FILES:
@@ -209,13 +208,13 @@ class FileOutbox:
         return (*files, *last)
 
     def _written(self, name: str, files: Files) -> tuple[str, int]:
-        """What some files come to, in a file."""
+        """Write the sum of some files to a file."""
         summed = self._sum(files)
         self._write(f"{name}.parquet", self._columns.weighted(summed))
         return f"{name}.parquet", len(summed)
 
     def _written_by(self, changes: Any, of: Typed, name: str) -> tuple[str, int]:
-        """Changes that Spark has, in a folder that it writes."""
+        """Write changes on Spark to a folder."""
         with suppress(FileNotFoundError):
             self._files.delete_dir(f"{self._root}/{name}")
         changes.write_changes(of, f"{self._uri}/{name}")
@@ -223,7 +222,7 @@ class FileOutbox:
         return name, sum(rows_in(self._files, path) for path in paths)
 
     def _paths(self, name: str) -> list[str]:
-        """The files of a name in the manifest."""
+        """Return the paths of a name in the manifest."""
         path = f"{self._root}/{name}"
         return [path] if name.endswith(".parquet") else parquet_in(self._files, path)
 
@@ -250,7 +249,7 @@ class FileOutbox:
             raise unreadable(path, error) from error
 
     def _put(self, manifest: _Manifest) -> None:
-        """Let a manifest count."""
+        """Publish a manifest."""
         at = manifest.note.position
         note = noted(ChangeBatch(at.batch, (), manifest.note.plan, at.version))
         rest = {"delivered": manifest.delivered, "classes": manifest.has_classes}
@@ -259,7 +258,7 @@ class FileOutbox:
         self._found = manifest
 
     def _sweep(self) -> None:
-        """Delete what does not count."""
+        """Delete files that the manifest does not name."""
         kept = {MANIFEST, *(name for name, _ in self._segments())}
         for info in self._files.get_file_info(fs.FileSelector(self._root)):
             if info.base_name not in kept:
@@ -287,8 +286,8 @@ class CatalogTarget:
 
     Parameters
     ----------
-    name: of the table, perhaps with that of its database before it.
-    made: gives the target in a folder.
+    name: the name of the table, perhaps with that of its database.
+    made: makes the target of a folder.
     """
 
     def __init__(self, session: Session, name: str, made: Callable[[str], FrameTarget]) -> None:
@@ -300,11 +299,11 @@ class CatalogTarget:
         self._has_files = self._is_shown = False
 
     def open(self, plan: str) -> Position | None:
-        """Where the folder is.
+        """Return the position of the folder.
 
         Raises
         ------
-        OffloadError: there is a table of that name, or a view that is none of ours.
+        OffloadError: the name is that of a table, or of a view that this sink has not made.
         """
         self._check_name()
         position = self._target.open(plan)
@@ -312,26 +311,26 @@ class CatalogTarget:
         return position
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """As of the folder."""
+        """Return the difference from the folder."""
         return self._target.difference(rows)
 
     def stage(self, batch: ChangeBatch) -> None:
-        """As of the folder."""
+        """Stage a batch in the folder."""
         self._target.stage(batch)
         self._has_files = True
 
     def difference_frame(self, rows: Any) -> Any:
-        """As of the folder."""
+        """Return the difference from the folder, for rows on Spark."""
         return self._target.difference_frame(rows)
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
-        """As of the folder."""
+        """Stage a batch of changes on Spark in the folder."""
         is_staged = self._target.stage_frame(batch)
         self._has_files = self._has_files or is_staged
         return is_staged
 
     def deliver(self) -> None:
-        """Have the batch be in the folder, and the folder in the catalog."""
+        """Publish the batch in the folder, and the folder in the catalog."""
         self._target.deliver()
         if self._has_files and not self._is_shown:
             self._session.restart()
@@ -356,7 +355,7 @@ class CatalogTarget:
 
 
 def _local(warehouse: str) -> str:
-    """A warehouse as a path, if it is on this machine."""
+    """Return a warehouse as a path, if it is on this machine."""
     path = warehouse.rstrip("/")
     if path.startswith("file:"):
         return "/" + unquote(path.removeprefix("file:")).lstrip("/")
@@ -378,27 +377,27 @@ class FramesTarget:
         self.expect = outbox.expect
 
     def open(self, plan: str) -> Position | None:
-        """Where the outbox is."""
+        """Return the position of the outbox."""
         return self._outbox.open(plan)
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """What the function has not been told of these rows."""
+        """Return the difference from the batches of the outbox to `rows`."""
         return self._outbox.difference(rows)
 
     def difference_frame(self, rows: Any) -> Any:
-        """As `difference`, of rows that Spark has."""
+        """Return the difference as `difference` does, for rows on Spark."""
         return self._outbox.difference_frame(rows)
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Keep a batch."""
+        """Store a batch."""
         self._outbox.stage(batch)
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
-        """As `stage`, of changes that Spark has, which writes them."""
+        """Stage a batch as `stage` does, for changes on Spark, which writes them."""
         return self._outbox.stage_frame(batch)
 
     def deliver(self) -> None:
-        """Call the function with the batch that is kept, if there is one."""
+        """Call the function with the stored batch, if there is one."""
         found = self._outbox.staged_files()
         if found is not None:
             self._session.restart()

@@ -1,11 +1,11 @@
-"""Rows of a view as columns of files, and back.
+"""Convert rows of a view to columns of files, and back.
 
     Order(1, "ann", 2.5)  with weight 1      number: 1, customer: "ann", price: 2.5, weight: 1
     "ann"                                    value: "ann"
     Basket(1, Bag(["b", "a", "b"]))          number: 1, lines: ["a", "b", "b"]
 
-The types are those of a row type, or what the rows look like; once something is written, what comes
-has to fit it.
+The types come from a row type, or are inferred from the rows; later rows have to fit the written
+columns.
 
 State:  the types.
 Cost:   about a microsecond per value.
@@ -48,43 +48,43 @@ ROW_TYPE = "  say of what type rows are: row_type=RowType"
 
 
 class RowColumns:
-    """How rows are columns.
+    """The columns of rows in files.
 
     Parameters
     ----------
-    row_type: what the rows are, if that is said.
+    row_type: the declared type of the rows, if any.
     reserved: names that no field may have.
     """
 
     def __init__(self, row_type: Any = None, reserved: Sequence[str] = ()) -> None:
         self.is_declared = row_type is not None
-        """Whether it was said what rows are."""
+        """True if the type of rows is declared."""
         self._kept = None if row_type is None else _in_files(typed_as((), row_type))
         self._expected: Typed | None = None
         self._reserved = frozenset(reserved)
         self.schema: pa.Schema | None = None
-        """The columns of what is written."""
+        """The columns of the written files."""
 
     def expect(self, annotation: Any) -> None:
-        """What the query says of rows, for columns of which the rows themselves do not."""
+        """Record the row type of the query, for columns whose type the rows do not show."""
         self._expected = expected(annotation)
 
     @property
     def is_known(self) -> bool:
-        """Whether the classes of rows are known."""
+        """True if the classes of rows are known."""
         return self._kept is not None
 
     def wrote(self, schema: pa.Schema) -> None:
-        """What is written has these columns, and perhaps a weight."""
+        """Adopt the columns of written files, perhaps with a weight."""
         names = [name for name in schema.names if name != WEIGHT or WEIGHT not in self._reserved]
         self.schema = _schema(_typed(pa.schema([schema.field(name) for name in names])))
 
     def table(self, rows: Sequence[Any]) -> pa.Table:
-        """Rows as columns.
+        """Return rows as columns.
 
         Raises
         ------
-        OffloadError: no columns hold them, or not those of what is written.
+        OffloadError: no columns store the rows, or other columns than the written ones.
         """
         if not rows and self.schema is not None:
             return self.schema.empty_table()
@@ -99,11 +99,11 @@ class RowColumns:
         return table
 
     def typed(self, kept: Typed) -> Typed:
-        """What rows are in files that are of a type elsewhere.
+        """Return the type in files of rows that have a type on Spark.
 
         Raises
         ------
-        OffloadError: no columns hold them, or not those of what is written.
+        OffloadError: no columns store the rows, or other columns than the written ones.
         """
         found = _narrow(_in_files(self._as_expected(kept)))
         try:
@@ -121,12 +121,13 @@ class RowColumns:
         return found
 
     def weighted(self, pairs: Sequence[Pair]) -> pa.Table:
-        """Rows as columns, with their weights."""
+        """Return rows as columns, with their weights."""
         table = self.table([row for row, _ in pairs])
         return table.append_column(WEIGHT, pa.array([n for _, n in pairs], pa.int64()))
 
     def as_written(self, table: pa.Table) -> pa.Table:
-        """A table with the columns that all files of it have, whoever has written it."""
+        """Return a table with the columns that all files have, whether Spark or this process wrote
+        it."""
         assert self.schema is not None
         found = table.select(self.schema.names).cast(self.schema)
         if WEIGHT not in self._reserved:
@@ -134,12 +135,12 @@ class RowColumns:
         return found.append_column(WEIGHT, table.column(WEIGHT).cast(pa.int64()))
 
     def learn(self, rows: Sequence[Any]) -> None:
-        """Find out what rows are, if there are any and nobody has said so."""
+        """Infer the type of rows, if there are any and none is declared."""
         if rows and not self.is_declared:
             self._widen(rows)
 
     def rows(self, table: pa.Table) -> list[Any]:
-        """The rows of columns: of the class that is known, else as tuples.
+        """Return the rows of columns: of the known class, else as tuples.
 
         Raises
         ------
@@ -155,17 +156,17 @@ class RowColumns:
         return from_arrow(kept, pa.StructArray.from_arrays(columns, fields=list(arrow_type(kept))))
 
     def pairs(self, table: pa.Table) -> list[Pair]:
-        """The rows with their weights, each once."""
+        """Return the net rows with their weights."""
         rows = self.rows(table)
         return consolidate(list(zip(rows, table.column(WEIGHT).to_pylist(), strict=True)))
 
     @property
     def has_classes(self) -> bool:
-        """Whether rows are, or have in them, anything but plain values and tuples."""
+        """True if rows are not only plain values and tuples."""
         return self._kept is not None and _has_classes(self._kept)
 
     def _array(self, rows: Sequence[Any]) -> tuple[Typed, Any]:
-        """Rows, and what they are: as known, or else as what is written, or as they look."""
+        """Return rows as an array with their type: known, or of the written files, or inferred."""
         known = self._kept or (None if self.schema is None else _typed(self.schema))
         if known is not None:
             try:
@@ -178,7 +179,7 @@ class RowColumns:
         return self._kept, to_arrow(self._kept, rows)
 
     def _widen(self, rows: Sequence[Any]) -> None:
-        """Have the types be those of these rows too."""
+        """Widen the types to include those of these rows."""
         looks = typed_as(((row, 1) for row in rows), None, sample=None)
         found = _in_files(self._as_expected(looks))
         try:
@@ -204,7 +205,7 @@ class RowColumns:
             )
 
     def _check(self, schema: pa.Schema) -> None:
-        """Raise unless these are the columns of what is written."""
+        """Raise unless these are the columns of the written files."""
         if self.schema is None:
             self.schema = schema
         elif not self.schema.equals(schema):
@@ -216,18 +217,19 @@ class RowColumns:
 
 
 def has_columns(kept: Typed) -> bool:
-    """Whether files hold rows of a type as columns: not decimals that are kept as text."""
+    """Return True if files store rows of a type as columns: they contain no decimals stored as
+    text."""
     if isinstance(kept, Record):
         return all(map(_is_plain, kept.fields)) and not kept.optional
     return _is_plain(kept)
 
 
 def _in_files(kept: Typed) -> Typed:
-    """The type in files, where bags are lists.
+    """Return the type in files, where bags are lists.
 
     Raises
     ------
-    OffloadError: it has decimals of any length, which files of a view do not have.
+    OffloadError: it has decimals of any length, which files of a view cannot store.
     """
     if not has_columns(replace(kept, optional=False)):
         raise OffloadError(
@@ -264,14 +266,14 @@ def _described(schema: pa.Schema) -> str:
 
 
 def _schema(kept: Typed) -> pa.Schema:
-    """The columns of such rows."""
+    """Return the columns of rows of a type."""
     return pa.schema(
         list(arrow_type(kept)) if isinstance(kept, Record) else [(VALUE, arrow_type(kept))]
     )
 
 
 def _narrow(kept: Typed) -> Typed:
-    """The same with integers of 64 bits, as files have them."""
+    """Return the type with integers of 64 bits, as in files."""
     if isinstance(kept, Record):
         return replace(kept, fields=tuple(map(_narrow, kept.fields)))
     if isinstance(kept, Whole) and kept.of is not None:
@@ -282,7 +284,7 @@ def _narrow(kept: Typed) -> Typed:
 
 
 def _typed(schema: pa.Schema) -> Typed:
-    """What columns hold, as tuples and plain values."""
+    """Return the type of columns, as tuples and plain values."""
     fields = tuple(_typed_as(field.type) for field in schema)
     if schema.names == [VALUE]:
         return fields[0]
@@ -304,7 +306,7 @@ def _typed_as(of: pa.DataType) -> Typed:
 
 
 def _of_none(kept: Typed, name: str) -> str | None:
-    """A field that is always None."""
+    """Return the name of a field that is always None, if any."""
     if kept.kind is NoneType:
         return name or VALUE
     if isinstance(kept, Record):

@@ -1,26 +1,26 @@
 """A folder with the rows of a view, as of one commit, as Parquet files.
 
-    _spark_metadata/0               which files count, and of which batch they are
+    _spark_metadata/0               the current files, and their batch
     _b=3-000000000012-....parquet   the rows of bucket 3 of their keys, written by batch 12
 
-A batch writes anew the files of the buckets whose keys have changed; then the list is replaced, in
-one step. `spark.read.parquet(folder)` reads the files of the list, which are the rows of one
-moment; so does `read`. The files of the list before are there until the next batch, for those who
-read them.
+A batch rewrites the files of the buckets with changed keys; then the list is replaced, in one step.
+`spark.read.parquet(folder)` and `read` return the files of the list, which are the rows of one
+moment. The files of the previous list stay until the next batch, for their readers.
 
 State:  on disk.
-Cost:   a batch O(rows of the buckets with changes); what is in it, O(rows), once per process.
+Cost:   a batch O(rows of the buckets with changes); reading the contents, O(rows), once per
+        process.
 
-Files of a folder of rows that Spark writes, by buckets of the hash of their keys.
+`SparkBuckets` lets Spark write the files, by buckets of the hash of their keys:
 
-    _aside-.../changes/__bucket__=3/part-....parquet    changes, net: which buckets are written
-    _aside-.../rows/__bucket__=3/part-....parquet       what is in these buckets then
-    _b=3-000000000012-....parquet                       the same, where the list may name it
+    _aside-.../changes/__bucket__=3/part-....parquet    net changes: they tell the buckets to write
+    _aside-.../rows/__bucket__=3/part-....parquet       the new rows of these buckets
+    _b=3-000000000012-....parquet                       the same, under names for the list
 
-Only names and numbers come by here. What is aside is deleted when the batch is there.
+Only names and numbers pass through the driver. The files aside are deleted after the batch.
 
 State:  none.
-Cost:   two jobs: O(changes), and O(rows of the buckets with changes); of a first batch, one.
+Cost:   two jobs: O(changes), and O(rows of the buckets with changes); for a first batch, one.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ from spark_backend.sinks.changes_folder import Listed, Listing, Listings, Note
 from spark_backend.sinks.rows import RowColumns
 
 PER_BUCKET = 10_000
-"""Rows of a bucket, when buckets are made."""
+"""The number of rows of a bucket, when buckets are made."""
 MOST_BUCKETS = 512
 GROWTH = 4
-"""New buckets are made when there are so many times as many rows."""
+"""The growth of the number of rows after that new buckets are made."""
 TRIES = 10
 NO_ROWS = -1
-"""The bucket of the file that has columns and no rows."""
+"""The bucket of the file with columns and without rows."""
 BY_VALUE, BY_HASH = "crc32", "xxhash64"
 
 
 class RowsFolder:
     """A `Target` for the rows of a view: a folder of Parquet files, of one moment.
 
-    It needs pyarrow alone, and no Spark. `spark.read.parquet(folder)` and `read` give the rows;
+    It needs only pyarrow, not Spark. `spark.read.parquet(folder)` and `read` return the rows;
     readers that do not know Spark's list of files find no files.
 
     Parameters
     ----------
     folder: a path, or a URI of a file system that the session knows, or pyarrow without one. One
         sink at a time may write it.
-    key: fields that no two rows agree on; only files of keys that have changed are written anew. By
-        default a row is its own key, and may be there more than once.
-    row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look like.
+    key: fields that identify a row; only files of changed keys are rewritten. By default a row is
+        its own key, and may have several copies.
+    row_type: the type of the rows, such as `tuple[int, float | None]`; by default it is inferred.
     session: of Spark, whose file systems are used beside those of this machine.
     """
 
@@ -90,14 +90,14 @@ class RowsFolder:
         self._columns = RowColumns(row_type)
         self.expect = self._columns.expect
         self._found: Listing | None = None
-        """What counts, as it was when it was read or written last."""
+        """The list as last read or written."""
         self._now: Listing | None = None
-        """The same, without rows where these are of another query."""
+        """The same list, without rows if these are of another query."""
         self._name = uuid4().hex[:8]
         self._next: Listing | None = None
 
     def read(self) -> pa.Table:
-        """The rows, as of the last batch.
+        """Return the rows, as of the last batch.
 
         Raises
         ------
@@ -107,12 +107,12 @@ class RowsFolder:
             found = self._list.read(self._files)
             if found is None:
                 raise OffloadError(f"{self._root} has no rows of a sink yet")
-            with suppress(FileNotFoundError):  # it has been replaced twice meanwhile
+            with suppress(FileNotFoundError):  # replaced twice meanwhile
                 return pa.concat_tables(self._table(file.name) for file in found.files)
         raise OffloadError(f"{self._root} is written faster than it can be read: try again")
 
     def open(self, plan: str) -> Position | None:
-        """Where it is. The rows of another query are replaced."""
+        """Return the position of the folder. Rows of another query are replaced."""
         self._next = None
         self._found = self._now = self._list.read(self._files)
         if self._now is None:
@@ -122,7 +122,8 @@ class RowsFolder:
         return self._now.note.position
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """What leads from what is in it to these rows; all of them if its columns are others."""
+        """Return the difference from the contents to `rows`; all of `rows` if the columns
+        differ."""
         wanted = list(rows)
         self._columns.learn([row for row, _ in wanted])
         try:
@@ -135,7 +136,7 @@ class RowsFolder:
         return consolidate([*wanted, *negate(written)])
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Write the buckets with changes anew, to files that are not in the list."""
+        """Rewrite the buckets with changes, to files that are not in the list."""
         now = self._now
         whole, buckets = self._layout(self._by, sum(weight for _, weight in batch.changes))
         changes: list[Pair] = list(batch.changes)
@@ -153,7 +154,7 @@ class RowsFolder:
         self._stage(batch, self._by, buckets, [*kept, *files])
 
     def difference_frame(self, rows: Any) -> Any:
-        """As `difference`, of rows that Spark has."""
+        """Return the difference as `difference` does, for rows on Spark."""
         try:
             self._columns.typed(rows.kept)
         except OffloadError:
@@ -164,7 +165,7 @@ class RowsFolder:
         return rows.without_rows_in(uris, sum(file.rows for file in files))
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
-        """As `stage`, of changes that Spark has, which writes them."""
+        """Stage a batch as `stage` does, for changes on Spark, which writes them."""
         of, changes, now = self._columns.typed(batch.changes.kept), batch.changes, self._now
         assert self._columns.schema is not None
         self._check_fields(self._columns.schema.names)
@@ -185,7 +186,8 @@ class RowsFolder:
         return True
 
     def _layout(self, by: str, more: int) -> tuple[bool, int]:
-        """Whether all is to be written anew, with about so many more rows, and how many buckets."""
+        """Return whether all is to be rewritten, with about `more` further rows, and the number of
+        buckets."""
         now = self._now
         rows = more + (0 if now is None else now.rows)
         if now is not None and now.by == by and rows <= GROWTH * PER_BUCKET * now.buckets:
@@ -193,7 +195,7 @@ class RowsFolder:
         return True, max(1, min(MOST_BUCKETS, -(-rows // PER_BUCKET)))
 
     def _others(self, touched: set[int]) -> tuple[Listed, ...]:
-        """The files of the other buckets."""
+        """Return the files of the other buckets."""
         assert self._now is not None
         files = self._now.files
         return tuple(f for f in files if f.bucket not in touched and f.bucket != NO_ROWS)
@@ -206,7 +208,7 @@ class RowsFolder:
 
     @property
     def is_owed(self) -> bool:
-        """Whether there is nothing to read yet, though it was said what rows are."""
+        """True if there is nothing to read yet, though the row type is declared."""
         return self._now is None and self._next is None and self._columns.is_declared
 
     def deliver(self) -> None:
@@ -214,7 +216,7 @@ class RowsFolder:
 
         Raises
         ------
-        OffloadError: it is another list than this one has written or found.
+        OffloadError: the list is not the one that this sink has written or found.
         """
         if self._next is not None:
             self._check_alone()
@@ -224,7 +226,7 @@ class RowsFolder:
             self._sweep(self._now)
 
     def _check_alone(self) -> None:
-        """Raise if somebody else has replaced the list."""
+        """Raise if another sink has replaced the list."""
         if self._list.read(self._files) not in (self._found, self._next):
             raise OffloadError(
                 f"{self._root} has other rows than this sink has written there: another sink "
@@ -233,11 +235,11 @@ class RowsFolder:
 
     @property
     def _by(self) -> str:
-        """What puts rows into buckets."""
+        """The function that assigns buckets."""
         return f"{BY_VALUE} of {', '.join(self._key) or 'all'}"
 
     def _parts(self, pairs: Sequence[Pair], buckets: int) -> dict[int, list[Pair]]:
-        """Rows by the bucket of their key."""
+        """Group rows by the bucket of their key."""
         found: dict[int, list[Pair]] = {}
         table = self._columns.table([row for row, _ in pairs])
         for pair, values in zip(pairs, self._keys(table), strict=True):
@@ -245,20 +247,20 @@ class RowsFolder:
         return found
 
     def _keys(self, table: pa.Table) -> Iterable[Any]:
-        """The keys of rows: equal for equal ones."""
+        """Return the keys of rows, which are equal for equal keys."""
         names = self._key or table.column_names
         self._check_fields(table.column_names)
         columns = [table.column(name).to_pylist() for name in names]
         return (tuple(map(_plain, values)) for values in zip(*columns, strict=True))
 
     def _check_fields(self, names: Sequence[str]) -> None:
-        """Raise if a field of the key is not there."""
+        """Raise if a field of the key is missing."""
         missing = [name for name in self._key if name not in names]
         if missing:
             raise OffloadError(f"key {missing[0]!r} is none of the columns {', '.join(names)}")
 
     def _whole(self, pairs: list[Pair]) -> list[Any]:
-        """The rows that are in a bucket now."""
+        """Return the current rows of a bucket."""
         found = consolidate(pairs)
         for row, weight in found:
             if weight < 0:
@@ -284,7 +286,7 @@ class RowsFolder:
             seen.add(key)
 
     def _written(self, bucket: int, number: int, rows: list[Any]) -> Listed:
-        """A file with the rows of a bucket; none if there are none."""
+        """Write a file with the rows of a bucket; no file for no rows."""
         shown = "none" if bucket == NO_ROWS else f"{bucket}"
         name = f"_b={shown}-{number:012}-{self._name}.parquet"
         if not rows and bucket != NO_ROWS:
@@ -314,11 +316,11 @@ class RowsFolder:
             with suppress(FileNotFoundError):
                 if info.base_name.startswith("_b=") and info.base_name not in kept:
                     self._files.delete_file(info.path)
-                elif info.base_name.startswith(ASIDE):  # of a batch that never was
+                elif info.base_name.startswith(ASIDE):  # of an interrupted batch
                     self._files.delete_dir(info.path)
 
     def _check_empty(self) -> None:
-        """Raise if there are files of somebody else."""
+        """Raise if there are files of another program."""
         for info in self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True)):
             if not info.base_name.startswith(("_b=", "_spark_metadata", ASIDE, ".")):
                 raise OffloadError(
@@ -328,12 +330,12 @@ class RowsFolder:
 
 
 def _emptied(listing: Listing) -> Listing:
-    """The same without rows, and with what was there as what readers may still read."""
+    """Return the list without rows; its files stay for their readers."""
     return Listing(listing.note, 1, "nothing", (), listing.names)
 
 
 def _plain(value: Any) -> Any:
-    """A value that has the same text as all that are equal to it."""
+    """Return a value with the same text as all equal values."""
     if isinstance(value, float):
         return value or 0.0
     if isinstance(value, dict):
@@ -355,22 +357,22 @@ class HashedRows:
     """None: all columns."""
     count: int
     is_unique: bool
-    """Whether no two rows may have one key."""
+    """True if keys must be unique."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkBuckets:
-    """Writes files of a folder."""
+    """Write files of a folder with Spark."""
 
     place: Place
     of: Typed
-    """What the rows are in files."""
+    """The type of the rows in files."""
     buckets: HashedRows
     name: str
-    """Of whoever writes: nobody else writes files of that name."""
+    """The id of the writer, in the names of its files."""
 
     def touched(self, changes: Any) -> tuple[Any, set[int]]:
-        """Changes, added up and in files, and the buckets that they are of."""
+        """Write the net changes to files, and return them with their buckets."""
         folder = self._aside("changes")
         changes.write_changes(self.of, self._uri(folder), self.buckets)
         parts = list(self._parts(folder))
@@ -379,11 +381,11 @@ class SparkBuckets:
         return written, {bucket for bucket, _, rows in parts if rows}
 
     def write(self, changes: Any, before: Sequence[Listed], number: int) -> list[Listed]:
-        """The files of what changes make of those before, which are not deleted.
+        """Write the files of the rows of `before` with changes applied; the old files stay.
 
         Raises
         ------
-        OffloadError: something goes that is not there, or two rows have a key that may not.
+        OffloadError: a deleted row is not there, or two rows have one key that must be unique.
         """
         names = [file.name for file in before if file.rows]
         given = changes.with_rows_in(list(map(self._uri, names)), sum(f.rows for f in before))
@@ -392,7 +394,7 @@ class SparkBuckets:
         return list(self._moved(self._parts(folder), number))
 
     def _aside(self, what: str) -> str:
-        """A folder that is not there."""
+        """Delete a folder aside, if it exists, and return its path."""
         folder = f"{ASIDE}-{self.name}/{what}"
         with suppress(FileNotFoundError):
             self.place.files.delete_dir(f"{self.place.root}/{folder}")
@@ -407,7 +409,7 @@ class SparkBuckets:
             yield Listed(name, bucket, rows, info.size)
 
     def _parts(self, folder: str) -> Iterator[tuple[int, str, int]]:
-        """The bucket of each file that was written, its path below the root, and its rows."""
+        """Yield the bucket of each written file, its path below the root, and its rows."""
         root = self.place.root
         for path in parquet_in(self.place.files, f"{root}/{folder}"):
             _, _, rest = path.partition(f"/{BUCKET}=")

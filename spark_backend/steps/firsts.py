@@ -1,41 +1,42 @@
-"""The first rows of each group: of the groups that changed, sorted before and after.
+"""The first rows of each group, and of all rows, by an order.
+
+`Firsts` computes the first rows of the groups that changed, sorted before and after:
 
     d out  =  first n after  -  first n before
 
-A row that is there w times has w places. The order decides between any two rows that differ: which
-of rows that tie came first, files do not know.
+A row with weight w takes w places. The order must decide between any two different rows, because
+files do not store which of two tied rows came first.
 
-Of a large group, flushes of this process hold the first rows and some more apart, as of an order of
-all rows (`firsts.py`); when too few are left, they look through the group. A job looks at
-whole groups, and gives up what is held.
+For a large group, flushes of this process store its first rows in a separate table, with a reserve,
+as `DirectFirst` does for an order of all rows; if too few are left, they read the whole group. A
+job reads whole groups, and drops that table.
 
-State:  the rows, by group; of large groups those that are held.
-Cost:   per flush O(rows of the groups that changed, with their logarithm); of large groups, by this
-        process, O(rows that changed + n).
+State:  the rows, by group; the held rows of large groups.
+Cost:   per flush O(rows of the groups that changed, with their logarithm); for large groups, in
+        this process, O(changed rows + n).
 Source: SQL's ROW_NUMBER() OVER (PARTITION BY k ORDER BY by) <= n, of weighted rows.
 
-The first rows of an order: some more than are needed are held, and the others only kept.
+`First` computes the first rows of all; it holds more rows than needed, sorted, and stores the
+others:
 
     held    a a a a a a | b b b b | rows beyond
             n needed      reserve
 
-Rows up to the last one that is held come and go there. When fewer than n are held, the flush is
-done again, and looks through all rows for the first ones. Few rows are looked through each time.
+Changes up to the last held row are applied to the held rows. If fewer than n are left, the flush is
+repeated, and reads all rows to find the first. Few rows are read in each flush.
 
-Rows that differ may tie only in the outermost operator: those that tie with the last come along,
-and the process cuts them as they came.
+Different rows may tie only in the outermost operator: then all rows that tie with the last row are
+included, and the process cuts them in their order of insertion.
 
-State:  the rows, and those that are held.
-Cost:   per flush O(rows that changed + n); now and then O(all rows), after at least as many
-        removals from the top as are in reserve.
+State:  the rows, and the held rows.
+Cost:   per flush O(changed rows + n); O(all rows) after at least as many deletions from the top as
+        the reserve has rows.
 Source: K. Yi et al., *Efficient Maintenance of Materialized Top-k Views*, 2003.
 
-The first rows of an order in a flush that the process does: those that are held, sorted here.
+`DirectFirst` does the same in a flush of this process, on sorted lists.
 
-State:  none beside the tables.
-Cost:   O(rows that are held and those that change), with their logarithm; all rows when too few are
-        held.
-Source: `firsts.py`, which this is equal to.
+State:  only the tables.
+Cost:   O(held rows + changed rows), with their logarithm; all rows if too few are held.
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ from spark_backend.steps.step import (
 )
 
 LARGE = 2_000
-"""Rows of a group from which on its first rows are held apart."""
+"""The number of rows from that the first rows of a group are held separately."""
 SHRUNK = 4
-"""They are so until too few are left, and the group has one such share of the rows."""
+"""A group keeps its held rows until too few are left and it has less than `LARGE` over this."""
 RESERVE = 64
-"""Rows that are held at least beyond those that are needed."""
+"""The minimum number of held rows beyond the needed ones."""
 FEW_GROUPS, MOST_HELD = 16, 300_000
-"""Of so few groups, so many rows are taken out of files."""
+"""The most rows that are read from files for at most this many groups."""
 
 
 class Firsts:
@@ -99,8 +100,8 @@ class Firsts:
 
     Parameters
     ----------
-    count: how many bindings a row of the source has.
-    unique: what of a row no other has, if that is known.
+    count: the number of bindings of a row of the source.
+    unique: expressions that identify a row, if known.
 
     Raises
     ------
@@ -168,7 +169,7 @@ class Firsts:
     def _rows_of(
         self, flush: DirectFlush, spec: TableSpec, keys: Collection[Any], most: int | None = None
     ) -> dict[Any, Bag]:
-        """The rows of groups, as of before."""
+        """Return the rows of groups, before the flush."""
         if not keys:
             return {}
         leaves_of = {tuple(flattened_values(self._key.of, key)) for key in keys}
@@ -177,11 +178,11 @@ class Firsts:
         return {key: found[key] for key in keys if key in found}
 
     def _held(self, flush: DirectFlush, keys: Collection[Any]) -> dict[Any, Bag]:
-        """The first rows of groups that are large."""
+        """Return the held rows of large groups."""
         return self._rows_of(flush, self.held, keys) if flush.tables.rows_near(self.held) else {}
 
     def _made(self, rows: Bag) -> Bag:
-        """What is to be held of a group from now on: of one that is large now, its first rows."""
+        """Return the rows to hold of a group: its first rows if it is large now."""
         if len(rows) < LARGE:
             return NOTHING
         return self._first_rows.held(self._first_rows.of_all(NOTHING, rows))
@@ -189,7 +190,7 @@ class Firsts:
     def _placed(
         self, flush: DirectFlush, key: Any, before: Bag, change: Bag
     ) -> tuple[list[Placed], bool]:
-        """The first rows of a large group before and after, and whether it stays one."""
+        """Return the first rows of a large group before and after, and whether it stays large."""
         placed = self._first_rows.within(before, change)
         if self._first_rows.is_enough(placed):
             return placed, True
@@ -198,7 +199,7 @@ class Firsts:
         return self._first_rows.of_all(before, rows), len(rows) * SHRUNK >= LARGE
 
     def _of_groups(self, flush: Flush, given: DataFrame) -> list[DataFrame]:
-        """The rows of the groups that changed: those that come or go, and those that were there."""
+        """Return the rows of the groups that changed, and the changed rows."""
         key = self._key.column.alias("key")
         keys = given.select(key, self._hash().alias("h")).distinct()
         keys = flush.small(keys.filter(F.col("h") >= F.lit(-(2**63) + 1)))
@@ -220,11 +221,11 @@ def _negated(rows: Bag) -> Bag:
 
 
 def check_decided(stands: Standing) -> None:
-    """The first rows are to be the same ones as in the process.
+    """Check that the first rows are determined, as in the process.
 
     Raises
     ------
-    Inexact: rows that differ may tie, and which of them are first depends on when they came.
+    Inexact: different rows may tie, and their order of insertion would decide.
     """
     if not stands.is_total:
         raise Inexact(
@@ -234,19 +235,19 @@ def check_decided(stands: Standing) -> None:
 
 
 def weighed(rows: DataFrame, *, is_change: bool = False) -> DataFrame:
-    """Rows with how often they are there before (`b`) and after (`a`), of which others are to be
-    added; by `key`."""
+    """Return rows by `key` with partial counts before (`b`) and after (`a`) the change."""
     before = F.lit(0).cast("long") if is_change else F.col("weight")
     return rows.select("key", "row", before.alias("b"), F.col("weight").alias("a"))
 
 
 def added(rows: DataFrame) -> DataFrame:
-    """Each row once."""
+    """Sum the counts of each row."""
     return rows.groupBy("key", "row").agg(F.sum("b").alias("b"), F.sum("a").alias("a"))
 
 
 def with_starts(rows: DataFrame, by: Sequence[By]) -> DataFrame:
-    """Rows with how many stand before them, before (`start_b`) and after (`start_a`)."""
+    """Return rows with the number of rows before them, before (`start_b`) and after (`start_a`) the
+    change."""
     upto = Window.partitionBy("key").orderBy(*(one.sort for one in by))
     peers = Window.partitionBy("key", *(one.column for one in by))
     starts = [(F.sum(n).over(upto) - F.sum(n).over(peers)).alias(f"start_{n}") for n in ("b", "a")]
@@ -254,18 +255,18 @@ def with_starts(rows: DataFrame, by: Sequence[By]) -> DataFrame:
 
 
 def clipped(weight: Column, start: Column, first: int, last: int) -> Column:
-    """How many of the places of a row are from `first` on and before `last`."""
+    """Return the number of places of a row in the range from `first` to before `last`."""
     inside = F.least(start + weight, F.lit(last)) - F.greatest(start, F.lit(first))
     return F.greatest(inside, F.lit(0)).cast("long")
 
 
 def changed(rows: DataFrame, weight: Column) -> DataFrame:
-    """Rows whose weight is not zero."""
+    """Return the rows with a nonzero weight."""
     return rows.select("row", weight.alias("weight")).filter("weight != 0")
 
 
 FEW = 100_000
-"""Up to so many rows, all are looked through at each flush."""
+"""The most rows of an order that are read in each flush."""
 
 
 class First:
@@ -273,10 +274,10 @@ class First:
 
     Parameters
     ----------
-    count: how many bindings a row of the source has.
-    names: of the tables of all rows, and of those that are held.
-    unique: what of a row no other has, if that is known.
-    is_last: nothing but the output reads it, and the process sorts that again.
+    count: the number of bindings of a row of the source.
+    names: the names of the tables of all rows, and of held rows.
+    unique: expressions that identify a row, if known.
+    is_last: True if only the output reads it, which the process sorts again.
 
     Raises
     ------
@@ -342,15 +343,16 @@ class First:
         return flush.looks_through or there <= FEW or flush.rows > MOST_BROADCAST
 
     def _within(self, given: DataFrame, held: Sequence[DataFrame]) -> DataFrame:
-        """The rows that are held, and those that changed up to the last of these: no others are
-        there up to it."""
+        """Return the held rows, and the changed rows up to the last of them: there are no others
+        before it."""
         net = added(united([weighed(_in_one(given), is_change=True), *held]))
         by = Window.partitionBy("key").orderBy(*(one.sort for one in self._by))
         onwards = by.rangeBetween(Window.currentRow, Window.unboundedFollowing)
         return net.withColumn("reach", F.max("b").over(onwards)).filter("reach > 0").drop("reach")
 
     def _first_of_all(self, flush: Flush, given: DataFrame) -> DataFrame:
-        """The first of all rows after the change, with those that tie with the last of them."""
+        """Return the first of all rows after the change, with the rows that tie with the last of
+        them."""
         parts = [part.select("row", "weight") for part in flush.parts(self.specs[0])]
         whole = united([given.select("row", "weight"), *parts]).groupBy("row")
         net = whole.agg(F.sum("weight").alias("weight")).filter("weight > 0")
@@ -363,9 +365,9 @@ class First:
         return weighed(_in_one(found), is_change=True)
 
     def _kept(self, rows: DataFrame) -> DataFrame:
-        """Those that are to be held after the change, and what is shown of them before and after.
+        """Return the rows to hold after the change, and the shown counts before and after.
 
-        A row is held with all its copies, and with those that tie with it.
+        A row is held with all its copies, and with all rows that tie with it.
         """
         start_a, start_b = F.col("start_a"), F.col("start_b")
         kept = F.when(start_a < self._wanted, F.col("a")).otherwise(F.lit(0).cast("long"))
@@ -380,7 +382,7 @@ class First:
         return F.when(start < self._needed, F.col(name)).otherwise(F.lit(0).cast("long"))
 
     def _enough(self, rows: DataFrame) -> DataFrame:
-        """The same; or an error where there are fewer than are needed."""
+        """Return the rows; raise in the job if fewer are held than needed."""
         every = Window.partitionBy("key")
         few = f"if(total < {self._needed}, cast(raise_error('{TOO_FEW}') as bigint), a)"
         total = rows.withColumn("total", F.sum("a").over(every))
@@ -388,13 +390,13 @@ class First:
 
 
 def _in_one(rows: DataFrame) -> DataFrame:
-    """As rows of one group."""
+    """Return rows as one group."""
     return rows.select(F.lit(0).cast("long").alias("key"), "row", "weight")
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A row: how often it is held before and after, and how much of it is shown."""
+    """A row with its held counts before and after, and its shown counts."""
 
     row: Row
     before: int
@@ -404,13 +406,13 @@ class Placed:
 
 
 class DirectFirst:
-    """Which rows are held, and which of them shown.
+    """Select the rows to hold, and the rows to show.
 
     Parameters
     ----------
-    wanted: how many rows are held, beside those that tie with the last of them.
-    is_total: rows that differ never tie; else those that tie with the last one that is shown come
-        along.
+    wanted: the number of rows to hold, plus the rows that tie with the last of them.
+    is_total: True if different rows never tie; else the rows that tie with the last shown one are
+        shown too.
     """
 
     def __init__(self, node: plan.OrderBy, wanted: int, *, is_total: bool) -> None:
@@ -421,7 +423,7 @@ class DirectFirst:
         self._key = order_key(self._whole)
 
     def within(self, before: Bag, change: Bag) -> list[Placed]:
-        """Those that are held, and what changed up to the last of these."""
+        """Return the held rows, and the changed rows up to the last of them."""
         after = together([before, change])
         runs = self._runs({**before, **after})
         last = max(
@@ -430,24 +432,24 @@ class DirectFirst:
         return list(self._placed(runs[: last + 1], before, after))
 
     def of_all(self, before: Bag, every: Bag) -> list[Placed]:
-        """Those that are held, and all rows there are after the change."""
+        """Return the held rows, and all rows after the change."""
         return list(self._placed(self._runs({**before, **every}), before, every))
 
     def is_enough(self, found: Iterable[Placed]) -> bool:
-        """Whether as many are held as are shown."""
+        """Return True if enough rows are held to show n."""
         return sum(one.after for one in found) >= self._needed
 
     def held(self, found: Iterable[Placed]) -> Bag:
-        """How those that are held change."""
+        """Return how the held rows change."""
         return Counter({p.row: p.after - p.before for p in found if p.after != p.before})
 
     def shown(self, found: Iterable[Placed]) -> Bag:
-        """How those that are shown change."""
+        """Return how the shown rows change."""
         shown = {p.row: p.shown_after - p.shown_before for p in found}
         return Counter({row: weight for row, weight in shown.items() if weight})
 
     def _runs(self, rows: Iterable[Row]) -> list[list[Row]]:
-        """Rows in order, each once; those that tie together."""
+        """Return distinct rows in order, as lists of rows that tie."""
         ordered = in_order(self._whole, Counter(dict.fromkeys(rows, 1)))
         keyed = groupby(ordered, key=lambda row: (self._key(row), tie_key(row)))
         return [list(run) for _, run in keyed]
@@ -464,7 +466,7 @@ class DirectFirst:
             start_a += sum(max(0, after.get(row, 0)) for row in run)
 
     def _shown(self, weight: int, start: int) -> int:
-        """How many copies of a row are shown, which has so many before it."""
+        """Return the number of shown copies of a row with `start` rows before it."""
         if self._is_total:
             return max(0, min(start + weight, self._needed) - max(start, self._first))
         return weight if start < self._needed else 0

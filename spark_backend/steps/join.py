@@ -1,31 +1,30 @@
-"""Joins by key: pairs of rows, and rows that have partners or none.
+"""Joins by key: pairs of rows, and rows with or without partners.
 
-Inner joins by a key, with whatever else the predicate asks of a pair.
+`Join` is an inner join by a key, with a residual predicate on pairs:
 
-    d(L join R)  =  dL join R  +  L join dR  +  dL join dR          R and L as of before
+    d(L join R)  =  dL join R  +  L join dR  +  dL join dR          with L and R before the flush
 
-The change is the small side: it is sent to where the rows are, and of a table's base only the
-buckets of its keys are read.
+The change is the small side: it is sent to the tasks that have the rows, and only the buckets of
+its keys are read from the base of a table.
 
-State:  the rows of both sides, by the key; those of equal inputs by equal keys are kept once.
+State:  the rows of both sides, by the key; equal inputs with equal keys share a table.
 Cost:   per flush O(rows of the buckets of the keys that changed).
 Source: [dbsp] bilinear operators.
 
-Semi and anti joins, and the rows of outer joins that have no partner.
+`Matched` gives the rows of semi and anti joins, and the rows of outer joins without a partner:
 
     n(key) = rows of the other side with the key        out = rows of the left where n > 0 (or = 0)
-    d out  = rows that change, where n after says so
-           + rows as of before, where n comes to be or to be none  (of keys that change on the other
-             side)
+    d out  = changed rows, if n after says so
+           + old rows, if n becomes positive or zero     (of keys that change on the other side)
 
-Where a pair is asked more than its key, the rows of the other side are counted for each row.
-Otherwise the other side is how many rows there are of each key (`step.py`), where these may
-be many: however heavy a key is, a change of a row with it costs the same.
+With a residual predicate, the partners are counted for each row. Otherwise the other side may be
+stored as the number of its rows per key (`KeyCounts`), if a key may have many: a change of a row
+costs the same for a heavy key.
 
-State:  the rows of the one side by the key, and those of the other, or how many they are.
-Cost:   per flush O(rows that change, and those whose keys find their first partner or lose the last
-        one); by a job, O(rows of the keys that change on the other side). Where more is asked, the
-        pairs of the rows of these keys.
+State:  the rows of one side by the key, and the rows of the other, or their counts.
+Cost:   per flush O(changed rows, and the rows whose keys find their first partner or lose the last
+        one); in a job, O(rows of the keys that change on the other side). With a residual
+        predicate, the pairs of the rows of these keys.
 Source: [dbsp] antijoin as a difference; counts per key.
 """
 
@@ -62,7 +61,7 @@ class Arranged:
 
     Parameters
     ----------
-    name: the same for the same rows by the same key.
+    name: the same for equal rows with an equal key.
     """
 
     def __init__(self, source: Step, side: Side, name: str) -> None:
@@ -72,7 +71,7 @@ class Arranged:
         )
 
     def change(self, flush: Flush, prefix: str) -> DataFrame | None:
-        """How the rows change, keyed; they are kept."""
+        """Return how the rows change, keyed, and add the change to the table."""
         found = flush.delta(self.source)
         if found is None:
             return None
@@ -82,11 +81,11 @@ class Arranged:
     def having(
         self, flush: Flush, keys: DataFrame, prefixes: tuple[str, str], hashes: Hashes, how: str
     ) -> list[DataFrame]:
-        """The rows as of before the flush joined with keys, which have their hash.
+        """Return the rows before the flush, joined with keys, which have their hash.
 
         Parameters
         ----------
-        prefixes: of the columns of the keys, and those of the rows here.
+        prefixes: the prefix of the columns of the keys, and that of the rows here.
         """
         of, own = prefixes
         on = same(of, own, self.side.optional)
@@ -102,7 +101,7 @@ class Arranged:
         )
 
     def hashes(self, flush: Flush) -> Hashes:
-        """Of the keys of rows that change."""
+        """Return the hashes of the keys of changed rows."""
         change = flush.delta(self.source)
         if change is None:
             return set
@@ -111,17 +110,17 @@ class Arranged:
         return cache(lambda: hashes_of(change, self.side.hash))
 
     def direct_change(self, flush: DirectFlush) -> Bag:
-        """How the rows change; they are kept."""
+        """Return how the rows change, and add the change to the table."""
         found = flush.delta(self.source)
         flush.add(self.spec, self.source.kept, found)
         return found
 
     def by_key(self, rows: Iterable[Pair]) -> ByKey:
-        """Rows with their weights by their key; without those that match nothing.
+        """Group rows with their weights by their key, without rows that match nothing.
 
         Raises
         ------
-        TooMany: a key is no value of the declared type, of which it is not known what equals it.
+        TooMany: a key is no value of the declared type, so that its equality is unknown.
         """
         key_of = self.side.key_of
         found: ByKey = {}
@@ -134,22 +133,22 @@ class Arranged:
         return found
 
     def keys_of(self, rows: Iterable[Row]) -> set[Leaves]:
-        """The keys of rows that can match."""
+        """Return the keys of rows that can match."""
         return {key for row in rows if (key := self.side.key_of(row)) is not None}
 
     def direct_having(self, flush: DirectFlush, keys: set[Leaves]) -> Bag:
-        """The rows as of before the flush that have keys; others may come along."""
+        """Return the rows before the flush that have keys; other rows may be included."""
         return summed(self.direct_found(flush, keys))
 
     def direct_found(self, flush: DirectFlush, keys: set[Leaves]) -> list[Pair]:
-        """The same, not added up."""
+        """Return the rows of `direct_having`, not netted."""
         if not keys:
             return []
         return pairs_of(self.source.kept, flush.found(self.spec, self.side.lookup, keys))
 
 
 class Join:
-    """An inner join of a node, with a residual condition."""
+    """An inner join of a node, with a residual predicate."""
 
     def __init__(
         self,
@@ -189,7 +188,7 @@ class Join:
         return summed(flush.pairs(self))
 
     def direct_pairs(self, flush: DirectFlush) -> list[Pair]:
-        """How the pairs change, not added up."""
+        """Return how the pairs change, not netted."""
         left = self._left.by_key(self._left.direct_change(flush).items())
         right = self._right.by_key(self._right.direct_change(flush).items())
         on_right = self._right.by_key(self._right.direct_found(flush, set(left)))
@@ -201,11 +200,11 @@ class Join:
         ]
 
     def _paired(self, left: ByKey, right: ByKey) -> list[Pair]:
-        """The pairs of rows that match.
+        """Return the pairs of rows that match.
 
         Raises
         ------
-        TooMany: there are many.
+        TooMany: there are many pairs.
         """
         if not right:
             return []
@@ -234,7 +233,7 @@ class Join:
 
 
 def pair_of(left: Typed, right: Typed, count: int) -> Typed:
-    """What the pairs of a join are, of which the left has `count` bindings."""
+    """Return the row type of a join whose left side has `count` bindings."""
     if count == 1:
         return tuple_of((left, right))
     assert isinstance(left, Record)
@@ -242,30 +241,31 @@ def pair_of(left: Typed, right: Typed, count: int) -> Typed:
 
 
 def pair_value(left: Typed, right: Typed, count: int) -> Value:
-    """A pair of the columns `l_row` and `r_row`."""
+    """Return a pair of the columns `l_row` and `r_row`."""
     parts = bound(Value(F.col("l_row"), left), count)
     return record_value((*parts, Value(F.col("r_row"), right)))
 
 
 def _selective(changed: DataFrame, prefix: str) -> DataFrame:
-    """Spark prunes partitions by a side of a join only if a filter says that it is small."""
+    """Add a filter that is always true: Spark prunes partitions only by a side that has a
+    filter."""
     return changed.filter(f"{prefix}_weight > {-(2**62)}L")
 
 
 Shown = Callable[[Column], Column]
-"""The row of the output, of the column with a row."""
+"""A function from a column with a row to the output row."""
 Asked = Callable[[Row, Row], object]
-"""What is asked of two rows of equal keys."""
+"""The residual predicate of a pair of rows with equal keys."""
 
 
 class Matched:
-    """The rows of one side that have a partner on the other, or that have none.
+    """The rows of one side that have a partner on the other side, or that have none.
 
     Parameters
     ----------
-    fits: what is asked of pairs of equal keys, `x_row` and `y_row`; None for nothing.
-    asked: the same of a row and one of the other side.
-    shown: the row of the output; `shown_here` makes the same of a row that is here.
+    fits: the residual predicate of the columns `x_row` and `y_row`; None for none.
+    asked: the residual predicate of a row and a row of the other side.
+    shown: makes the output row; `shown_here` does so for a row of this process.
     """
 
     def __init__(
@@ -310,18 +310,18 @@ class Matched:
         return summed([(self._shown_here(row), n) for row, n in found])
 
     def _direct_alone(self, rows: Bag) -> list[Pair]:
-        """Rows that match nothing, which are always in the output."""
+        """Return the rows that match nothing, which an anti join always outputs."""
         key_of = self._rows.side.key_of
         return [pair for pair in rows.items() if key_of(pair[0]) is None]
 
     def _is_shown(self, row: Row, there: Sequence[Pair]) -> bool:
-        """Whether a row is in the output that has rows of its key on the other side."""
+        """Return True if a row is in the output, given the rows of its key on the other side."""
         asked = self._asked
         count = sum(n for other, n in there if asked is None or asked(row, other))
         return (count > 0) is self._present
 
     def _may_turn(self, before: Sequence[Pair], change: Sequence[Pair]) -> bool:
-        """Whether rows of a key may come to be in the output, or not to be in it any more."""
+        """Return True if rows of a key may enter or leave the output."""
         if self._asked is not None:
             return True
         was = sum(n for _, n in before)
@@ -330,11 +330,11 @@ class Matched:
     def _turned(
         self, rows: Sequence[Pair], before: Sequence[Pair], after: Sequence[Pair]
     ) -> list[Pair]:
-        """How rows that stay change in the output, with their partners before and after.
+        """Return how unchanged rows change in the output, given their partners before and after.
 
         Raises
         ------
-        TooMany: there are many pairs to ask.
+        TooMany: there are many pairs to test.
         """
         if self._asked is not None:
             check_fetched(len(rows) * len(after))
@@ -344,7 +344,7 @@ class Matched:
         return [(row, n if is_now else -n) for row, n, was, is_now in shown if was is not is_now]
 
     def _alone(self, flush: Flush) -> list[DataFrame]:
-        """Rows that match nothing, which are always in the output."""
+        """Return the rows that match nothing, which an anti join always outputs."""
         given = flush.delta(self._rows.source)
         found = None if given is None else self._rows.side.unmatchable(given)
         return (
@@ -369,7 +369,7 @@ class Matched:
         return [self._out(found)]
 
     def _counted(self, rows: DataFrame, partners: DataFrame | None) -> DataFrame:
-        """Rows with how many partners they have before (`nb`), and the change of that (`nd`)."""
+        """Return rows with the number of their partners before (`nb`), and its change (`nd`)."""
         none = F.lit(0).cast("long")
         if partners is None:
             return rows.select("*", none.alias("nb"), none.alias("nd"))
@@ -384,7 +384,7 @@ class Matched:
         return pairs.groupBy("x_row", "b", "d").agg(*counts)
 
     def _keys(self, rows: DataFrame | None, others: DataFrame | None) -> DataFrame:
-        """The keys of what changed, on either side."""
+        """Return the keys of the changed rows on either side."""
         frames = []
         for frame, prefix in ((rows, "x"), (others, "y")):
             if frame is not None:
@@ -402,7 +402,7 @@ class Matched:
     def _partners(
         self, flush: Flush, keys: DataFrame, others: DataFrame | None
     ) -> DataFrame | None:
-        """The rows of the other side of these keys, before and as a change."""
+        """Return the rows of the other side with these keys, before the flush and as a change."""
         names = [f"y_{n}" for n in range(self._count)]
         if self._fits is not None:
             names.append("y_row")

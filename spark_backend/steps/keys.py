@@ -1,32 +1,32 @@
-"""Keys as columns that are equal where Python says that the keys are.
+"""Keys as columns that are equal if and only if Python says that the keys are.
 
     1, True             64 bits both
-    1, 1.0              doubles, if the integers are small enough to be some
+    1, 1.0              doubles, if all integers of the type are exact doubles
     (a, b)              a column each
     None                equals None
-    NaN                 equals nothing in a join; such rows match nothing and are left out
+    NaN                 equals nothing in a join; its rows match nothing and are dropped
     -0.0                is 0.0
 
-Keys whose equality no columns have are refused (`Inexact`), and the join stays elsewhere.
+Keys whose equality columns cannot express are refused (`Inexact`), and the join stays elsewhere.
 
-How rows stand in an order, as columns that sort them as the engine does.
+`standing` translates an order to columns that sort rows as the engine does:
 
-    keys        in their directions, None where `nulls` says, NaN after all numbers
-    ties        by the row itself where rows compare: None, numbers, text, tuples part by part
-    what is left    rows that Python does not compare, as records without an order: they tie
+    keys        in their directions, None at the place of `nulls`, NaN after all numbers
+    ties        by the row itself if rows compare: None, numbers, text, tuples part by part
+    others      rows that Python does not compare, as records without an order: they tie
 
 Sound:  Spark orders numbers, text by code points, bytes, moments and decimals as Python does; a key
-        that may be None without a place for it, or of another type, is refused.
+        that may be None without `nulls`, or of another type, is refused.
 Source: `reactive/engine/collections/order.py`, `sorting.py`.
 
-Keys and values of an aggregate that only Python computes, computed before it, row by row.
+`with_computed` computes keys and values that need Python before an aggregate, row by row:
 
     aggregate Sum(f(o)) by g(o)    ->    aggregate Sum(r[1]) by r[0]
                                            select (g(o), f(o))        in Python workers
 
-So what is opaque stays out of the state, and the aggregate is of columns.
+So opaque callables stay out of the state, and the aggregate is in columns.
 
-Sound:  each function is asked of each row once, as before; those that a type is known of.
+Sound:  each function is called once per row, as before; its result type must be known.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ from spark_backend.codec.values import Inexact, Value, as_type, comparable, fiel
 from spark_backend.direct.flush import Leaves, Lookup, fields_read
 
 HASH = "hash"
-"""The column of a keyed frame from which buckets are taken."""
+"""The column of a keyed frame with the hash of the key."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """What a join asks of the rows of one side: which can match at all, and their key.
+    """The part of a join condition on one side: the tests of a row, and its key.
 
     Columns are made once: each takes calls to the JVM.
     """
@@ -88,23 +88,23 @@ class Side:
     tests: tuple[Function, ...]
     keys: tuple[Function, ...]
     types: tuple[Typed, ...]
-    """Of the columns of the key: those that both sides have in common."""
+    """The types of the columns of the key, common to both sides."""
     given: tuple[Typed, ...]
-    """Of each part of the key on this side."""
+    """The type of each part of the key on this side."""
     optional: tuple[bool, ...]
-    """Of each column of the key, whether it may be null on this side."""
+    """For each column of the key, True if it may be null on this side."""
     _made: dict[str, list[Column]] = field(default_factory=dict, compare=False)
 
     def keyed(self, rows: DataFrame, prefix: str) -> DataFrame:
-        """Rows as the columns `{prefix}_row`, `{prefix}_weight` and their key, `{prefix}_0` and so
-        on; without those that match nothing. Other columns stay."""
+        """Return rows with the columns `{prefix}_row`, `{prefix}_weight` and the key, `{prefix}_0`
+        and so on, without rows that match nothing. Other columns stay."""
         matchable = self._matchable
         more = [name for name in rows.columns if name not in ("row", "weight")]
         found = rows if matchable is None else rows.filter(matchable)
         return found.select(*self._named(prefix), *more)
 
     def unmatchable(self, rows: DataFrame) -> DataFrame | None:
-        """The rows that match nothing, whatever there is on the other side; None if all may."""
+        """Return the rows that match no row of any other side; None if all may match."""
         matchable = self._matchable
         return None if matchable is None else rows.filter(~matchable)
 
@@ -121,7 +121,7 @@ class Side:
         return self.columns(self._values())
 
     def _named(self, prefix: str) -> list[Column]:
-        """The row, its weight and its key, under names that begin alike; made once."""
+        """Return the row, its weight and its key, with a prefix of their names; made once."""
         if prefix not in self._made:
             keys = (key.alias(f"{prefix}_{place}") for place, key in enumerate(self._keys))
             row, weight = F.col("row"), F.col("weight")
@@ -136,30 +136,30 @@ class Side:
         return bound(Value(F.col("row"), self.kept), self.bindings)
 
     def columns(self, values: Sequence[Value]) -> list[Column]:
-        """The key of a row."""
+        """Return the columns of the key of a row."""
         flat = [part for key in self.keys for part in flattened(value_of(key, values))]
         return [_plain(as_type(v, of), of) for v, of in zip(flat, self.types, strict=True)]
 
     @cached_property
     def hash(self) -> Column:
-        """A hash of the key of the column `row`."""
+        """The hash of the key of the column `row`."""
         return F.xxhash64(*self._keys)
 
-    # The same of rows that are here.
+    # For rows of this process.
 
     @cached_property
     def lookup(self) -> Lookup:
-        """Finds rows by the key."""
+        """A look-up of rows by the key."""
         return Lookup(self.types, fields_read(self.keys, self.kept, self.bindings))
 
     @cached_property
     def has_records(self) -> bool:
-        """Whether a part of the key is made of several columns."""
+        """True if a part of the key has several columns."""
         return any(isinstance(of, Record) for of in self.given)
 
     @cached_property
     def key_of(self) -> Callable[[Row], Leaves | None]:
-        """Gives the key of a row; None for one that matches nothing."""
+        """A function from a row to its key, or None if it matches nothing."""
         tests = [spread(test, self.bindings, compiled_of) for test in self.tests]
         calls = [spread(key, self.bindings, compiled_of) for key in self.keys]
         floats = [place for place, of in enumerate(self.types) if of.kind is float]
@@ -184,11 +184,11 @@ class Side:
 
 
 def sides_of(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side, Side]:
-    """Both sides of a join over rows of these types; the left has `count` bindings.
+    """Return both sides of a join over rows of these types; the left side has `count` bindings.
 
     Raises
     ------
-    Inexact: there is no key, or one that columns do not have.
+    Inexact: there is no key, or columns cannot express it.
     """
     of_left, of_right = sides(node)
     tests = [tuple(s.function for s in steps if not s.is_key) for _, steps in (of_left, of_right)]
@@ -216,7 +216,7 @@ def sides_of(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side
 
 
 def bound(row: Value, count: int) -> list[Value]:
-    """The bindings of a row."""
+    """Return the bindings of a row."""
     if count == 1:
         return [row]
     assert isinstance(row.of, Record)
@@ -224,8 +224,8 @@ def bound(row: Value, count: int) -> list[Value]:
 
 
 def flattened(value: Value, *, may_be_none: bool = False) -> list[Value]:
-    """The plain columns that a value is made of; a record that is None has none, which does only
-    where it `may_be_none`."""
+    """Return the plain columns of a value; a record that may be None is refused unless it
+    `may_be_none`."""
     if not isinstance(value.of, Record):
         return [value]
     if value.of.optional and not may_be_none:
@@ -235,11 +235,12 @@ def flattened(value: Value, *, may_be_none: bool = False) -> list[Value]:
 
 
 def same(left: str, right: str, optional: Sequence[bool]) -> Column:
-    """Whether the keys of two keyed frames are equal, None being equal to None.
+    """Return the equality of the keys of two keyed frames, where None equals None.
 
     Parameters
     ----------
-    optional: of each column, whether it may be null on both sides. What is not is compared without
+    optional: for each column, True if it may be null on both sides. Others are compared by plain
+        equality: Spark then uses a hash map of integers instead of rows.
         regard to that: Spark then finds integers in a map of integers, not of rows.
     """
     signs = ("<=>" if may_be else "=" for may_be in optional)
@@ -260,7 +261,8 @@ def _types(left: Sequence[Value], right: Sequence[Value]) -> tuple[Typed, ...]:
 
 
 def _check_alike(a: Value, b: Value) -> None:
-    """Records are equal only to records of their kind; a tuple and a named tuple are one."""
+    """Check that records are compared with records of their kind; a tuple and a named tuple are one
+    kind."""
     if isinstance(a.of, Record) != isinstance(b.of, Record):
         raise Inexact("one side of a key is a record, the other is none")
     if isinstance(a.of, Record) and isinstance(b.of, Record):
@@ -276,7 +278,7 @@ def _row(kept: Typed) -> Value:
 
 
 def _plain(column: Column, of: Typed) -> Column:
-    """Of equal floats, one."""
+    """Return the column with equal floats made identical."""
     return column + F.lit(0.0) if of.kind is float else column
 
 
@@ -286,7 +288,7 @@ Nulls = Literal["first", "last"]
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """A column that rows are sorted by."""
+    """A column of a sort order."""
 
     column: Column
     descending: bool = False
@@ -294,7 +296,7 @@ class By:
 
     @property
     def sort(self) -> Column:
-        """For `orderBy`."""
+        """The column for `orderBy`."""
         match self.descending, self.nulls:
             case False, "first":
                 return self.column.asc_nulls_first()
@@ -308,9 +310,9 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the rows of an order are sorted by.
+    """The sort columns of an order.
 
-    `is_total`: rows that differ never tie.
+    `is_total`: True if different rows never tie.
     """
 
     by: tuple[By, ...]
@@ -324,13 +326,13 @@ def standing(
     unique: Key,
     group: Function | None = None,
 ) -> Standing:
-    """How rows stand.
+    """Translate an order to sort columns.
 
     Parameters
     ----------
-    count: how many bindings a row has.
-    unique: what rows that differ do not have in common; nothing if that is not known.
-    group: the key of the groups in each of which there is an order.
+    count: the number of bindings of a row.
+    unique: expressions that identify a row; empty if none are known.
+    group: the key of the groups that are ordered separately.
 
     Raises
     ------
@@ -348,11 +350,11 @@ def standing(
 
 
 def unique_of(node: plan.Node, inputs: Mapping[int, Key]) -> Key:
-    """What the rows of a node have alone, of the bindings of a row; nothing if that is not known.
+    """Return expressions over the bindings of a row that identify it; empty if none are known.
 
     Parameters
     ----------
-    inputs: what those of each input have, by its place.
+    inputs: the expressions that identify the rows of each input, by position.
     """
     match node:
         case plan.Recursive(index=index):
@@ -370,7 +372,7 @@ def unique_of(node: plan.Node, inputs: Mapping[int, Key]) -> Key:
 
 
 def _of_key(key: plan.SortKey, value: Value) -> Iterator[By]:
-    """The columns of a key."""
+    """Yield the sort columns of a key."""
     if value.of.kind is NoneType:
         raise Inexact("a key that is always None")
     if value.optional and key.nulls is None:
@@ -397,7 +399,7 @@ def _check_tuple(of: Record) -> None:
 
 
 def _of_tie(value: Value) -> Iterator[By]:
-    """The columns by which rows of equal keys stand; none of what does not compare."""
+    """Yield the sort columns for rows with equal keys; none for values that do not compare."""
     if isinstance(value.of, Plain):
         yield _by(value)
         return
@@ -409,7 +411,7 @@ def _of_tie(value: Value) -> Iterator[By]:
 
 
 def _is_decided(of: Typed, path: Expr, known: frozenset[Expr]) -> bool:
-    """Whether values that differ never tie, as they compare, or as keys are made of their parts."""
+    """Return True if different values never tie: they compare, or their parts are keys."""
     if isinstance(of, Plain) or path in known:
         return True
     if not isinstance(of, Record):
@@ -427,7 +429,7 @@ def _part(of: Record, path: Expr, place: int) -> Expr:
 
 
 def parts_of(function: Function) -> Iterator[Expr]:
-    """What a function gives as it is, alone or in a tuple."""
+    """Yield the expressions that a function returns unchanged, alone or in a tuple."""
     if not isinstance(function, Lifted):
         return
     waiting = [function.body]
@@ -446,11 +448,12 @@ def _by(value: Value, descending: bool = False, nulls: Nulls = "first") -> By:
 
 
 def with_computed(node: plan.Aggregate, kept: Typed) -> plan.Aggregate:
-    """The same over a select of what it reads; itself, if columns have all of that.
+    """Return an aggregate over a select of the values that it reads; `node` itself if columns have
+    all of them.
 
     Parameters
     ----------
-    kept: what the rows of its input are.
+    kept: the type of the rows of its input.
     """
     count = bindings(node.input)
     row = bound(Value(F.col("row"), kept), count)

@@ -1,46 +1,40 @@
-"""Steps of linear nodes and of set operators: rows with weights in, rows with weights out.
+"""Steps of a fragment: the interface of a step, linear nodes, and set operators.
 
-Distinct, and the set and bag operators: by the weights of the rows that changed.
+A step computes the delta of its node from the deltas of its inputs and from its own tables. Nothing
+runs before the flush writes: a delta is a DataFrame, that is a query.
+
+    delta(flush)    how the rows change; None if they do not
+    kept            the type of the rows
+    tables          the state of the step: a flush adds to it, and reads the rows before the flush
+
+`Linear` runs where, select, unnest and select_many:  d f(R) = f(dR)
+
+`ByWeight` runs distinct, and the set and bag operators, by the weights of the changed rows:
 
     out(row) = f(weight on the left, weight on the right)        d out = f(after) - f(before)
 
 State:  the rows of each side, by the row.
-Cost:   per flush O(rows of the buckets of the rows that changed).
+Cost:   per flush O(rows of the buckets of the changed rows).
 Source: [dbsp] distinct; the operators of bags are functions of two weights.
 
-What all steps of a fragment have in common: rows with weights in, rows with weights out.
-
-A step makes the delta of its node of the deltas of its inputs and of what is kept of them. Nothing
-runs before the flush writes: a delta is a DataFrame, that is a query.
-
-    delta(flush)    how the rows change; None if they do not
-    kept            what rows are, as columns
-    tables          what the step keeps: it adds to them in a flush, and reads them as of before it
-
-Where, select, unnest and select_many: what they make of the changes is how they change.
-
-d f(R) = f(dR)
-
-How many rows a step has of each key: what is asked of the other side of a semi or anti join.
+`KeyCounts` counts the rows of each key, for the other side of a semi or anti join:
 
     (7, "a"), (7, "b"), (8, "c")    ->    (7,) 2 times, (8,) once
 
-So whether a key has a partner is one row to look up, however many partners there are.
+So one look-up tells whether a key has a partner, however many there are.
 
-State:  a row for each key, and those of the last flushes.
-Cost:   O(rows that change).
-Source: counts per key, as of [dbsp] distinct.
+State:  a row for each key, and the rows of the last flushes.
+Cost:   O(changed rows).
+Source: counts per key, as in [dbsp] distinct.
 
-The rows of a table, as of before a flush, that have keys among those that changed.
+`having` reads the rows of a table before the flush that have changed keys:
 
-    few rows to read    all files in which such rows can be, read at once
-    else                the base by the buckets of the keys, which are found while it runs, and
-                        what came later
+    few rows to read    all files that can have such rows, in one read
+    else                the buckets of the keys in the base, found by the job, and the later files
 
-Which files those are is known beforehand if the changed rows are in the query itself, as their
-hashes take no job then. All of a narrow flush is done in the one task that has the changes.
+The files are known before the job if the changed rows are in the query itself, because their hashes
+need no job then. A narrow flush runs in the single task that has the changes.
 
-State:  none.
 Cost:   O(rows of the files that are read).
 """
 
@@ -87,7 +81,7 @@ _SIDES = ("l", "r")
 
 
 class ByWeight:
-    """An operator whose output weight of a row is a function of the row's weights."""
+    """An operator whose output weight of a row is a function of the weights of the row."""
 
     def __init__(
         self, node: plan.Node, sides: tuple[Step, ...], names: tuple[str, ...], kept: Typed
@@ -145,14 +139,14 @@ class ByWeight:
         return typed
 
     def _hashes(self, flush: Flush, changes: list[DataFrame]) -> Hashes:
-        """Of the rows that changed."""
+        """Return the hashes of the changed rows."""
         changing = [step for step in self._sides if flush.delta(step) is not None]
         if not all(map(flush.is_local, changing)):
             return None
         return cache(lambda: set[int]().union(*(hashes_of(f, self._hash()) for f in changes)))
 
     def _weights(self, frame: DataFrame, side: str, *, is_change: bool = False) -> DataFrame:
-        """Rows with their weights on both sides, before and as a change."""
+        """Return rows with their weights on both sides, before the flush and as a change."""
         none = F.lit(0).cast("long")
         kinds = {
             "b": none if is_change else F.col("weight"),
@@ -177,13 +171,13 @@ class ByWeight:
 
 
 def hashed(value: Value) -> Column:
-    """A hash of a value, the same for equal ones."""
+    """Return a hash of a value that is equal for equal values."""
     parts = flattened(value, may_be_none=True)
     return F.xxhash64(*(p.column + F.lit(0.0) if p.of.kind is float else p.column for p in parts))
 
 
 def shown(node: plan.Node, left: int, right: int = 0) -> int:
-    """How often a row is in the output, by how often it is on both sides."""
+    """Return the number of copies of a row in the output, given its copies on both sides."""
     match node:
         case plan.Distinct():
             return int(left > 0)
@@ -202,7 +196,7 @@ def shown(node: plan.Node, left: int, right: int = 0) -> int:
 
 
 def _weight(node: plan.Node, left: Column, right: Column) -> Column:
-    """The weight of a row in the output."""
+    """Return the weight of a row in the output."""
     one, none = F.lit(1).cast("long"), F.lit(0).cast("long")
     in_left, in_right = left > 0, right > 0
     match node:
@@ -224,27 +218,27 @@ def _weight(node: plan.Node, left: Column, right: Column) -> Column:
 
 ROW, WEIGHT = "row", "weight"
 MOST_BROADCAST = 100_000
-"""Changed rows up to which a delta is sent to all tasks."""
+"""The most changed rows whose delta is sent to all tasks."""
 
 MOST_NARROW = 1_000
-"""Changed rows up to which a flush is done in one task, as long as it reads few rows."""
+"""The most changed rows of a flush in one task; it also has to read few rows."""
 MOST_READ = 250_000
-"""Rows of a table that a task reads there at most."""
+"""The most rows of a table that one task reads."""
 MOST_WHOLE = 20_000
-"""Rows of a table up to which all are read, whatever the keys that changed."""
+"""The most rows of a table that are read for any changed keys."""
 TOUCH_ALL = 4
-"""Changed rows for each bucket from which on all buckets are read without a look at which."""
+"""The number of changed rows per bucket from that all buckets are read."""
 Hashes = Callable[[], set[int]] | None
-"""Works out the hashes of the keys that changed, without a job; None where that takes one."""
+"""Computes the hashes of the changed keys without a job; None if that is not possible."""
 
 ODD_VALUE = "a value that columns do not add up"
-"""What a job fails with that is to be careful instead."""
+"""The error of a job that is then repeated in careful mode."""
 TOO_FEW = "an order of which too few rows are at hand"
-"""What a job fails with that is to look through all rows of an order instead."""
+"""The error of a job that is then repeated with all rows of an order."""
 
 
 class NotColumns(Exception):
-    """Why a fragment cannot be done in columns."""
+    """The reason why columns cannot express a fragment."""
 
 
 class Step(Protocol):
@@ -253,20 +247,20 @@ class Step(Protocol):
     kept: Typed
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """How the rows change, with the columns `row` and `weight`; not added up."""
+        """Return how the rows change, with the columns `row` and `weight`, not netted."""
         ...
 
     def direct(self, flush: DirectFlush) -> Bag:
-        """The same of few rows, here."""
+        """Return how the rows change in a flush of few rows, in this process."""
         ...
 
 
 @dataclass
 class Flush:
-    """One flush of a fragment: what comes in, and what is to be added to tables.
+    """One flush of a fragment: the changes of its inputs, and the rows to add to tables.
 
-    `counts` are how many rows change in each input at most, `rows` in all of them; those of the
-    inputs `local` are in the query itself. The flush `is_narrow` as long as all of it is in one
+    `counts` are the maximum numbers of changed rows of each input, `rows` their total; the rows of
+    the inputs in `local` are in the query itself. The flush `is_narrow` as long as it runs in one
     task.
     """
 
@@ -276,30 +270,30 @@ class Flush:
     counts: Mapping[int, int]
     rows: int
     careful: bool
-    """Whether what columns cannot finish is finished by Python."""
+    """True if Python finishes the groups that columns cannot finish."""
     paths: list[str]
-    """What workers are to add to where they import from."""
+    """The folders that workers add to their import path."""
     looks_through: bool = False
-    """Whether orders look through all their rows for the first ones."""
+    """True if orders read all their rows to find the first ones."""
     local: frozenset[int] = frozenset()
     is_narrow: bool = False
     added: dict[str, DataFrame] = field(default_factory=dict)
     as_given: dict[str, int] = field(default_factory=dict)
-    """The tables that are added rows of an input as they are, and which one that is."""
+    """The tables that receive the unchanged rows of an input, and the position of the input."""
     _made: dict[int, DataFrame | None] = field(default_factory=dict)
     _depth: int = 0
 
     @property
     def is_first(self) -> bool:
-        """Whether nothing has been flushed before."""
+        """True if there was no flush before."""
         return self.tables.number is None
 
     def empty(self, kept: Typed) -> DataFrame:
-        """No rows."""
+        """Return a frame without rows."""
         return self.spark.createDataFrame([], schema_of(kept))
 
     def delta(self, step: Step) -> DataFrame | None:
-        """The delta of a step; made once."""
+        """Return the delta of a step; made once."""
         if id(step) not in self._made:
             self._depth += 1
             self._made[id(step)] = step.delta(self)
@@ -307,7 +301,7 @@ class Flush:
         return self._made[id(step)]
 
     def add(self, spec: TableSpec, rows: DataFrame) -> None:
-        """Add rows to a table when the flush is written; those that several steps share, once."""
+        """Add rows to a table when the flush is written, once if several steps share it."""
         if spec.name in self.added:
             return
         names = spec.schema.names
@@ -317,8 +311,8 @@ class Flush:
             self.as_given[spec.name] = of
 
     def near(self, spec: TableSpec, hashes: Hashes) -> DataFrame | None:
-        """The rows of a table, as of before, in all files where those with some keys can be; None
-        if these are to be found while it runs, as there may be many others beside them."""
+        """Return the rows of a table, before the flush, from all files that can have the keys of
+        hashes; None if the job has to find the rows, because the files have many others."""
         rows = self.tables.rows_near(spec)
         if not self.is_narrow:
             is_all = rows <= MOST_WHOLE or self.rows >= TOUCH_ALL * self.tables.buckets(spec)
@@ -329,37 +323,37 @@ class Flush:
         return self.tables.near(spec, some).coalesce(1)
 
     def parts(self, spec: TableSpec) -> list[DataFrame]:
-        """The rows of a table, as of before."""
+        """Return the rows of a table before the flush."""
         self.spread()
         return self.tables.parts(spec)
 
     def is_local(self, step: Step) -> bool:
-        """Whether the rows by which a step changes are in the query itself."""
+        """Return True if the changed rows of a step are in the query itself."""
         return isinstance(step, Given) and step.place in self.local
 
     def together(self, frame: DataFrame) -> DataFrame:
-        """A frame in the task in which all is, if the flush is narrow."""
+        """Put a frame into the single task of a narrow flush."""
         return frame.coalesce(1) if self.is_narrow else frame
 
     def beside(self, frame: DataFrame) -> DataFrame:
-        """A frame of about as many rows as change, to be joined with one that is near."""
+        """Prepare a frame of about as many rows as change for a join with a frame from `near`."""
         if not self.is_narrow:
             return self.small(frame)
         return frame.coalesce(1).hint("shuffle_hash")
 
     def handed_on(self, frame: DataFrame) -> DataFrame:
-        """What a step that others read makes: worked out once, in a task of its own.
+        """Compute a result that other steps read once, in a task of its own.
 
         A task has memory for some sixteen aggregates and joins, whatever their size.
         """
         return frame.repartition(1) if self.is_narrow and self._depth > 1 else frame
 
     def spread(self) -> None:
-        """From here on many tasks have the rows."""
+        """End narrow mode: from here on many tasks have the rows."""
         self.is_narrow = False
 
     def small(self, frame: DataFrame) -> DataFrame:
-        """A frame of about as many rows as change, to be joined with a large one."""
+        """Prepare a frame of about as many rows as change for a join with a large frame."""
         if self.rows > MOST_BROADCAST:
             return frame
         return F.broadcast(frame)
@@ -380,13 +374,13 @@ class Given:
 
 
 def schema_of(kept: Typed) -> T.StructType:
-    """Rows with weights."""
+    """Return the schema of rows with weights."""
     fields = [T.StructField(ROW, spark_type(kept)), T.StructField(WEIGHT, T.LongType())]
     return T.StructType(fields)
 
 
 class Linear:
-    """A chain of nodes that look at one row after the other."""
+    """A chain of linear nodes."""
 
     def __init__(
         self, chain: Chain, nodes: tuple[plan.Node, ...], source: Step, empty: DataFrame
@@ -410,7 +404,7 @@ class Linear:
 
 
 def has_sequences(kept: Typed) -> bool:
-    """Whether rows of a type have sequences inside."""
+    """Return True if rows of a type contain sequences."""
     if isinstance(kept, Record):
         return any(map(has_sequences, kept.fields))
     inside = kept.of if isinstance(kept, Whole) else None
@@ -418,16 +412,17 @@ def has_sequences(kept: Typed) -> bool:
 
 
 def as_read(rows: Bag, kept: Typed) -> Bag:
-    """Rows as they are when they are read from files: a long sequence of a nest is a tuple there,
-    which is equal and has another hash."""
+    """Return rows as files would store them: a long sequence of a nest becomes a tuple, which is
+    equal and has another hash."""
     read = from_arrow(kept, to_arrow(kept, list(rows)))
     return Counter(dict(consolidate(list(zip(read, rows.values(), strict=True)))))
 
 
 class WorkedOut:
-    """The changes of an outer join that others read, worked out by a job of their own.
+    """The changes of an outer join that other steps read, computed by a separate job.
 
-    A step reads several times what it is given: as one query, a nest would be some ten times as
+    A step reads its input several times: in one query, a nest would become some ten times as long
+    with each level, and Spark would plan for minutes.
     long with each level, and take Spark minutes to plan.
     """
 
@@ -463,11 +458,11 @@ class Together:
 
 
 class KeyCounts:
-    """The keys of the rows of a step, each as often as there are rows that can match.
+    """The keys of the rows of a step, each with the number of its rows that can match.
 
     Parameters
     ----------
-    side: what a join asks of the rows.
+    side: the part of the join condition on the rows.
     """
 
     def __init__(self, source: Step, side: Side) -> None:
@@ -482,7 +477,7 @@ class KeyCounts:
 
     @property
     def side(self) -> Side:
-        """What a join asks of the keys."""
+        """The part of the join condition on the keys."""
         count = len(self._of)
         keys = tuple(
             Lifted(Item(Parameter(0), constant(place)), ("key",), (), 1) for place in range(count)
@@ -502,11 +497,11 @@ class KeyCounts:
         return summed([(self._in_columns(key), n) for key, n in keyed if key is not None])
 
     def _in_columns(self, key: tuple[object, ...]) -> tuple[object, ...]:
-        """The values that columns have of a key.
+        """Return a key with the values that columns would store.
 
         Raises
         ------
-        TooMany: they have none.
+        TooMany: columns cannot store a value.
         """
         found = tuple(in_column(of, value) for of, value in zip(self._of, key, strict=True))
         if UNKNOWN in found:
@@ -525,14 +520,14 @@ def having(
     how: str = "left_semi",
     key: str = "h",
 ) -> list[DataFrame]:
-    """The rows of a table joined with keys; not added up, in one or more frames.
+    """Return the rows of a table joined with keys, not netted, in one or more frames.
 
     Parameters
     ----------
-    keys: those that changed, with their hash in the column `key`.
-    on: when a row of a table has a key.
-    hashes: of the keys, if they can be had without a job.
-    read: what is made of the rows of the table before.
+    keys: the changed keys, with their hash in the column `key`.
+    on: makes the join condition of a frame of the table.
+    hashes: computes the hashes of the keys, if no job is needed.
+    read: a function applied to frames of the table first.
     """
     if not flush.tables.rows_near(spec):
         return []
@@ -549,13 +544,13 @@ def having(
 
 
 def in_bucket(flush: Flush, spec: TableSpec, part: DataFrame, key: str) -> Column | None:
-    """Whether a row of a base is in the bucket of a hash, by which partitions are pruned; None of
-    what is no base."""
+    """Return the condition that a row of a base is in the bucket of a hash, to prune partitions;
+    None for later files."""
     if BUCKET not in part.columns:
         return None
     return F.expr(f"{BUCKET} = cast(pmod({key}, {flush.tables.buckets(spec)}) as int)")
 
 
 def hashes_of(rows: DataFrame, hashed: Column) -> set[int]:
-    """The hashes of rows, which are few."""
+    """Return the hashes of rows, which must be few."""
     return {row[0] for row in rows.select(hashed).collect()}

@@ -1,15 +1,15 @@
-"""What feeds a table: each batch is written aside, looked through, and counts once.
+"""Feed a table from a stream: each batch is written aside, checked, and applied once.
 
-    batch --as_changes--> given    rows, weights, what does not fit: written once, then looked at
-    without key                    given is the change, if all of it fits
-    with key                       the last change of each key; rows of these keys go, new ones come
-    unfit                          a table of its own: what is in both is what the stream gave
+    batch --as_changes--> given    rows, weights, unfit rows: written once, then checked
+    without key                    `given` is the change, if all of it fits
+    with key                       the last change of each key replaces the rows of the key
+    unfit                          a separate table: both tables have all rows of the stream
 
 State:  the rows and the unfit rows, each with the number of the last batch.
-Cost:   of a batch two jobs over its rows; with a key, a scan of the table.
+Cost:   per batch two jobs over its rows; with a key, a scan of the table.
 
-What is given as the rows of a stream, as a DataFrame: folders whose files are followed, queries,
-and pairs of these, of rows that come and rows that go.
+`frame_of` makes the DataFrame of a stream: from a path whose new files are followed, from a query,
+or from a pair of them, for inserted and for deleted rows:
 
     inserts/ ---+1--.
                     +--> one query, one batch of both
@@ -53,7 +53,8 @@ def feed_of(
     options: StreamOptions,
     is_kept: bool,
 ) -> Feed:
-    """What feeds a table; unfit rows and the query are in folders below that of its rows."""
+    """Return the feed of a table; unfit rows and the query are in folders below the folder of its
+    rows."""
     frames = Frames(session, None, row_type, folder, key=key, name=name)
     unfit = None
     if options.drops:
@@ -73,7 +74,7 @@ def feed_of(
 
 
 def _check_runs(session: Session, frame: DataFrame, name: str) -> None:
-    """Raise `OffloadError` for a query whose batches cannot be handed to this process."""
+    """Raise `OffloadError` for a query whose batches this process cannot receive."""
     if frame.isStreaming and session.is_connect:
         raise OffloadError(
             f"table {name!r} cannot follow a stream with Spark Connect: its batches are handed "
@@ -88,8 +89,8 @@ class Feed:
 
     Parameters
     ----------
-    rows, unfit: of the table, and those that are left out; None if none is to be.
-    batches: where they come from.
+    rows, unfit: the rows of the table, and the skipped rows; None to skip no rows.
+    batches: the source of the batches.
     """
 
     def __init__(
@@ -111,18 +112,18 @@ class Feed:
         return max(self.rows.frames.batches.values(), default=None)
 
     def batches(self, since: Any, stop: threading.Event) -> Iterator[FrameBatch]:
-        """The batches of the query, which goes on from its own checkpoint."""
+        """Yield the batches of the query, which continues from its own checkpoint."""
         return self._batches.since(self.token, stop)
 
     @contextmanager
     def prepared(self, batch: FrameBatch) -> Iterator[_Prepared]:
-        """Write a batch aside, and what it changes.
+        """Write a batch and its changes aside.
 
         Raises
         ------
-        TableError: a row does not fit, and none is to be left out; or of several changes of a key
-            nobody knows the last.
-        SourceError: batches of another query have come before.
+        TableError: a row does not fit, and rows are not to be skipped; or the last of several
+            changes of a key is unknown.
+        SourceError: the table has batches of another query.
         """
         frames = self.rows.frames
         known = frames.batches
@@ -183,14 +184,14 @@ class Feed:
         return found
 
     def _given(self, frame: DataFrame, aside: ExitStack) -> str:
-        """The folder of a batch as changes, written once."""
+        """Write a batch as changes, once, and return the folder."""
         frames = self.rows.frames
         given = aside.enter_context(frames.aside())
         as_changes(frame, frames.kept, frames.key, self.name, self._options).write.parquet(given)
         return given
 
     def _look_through(self, changes: DataFrame) -> int:
-        """How many rows do not fit; raises for one unless they are left out."""
+        """Return the number of unfit rows; raise for one unless they are skipped."""
         found = first_row(
             changes.filter("unfit is not null").agg(
                 F.count(F.lit(1)).alias("count"),
@@ -209,9 +210,10 @@ class Feed:
         return count
 
     def _last_by_key(self, changes: DataFrame, key: tuple[str, ...]) -> DataFrame:
-        """The last change of each key: of those at the last place, the row that comes."""
+        """Return the last change of each key: of several changes at the last place, the inserted
+        row."""
         keyed = changes.filter("keyed").withColumn("key", key_of(F.col("row"), key))
-        if self._options.changes in ("weight", "cdf"):  # rows are whole: what comes and goes is not
+        if self._options.changes in ("weight", "cdf"):  # opposite changes cancel
             odd = (F.max(name).alias(name) for name in ("unfit", "shown"))
             total = F.sum("weight").alias("weight")
             keyed = keyed.groupBy("key", "place", "row").agg(total, *odd).filter("weight != 0")
@@ -234,14 +236,15 @@ class Feed:
         return one
 
     def _left_out(self, changes: DataFrame, last: DataFrame, key: tuple[str, ...]) -> DataFrame:
-        """What does not fit: of each key the last, and what has no key."""
+        """Return the unfit rows: the last of each key, and all without a key."""
         names = ("weight", "unfit", "shown", "key")
         odd = last.filter("unfit is not null").withColumn("key", _as_text(key)).select(*names)
         lost = changes.filter("not keyed").withColumn("key", F.lit("")).select(*names)
         return odd.unionByName(lost)
 
     def _unfit_aside(self, left_out: DataFrame, changes: DataFrame, aside: ExitStack) -> str:
-        """Write the change of the unfit rows: of the keys of the batch, those of before go."""
+        """Write the change of the unfit rows: it replaces the old ones with the keys of the
+        batch."""
         assert self.unfit is not None
         frames, rows = self.unfit.frames, self._unfit_rows(left_out)
         key = self.rows.frames.key
@@ -276,7 +279,7 @@ class _Prepared:
             self.rows += feed.unfit.frames.rows_in(apart)
 
     def publish(self) -> None:
-        """What is left out first: if this is broken off, the batch comes again."""
+        """Publish the unfit rows first: after an interruption, the batch is repeated."""
         feed = self._feed
         if self._apart is not None and feed.unfit is not None:
             frames = feed.unfit.frames
@@ -287,7 +290,7 @@ class _Prepared:
 
 
 def _as_text(key: tuple[str, ...]) -> Column:
-    """The key of rows as JSON."""
+    """Return the key of rows as JSON."""
     return F.to_json(key_of(F.col("row"), key))
 
 
@@ -298,11 +301,11 @@ KINDS = ("append", "cdf", "debezium", "weight", "snapshot")
 def frame_of(
     session: Session, rows: Any, of: Typed, options: StreamOptions
 ) -> Callable[[], DataFrame]:
-    """What makes the DataFrame, in the session of when it is called.
+    """Return a function that makes the DataFrame in the current session.
 
     Raises
     ------
-    PlanError: what is given is no stream, or contradicts the form of its changes.
+    PlanError: the rows are no stream, or contradict the form of changes.
     """
     check(options)
     if options.deletes is None:
@@ -321,7 +324,7 @@ def frame_of(
 
 
 def check(options: StreamOptions) -> None:
-    """Raise `PlanError` for options that do not go together."""
+    """Raise `PlanError` for options that exclude each other."""
     if options.changes not in KINDS:
         raise PlanError(
             f"changes={options.changes!r} is no form of changes\n  one of {', '.join(KINDS)}"
@@ -360,7 +363,7 @@ def _frame(session: Session, rows: Any, of: Typed, options: StreamOptions) -> Da
 
 
 def schema_of(of: Typed, options: StreamOptions) -> T.StructType:
-    """The columns of files that are followed."""
+    """Return the columns of the files to follow."""
     row = spark_type(of)
     if not isinstance(of, Record) or not isinstance(row, T.StructType):
         row = T.StructType([T.StructField("value", row)])

@@ -1,22 +1,23 @@
-"""What the rows of a stream say: which row comes or goes, and which does not fit.
+"""Forms of changes in a stream, and the batches of a stream.
+
+`as_changes` reads the rows of a stream as insertions and deletions:
 
     append      1, a, 2.5                                      +1 (1, a, 2.5)
     weight      1, a, 2.5, weight -1                           -1 (1, a, 2.5)
     cdf         1, a, 2.5, _change_type update_preimage        -1 (1, a, 2.5)
     debezium    op u, before (1, a, 2.5), after (1, a, 3.0)    -1 (1, a, 2.5), +1 (1, a, 3.0)
 
-A row that does not fit is told with the reason, and as it came.
+An unfit row is reported in its original form, with the reason.
 
 Source: change data feeds of Delta and Iceberg, events of Debezium: each of them is a Z-set.
 
-The batches of what is followed: of a query of Spark, of a DataFrame, of one snapshot after the
-other.
+`Batches` yields the batches of a Spark query, of a DataFrame, or successive snapshots:
 
     Spark's thread    batch n --hand over--> waits until it is done --> notes in its checkpoint
-    ours                        `--> take --> commit --> done
+    this thread                 `--> take --> commit --> done
 
-So Spark notes a batch after the table has it: killed in between, it gives the same batch again,
-with the same number, and the table knows that it has it.
+Spark records a batch after the table has it: if the process is killed in between, Spark repeats the
+batch under its number, and the table skips it.
 
 State:  Spark's own checkpoint.
 """
@@ -41,13 +42,13 @@ from spark_backend.codec.schema import Record, Typed
 from spark_backend.tables.stateless import checks, row_column
 
 CORRUPT = "_corrupt_record"
-"""The column in which Spark puts a line that it cannot read."""
+"""The column for a line that Spark cannot parse."""
 COLUMNS = {"cdf": "_change_type", "debezium": "op", "weight": "weight"}
 BESIDE = ("_change_type", "_commit_version", "_commit_timestamp", "_change_ordinal")
-"""What change feeds have beside the row; also `_commit_snapshot_id`."""
+"""The columns of change feeds beside the row; also `_commit_snapshot_id`."""
 ORDERS = {"cdf": ("_commit_version", "_change_ordinal"), "debezium": ("offset", "ts_ms")}
 _SAID = "reactive_"
-"""Begins the names of columns that are added here."""
+"""The prefix of columns that are added here."""
 COMES = ("insert", "update_postimage", "update_after")
 GOES = ("delete", "update_preimage", "update_before")
 
@@ -55,13 +56,13 @@ GOES = ("delete", "update_preimage", "update_before")
 def as_changes(
     frame: DataFrame, of: Typed, key: tuple[str, ...] | None, name: str, options: StreamOptions
 ) -> DataFrame:
-    """The changes that rows of a stream say.
+    """Return the changes in rows of a stream.
 
     Returns
     -------
-    A DataFrame of `row`, `weight`, `unfit` (why it does not fit, or null), `shown` (how an unfit
-    one came, or null), `keyed` (whether its key is one) and `place` (what orders the changes of a
-    key, or null).
+    A DataFrame of `row`, `weight`, `unfit` (why it does not fit, or null), `shown` (the original
+    form of an unfit row, or null), `keyed` (whether its key is valid) and `place` (the order of the
+    changes of a key, or null).
 
     Raises
     ------
@@ -81,7 +82,7 @@ def as_changes(
 
 
 def _judged(rows: DataFrame, of: Typed, key: tuple[str, ...] | None) -> DataFrame:
-    """With the reason why a row does not fit; of one that is deleted, its key alone is asked."""
+    """Add the reason why a row does not fit; for a deletion, only its key is checked."""
     row = F.col("row")
     no_weight = F.when(F.col("weight").isNull(), "it does not say whether it comes or goes")
     wrong = F.coalesce(F.col("why"), no_weight, *_reasons(checks(row, of, _root(of))))
@@ -124,7 +125,7 @@ def _key_reasons(of: Typed, key: tuple[str, ...]) -> list[Column]:
 def _said(
     frame: DataFrame, of: Typed, name: str, options: StreamOptions, *, is_keyed: bool
 ) -> DataFrame:
-    """The columns of rows, and beside them the weight, the order and what is wrong."""
+    """Return the columns of rows, with their weight, their order and the error."""
     changes = options.changes
     column = options.change_column or COLUMNS.get(changes)
     if column is not None and column not in frame.columns:
@@ -155,7 +156,7 @@ def _said(
 def _place(
     frame: DataFrame, of: Typed, name: str, options: StreamOptions
 ) -> tuple[Column, str | None]:
-    """What orders changes, and the column of it that is none of the row."""
+    """Return the order of changes, and its column if that is no field of the row."""
     if options.order is not None:
         if options.order not in frame.columns:
             raise TableError(f"table {name!r}: no column {options.order} orders the changes")
@@ -208,18 +209,18 @@ def _of_debezium(
 
 
 LOOK = 0.1
-"""Seconds after which it is looked whether a query still runs, or is to stop."""
+"""The seconds between checks of whether a query still runs, or is to stop."""
 ONCE, SNAPSHOT = "rows", "snapshot"
-"""Stand for the query of what is none."""
+"""The query names of batches that belong to no query."""
 AT_ONCE = "available now"
 
 
 class Batches:
-    """The batches of a stream, each with its number.
+    """The batches of a stream, with their numbers.
 
     Parameters
     ----------
-    frame: makes the DataFrame in the session of now.
+    frame: makes the DataFrame in the current session.
     checkpoint: the folder of the query.
     """
 
@@ -236,7 +237,7 @@ class Batches:
         self._query: Any = None
 
     def since(self, last: int | None, stop: threading.Event) -> Iterator[FrameBatch]:
-        """The batches after a number; a query may give the last one again."""
+        """Yield the batches after a number; a query may repeat the last one."""
         self._session.restart()
         if self._options.changes == "snapshot":
             yield from self._snapshots(-1 if last is None else last, stop)
@@ -248,11 +249,11 @@ class Batches:
             yield FrameBatch(frame, ONCE, 0, time.time())
 
     def waiting(self) -> int | None:
-        """How many rows the source of a query has beyond its last batch, if it tells."""
+        """Return the number of rows in the source of a query after its last batch, if known."""
         query = self._query
         progress = None
         if query is not None:
-            with suppress(Exception):  # of a JVM that is gone
+            with suppress(Exception):  # the JVM may be gone
                 progress = query.lastProgress
         return None if progress is None else behind(progress)
 
@@ -286,7 +287,7 @@ class Batches:
         finally:
             self._query = None
             exchange.close()
-            with suppress(Exception):  # of a JVM that is gone
+            with suppress(Exception):  # the JVM may be gone
                 query.stop()
 
     def _raise_of(self, query: Any) -> None:
@@ -300,7 +301,7 @@ class Batches:
 
 
 class _Exchange:
-    """Hands batches of Spark's thread to ours, one at a time."""
+    """Pass batches from the thread of Spark to the thread of the source, one at a time."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -308,7 +309,7 @@ class _Exchange:
         self._is_over = False
 
     def hand_over(self, rows: DataFrame, number: int) -> None:
-        """What Spark calls with a batch: comes back when it is committed."""
+        """Receive a batch from Spark, and return when it is committed."""
         with self._news:
             self._batch = (rows, number, time.time())
             self._news.notify_all()
@@ -318,31 +319,31 @@ class _Exchange:
                 self._news.wait()
 
     def take(self) -> tuple[DataFrame, int, float] | None:
-        """The batch that waits, if there is one soon."""
+        """Return the waiting batch, if one arrives soon."""
         with self._news:
             if self._batch is None:
                 self._news.wait(LOOK)
             return self._batch
 
     def done(self) -> None:
-        """The batch is committed."""
+        """Mark the batch as committed."""
         with self._news:
             self._batch = None
             self._news.notify_all()
 
     def close(self) -> None:
-        """Nobody takes batches any more."""
+        """Stop the exchange: no further batch will be taken."""
         with self._news:
             self._is_over = True
             self._news.notify_all()
 
 
 def seconds(trigger: str | float) -> float | None:
-    """The seconds between batches; None for what is there now.
+    """Return the seconds between batches; None for a single run over the available rows.
 
     Raises
     ------
-    PlanError: it says no time.
+    PlanError: the trigger is no time.
 
     >>> seconds("10s"), seconds(0), seconds("available now")
     (10.0, 0.0, None)
@@ -354,8 +355,8 @@ def seconds(trigger: str | float) -> float | None:
 
 
 def behind(progress: Mapping[str, Any]) -> int | None:
-    """How far the ends of a batch are before the latest offsets, where both are numbers by
-    partition, as those of Kafka are.
+    """Return the distance from the ends of a batch to the latest offsets, if both are numbers by
+    partition, as in Kafka.
 
     >>> behind({"sources": [{"endOffset": {"t": {"0": 5}}, "latestOffset": {"t": {"0": 7}}}]})
     2
