@@ -1,43 +1,39 @@
-"""Targets of sinks: the protocol, functions that are called with changes, and an outbox in a
-durable store.
+"""Targets of sinks: the protocol, functions that are called with changes, and durable outboxes.
 
-An outbox in the store of a durable database: a sink goes on after a restart where it was.
+The protocol of a target:
 
-    !batch, !version, !delivered     the position, and the last batch that the receiver has
-    =row                             how often the receiver was told of the row, up to !batch
+    open        return the position stored in it
+    difference  return the changes from its contents to the given rows
+    stage       write a batch so that it will appear, but nobody sees it yet
+    deliver     make the staged batch appear, in one step; idempotent
+
+The position is part of the written data, so the two can never disagree. A batch that was staged but
+not delivered when the process ended is either delivered unchanged by the next process, or is lost
+and found again as a difference.
+
+A function is called with each batch until it has returned:
+
+    outbox: batch n is stored  -->  function(n, changes)  -->  outbox: n is delivered
+
+If the function raises or the process ends, the batch stays in the outbox, and the function is
+called again with the same changes and number. So a function that stores the number together with
+its effects handles each batch exactly once.
+
+A `DurableOutbox` lets a sink continue after a restart. It is one table of the store, `sink NAME`,
+with rows as JSON:
+
+    !batch, !version, !delivered     the position, and the last delivered batch
+    =row                             the copies of the row delivered, up to !batch
     +row                             the change of the row in batch !batch
 
-It is one table of the store, `sink NAME`, with a row of it as JSON. A batch, its number and the
-sums are written in one transaction, after the commits that they are of: so the file never has a
-batch of a commit that it does not have. That transaction waits for the disk, whatever
-`synchronous=` says, as what a receiver was told cannot be taken back.
+A batch, its number and the sums are written in one transaction, after the commits that they come
+from: so the file never has a batch of a missing commit. That transaction waits for the disk,
+whatever `synchronous=` says, because a delivery cannot be undone.
 
-State:  the sums, as text, in the process; and in the store.
-Cost:   a batch O(its changes) and one sync of the disk; making the sink O(what was told).
+State:  the sums, as text, in the process and in the store.
+Cost:   a batch O(changes), written before the call, and if durable one sync of the disk; creating
+        the sink O(delivered rows).
 Source: the transactional outbox of message brokers.
-
-Changes that a function is called with, each batch until the function has returned.
-
-    outbox: batch n is kept  -->  function(n, changes)  -->  outbox: n is delivered
-
-A function that raises, or a process that ends, leaves the batch in the outbox: the function is
-called with it again, the same changes under the same number. So one that takes note of the number
-together with what it does has each batch once.
-
-State:  that of the outbox.
-Cost:   O(changes), written once before the call.
-Source: the transactional outbox of message brokers.
-
-The protocol of what the changes of a view are written to.
-
-    open        which batch is in it, as it says itself
-    difference  what leads from what is in it to the rows of now
-    stage       a batch is written aside: it is to be there, and nobody sees it yet
-    deliver     what is staged is there, in one step; done again, it changes nothing
-
-The position is a part of what is written, so there is no moment at which one is there and the
-other is not. A batch that was staged and not delivered when the process ended is either delivered
-by the next one, as it was, or is not there and is found as a difference.
 """
 
 from __future__ import annotations
@@ -67,7 +63,7 @@ BATCH, VERSION, DELIVERED = "!batch", "!version", "!delivered"
 TOLD, STAGED = "=", "+"
 COLUMNS = (Column("row", "str", "plain"), Column("weight", "int", "plain"))
 MANY = 2000
-"""Rows that are written together when the table is made again."""
+"""The rows written together when the table is recreated."""
 
 
 class DurableOutbox:
@@ -75,10 +71,10 @@ class DurableOutbox:
 
     Parameters
     ----------
-    name: of the sink.
+    name: the name of the sink.
     row_type: the annotation of the rows, which names the classes of records in them.
-    migrate: whether rows of another query may be there; the difference is told then.
-    instead: what else can be done where rows cannot be kept.
+    migrate: True if the stored rows may be of another query; then the difference is delivered.
+    instead: the remedy in errors for rows that cannot be stored.
     """
 
     def __init__(
@@ -112,11 +108,12 @@ class DurableOutbox:
         self._names = known_in(self._classes)
 
     def open(self, plan: str) -> Position | None:
-        """Read what earlier processes have told, and give the position.
+        """Read what earlier processes delivered, and return the position.
 
         Raises
         ------
-        PlanError: it is of another query, and `migrate` is not given; or no sink has written it.
+        PlanError: it is of another query, and `migrate` is False; or the table is not that of a
+            sink.
         DurabilityError: it cannot be read.
         """
         with self._engine.shaping(to_write=True):
@@ -132,7 +129,7 @@ class DurableOutbox:
         return self._position()
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """The changes that lead from all that was staged to these rows."""
+        """Return the changes from all staged batches to these rows."""
         held, pairs, seen = self._known(), list[Pair](), set[str]()
         texts: dict[str, tuple[Any, int]] = {}
         for row, weight in rows:
@@ -149,7 +146,7 @@ class DurableOutbox:
         return consolidate(pairs)
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Keep a batch."""
+        """Store a batch."""
         held = self._known()
         updates: dict[str, int | None] = dict.fromkeys(self._staged)
         for row, weight in batch.changes:
@@ -161,9 +158,9 @@ class DurableOutbox:
         self._write(updates, is_safe=True)
 
     def staged(self) -> ChangeBatch | None:
-        """The batch that was kept last, if it is not delivered.
+        """Return the batch stored last, if it is not delivered.
 
-        Its changes are in the order of their text, so that they come again as they were.
+        Its changes are in the order of their text, so that they are the same at each call.
         """
         held, at = self._known(), self._position()
         if at is None or held.get(DELIVERED) == at.batch:
@@ -172,11 +169,11 @@ class DurableOutbox:
         return ChangeBatch(at.batch, changes, "", at.version)
 
     def delivered(self) -> None:
-        """The receiver has it."""
+        """Record that the batch is delivered."""
         self._write({DELIVERED: self._known()[BATCH]}, is_safe=False)
 
     def forget(self) -> None:
-        """Remove the table from the store."""
+        """Delete the table from the store."""
         with self._engine.shaping(to_write=True):
             self._journal.settle()
             self._journal.store.drop(self._table)
@@ -195,7 +192,7 @@ class DurableOutbox:
         held = self._held
         if held is None:
             with self._engine.inside():
-                self._journal.store.version()  # what was half done is undone
+                self._journal.store.version()  # undoes an unfinished write
                 held = self._held = self._read()
             self._staged = [key for key in held if key[0] == STAGED]
         return held
@@ -232,7 +229,7 @@ class DurableOutbox:
         self._journal.store.create(schema, batches)
 
     def _check_written(self, found: Schema) -> None:
-        """Raise if the table is none of a sink."""
+        """Raise if the table is not that of a sink."""
         about: Any = None
         with suppress(ValueError):
             about = json.loads(found.about)
@@ -243,7 +240,7 @@ class DurableOutbox:
             )
 
     def _write(self, updates: Mapping[str, int | None], *, is_safe: bool) -> None:
-        """Write values of keys, None for those that go."""
+        """Write values by key; None deletes the key."""
         held = self._known()
         gone: list[Values] = []
         come: list[Values] = []
@@ -252,7 +249,7 @@ class DurableOutbox:
             if before != value:
                 gone += [] if before is None else [(key, before)]
                 come += [] if value is None else [(key, value)]
-        self._held = None  # until it is known what stands
+        self._held = None  # until the outcome is known
         try:
             with self._engine.inside():
                 self._journal.write_beside([Change(self._table, gone, come)], is_safe=is_safe)
@@ -323,22 +320,22 @@ class CalledTarget:
         self._function = function
         self._outbox = outbox
         self.kept_as: str | None = getattr(outbox, "name", None)
-        """The name under which the database keeps what was told, if it does."""
+        """The name under which the database stores delivered rows; None if it does not."""
 
     def open(self, plan: str) -> Position | None:
-        """Return the position of the outbox; None if nothing was kept yet."""
+        """Return the position of the outbox; None if nothing was stored yet."""
         return self._outbox.open(plan)
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """What the function has not been told of these rows."""
+        """Return the changes from the delivered rows to these rows."""
         return self._outbox.difference(rows)
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Keep a batch."""
+        """Store a batch."""
         self._outbox.stage(batch)
 
     def deliver(self) -> None:
-        """Call the function with the batch that is kept, if there is one."""
+        """Call the function with the stored batch, if there is one."""
         batch = self._outbox.staged()
         if batch is not None:
             self._tell(batch)
@@ -348,11 +345,11 @@ class CalledTarget:
         self._function(batch.number, list(batch.changes))
 
     def forget(self) -> None:
-        """Keep no more what was told.
+        """Delete the record of delivered rows.
 
         Raises
         ------
-        PlanError: it is not kept in a durable database.
+        PlanError: there is none in a durable database.
         """
         forget = getattr(self._outbox, "forget", None)
         if forget is None:
@@ -364,14 +361,14 @@ class CalledTarget:
 
 
 class ToldTarget(CalledTarget):
-    """A `SinkTarget` that calls a callback with deltas. Batch 0 is the rows of the beginning.
+    """A `SinkTarget` that calls a callback with deltas. Batch 0 has the initial rows.
 
     Parameters
     ----------
-    name: of the subscription.
-    key: what identifies a row, if something does.
-    columns: the names of the bindings of rows, if they have names.
-    snapshot: whether the callback is told of batch 0.
+    name: the name of the subscription.
+    key: the key function of rows; None without a key.
+    columns: the names of the bindings of rows; None without names.
+    snapshot: True to call the callback with batch 0.
     """
 
     def __init__(
@@ -392,13 +389,13 @@ class ToldTarget(CalledTarget):
         """True until there is a batch 0, which may have no rows."""
 
     def open(self, plan: str) -> Position | None:
-        """Return the position of the outbox; None if nothing was kept yet."""
+        """Return the position of the outbox; None if nothing was stored yet."""
         found = super().open(plan)
         self.is_owed = found is None
         return found
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Keep a batch."""
+        """Store a batch."""
         super().stage(batch)
         self.is_owed = False
 
@@ -424,43 +421,43 @@ class MemoryOutbox:
         self._position: Position | None = None
 
     def open(self, plan: str) -> Position | None:
-        """Where it is."""
+        """Return the position."""
         return self._position
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """What has not been staged."""
+        """Return the changes from the staged rows to these rows."""
         return consolidate([*rows, *negate(self._rows.items())])
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Keep a batch."""
+        """Store a batch."""
         integrate(self._rows, batch.changes)
         self._staged, self._position = batch, batch.position
 
     def staged(self) -> ChangeBatch | None:
-        """The batch that was kept last, if it is not delivered."""
+        """Return the batch stored last, if it is not delivered."""
         return self._staged
 
     def delivered(self) -> None:
-        """Forget it."""
+        """Forget the delivered batch."""
         self._staged = None
 
 
 Changed: TypeAlias = Sequence[tuple[Any, int]]
-"""Rows with the number of times that each comes, or goes if it is negative; each row once."""
+"""Rows with the change in their number of copies; each row once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Up to where a view is written. Prints as text.
+    """The last batch and commit that were written. Prints as text.
 
     >>> print(Position(4, 17))
     batch 4, through commit 17
     """
 
     batch: int
-    """The number of the last batch, from 0 on. A batch that changes nothing is not written."""
+    """The number of the last batch, from 0 on. A batch without changes is not written."""
     version: int
-    """The commit that it is up to date through, in the process that wrote it."""
+    """The commit that it includes, in the process that wrote it."""
 
     def __str__(self) -> str:
         return f"batch {self.batch}, through commit {self.version}"
@@ -470,7 +467,7 @@ class Position:
 class ChangeBatch:
     """Changes that are written together.
 
-    `number` counts up from 0. `plan` is the fingerprint of the query that the rows are of.
+    `number` counts up from 0. `plan` is the fingerprint of the query.
     """
 
     number: int
@@ -481,19 +478,19 @@ class ChangeBatch:
 
     @property
     def position(self) -> Position:
-        """Where what has it is."""
+        """The position after this batch."""
         return Position(self.number, self.version)
 
 
 class SinkTarget(Protocol):
-    """What a `Sink` writes to.
+    """The target of a `Sink`.
 
-    One that has an attribute `is_owed`, and that is true, is given a batch also if nothing has
-    changed: so a table can be there before its first row is.
+    If its attribute `is_owed` is true, it receives a batch even without changes, for example to
+    create a table before its first row.
     """
 
     def open(self, plan: str) -> Position | None:
-        """Where it is; None if nothing has been written to it, or staged.
+        """Return its position; None if nothing was written or staged.
 
         Parameters
         ----------
@@ -501,58 +498,58 @@ class SinkTarget(Protocol):
 
         Raises
         ------
-        OffloadError: it cannot be read, or holds the changes of another query and keeps them.
+        OffloadError: it cannot be read, or holds the changes of another query, which must not be
+            mixed.
         """
         ...
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """What leads from what is in it, with what is staged, to these rows."""
+        """Return the changes from its contents, staged ones included, to these rows."""
         ...
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Write a batch aside. If this raises, it is as if it had not been called."""
+        """Write a batch without showing it. If this raises, it has no effect."""
         ...
 
     def deliver(self) -> None:
-        """Have what was staged be there, once. Nothing staged: nothing is done."""
+        """Show the staged batch; no effect without one."""
         ...
 
 
 @runtime_checkable
 class FrameTarget(SinkTarget, Protocol):
-    """A `SinkTarget` that can read rows where they are, so that none of them passes the process."""
+    """A `SinkTarget` that can read rows where they are, so that none passes through the process."""
 
     def difference_frame(self, rows: Any) -> Any:
-        """As `difference`, of all rows as `RemoteRows`, which are not read before `stage_frame`."""
+        """Return the difference to all rows, as `RemoteRows` that only `stage_frame` reads."""
         ...
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
-        """As `stage`, of changes that are not added up; false if they come to nothing, and nothing
-        is staged."""
+        """Stage changes that are not netted; False if they cancel out, and nothing is staged."""
         ...
 
 
 class Outbox(Protocol):
-    """Keeps the batch that a receiver is to be given, until it has it, and what it was given."""
+    """A store for the batch to deliver, until it is delivered, and for the delivered rows."""
 
     def open(self, plan: str) -> Position | None:
-        """As of a `SinkTarget`."""
+        """Return the position, as `SinkTarget.open` does."""
         ...
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """As of a `SinkTarget`."""
+        """Return the changes to these rows, as `SinkTarget.difference` does."""
         ...
 
     def stage(self, batch: ChangeBatch) -> None:
-        """Keep a batch. If this raises, it is as if it had not been called."""
+        """Store a batch. If this raises, it has no effect."""
         ...
 
     def staged(self) -> ChangeBatch | None:
-        """The batch that was kept and is not known to be delivered."""
+        """Return the stored batch, unless it is known to be delivered."""
         ...
 
     def delivered(self) -> None:
-        """The receiver has it."""
+        """Record that the batch is delivered."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""The changes of a view since they were last taken, added up.
+"""The netted changes of a view since they were last taken.
 
-    rows of when it began, then deltas  -->  take: what they come to
+    rows at the beginning, then deltas  -->  take: their sum
 
 State:  the rows that have changed since, each once.
 Cost:   O(changes).
@@ -19,20 +19,20 @@ from reactive.engine.collections.zset import Pair, consolidate
 from reactive.engine.dataflow.delta import Delta
 
 FEWEST = 1024
-"""Changes from which on they are added up while they wait."""
+"""The number of waiting changes from which they are netted."""
 
 
 class GatheredChanges:
     """The changes of a view from `begin` on.
 
-    An interrupt that comes while a delta is added leaves it unsure, and so does `doubt`: then it
-    has to begin again.
+    An interrupt while a delta is added makes it incomplete, as `doubt` does: then it must begin
+    again.
 
     Parameters
     ----------
     inside: a context in which the view does not change.
-    rows: gives the rows of the view, each once, and the commit that they are of; called inside.
-    listen: has a function called with the deltas from then on; called inside.
+    rows: returns the distinct rows of the view, and their commit; called inside.
+    listen: subscribes a function to later deltas; called inside.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class GatheredChanges:
         self._since: float | None = None
         self._subscription: Subscription[Any] | None = None
         self.then: Callable[[], object] | None = None
-        """A function that is called when changes have been added."""
+        """A function that is called after changes were added."""
         self.lost: Callable[[BaseException | None], object] | None = None
-        """A function that is called, with the error if there is one, when the view was closed."""
+        """A function that is called when the view was closed, with the error if there is one."""
         self.is_sure = False
-        """Whether all that has changed is gathered."""
+        """True if all changes are gathered."""
         self.version = 0
-        """The last commit of which something is gathered, or was."""
+        """The last commit with gathered changes."""
 
     def begin(self) -> list[Pair]:
-        """The rows of now; what changes from now on is gathered."""
+        """Return the current rows, and gather later changes."""
         self.end()
         with self._inside():
             rows, self.version = self._rows()
@@ -69,45 +69,48 @@ class GatheredChanges:
         return rows
 
     def take(self) -> list[Pair]:
-        """What has changed since, which is not gathered any more."""
+        """Return the changes since the last call, and release them."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
             self._bound, self._since = FEWEST, None
         return consolidate(pairs)
 
     def put_back(self, changes: Sequence[Pair]) -> None:
-        """Let changes wait with those that come."""
+        """Restore changes that were taken and not written."""
         with self._lock:
             self._pairs += changes
             self._since = self._since or time.time()
 
     def first(self, changes: Sequence[Pair]) -> None:
-        """The same: it all comes to one batch."""
+        """Put changes before those that follow; their order does not matter, as they are netted."""
         self.put_back(changes)
 
     def written(self) -> None:
-        """What was taken is not held any more."""
+        """Do nothing: changes that were taken are not held."""
 
     def reached(self, version: int) -> int:
-        """The last commit of which something was gathered: of later ones it may be on its way."""
+        """Return the last commit with gathered changes.
+
+        Deltas of later ones may be on their way.
+        """
         return self.version
 
     has_moved = False
-    """Where the view is does not matter."""
+    """Always False: the place of the view does not matter."""
 
     def doubt(self) -> None:
-        """Some of it may be missing."""
+        """Mark the changes as incomplete."""
         self.is_sure = False
 
     def waiting(self) -> tuple[float | None, int | None]:
-        """For how many seconds something has waited, and how many changes do."""
+        """Return the age in seconds and the number of the waiting changes."""
         with self._lock:
             since = self._since
             seconds = None if since is None else max(0.0, time.time() - since)
             return seconds, len(self._pairs) if self.is_sure else None
 
     def end(self) -> None:
-        """Gather no more."""
+        """Stop gathering."""
         self.is_sure = False
         if self._subscription is not None:
             self._subscription._on_close = None
@@ -120,9 +123,9 @@ class GatheredChanges:
     def _add(self, delta: Delta[Any]) -> None:
         try:
             with self._lock:
-                if delta.is_snapshot:  # the view was computed again: it is to be compared
+                if delta.is_snapshot:  # the view was recomputed: compare again
                     self.doubt()
-                elif delta is not self._last:  # it comes again after an interrupt
+                elif delta is not self._last:  # repeated after an interrupt
                     self._pairs += delta.items()
                     self._last, self.version = delta, delta.version
                     self._since = self._since or time.time()

@@ -1,8 +1,8 @@
-"""Make sinks: find out where a view is to be written, and how its changes are gathered.
+"""Creation of sinks: choose the target of a view, and the feed of its changes.
 
-a path or a table    files, by what the database offloads to
+a path or a table    files, written by the offload of the database
 a function           called with each batch, from an outbox
-a `SinkTarget`           whatever it does
+a `SinkTarget`       used as it is
 """
 
 from __future__ import annotations
@@ -43,17 +43,19 @@ if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
 
 Mode: TypeAlias = Literal["upsert", "changes"]
-"""What a table or folder holds: the rows of a view, or their changes by batch."""
+"""The contents of a table or folder: the rows of a view, or their changes by batch."""
 Trigger: TypeAlias = str | float | None
-"""How long changes wait: seconds, or text such as `"10s"`; None until somebody asks, and `"commit"`
-not at all."""
+"""The time that changes wait: seconds, or text such as `"10s"`.
+
+None: until `flush`; `"commit"`: not at all.
+"""
 EACH = "commit"
 METHODS = ("open", "difference", "stage", "deliver")
 
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """How a view is written; the names are those of `View.write_to`."""
+    """The options of a written view, named as in `View.write_to`."""
 
     mode: Mode = "upsert"
     key: tuple[str, ...] = ()
@@ -63,7 +65,7 @@ class SinkOptions:
 def write_to(
     view: Any, target: Any, mode: Mode, trigger: Trigger, key: str | Iterable[str], row_type: Any
 ) -> Sink:
-    """The sink of `View.write_to`."""
+    """Create the sink of `View.write_to`."""
     interval = _interval(trigger)
     options = SinkOptions(mode, (key,) if isinstance(key, str) else tuple(key), row_type)
     if mode not in ("upsert", "changes"):
@@ -94,7 +96,7 @@ def write_to(
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """The options of `View.changes_to` that say where what a function was told is kept."""
+    """The options of `View.changes_to` about the storage of delivered rows."""
 
     durable: bool | None = None
     migrate: bool = False
@@ -111,7 +113,7 @@ def changes_to(
     *,
     frames: bool,
 ) -> Sink:
-    """The sink of `View.changes_to`."""
+    """Create the sink of `View.changes_to`."""
     interval = _interval(trigger)
     if not callable(function):
         raise PlanError(
@@ -146,15 +148,15 @@ def subscribe(
     snapshot: bool,
     migrate: bool,
 ) -> NamedSubscription[Any]:
-    """Subscribe under a name, by which a durable database knows what was told.
+    """Subscribe under a name, under which a durable database stores the delivered rows.
 
     Parameters
     ----------
-    on, every: what runs the callback, and how many seconds are between two calls of it.
+    on, every: the executor of the callback, and the seconds between two calls.
 
     Raises
     ------
-    PlanError: there is one of the name; or the database is open for reading alone.
+    PlanError: a subscription of the name exists; or the database is read-only.
     """
     view._check_open()
     engine: Engine = view._engine
@@ -177,11 +179,11 @@ def subscribe(
 
 
 def _interval(trigger: Trigger) -> float | None:
-    """The seconds of a trigger; None for none, and for each commit.
+    """Return the seconds of a trigger; None for `None` and `"commit"`.
 
     Raises
     ------
-    PlanError: it is no interval.
+    PlanError: it is not an interval.
     """
     if trigger is None or trigger == EACH:
         return None
@@ -204,8 +206,10 @@ def _offload(engine: Engine, why: str) -> Any:
 
 
 def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Outbox:
-    """The place in which batches wait for a function: the file of a durable database, or the
-    checkpoint, if there is one that is kept."""
+    """Return the outbox of a function.
+
+    It is in the file of a durable database, else in the checkpoint if there is one, else in memory.
+    """
     engine: Engine = view._engine
     if _is_durable(engine, name, keeping):
         assert name is not None
@@ -251,7 +255,7 @@ def _is_durable(engine: Engine, name: str | None, keeping: Keeping) -> bool:
 
 
 def _check_single(engine: Engine, name: str) -> None:
-    """Raise if what a running sink has told is kept under a name."""
+    """Raise if a running sink stores its delivered rows under the name."""
     for sink in engine.sinks:
         if getattr(sink._target, "kept_as", None) == name:
             raise PlanError(
@@ -276,14 +280,16 @@ def _sink(view: Any, name: str, target: SinkTarget, interval: float | None, is_e
 
 
 def _annotation(node: plan.Node) -> Any:
-    """What is known of the rows of a query."""
+    """Return the annotation of the rows of a query."""
     types = binding_types(node)
     return types[0] if len(types) == 1 else GenericAlias(tuple, types)
 
 
 def _gathering(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -> ChangeFeed:
-    """Where the changes of a view are had from: where its rows are, if the target reads them there;
-    what does so `now` goes on."""
+    """Return the feed of the changes of a view: `now`, if it can continue.
+
+    Rows are read where they are, if the target can read them there.
+    """
     if now is None or not now.is_sure:
         view._check_open()
     elif view.closed:
@@ -298,7 +304,7 @@ def _gathering(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -> 
 
 
 def _operator(view: Any) -> RemoteOperator | None:
-    """What has the rows of a view, if they can be read where they are."""
+    """Return the operator that has the rows of a view, if they can be read where they are."""
     source = view._node.inputs[0]
     return source.operator if source.is_remote and source.operator.is_followable else None
 

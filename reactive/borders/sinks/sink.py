@@ -1,27 +1,20 @@
-"""A sink: the changes of a view, in numbered batches, each of which is in the target once.
+"""A sink: writes the changes of a view in numbered batches, each exactly once.
 
-    batch n + 1  =  rows of the view - what batches 0 .. n come to
+    batch n + 1  =  rows of the view - sum of batches 0 .. n
 
-The first batch of a process is found that way, by comparing. From then on it is what the view has
-told since, which comes to the same. So nothing is lost or doubled by whatever happens between two
-batches: a view that begins anew, moves, or comes back after a restart is compared once more.
+The first batch of a process is computed from this formula, by comparing. Later batches are the
+deltas of the view, which give the same result. So nothing is lost or doubled between two batches: a
+view that is recomputed, moves, or is reopened after a restart is compared again.
 
-Of a view that is elsewhere, a target that can do so reads the rows there, those of the first batch
-too, and the process sees none of them. How a view is read is chosen whenever it is compared.
+If the view is on Spark and the target can read its rows there, this process sees none of them, not
+even those of the first batch (`FollowedChanges`). The way to read a view is chosen at each
+comparison. Changes that are read there are kept until they are written: after a failure they are
+read again.
 
-State:  what has changed since the last batch.
+State:  the changes since the last batch; `FollowedChanges` holds no rows.
 Cost:   a batch O(changes) and the target's own; the first of a process O(rows of the view).
 Source: change data capture with an idempotent receiver; effectively once by batch numbers, as of
         Spark's `foreachBatch`.
-
-The changes of a view that is elsewhere, for a target that reads them there.
-
-    rows of when it began, then what flushes come to  -->  take: no row of it comes by here
-
-What is taken stays where it is until it is written: who cannot write it takes it again.
-
-State:  none of the rows.
-Cost:   O(1) here.
 """
 
 from __future__ import annotations
@@ -58,16 +51,16 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["running", "failed", "stopped"]
 PATIENCE = 10.0
-"""Seconds that `stop` waits for a batch that is being written."""
+"""The seconds that `stop` waits for a batch that is being written."""
 log = logging.getLogger("reactive")
 
 
 @boundary
 class Sink(NotCopied, Closeable):
-    """What writes the changes of a view. Made by `View.write_to` and `View.changes_to`.
+    """A writer of the changes of a view. Created by `View.write_to` and `View.changes_to`.
 
-    It goes on if nobody holds it, until it is stopped or its database is closed. As a context
-    manager it writes what there is at the end, and stops.
+    It runs on without references, until it is stopped or its database is closed. As a context
+    manager it flushes at the end, and stops.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -96,18 +89,18 @@ class Sink(NotCopied, Closeable):
     ) -> None:
         self._engine = engine
         self.name = name
-        """What it writes, and where to."""
+        """The name: the view and its target."""
         self._gathering = gathering
         self._gathered = gathering(None)
         self._target = target
         self._plan = plan
         self.is_timed = trigger is not None
-        """Whether it writes by itself, at intervals."""
+        """True if the sink writes at intervals."""
         self._writing, self._is_writing = threading.RLock(), False
         self._is_each = False
         self._on: Executor | None = None
         self._is_due = False
-        """True from a commit on that has changed the view, until somebody begins to write it."""
+        """True from a commit that changed the view until a write begins."""
         self._error: BaseException | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -119,49 +112,53 @@ class Sink(NotCopied, Closeable):
     _copy_instead = "each call of view.write_to(...) makes another one"
     _pickle_instead = "make it again: it goes on after the last batch that its target has"
 
-    # What it says of itself.
+    # Its state.
 
     @property
     def state(self) -> State:
-        """`running`; `failed` if the last batch could not be written, with an `error`: it is tried
-        again with the next; or `stopped`."""
+        """The state: `running`, `failed` or `stopped`.
+
+        `failed` if the last batch could not be written, with an `error`; the next batch retries.
+        """
         if self._ended.is_set():
             return "stopped"
         return "running" if self._error is None else "failed"
 
     @property
     def error(self) -> BaseException | None:
-        """What kept the last batch from being written."""
+        """The error of the last batch; None if it was written."""
         return self._error
 
     @property
     def position(self) -> Position | None:
-        """Up to where the view is written, or on its way; None before the first batch."""
+        """The position of the last batch, written or on its way; None before the first."""
         return self._position
 
     @property
     def lag(self) -> Lag:
-        """For how long changes have waited, and how many do. Nothing is known of either before the
-        first batch of a process, which is found by comparing."""
+        """The age and number of waiting changes.
+
+        Both are unknown before the first batch of a process, which is computed by comparing.
+        """
         return Lag(*self._gathered.waiting())
 
-    # What it does.
+    # Writing.
 
     def flush(self) -> Position | None:
-        """Write what has changed, as one batch; nothing if nothing has. Gives the position.
+        """Write the waiting changes as one batch, if there are any. Return the position.
 
-        All that subscribers have been told is in it.
+        The batch includes all deltas that subscribers have received.
 
         Raises
         ------
-        Exception: what the target raises. The changes are kept, and are written with those that
-            come until the next try.
-        ClosedError: it was stopped.
-        TransactionError: inside a transaction.
+        Exception: the target raised it. The changes are kept, and written with later ones at the
+            next try.
+        ClosedError: the sink was stopped.
+        TransactionError: called inside a transaction.
         """
         self._check()
         with self._writing:
-            if self._is_writing:  # a function that the target calls has asked for it
+            if self._is_writing:  # called by a function that the target calls
                 return self._position
             self._write_once()
         if self._is_due:
@@ -169,22 +166,22 @@ class Sink(NotCopied, Closeable):
         return self._position
 
     def run(self) -> None:
-        """`flush`, for who asks for no position."""
+        """Write the waiting changes, as `flush` does, without returning the position."""
         self.flush()
 
     def stop(self, timeout: float | None = PATIENCE) -> None:
-        """Write no more. Stopping twice is no error.
+        """Stop writing. Stopping twice is no error.
 
-        What has changed since the last batch is not written: `flush` before, if it is to be. A
-        sink that is made again writes it.
+        Waiting changes are not written: call `flush` before, if they should be. A sink that is
+        created again writes them.
 
         Parameters
         ----------
-        timeout: seconds to wait for a batch that is being written.
+        timeout: the seconds to wait for a batch that is being written.
 
         Raises
         ------
-        TimeoutError: it is still being written.
+        TimeoutError: the batch is still being written.
         """
         self._ended.set()
         if not self._writing.acquire(timeout=-1 if timeout is None else timeout):
@@ -196,12 +193,13 @@ class Sink(NotCopied, Closeable):
             self._writing.release()
 
     def forget(self) -> None:
-        """Stop, and remove from the durable database what was told: a sink that is made again under
-        the name begins with batch 0, and tells all rows.
+        """Stop, and delete the record of delivered rows from the durable database.
+
+        A sink created again under the name begins with batch 0, and delivers all rows.
 
         Raises
         ------
-        PlanError: nothing is kept of it there.
+        PlanError: the database keeps no such record.
         """
         if not callable(forget := getattr(self._target, "forget", None)):
             raise PlanError(
@@ -213,7 +211,7 @@ class Sink(NotCopied, Closeable):
             forget()
 
     def close(self) -> None:
-        """`stop`."""
+        """Stop the sink, as `stop` does."""
         self.stop()
 
     def __exit__(
@@ -228,22 +226,22 @@ class Sink(NotCopied, Closeable):
         finally:
             self.stop()
 
-    # After each commit.
+    # Writing after each commit.
 
     def _follow_commits(self, on: Executor | None = None) -> None:
-        """Write what there is, and from now on what each commit changes, when it is told of.
+        """Write the waiting changes now, and later ones after each commit.
 
-        A thread that commits while another one writes does not wait: that one goes on with it.
+        A commit does not wait while another thread writes: that thread writes its changes too.
 
         Parameters
         ----------
-        on: what runs it; by default who tells subscribers of the commit.
+        on: the executor of the writes; by default the thread that notifies subscribers.
         """
         self._is_each, self._on = True, on
         self._begin()
 
     def _begin(self) -> None:
-        """Write what there is; what cannot be written now is tried again.
+        """Write the waiting changes; what cannot be written now is retried.
 
         An exception that is raised here stops the sink.
         """
@@ -256,7 +254,7 @@ class Sink(NotCopied, Closeable):
             raise
 
     def _note_commit(self) -> None:
-        """Write what a commit has changed, here or on the executor."""
+        """Write the changes of a commit, here or on the executor."""
         if self._on is None:
             self._is_due = True
             self._catch_up()
@@ -273,7 +271,7 @@ class Sink(NotCopied, Closeable):
             self._is_due = False
 
     def _catch_up(self) -> None:
-        """Write what is due, unless another thread is writing, which then goes on with it."""
+        """Write due changes, unless another thread is writing, which then writes them."""
         while self._is_due and self._writing.acquire(blocking=False):
             try:
                 if self._is_writing or self._ended.is_set():
@@ -289,16 +287,16 @@ class Sink(NotCopied, Closeable):
                 self._writing.release()
 
     def _end(self, error: BaseException | None) -> None:
-        """Write no more, without waiting."""
+        """Stop without waiting."""
         self._error = error or self._error
         self._ended.set()
         if self in self._engine.sinks:
             self._engine.sinks.remove(self)
 
-    # How.
+    # Implementation.
 
     def _write_once(self) -> None:
-        """Write what has changed; by who has `_writing`."""
+        """Write the waiting changes. The caller holds `_writing`."""
         self._is_writing = True
         try:
             self._write()
@@ -318,7 +316,10 @@ class Sink(NotCopied, Closeable):
             pass
 
     def _has_written(self, version: int) -> bool:
-        """Write what has changed; false if the view has moved meanwhile, so that it was not all."""
+        """Write the waiting changes.
+
+        False if the view has moved meanwhile, so that some are missing.
+        """
         self._choose()
         if not self._gathered.is_sure:
             self._compare()
@@ -331,14 +332,14 @@ class Sink(NotCopied, Closeable):
         return not self._gathered.has_moved
 
     def _choose(self) -> None:
-        """Have the changes from where the view is now."""
+        """Choose the feed for the current place of the view."""
         now = self._gathering(self._gathered)
         if now is not self._gathered:
             self._gathered.end()
             self._gathered = now
 
     def _compare(self) -> None:
-        """Have what leads from the target to the view wait, and what changes from now on."""
+        """Compare the target with the view, and queue the difference; later changes follow."""
         self._position = self._target.open(self._plan)
         if self._is_each and isinstance(self._gathered, GatheredChanges):
             self._gathered.then, self._gathered.lost = self._note_commit, self._end
@@ -354,10 +355,10 @@ class Sink(NotCopied, Closeable):
             raise
 
     def _is_there(self, batch: ChangeBatch) -> bool:
-        """Write a batch, or nothing where it comes to nothing; false if the view has moved."""
+        """Write a batch, or nothing for an empty one; False if the view has moved meanwhile."""
         try:
             is_staged = self._stage(batch)
-        except OffloadError:  # what the target does not take is perhaps not there any more
+        except OffloadError:  # the rejected rows may have gone
             is_over = self._gathered.has_moved
             self._gathered.doubt()
             if is_over:
@@ -368,7 +369,7 @@ class Sink(NotCopied, Closeable):
                 return False
             self._gathered.put_back(batch.changes)
             raise
-        if self._gathered.has_moved:  # what was read may have gone meanwhile
+        if self._gathered.has_moved:  # the rows read may have gone meanwhile
             return False
         self._gathered.written()
         if is_staged:
@@ -377,7 +378,7 @@ class Sink(NotCopied, Closeable):
         return True
 
     def _stage(self, batch: ChangeBatch) -> bool:
-        if not isinstance(self._target, CalledTarget):  # which settles by itself what it keeps
+        if not isinstance(self._target, CalledTarget):  # which settles its own commits
             self._settle()
         if isinstance(self._gathered, FollowedChanges):
             assert isinstance(self._target, FrameTarget)
@@ -386,9 +387,9 @@ class Sink(NotCopied, Closeable):
         return True
 
     def _settle(self) -> None:
-        """Write to the file of a durable database all commits that the target is to have.
+        """Write all commits that the target is about to receive to the file of a durable database.
 
-        The target would else be ahead of the file after a restart.
+        Otherwise the target would be ahead of the file after a restart.
         """
         journal = self._engine.journal
         if journal is not None and journal.writes:
@@ -422,7 +423,7 @@ class Sink(NotCopied, Closeable):
 
 
 def _tick(reference: weakref.ref[Sink], ended: threading.Event, interval: float) -> None:
-    """Write at intervals, until the sink is stopped or what it writes is closed."""
+    """Write at intervals, until the sink is stopped or its view is closed."""
     while not ended.wait(interval):
         sink = reference()
         if sink is None:
@@ -437,61 +438,61 @@ def _tick(reference: weakref.ref[Sink], ended: threading.Event, interval: float)
 
 
 class ChangeFeed(Protocol):
-    """Gives a sink the changes of a view: `GatheredChanges` here, or `FollowedChanges`."""
+    """The changes of a view for a sink: `GatheredChanges` here, or `FollowedChanges`."""
 
     @property
     def is_sure(self) -> bool:
-        """Whether all that has changed since it began is there."""
+        """True if the feed has all changes since it began."""
         ...
 
     @property
     def has_moved(self) -> bool:
-        """Whether it cannot go on, as the view is somewhere else now."""
+        """True if the feed cannot continue, because the view has moved."""
         ...
 
     def begin(self) -> Any:
-        """The rows of now, from which on changes count."""
+        """Return the current rows; changes count from here on."""
         ...
 
     def first(self, changes: Any) -> None:
-        """What is to be taken before what changes from now on."""
+        """Put changes before those that follow."""
         ...
 
     def take(self) -> Any:
-        """What has changed; empty or None if nothing has."""
+        """Return the waiting changes; empty or None if there are none."""
         ...
 
     def reached(self, version: int) -> int:
-        """The commit that it is up to date through, if a flush has been done of `version`."""
+        """Return the commit that it includes, after a flush of commit `version`."""
         ...
 
     def put_back(self, changes: Any) -> None:
-        """What was taken is not written."""
+        """Restore changes that were taken and not written."""
         ...
 
     def written(self) -> None:
-        """What was taken is written."""
+        """Forget changes that were taken and written."""
         ...
 
     def doubt(self) -> None:
-        """Some of it may be missing."""
+        """Mark the feed as incomplete."""
         ...
 
     def waiting(self) -> tuple[float | None, int | None]:
-        """For how many seconds something has waited, and how many changes do."""
+        """Return the age in seconds and the number of the waiting changes."""
         ...
 
     def end(self) -> None:
-        """There is nobody to write it any more."""
+        """Stop: the changes are no longer needed."""
         ...
 
 
 class FollowedChanges:
-    """The changes of a view, where its rows are.
+    """The changes of a view whose rows are elsewhere, read there.
 
     Parameters
     ----------
-    operator: whose output is the view; it `is_followable`.
+    operator: the operator whose output is the view; it `is_followable`.
     """
 
     def __init__(self, operator: RemoteOperator) -> None:
@@ -503,27 +504,30 @@ class FollowedChanges:
 
     @property
     def is_sure(self) -> bool:
-        """Whether all that has changed is there."""
+        """True if the feed has all changes."""
         return self._is_sure and self._following is not None and not self._following.is_over
 
     @property
     def has_moved(self) -> bool:
-        """Whether what it reads is not there any more."""
+        """True if the rows that it reads no longer exist."""
         return self._following is not None and self._following.is_over
 
     def begin(self) -> Any:
-        """The rows of now, where they are."""
+        """Return the current rows, which stay where they are."""
         self.end()
         self._following = self.operator.follow()
         self._is_sure, self._since = True, time.time()
         return self._following.rows()
 
     def first(self, changes: Any) -> None:
-        """What is to be taken before what changes from now on."""
+        """Put changes before those that follow."""
         self._first = changes
 
     def take(self) -> Any:
-        """What has changed, which waits until it is written; None if nothing has."""
+        """Return the waiting changes, which are kept until they are written.
+
+        None if there are none.
+        """
         assert self._following is not None
         later = self._following.changes()
         if self._first is None or later is None:
@@ -531,24 +535,24 @@ class FollowedChanges:
         return self._first.with_rows(later)
 
     def reached(self, version: int) -> int:
-        """That of the flush."""
+        """Return the version of the flush."""
         return version
 
     def put_back(self, changes: Any) -> None:
-        """It has not gone."""
+        """Do nothing: the changes are still there."""
 
     def written(self) -> None:
-        """What was taken is written."""
+        """Forget changes that were taken and written."""
         assert self._following is not None
         self._following.forget()
         self._first, self._since = None, time.time()
 
     def doubt(self) -> None:
-        """It has to begin again."""
+        """Mark the feed as incomplete, so that it must begin again."""
         self._is_sure = False
 
     def waiting(self) -> tuple[float | None, int | None]:
-        """For how many seconds something may have waited at most, and how many changes do."""
+        """Return the greatest possible age and the number of the waiting changes."""
         following = self._following
         if not self.is_sure or following is None:
             return None, None
@@ -557,7 +561,7 @@ class FollowedChanges:
         return None if since is None else max(0.0, time.time() - since), waits
 
     def end(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._is_sure, self._first = False, None
         if self._following is not None:
             self._following.close()
