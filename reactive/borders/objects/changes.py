@@ -1,15 +1,14 @@
-"""What a database knows of the objects in its tables: which have changed in this transaction.
+"""The tracked objects of a database, and those changed in the current transaction.
 
-    order.total = 7      kept for the end of the transaction:   order has changed in `total`
-    end of it            one update of its row per table:       Order(7, 20.0) -> Order(7, 7)
-    it fails             the value before is put back, where the changes of tables are taken back
+    order.total = 7              recorded until the end of the transaction: `total` of order changed
+    end of the transaction       one update of its row per table: Order(7, 20.0) -> Order(7, 7)
+    the transaction fails        the old value is restored, when changes of tables are undone
 
-An assignment is noted among the changes of the transaction as a change of a table that no query
-reads. So all that takes changes back (`commit.py`, `commit.py`) puts values back too, in the order
-that is the reverse of theirs.
+An assignment is recorded among the changes of the transaction as a change of a table that no query
+reads. So the code that undoes changes (`commit.py`) also restores values, in reverse order.
 
 State:  the objects that changed since the last commit.
-Cost:   of the end of a transaction O(objects that changed).
+Cost:   the end of a transaction takes O(changed objects).
 """
 
 from __future__ import annotations
@@ -33,14 +32,16 @@ if TYPE_CHECKING:
     from reactive.engine.transactions.pending import Pending
 
 EVERY = 64
-"""Of `Database(strict=True)`: for so many objects that commits take, one row is looked at for
-silent changes. So a round over n rows takes so many times n."""
+"""The ratio of committed objects to rows checked for silent changes, in `Database(strict=True)`.
+
+So a round over n rows takes `EVERY * n` changed objects.
+"""
 SEED = 1
 NO_CHANGES: list[Pair] = []
 
 
 class Objects:
-    """The objects of a database. It is also a table for commits, of assignments; see above."""
+    """The tracked objects of a database; for commits, a table of assignments (see above)."""
 
     name = "assignments"
     identity = True
@@ -54,36 +55,36 @@ class Objects:
         self.engine = engine
         self.tables: list[Any] = []
         self.changed: dict[int, ObjectRecord] = {}
-        """Objects that have changed in something that queries read."""
+        """The objects with changes in attributes that queries read."""
         self.unread: dict[int, ObjectRecord] = {}
-        """Objects that have changed in other attributes since their rows were made."""
+        """The objects with changes in other attributes since their rows were made."""
         self.inside: dict[int, ObjectRecord] = {}
-        """Objects in whose containers something has changed in this transaction."""
+        """The objects with changes inside containers in this transaction."""
         self._until = EVERY
         self._store: Any = self
         self._random = Random(SEED)
 
-    # What changes.
+    # Changes.
 
     def forget(self, record: ObjectRecord) -> None:
-        """The rows of an object say what it is."""
+        """Forget the changes of an object, whose rows are up to date."""
         self.changed.pop(id(record), None)
         self.unread.pop(id(record), None)
 
     def note(self, record: ObjectRecord, name: str, store: ObjectStore) -> None:
-        """An attribute of an object was assigned."""
+        """Record the assignment of an attribute."""
         read = store.attributes_read()
         changed = self.changed if read is None or name in read else self.unread
         changed[id(record)] = record
 
     def has_changed(self, pending: Pending) -> bool:
-        """Return True if a transaction has changed objects, which others hold."""
+        """Return True if a transaction has changed objects that other code may refer to."""
         return bool(self.changed or self.inside) or any(
             table._node is None or table in self.tables for table, _ in pending
         )
 
     def flush(self, pending: Pending) -> None:
-        """Update the rows of what has changed, as further changes of a transaction."""
+        """Update the rows of changed objects, as further changes of the transaction."""
         if self.inside:
             inside, self.inside = self.inside, {}
             for record in inside.values():
@@ -105,7 +106,7 @@ class Objects:
                 self._sample()
 
     def flush_one(self, record: ObjectRecord) -> list[Pair]:
-        """As `flush`, of an object that is in one table, outside of transactions."""
+        """Update the row of one object in one table, outside of transactions."""
         (place,) = record.places
         old, new, table = place.row, record.current(), place.store.table()
         updates = [(record, old, new)]
@@ -119,16 +120,18 @@ class Objects:
             return NO_CHANGES
         if table._node.tracers:
             self._tell(table, updates)
-        return _replaced(table, updates)  # no call comes after the change
+        return _replaced(table, updates)  # no call may follow the change
 
     def bring_up(self) -> None:
-        """Have rows show attributes that no query has read so far."""
+        """Schedule updates of attributes that no query has read so far."""
         records, self.unread = self.unread, {}
         self.changed.update(records)
 
     def show_all(self) -> None:
-        """Have rows show what was assigned and no query read: in the transaction that is open, or
-        in one of its own; not in the middle of a commit."""
+        """Update rows with assignments that no query reads, in the open transaction or a new one.
+
+        Does nothing in the middle of a commit.
+        """
         engine = self.engine
         if not self.unread or engine.db_lock.held or engine.db_lock.is_closed:
             return
@@ -143,24 +146,24 @@ class Objects:
         return [(_nothing, 1)]
 
     def forget_reads(self) -> None:
-        """There are other queries now: what they read is to be found out again."""
+        """Forget which attributes queries read, because the queries have changed."""
         for table in self.tables:
             table._store.read = reads.UNKNOWN
 
     def change_inside(
         self, records: Sequence[ObjectRecord], do: Callable[[], Callable[[], object] | None]
     ) -> None:
-        """As the function."""
+        """Change a container inside objects; see the function `change_inside`."""
         change_inside(records, do)
 
-    # As the changes of a table.
+    # The interface of a table, for commits.
 
     def revert(self, changes: Iterable[Pair]) -> None:
         for undo, _ in reversed(list(changes)):
             undo()
 
     def assigned_with(self, changes: Iterable[tuple[Any, Sequence[Pair]]]) -> list[Any]:
-        """What takes assignments back that changes of tables come from."""
+        """Return the assignments that led to changes of tables, so that they can be undone too."""
         stores = [(table._store, delta) for table, delta in changes if table in self.tables]
         found = [store.assigned_with(delta) for store, delta in stores]
         return [(self, undone) for undone in found if undone is not None]
@@ -170,12 +173,12 @@ class Objects:
     def __len__(self) -> int:
         return 0
 
-    # How the above is done.
+    # Implementation.
 
     def _updates(
         self, records: Iterable[ObjectRecord]
     ) -> list[tuple[Any, list[tuple[ObjectRecord, Any, Any]]]]:
-        """Of each table the objects whose row is another one now, with both."""
+        """Return the objects with a new row, by table, with the old and the new row."""
         found: dict[int, tuple[Any, list[tuple[ObjectRecord, Any, Any]]]] = {}
         for record in records:
             for place in record.places:
@@ -194,8 +197,10 @@ class Objects:
             self.engine.updates.note(table, [(old, -1), (new, 1)], version)
 
     def _sample(self) -> None:
-        """Look at rows for silent changes, as many as are due; at fewer where these have long
-        lists. In a round, at each row of each table."""
+        """Check the due number of rows for silent changes; fewer where rows have long lists.
+
+        Each round checks each row of each table once.
+        """
         while self._until <= 0:
             table = next((each for each in self.tables if each._store.unseen), None)
             if table is None and not silent.begin_round(self.tables):
@@ -207,9 +212,9 @@ class Objects:
 def change(
     records: Sequence[ObjectRecord], statement: Callable[[Any], list[Pair]], of: Any
 ) -> None:
-    """Do what changes objects, as a change of each database that has them.
+    """Run a change of objects as a change of each database that has them.
 
-    statement: what it is called with -> what takes it back, as pairs with 1.
+    statement: of -> the function that undoes it, as a pair with weight 1.
     """
     every = _databases(records)
     if not every:
@@ -239,7 +244,10 @@ def change(
 
 
 def _databases(records: Sequence[ObjectRecord]) -> list[Objects]:
-    """What tracks objects, or others whose snapshots hold their own; in one order for all."""
+    """Return the `Objects` of the databases with some objects, or with others that contain them.
+
+    The order is the same in all calls.
+    """
     record = records[0]
     if len(records) == len(record.places) == 1 and not record.owners and record.left is None:
         objects: Objects = record.places[0].store.objects
@@ -272,7 +280,10 @@ def _number(of: tuple[int, Objects]) -> int:
 def change_inside(
     records: Sequence[ObjectRecord], do: Callable[[], Callable[[], object] | None]
 ) -> None:
-    """Do what changes a container in objects; it gives what takes it back, if it changes any."""
+    """Run a change of a container inside objects.
+
+    `do` returns its undo, or None without a change.
+    """
     table = only_table(records[0]) if len(records) == 1 else None
     try:
         if table is None:
@@ -285,7 +296,7 @@ def change_inside(
 
 
 def _changed_inside(given: tuple[Sequence[ObjectRecord], Callable[[], Any]]) -> list[Pair]:
-    """Change a container in objects; what takes it back."""
+    """Change a container inside objects; return its undo."""
     undone = _undone_inside(given)
     for record in given[0]:
         for place in record.places:
@@ -294,7 +305,7 @@ def _changed_inside(given: tuple[Sequence[ObjectRecord], Callable[[], Any]]) -> 
 
 
 def only_table(record: ObjectRecord) -> Any:
-    """The one table that has an object, if a change of it is a commit of that alone."""
+    """Return the table of an object whose change can be a commit of that table alone."""
     if len(record.places) != 1 or record.owners or record.left is not None:
         return None
     objects = record.places[0].store.objects
@@ -311,15 +322,15 @@ def changed_alone(
     *,
     is_inside: bool,
 ) -> list[Pair]:
-    """Change an object that one table has: the update of its row, or none yet in a transaction.
+    """Change an object in one table: return the update of its row; none yet inside a transaction.
 
     Parameters
     ----------
-    statement: what it is called with -> what takes the change back, as pairs with 1.
-    is_inside: whether it changes a container of the object.
+    statement: of -> the function that undoes it, as a pair with weight 1.
+    is_inside: True if it changes a container of the object.
     """
     store, objects, engine = table._store, table._objects, table._engine
-    undone = statement(of)  # no call stands between this and what takes it back
+    undone = statement(of)  # no call may stand between these lines
     if not undone:
         return NO_CHANGES
     if engine.pending is not None:
@@ -341,7 +352,7 @@ def changed_alone(
 
 
 def _inside_alone(given: tuple[Any, Sequence[ObjectRecord], Callable[[], Any]]) -> list[Pair]:
-    """Change a container of an object that one table has."""
+    """Change a container of an object in one table."""
     table, records, do = given
     return changed_alone(table, records[0], _undone_inside, (records, do), is_inside=True)
 
@@ -353,7 +364,7 @@ def _undone_inside(given: tuple[Sequence[ObjectRecord], Callable[[], Any]]) -> l
 
 
 class _UndoInside:
-    """Takes the change of a container back; or has the next commit take it."""
+    """The undo of a container's change; without `undo=True`, the next commit keeps the change."""
 
     __slots__ = ("_records", "_undo")
 
@@ -371,7 +382,7 @@ class _UndoInside:
 
 
 def _replaced(table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> list[Pair]:
-    """Put other rows of objects in the place of those that are in a table."""
+    """Replace the rows of objects in a table."""
     try:
         store = table._store
         one = len(updates) == 1

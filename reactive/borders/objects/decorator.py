@@ -1,23 +1,22 @@
-"""Tracked classes: the decorator `tracked`, and the assignments that it follows.
-
-`tracked`: have the objects of a class be followed, so that they can be in tables.
+"""Tracked classes: the decorator `tracked`, and the assignments to their objects.
 
     @tracked                           a class with annotations becomes a dataclass
     @tracked
-    @dataclass / define / Model ...    others stay what they are
-    tracked(TheirClass)                one that somebody else has written
+    @dataclass / define / Model ...    other classes stay what they are
+    tracked(TheirClass)                a class of another library
 
-Its `__setattr__` and `__delattr__` are replaced by ones that also tell the tables, and that is all:
-no base class, no metaclass, and `__eq__`, `__hash__` and `__init__` are those of the class.
+`tracked` replaces `__setattr__` and `__delattr__` by versions that also notify the tables, and
+nothing else: no base class, no metaclass, and `__eq__`, `__hash__` and `__init__` are those of the
+class.
 
-Assignments to objects that are tracked: changes of a transaction, or one by themselves.
+Assignments are changes of the current transaction, or transactions of their own:
 
     order.total = 7   in no table:            stored
-                      in a table:             stored under the lock, noted for the end of the
+                      in a table:             stored under the lock, and recorded for the end of the
                                               transaction; without one, it is a transaction itself
                       in a query's callable:  refused
 
-Cost: of an object in no table a look-up; of one in a table a transaction of one change.
+Cost: a look-up for an object in no table; for one in a table, a transaction of one change.
 """
 
 from __future__ import annotations
@@ -60,26 +59,26 @@ def tracked(
     only: Iterable[str] | None = None,
     exclude: Iterable[str] = (),
 ) -> Any:
-    """Have tables follow the objects of a class: `order.total = 7` is a commit. As a decorator.
+    """Track the objects of a class, so that `order.total = 7` is a commit. A decorator.
 
-    Of a dataclass, an attrs class, a pydantic model, a `msgspec.Struct`, or a class with
-    annotations or `__slots__`. One with annotations and without `__init__` becomes a dataclass.
+    For a dataclass, an attrs class, a pydantic model, a `msgspec.Struct`, or a class with
+    annotations or `__slots__`. A class with annotations and without `__init__` becomes a dataclass.
     Subclasses are tracked too.
 
     Parameters
     ----------
-    undo: whether a transaction that fails puts the values of attributes back that it found. If not,
-        objects keep what was assigned, and the next commit takes it.
-    only: the attributes that are followed; the others are not in rows.
-    exclude: attributes that are not.
+    undo: True if a failing transaction restores the earlier values of attributes. If False, objects
+        keep the assigned values, and the next commit includes them.
+    only: the attributes that are tracked; rows do not have the others.
+    exclude: the attributes that are not tracked.
 
-    In a table of the class a row is a snapshot of an object: an instance of the class that does not
-    change, with its methods and properties. `of(row)` is the object.
+    In a table of the class, a row is a snapshot of an object: an immutable instance of the class,
+    with its methods and properties. `of(row)` returns the object.
 
     Raises
     ------
-    PlanError: there is nothing to follow, as the class is frozen or declares no attribute; or it
-        has no attribute of a name that is given.
+    PlanError: the class is frozen or declares no attribute; or it lacks an attribute of a given
+        name.
 
     >>> from reactive import Database, Sum, tracked
     >>> @tracked
@@ -134,7 +133,7 @@ def _tracked(kind: Any, options: Options) -> Any:
 
 
 def _check_changes(kind: Any) -> None:
-    """Refuse classes whose objects do not change."""
+    """Refuse classes whose objects are immutable."""
     params = getattr(kind, "__dataclass_params__", None)
     struct = getattr(kind, "__struct_config__", None)
     is_frozen = (
@@ -151,7 +150,7 @@ def _check_changes(kind: Any) -> None:
 
 
 def _is_to_be_made(kind: Any) -> bool:
-    """Whether it is a class that only declares its attributes."""
+    """True for a class that only declares its attributes."""
     return (
         not is_record(kind)
         and kind.__init__ is object.__init__
@@ -184,7 +183,7 @@ Store = Callable[[Any, str, Any], object]
 
 
 def setter(base: Store) -> Store:
-    """The `__setattr__` of a class that is tracked, over the one that it had."""
+    """Return the `__setattr__` of a tracked class, which wraps the original one."""
 
     def __setattr__(self: Any, name: str, value: Any) -> None:
         found = RECORDS.get(id(self))
@@ -199,7 +198,7 @@ def setter(base: Store) -> Store:
 
 
 def deleter(base: Callable[[Any, str], object]) -> Callable[[Any, str], object]:
-    """The `__delattr__`."""
+    """Return the `__delattr__` of a tracked class, which wraps the original one."""
 
     def __delattr__(self: Any, name: str) -> None:
         record = known_record(self)
@@ -217,9 +216,10 @@ def assign(record: ObjectRecord, name: str, value: Any, base: Store) -> None:
 
     Raises
     ------
-    TransactionError: in a callable of a query.
-    TableError: the value may change, or is a key that is taken. The object is as it was, as it is
-        if anything else is raised.
+    TransactionError: called in a callable of a query.
+    TableError: the value may change unnoticed, or is a key that is taken.
+
+    After any exception, the object is unchanged.
     """
     try:
         if name not in record.shape.names:
@@ -236,7 +236,7 @@ def assign(record: ObjectRecord, name: str, value: Any, base: Store) -> None:
 
 
 def touch(engine: Any, instance: Any) -> None:
-    """Have the rows of an object be made anew, with all its attributes."""
+    """Rebuild the rows of an object from all its attributes."""
     record = instance._record_ if is_twin(type(instance)) else known_record(instance)
     is_here = record is not None and any(
         place.store.objects is engine.objects
@@ -261,7 +261,7 @@ def _touched(record: ObjectRecord) -> list[Pair]:
 
 
 def _stored(given: tuple[ObjectRecord, str, Any, Store]) -> list[Pair]:
-    """Store a value; what puts the one before back."""
+    """Store a value; return its undo."""
     record, name, value, base = given
     instance, shape = record.object, record.shape
     old = shape.read(instance, name)
@@ -302,12 +302,12 @@ def _is_equal(new: Any, old: Any) -> bool:
 
 
 def _stored_alone(given: tuple[Any, ObjectRecord, str, Any, Store]) -> list[Pair]:
-    """As `_stored`, without a transaction; the update of the row."""
+    """Store a value outside of a transaction; return the update of the row."""
     return changed_alone(given[0], given[1], _stored, given[1:], is_inside=False)
 
 
 class _Undo:
-    """Puts the value of an attribute back that it had; or has the next commit take the new one."""
+    """The undo of an assignment; without `undo=True`, the next commit keeps the new value."""
 
     __slots__ = ("_name", "_old", "_record", "_row")
 
@@ -315,7 +315,7 @@ class _Undo:
         self._record = record
         self._name = name
         self._old = old
-        self._row = record.row  # by which the objects are followed that the old value has
+        self._row = record.row  # keeps the objects in the old value tracked
 
     def __call__(self) -> None:
         record = self._record

@@ -1,14 +1,15 @@
-"""Which attributes of the rows of a table queries read: what else is assigned is no commit.
+"""The attributes of a table's rows that queries read; assignments to others are not commits.
 
     orders.where(lambda o: o.total > 3).select(lambda o: o.id)     id, total
-    orders.where(lambda o: o.total > 3)                            all: its rows are shown
-    orders.select(name_of)                                         all: nobody knows what it reads
+    orders.where(lambda o: o.total > 3)                            all: its rows are in the result
+    orders.select(name_of)                                         all: the callable is opaque
 
-A row is followed through a plan as long as it is a binding of its own. Where it goes on into
-another one, into a callable that was not read or a node that is not listed here, all is read.
+A row is followed through a plan as long as it is a binding of its own. If it becomes part of
+another one, or reaches an opaque callable or a node that is not listed here, all attributes count
+as read.
 
 State:  none.
-Cost:   O(plans of the views that there are), once after these have changed.
+Cost:   O(plans of the current views), once after these have changed.
 """
 
 from __future__ import annotations
@@ -37,25 +38,25 @@ from optimizer.traverse import called
 from reactive.engine.operators.accumulators import CountAccumulator
 
 Marks: TypeAlias = tuple[bool, ...]
-"""Of each binding whether it is a row of the table."""
+"""For each binding, True if it is a row of the table."""
 
 
 class UnknownRead:
-    """What is read is to be found out."""
+    """The marker for attributes that are not determined yet."""
 
 
 UNKNOWN = UnknownRead()
 
 
 class _All(Exception):
-    """All attributes are read, as far as is known."""
+    """All attributes may be read."""
 
 
 def attributes_read(engine: Any, table: Any) -> frozenset[str] | None:
-    """The attributes of a table's rows that queries read; None for all."""
+    """Return the attributes of a table's rows that queries read; None for all."""
     if engine.graph.forgets or engine.moments or engine.offloading.is_possible:
         return None
-    if engine.journal is not None:  # which has all that is committed
+    if engine.journal is not None:  # a durable store holds all attributes
         return None
     found: set[str] = set()
     try:
@@ -80,7 +81,7 @@ def _is_computed(kind: Any, name: str) -> bool:
 
 
 def _marks(node: plan.Node, table: plan.Table, found: set[str]) -> Marks:
-    """Which bindings of a node are rows of the table, having noted what it reads of these."""
+    """Mark the bindings of a node that are rows of the table; collect the attributes it reads."""
     if table not in tables(node):
         return (False,) * bindings(node)
     given = [_marks(each, table, found) for each in node.inputs()]
@@ -113,12 +114,12 @@ def _marks(node: plan.Node, table: plan.Table, found: set[str]) -> Marks:
 
 
 def _folds_rows(folded: plan.Folded) -> bool:
-    """Whether an aggregate is of the rows themselves, and not only of how many they are."""
+    """True if an aggregate reads the rows themselves, and not only their number."""
     return folded.value is None and type(folded.accumulator) is not CountAccumulator
 
 
 def _read(function: Any, of: Sequence[bool], found: set[str]) -> None:
-    """Note what a callable reads of rows of the table."""
+    """Collect the attributes that a callable reads of rows of the table."""
     if not any(of):
         return
     read = lift(function) if isinstance(function, Opaque) else function
@@ -150,7 +151,7 @@ def _parts(part: Expr) -> list[Any]:
 
 
 def _each(value: Any) -> list[Any]:
-    """The expressions in a field of one."""
+    """Return the expressions in a field of an expression."""
     if isinstance(value, tuple):
         return [inner for each in value for inner in _each(each)]
     return [value] if isinstance(value, Expr) else []

@@ -1,25 +1,23 @@
-"""What is known of an object that is in tables: its last snapshot, what has changed since, and
-where it is.
+"""Records of tracked objects: the last snapshot, attributes assigned since, and their tables.
 
-    object  -->  RECORDS  -->  record:  row     Order(7, 20.0)       its last snapshot
+    object  -->  RECORDS  -->  record:  row     Order(7, 20.0)       the last snapshot
                                         late    {"total"}            assigned since
                                         places  orders: its row there
 
-A record is kept by the rows of its object; so it is there for as long as a table has it, or
-somebody holds a row. An object knows nothing of its record, so that copies and pickles have none,
-and an object that is in no table costs one look-up for each assignment.
+The rows of an object keep its record alive: it exists while a table has the object, or a row of it
+is referenced. An object does not refer to its record, so that copies and pickles have none, and an
+assignment to an object in no table costs one look-up.
 
-State:  weakly, the record of each object by its `id`: of the process, as objects are.
+A snapshot holds immutable values only (`frozen`):
 
-What a snapshot holds of the value of an attribute: something that does not change.
-
-    plain values, frozen records     as they are, NaN as the one that all rows have
-    lists, dictionaries, sets        what they hold now (`containers`)
-    objects that are tracked         their snapshots, which are made anew when these change
+    plain values, frozen records     unchanged; every NaN as the canonical one
+    lists, dictionaries, sets        their contents, as frozen collections (`containers`)
+    tracked objects                  their snapshots, which are replaced when they change
     others                           refused, unless the table promises `identity=True`
 
-State:  which classes do not change in place.
-Cost:   a look at the class of a value; of a tuple, at those of its items.
+State:  weakly, the record of each object by its `id`, per process; the classes known to be
+        immutable.
+Cost:   a check of the class of a value, and for a tuple of its items.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ T = TypeVar("T")
 
 
 class TablePlace:
-    """That an object is in a table: the row that the table holds of it."""
+    """The membership of an object in a table, with its row there."""
 
     __slots__ = ("row", "store")
 
@@ -60,7 +58,7 @@ class TablePlace:
 
 
 class ObjectRecord:
-    """What is known of an object."""
+    """The facts about a tracked object."""
 
     __slots__ = (
         *("__weakref__", "_is_busy", "_is_marking", "late", "left", "object", "owners", "places"),
@@ -71,28 +69,31 @@ class ObjectRecord:
         self.object = instance
         self.shape: ClassShape = shape_of(type(instance))
         self.row: Any = None
-        """Its last snapshot."""
+        """The last snapshot."""
         self.late: dict[str, None] = {}
-        """The attributes that were assigned since."""
+        """The attributes assigned since the last snapshot."""
         self.places: tuple[TablePlace, ...] = ()
         self.left: Any = None
-        """What tracks the objects of a database of which a table has lost this one, and the version
-        that there was then: a transaction that has removed it restores it too."""
+        """The `Objects` of a database whose table has lost this object, and its version then.
+
+        A transaction that has removed the object also restores it.
+        """
         self.owners: dict[tuple[int, Any], weakref.ref[Any]] | None = None
-        """Objects that have this one as the value of an attribute, and containers that have it."""
+        """The objects with this one as the value of an attribute, and containers that hold it."""
         self.home: weakref.ref[Any] | None = None
-        """What tracks the objects of the database in whose rows it has been, as a part of others or
-        by itself: a transaction of it restores it too, also if it has just been taken out."""
+        """The `Objects` of the database whose rows have contained it, alone or in other objects.
+
+        A transaction of that database also restores this object, even if it was just taken out.
+        """
         self._before: tuple[int, Any] | None = None
-        """The last snapshot of the version that there was when another one was made."""
+        """The last snapshot as of a version, kept when a newer one is made."""
         self.trusted = False
-        """Whether a table promises that values of any class do not change."""
+        """True if a table promises that values of any class do not change."""
         self._is_busy = False
         self._is_marking = False
 
     def mark(self, name: Any, value: Any = None) -> None:
-        """An attribute is another one now, or changed inside, and so have the snapshots that hold
-        the one of this object."""
+        """Mark an attribute as changed, and with it all snapshots that contain this object's."""
         self.late[name] = None
         for place in self.places:
             place.store.objects.note(self, name, place.store)
@@ -105,13 +106,13 @@ class ObjectRecord:
                 self._is_marking = False
 
     def holds(self, name: Any, value: Any) -> bool:
-        """Whether a value is still that of an attribute, or perhaps in a tuple that is."""
+        """True if a value is still that of an attribute, or may be inside a tuple that is."""
         stored = self.shape.read(self.object, name)
         return stored is value or isinstance(stored, tuple)
 
     @staticmethod
     def change_all(records: Sequence[ObjectRecord], do: Callable[[], Any]) -> None:
-        """As `containers.container.Owner` says."""
+        """Change several objects in one commit; see `containers.container.Owner`."""
         for record in records:
             for place in record.places:
                 place.store.objects.change_inside(records, do)
@@ -123,7 +124,7 @@ class ObjectRecord:
         do()
 
     def current(self) -> Any:
-        """The snapshot of now."""
+        """Return the current snapshot."""
         row, late = self.row, self.late
         if row is None:
             every = {name: self._frozen(name) for name in self.shape.names}
@@ -144,9 +145,9 @@ class ObjectRecord:
         return made
 
     def is_other(self, name: str, *, anew: bool = True) -> bool:
-        """Whether an attribute is not what the last snapshot says, assigned or not.
+        """True if an attribute differs from the last snapshot, whether it was assigned or not.
 
-        anew: whether containers are looked through for what changed in them unseen.
+        anew: True to search containers for changes that bypassed tracking.
         """
         value = self.shape.read(self.object, name)
         try:
@@ -163,27 +164,33 @@ class ObjectRecord:
         return anew and any(row._record_.changed_unseen() for row in _rows_in(now))
 
     def changed_unseen(self) -> list[str]:
-        """The attributes that are not what the last snapshot says, and were not assigned."""
+        """Return the attributes that differ from the last snapshot without an assignment."""
         return [name for name in self.suspects() if self.is_other(name)]
 
     def suspects(self) -> list[str]:
-        """The attributes that were not assigned, and are not what the last snapshot holds: perhaps
-        other ones, or containers and objects, of which it holds what they were."""
+        """Return the unassigned attributes whose value is not the object in the last snapshot.
+
+        They may have changed; or they are containers and objects, which a snapshot holds in frozen
+        form.
+        """
         names = self.shape.names if self.row is None else self.shape.unlike(self.object, self.row)
         return [name for name in names if name not in self.late]
 
     def look_inside(self) -> None:
-        """Find the objects in containers that changed, which from now on tell of their changes.
+        """Freeze the changed containers, so that objects in them report their changes.
 
         Raises
         ------
-        TableError: a value there may change unseen.
+        TableError: a value there may change unnoticed.
         """
         for name in self.late if self.places or self.owners else ():
             self._frozen(name)
 
     def is_in_transaction(self) -> bool:
-        """As `containers.container.Owner` says."""
+        """True if a transaction of a database with this object is open.
+
+        See `containers.container.Owner`.
+        """
         every = [place.store.objects for place in self.places]
         home = None if self.home is None else self.home()
         every += [] if home is None else [home]
@@ -191,12 +198,12 @@ class ObjectRecord:
         return any(each.engine.pending is not None for each in every)
 
     def check(self, name: str) -> None:
-        """Raise what is wrong with the value of an attribute."""
+        """Raise if the value of an attribute cannot be frozen."""
         if self.places or self.owners:
             self._frozen(name)
 
     def settle(self) -> None:
-        """Forget what was assigned where the row says it again, of this and all that hold it."""
+        """Unmark attributes that are equal to the row again, here and in all owners."""
         for each in self.with_owners():
             each._settle()
 
@@ -212,7 +219,7 @@ class ObjectRecord:
                 place.store.objects.note(self, name, place.store)
 
     def undone(self) -> None:
-        """An attribute has been put back: so is the last snapshot, as it was at the last commit."""
+        """Restore the last snapshot after an attribute was restored, as of the last commit."""
         for place in self.places[:1]:
             self.went_back(place.row)
         before = None if self.places else self._before
@@ -220,18 +227,18 @@ class ObjectRecord:
             self.went_back(before[1])
 
     def _keep(self, row: Any) -> None:
-        """Keep a snapshot that is to be the last one again if the transaction fails."""
+        """Keep a snapshot, to restore it if the transaction fails."""
         version = self._version()
         if self._before is None or self._before[0] != version:
             self._before = version, row
 
     def _version(self) -> int:
-        """How many commits there were in the database in whose rows it is as a part of others."""
+        """Return the version of the database whose rows have contained this object."""
         home = None if self.home is None else self.home()
         return -1 if home is None else home.engine.version
 
     def went_back(self, row: Any) -> None:
-        """An older snapshot is the last one again."""
+        """Make an older snapshot the last one again."""
         if self.row is row or self.row is None:
             return
         read, last = self.shape.read, self.row
@@ -241,7 +248,7 @@ class ObjectRecord:
         self.row = row
 
     def enter(self, store: Any, row: Any) -> None:
-        """It is in a table, with this row."""
+        """Add the object to a table, with this row, or replace its row there."""
         for place in self.places:
             if place.store is store:
                 place.row = row
@@ -249,18 +256,18 @@ class ObjectRecord:
         self.places = (*self.places, TablePlace(store, row))
 
     def leave(self, store: Any, row: Any) -> None:
-        """It is not in a table any more, if this is its row there."""
+        """Remove the object from a table, if this is its row there."""
         self.places = tuple(p for p in self.places if p.store is not store or p.row is not row)
         objects = store.objects
         if not any(place.store.objects is objects for place in self.places):
-            objects.forget(self)  # which would keep it until a row of the table is read
+            objects.forget(self)  # else the object would stay marked until a row is read
 
     def row_in(self, store: Any) -> Any:
-        """The row that a table holds of it, or None."""
+        """Return the row that a table holds of the object; None without one."""
         return next((place.row for place in self.places if place.store is store), None)
 
     def with_owners(self, so_far: dict[int, Any] | None = None) -> list[ObjectRecord]:
-        """It, and all that have it as part of their snapshots."""
+        """Return this record, and those of all objects whose snapshots contain this one's."""
         found = {} if so_far is None else so_far
         found[id(self)] = self
         for owner, _ in self.owned_by() if self.owners else ():
@@ -269,11 +276,11 @@ class ObjectRecord:
         return list(found.values())
 
     def owned_by(self) -> Iterator[tuple[Any, Any]]:
-        """The objects and containers that have it, each with where in there."""
+        """Yield the objects and containers that contain this object, with its key in them."""
         for key, reference in list((self.owners or {}).items()):
             owner = reference()
             if owner is not None:
-                if owner.holds(key[1], self.object):  # a transaction that fails may put it back
+                if owner.holds(key[1], self.object):  # a failing transaction may restore it
                     yield owner, key[1]
             elif self.owners is not None:
                 self.owners.pop(key, None)
@@ -292,7 +299,7 @@ class ObjectRecord:
         return self._leaf(name, value, self)
 
     def _leaf(self, name: str, value: Any, owner: Any) -> Any:
-        """What is held of a value that is no container, in an attribute or in a container in it."""
+        """Return the frozen form of a value that is no container, in an attribute or container."""
         if is_settled(value.__class__):
             return value
         where = f"{name!r} of an object of {self.shape.kind.__name__}"
@@ -302,7 +309,7 @@ class ObjectRecord:
         return frozen(value, partial(self._nested, name, owner, key), where, trusted=self.trusted)
 
     def _nested(self, name: str, owner: Any, key: Any, value: Any) -> Any:
-        """The snapshot of an object that is the value of an attribute, or in it."""
+        """Return the snapshot of an object that is, or is inside, the value of an attribute."""
         inner = record_of(value)
         if inner._is_busy or inner is self:
             raise TableError(
@@ -326,7 +333,7 @@ class ObjectRecord:
 
 
 def _rows_in(value: Any) -> Iterator[Any]:
-    """The snapshots of objects in a part of a snapshot."""
+    """Yield the snapshots of objects inside a part of a snapshot."""
     if is_twin(value.__class__):
         if value._record_ is not None:
             yield value
@@ -340,14 +347,14 @@ RECORDS: dict[int, weakref.ref[ObjectRecord]] = {}
 
 
 def known_record(instance: Any) -> ObjectRecord | None:
-    """The record of an object, if there is one."""
+    """Return the record of an object; None if there is none."""
     reference = RECORDS.get(id(instance))
     found = None if reference is None else reference()
     return found if found is not None and found.object is instance else None
 
 
 def record_of(instance: Any) -> ObjectRecord:
-    """The record of an object; a new one, if there is none."""
+    """Return the record of an object; create it if there is none."""
     found = known_record(instance)
     if found is None:
         found = ObjectRecord(instance)
@@ -356,7 +363,7 @@ def record_of(instance: Any) -> ObjectRecord:
 
 
 def current_row(instance: Any) -> Any:
-    """The snapshot of an object, as it is now."""
+    """Return the current snapshot of an object."""
     return record_of(instance).current()
 
 
@@ -366,18 +373,18 @@ def _forget(number: int, reference: weakref.ref[ObjectRecord]) -> None:
 
 
 def of(row: T) -> T:
-    """The object that a row is a snapshot of.
+    """Return the object of a row.
 
     Parameters
     ----------
-    row: what a table or view of tracked objects shows.
+    row: a snapshot in a table or view of tracked objects.
 
-    It is there for as long as somebody holds the row, also after the object has left the table.
+    The object exists while the row is referenced, even after it has left the table.
 
     Raises
     ------
-    LookupError: the row came from elsewhere, such as a pickle, and no object belongs to it.
-    TableError: it is no snapshot.
+    LookupError: the row was made elsewhere, for example unpickled, and has no object.
+    TableError: it is not a snapshot.
 
     >>> from reactive import Database, of, tracked
     >>> @tracked
@@ -403,24 +410,24 @@ def of(row: T) -> T:
 
 
 INSTEAD: dict[type, str] = {deque: "put in a list", bytearray: "put in bytes"}
-"""What to use in the place of classes that cannot be followed."""
+"""The remedies for classes that cannot be tracked."""
 
 EVENTED = {"EventedList": "list", "EventedDict": "dict", "EventedSet": "set"}
-"""Containers of psygnal, and what is followed in their place."""
+"""The containers of psygnal, and the classes to use in their place."""
 
 
 def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: bool) -> Any:
-    """What a snapshot holds of a value.
+    """Return the form of a value in a snapshot.
 
     Parameters
     ----------
-    nested: the snapshot of an object that is tracked.
+    nested: returns the snapshot of a tracked object.
     where: the attribute, for messages.
-    trusted: whether it was promised that values of other classes do not change.
+    trusted: True if the table promises that values of other classes do not change.
 
     Raises
     ------
-    TableError: the value may change, and nobody would notice.
+    TableError: the value may change unnoticed.
     """
     kind = value.__class__
     if kind in PLAIN:
@@ -455,7 +462,7 @@ def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: boo
 
 
 def _instead(kind: type) -> str:
-    """What may be there in the place of a value that changes."""
+    """Return the remedy for a value that may change."""
     if kind in (list, dict, set):
         return f"a {kind.__name__} is followed in attributes, not in tuples: put in a tuple"
     for followed in (list, dict, set):
@@ -467,7 +474,7 @@ def _instead(kind: type) -> str:
 
 
 def differs(value: Any, old: Any) -> bool:
-    """Whether a value of a snapshot is another one than that of an older snapshot."""
+    """True if a value of a snapshot differs from that of an older snapshot."""
     if value is old:
         return False
     kind = value.__class__
@@ -488,13 +495,13 @@ def _is(one: Any, other: Any) -> bool:
 
 @by_recent_class(64)
 def is_settled(kind: Any) -> bool:
-    """Whether values of a class are held as they are: none holds an object that is tracked."""
+    """True if values of a class are held unchanged, because they contain no tracked object."""
     return is_lasting(kind) and kind not in PLAIN and not may_hold_objects(kind)
 
 
 @by_recent_class(64)
 def is_lasting(kind: Any) -> bool:
-    """Whether what is of a class stays as it is, with all that it holds."""
+    """True if values of a class are immutable, with everything that they hold."""
     if is_twin(kind):
         return True
     if is_tracked(kind) or issubclass(kind, tuple) or kind.__hash__ is None:

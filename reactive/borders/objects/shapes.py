@@ -1,23 +1,21 @@
-"""What is tracked of a class, and the class of its snapshots.
+"""The tracked attributes of a class, and the class of its snapshots, the twin.
 
-    class Order: id, total            Order(7, 20.0), which changes
-    its twin, a subclass of Order     Order(7, 20.0), which does not: a row
+    class Order: id, total            Order(7, 20.0), mutable
+    its twin, a subclass of Order     Order(7, 20.0), immutable: a row
 
-A twin has the methods, properties and the `repr` of the class, and `isinstance` holds of its
-instances. These are equal to themselves only. They are made without `__init__`.
+A twin has the methods, properties and the `repr` of the class, and `isinstance` is true for its
+instances. A snapshot equals only itself. Snapshots are made without `__init__`.
 
-State:  the shape of each class that had an instance in a table, kept by the class.
-Cost:   of a snapshot that differs from another in some fields, a copy of that.
+Snapshots of pydantic models need their own versions of some methods:
 
-The snapshots of pydantic models: what a model does with its own storage, of one that is frozen.
-
-    row.model_dump(), row.model_dump_json()     of a model with the same values, lists as lists
+    row.model_dump(), row.model_dump_json()     those of a model with the same values
     row.model_copy(update=...)                  such a model, which is in no table
 
-A snapshot holds a `FrozenList` where the model has a list, which pydantic does not know, and
-pydantic's copies write into `__dict__`, past what refuses assignments.
+because a snapshot holds a `FrozenList`, which pydantic does not know, where the model has a list,
+and pydantic's copies write into `__dict__`, bypassing the refusal of assignments.
 
-Cost: O(values), of each call.
+State:  the shape of each class that had an instance in a table, stored in the class.
+Cost:   a snapshot with some changed fields is made as a copy; methods of models O(values) per call.
 """
 
 from __future__ import annotations
@@ -36,17 +34,17 @@ from reactive.errors import PlanError, TableError
 SHAPE = "__reactive_shape__"
 RECORD = "_record_"
 MISSING: Any = inspect.Parameter.empty
-"""Stands for an attribute that an object does not have."""
+"""The marker for an attribute that an object does not have."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Options:
-    """What was said to `tracked`.
+    """The options of `tracked`.
 
-    undo: whether a transaction that fails restores the objects.
+    undo: True if a failing transaction restores the objects.
     only: the attributes that are tracked; None for all.
-    exclude: attributes that are not.
-    row_of: gives the snapshot of an object.
+    exclude: the attributes that are not tracked.
+    row_of: returns the snapshot of an object.
     """
 
     undo: bool
@@ -55,11 +53,11 @@ class Options:
     row_of: Callable[[Any], Any]
 
     def row_class(self, kind: Any) -> Any:
-        """The class of the snapshots of a class."""
+        """Return the class of the snapshots of a class."""
         return shape_of(kind).twin
 
     def names(self, found: Mapping[str, Any] | list[str]) -> tuple[str, ...]:
-        """Those of the attributes that are tracked."""
+        """Return the tracked ones among the attributes."""
         return tuple(
             name
             for name in found
@@ -68,7 +66,7 @@ class Options:
 
 
 class ClassShape:
-    """Reads and writes the attributes of instances of one class, and makes their snapshots.
+    """The access to the attributes of instances of one class, and the maker of their snapshots.
 
     >>> from reactive import tracked
     >>> @tracked
@@ -92,23 +90,23 @@ class ClassShape:
         self.options: Options = getattr(kind, TRACKED)
         every = attributes(kind)
         self.names = self.options.names(every)
-        """The attributes that are tracked."""
+        """The tracked attributes."""
         found = {name: inspect.getattr_static(kind, name, None) for name in self.names}
         self._slots = {n: d for n, d in found.items() if isinstance(d, MemberDescriptorType)}
-        """The descriptors of those that are in a slot."""
+        """The descriptors of attributes in slots."""
         self._described = {
             n: d for n, d in found.items() if n not in self._slots and hasattr(type(d), "__set__")
         }
-        """Those of what reads and writes others by itself, such as a property with a setter."""
+        """The descriptors with a setter of their own, such as properties."""
         self.twin = _twin(kind, [*self._described], [n for n in every if n not in self.names])
         self._new = _maker(self.twin)
         is_by_dictionary = not self._slots and not self._described
         self.copied: Callable[[Any, Mapping[str, Any]], Any] = (
             self._copied_dictionary if is_by_dictionary else self._copied
         )
-        """A snapshot with other values of some attributes than one has; MISSING for none."""
+        """Copy a snapshot with other values of some attributes; MISSING deletes one."""
         self.read: Callable[[Any, str], Any] = _read_dictionary if is_by_dictionary else self._read
-        """The value of an attribute as it is stored; MISSING if there is none."""
+        """Read the stored value of an attribute; MISSING if there is none."""
 
     def _read(self, instance: Any, name: str) -> Any:
         try:
@@ -121,7 +119,7 @@ class ClassShape:
             return MISSING
 
     def unlike(self, instance: Any, row: Any) -> Sequence[str]:
-        """The attributes of which a row does not hold the value itself."""
+        """Return the attributes whose value is not the object that a row holds."""
         if not self._slots and not self._described:
             own, held = vars(instance), vars(row)
             return [n for n in self.names if own.get(n, MISSING) is not held.get(n, MISSING)]
@@ -129,7 +127,7 @@ class ClassShape:
         return [name for name in self.names if read(instance, name) is not read(row, name)]
 
     def write(self, instance: Any, name: str, value: Any) -> None:
-        """Store a value, whatever the class does where it is assigned; MISSING deletes it."""
+        """Store a value, bypassing the `__setattr__` of the class; MISSING deletes it."""
         if name in self._slots or name in self._described:
             found = self._slots.get(name) or self._described[name]
             if value is not MISSING:
@@ -142,7 +140,7 @@ class ClassShape:
             vars(instance).pop(name, None)
 
     def new(self, record: Any, values: Mapping[str, Any]) -> Any:
-        """A snapshot of these values, of the object of a record."""
+        """Make a snapshot with these values, for the object of a record."""
         row = self._new(record)
         for name, value in values.items():
             if value is MISSING:
@@ -156,7 +154,7 @@ class ClassShape:
         return row
 
     def values(self, row: Any) -> dict[str, Any]:
-        """The attributes of a snapshot, or of an object as they are stored."""
+        """Return the stored attributes of a snapshot or object."""
         found = {name: self.read(row, name) for name in self.names}
         return {name: value for name, value in found.items() if value is not MISSING}
 
@@ -171,7 +169,7 @@ class ClassShape:
         for name, value in changes.items():
             if value is MISSING:
                 del own[name]
-        if len(own) > len(self.names):  # what was computed of it, and kept
+        if len(own) > len(self.names):  # cached values computed by the snapshot
             for name in own.keys() - self.names:
                 del own[name]
         return made
@@ -182,7 +180,7 @@ def _read_dictionary(instance: Any, name: str) -> Any:
 
 
 def shape_of(kind: Any) -> ClassShape:
-    """That of a class that is tracked."""
+    """Return the shape of a tracked class; create it if needed."""
     found: ClassShape | None = vars(kind).get(SHAPE)
     if found is None:
         found = ClassShape(kind)
@@ -191,17 +189,17 @@ def shape_of(kind: Any) -> ClassShape:
 
 
 def is_tracked(kind: Any) -> bool:
-    """Whether objects of a class are tracked."""
+    """True if objects of a class are tracked."""
     return isinstance(kind, type) and hasattr(kind, TRACKED) and not is_twin(kind)
 
 
 def is_twin(kind: Any) -> bool:
-    """Whether it is the class of snapshots."""
+    """True for a class of snapshots."""
     return "__reactive_twin__" in vars(kind)
 
 
 def _twin(kind: Any, described: list[str], untold: list[str]) -> Any:
-    """The class of the snapshots of a class."""
+    """Make the class of the snapshots of a class."""
     own: dict[str, Any] = {
         "__reactive_twin__": kind,
         "__module__": kind.__module__,
@@ -242,7 +240,7 @@ def _twin(kind: Any, described: list[str], untold: list[str]) -> Any:
 
 
 def _maker(twin: Any) -> Callable[[Any], Any]:
-    """What makes an instance that has only its record."""
+    """Return a function that makes an instance with only its record."""
     if hasattr(twin, "__struct_fields__"):
         blank = dict.fromkeys(twin.__struct_fields__)
 
@@ -304,7 +302,7 @@ def _repr(row: Any) -> str:
 
 
 def _new_object(twin: Any, *given: Any, **named: Any) -> Any:
-    """What a call of the class of a row makes, as `dataclasses.replace` does: an object."""
+    """Make an object when the class of a row is called, as `dataclasses.replace` does."""
     return vars(twin)["__reactive_twin__"](*given, **named)
 
 
@@ -321,24 +319,24 @@ def _reduced(row: Any, protocol: Any) -> Any:
 
 
 def snapshot_of(kind: Any, values: Mapping[str, Any]) -> Any:
-    """A row of these values that no object in this process belongs to."""
+    """Make a snapshot without an object in this process."""
     return shape_of(kind).new(None, values)
 
 
 def methods() -> dict[str, Any]:
-    """What the class of snapshots has in the place of methods of the model."""
+    """Return the methods of snapshots that replace those of the model."""
     return {"model_copy": _copy, "model_dump": _dump, "model_dump_json": _dump_json}
 
 
 def give_storage(row: Any) -> None:
-    """Give a new instance what pydantic expects of each."""
+    """Give a new instance the attributes that pydantic expects."""
     object.__setattr__(row, "__pydantic_fields_set__", set(type(row).model_fields))
     object.__setattr__(row, "__pydantic_extra__", None)
     object.__setattr__(row, "__pydantic_private__", {})
 
 
 def _copy(row: Any, **given: Any) -> Any:
-    """A model of these values, which may be changed, and is in no table."""
+    """Return a mutable model with these values, which is in no table."""
     return _model(row).model_copy(**given)
 
 
@@ -360,7 +358,7 @@ def _model(row: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value as the model has it."""
+    """Return a value in the form that the model has."""
     if isinstance(value, FrozenList):
         return [_plain(each) for each in value]
     if isinstance(value, FrozenDict):

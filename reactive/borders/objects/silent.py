@@ -1,8 +1,8 @@
-"""Objects that changed without anybody's noticing: whose attributes are not what their rows say.
+"""Silent changes: objects whose attributes differ from their rows without a tracked assignment.
 
-    vars(order)["total"] = 9      no assignment that could be seen
-    object.__setattr__(...)       neither
-    a value that changed itself   neither
+    vars(order)["total"] = 9      bypasses `__setattr__`
+    object.__setattr__(...)       bypasses it too
+    an untracked mutable value    changes itself
 
 State:  none.
 Cost:   O(attributes) of each object.
@@ -19,7 +19,7 @@ from reactive.borders.objects.records import ObjectRecord
 from reactive.errors import TableError
 
 AS_ONE = 50
-"""Values of a list that are looked at for silent changes as fast as one object is."""
+"""The values of a list that are checked in the time of one object."""
 
 
 class Silent(NamedTuple):
@@ -27,7 +27,7 @@ class Silent(NamedTuple):
 
     object: the object.
     table: the name of a table that has it.
-    attributes: those that are not what the row says.
+    attributes: the attributes that differ from the row.
 
     >>> Silent("an object", "orders", ("total",)).attributes
     ('total',)
@@ -39,7 +39,7 @@ class Silent(NamedTuple):
 
 
 def check_silent(engine: Any) -> list[Silent]:
-    """All objects that changed silently."""
+    """Return all objects that changed silently."""
     objects = engine.objects
     if objects is None:
         return []
@@ -53,7 +53,7 @@ def check_silent(engine: Any) -> list[Silent]:
 
 
 def begin_round(tables: Iterable[Any]) -> bool:
-    """Look at all objects of some tables from now on; whether there are any.
+    """Schedule a check of all objects of some tables. Return True if there are any.
 
     Cost: O(objects).
     """
@@ -63,15 +63,15 @@ def begin_round(tables: Iterable[Any]) -> bool:
 
 
 def check_one(table: Any, random: Random) -> int:
-    """Look at one of the objects of a table that nobody has looked at in this round.
+    """Check one object of a table that was not checked in this round.
 
-    -> about what the look has cost, in looks at an object without containers; -1 if there is none.
+    Return the cost of the check, in checks of an object without containers; -1 without an object.
 
     Raises
     ------
-    TableError: it has changed silently.
+    TableError: the object has changed silently.
 
-    Cost: O(1) but for its containers.
+    Cost: O(1), and its containers.
     """
     row = _next(table._store, random)
     if row is None:
@@ -91,12 +91,12 @@ def check_one(table: Any, random: Random) -> int:
 
 
 def _looks(container: Any) -> int:
-    """How many looks at an object are as much as one at a container."""
+    """Return the cost of checking a container, in checks of an object."""
     return len(container) if container._counts else len(container) // AS_ONE
 
 
 def _next(store: Any, random: Random) -> Any:
-    """The row of an object that has not been looked at in this round; None if there is none."""
+    """Return the row of an object that was not checked in this round; None without one."""
     keys = store.unseen
     while keys:
         place = random.randrange(len(keys))

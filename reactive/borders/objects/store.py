@@ -1,6 +1,6 @@
-"""The rows of a table of objects: the snapshot of each, by its key or by the object.
+"""The rows of a table of objects: the snapshot of each object, by its key or by the object.
 
-State:  every row; of each object that it is here.
+State:  every row; a `TablePlace` in the record of each object.
 Cost:   O(1) per row.
 """
 
@@ -21,7 +21,7 @@ Update = tuple[ObjectRecord, Row, Row]
 
 
 class ObjectStore(KeyedStore):
-    """At most one row per key and per object."""
+    """A store with at most one row per key and per object."""
 
     __slots__ = ("last", "objects", "read", "table", "unseen")
 
@@ -37,12 +37,12 @@ class ObjectStore(KeyedStore):
         self.table: Callable[[], Any] = weakref.ref(table)
         self.read: frozenset[str] | reads.UnknownRead | None = reads.UNKNOWN
         self.unseen: list[Any] = []
-        """Of a strict database, keys of rows at which `silent.py` has not looked in this round."""
+        """For a strict database, the keys of rows not checked by `silent.py` in this round."""
         self.last: tuple[list[Pair], list[Pair]] | None = None
-        """The changes of the last assignment outside of transactions, and what takes it back."""
+        """The changes of the last assignment outside of transactions, with its undo."""
 
     def attributes_read(self) -> frozenset[str] | None:
-        """The attributes that queries read; None for all."""
+        """Return the attributes that queries read; None for all."""
         found = self.read
         if isinstance(found, reads.UnknownRead):
             found = self.read = reads.attributes_read(self.objects.engine, self.table())
@@ -77,7 +77,7 @@ class ObjectStore(KeyedStore):
         return pair
 
     def replace(self, updates: Sequence[Update]) -> list[Pair]:
-        """Put other rows of objects in the place of those that are here.
+        """Replace the rows of objects.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class ObjectStore(KeyedStore):
         return changes
 
     def replace_one(self, record: ObjectRecord, old: Row, new: Row) -> list[Pair]:
-        """As `replace`, of one object."""
+        """Replace the row of one object; see `replace`."""
         key_of, by_key = self.key, self.by_key
         before, after = key_of(old), key_of(new)
         changes = [(old, -1), (new, 1)]
@@ -132,28 +132,28 @@ class ObjectStore(KeyedStore):
                 record = row._record_
                 record.went_back(row)
                 record.enter(self, row)
-                if record.late:  # what no query read before, and rows were to show now
+                if record.late:  # attributes that no query read before
                     self.objects.unread[id(record)] = record
         super().revert(net)
         if self.last is not None and changes is self.last[0]:
             self.objects.revert(self.last[1])
 
     def assigned_with(self, changes: Sequence[Pair]) -> list[Pair] | None:
-        """What takes the assignment back that changes come from; from now on they do not."""
+        """Return the undo of the assignment that led to these changes, and forget it."""
         if self.last is None or changes is not self.last[0]:
             return None
         found, self.last = self.last[1], None
         return found
 
     def give_up(self) -> None:
-        """Have no object know of this any more."""
+        """Remove this table from the records of all its objects."""
         for row in self.by_key.values():
             row._record_.leave(self, row)
 
     def _left(self, record: ObjectRecord, row: Row) -> None:
         record.leave(self, row)
         record.left = self.objects, self.objects.engine.version
-        self.last = None  # an assignment of before, perhaps to this object, stands
+        self.last = None  # an earlier assignment, perhaps to this object, is final
 
 
 def _object(row: Row) -> int:

@@ -1,11 +1,11 @@
-"""A table of objects that change; its rows are snapshots of them.
+"""A table of tracked objects; its rows are snapshots of them.
 
-    orders.add(order)     a snapshot of it is the row
-    order.total = 7       another one takes its place
+    orders.add(order)     the row is a snapshot of the object
+    order.total = 7       a new snapshot replaces it
     orders[7], list(...)  snapshots
     of(orders[7])         the object
 
-What is given to a table is an object, or a row that stands for its object.
+Statements take an object, or a row in place of its object.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ K = TypeVar("K")
 
 @boundary
 class ObjectTable(Table[T, K]):
-    """A table of objects that change: as `Table`, whose rows are snapshots of them.
+    """A table of mutable objects: a `Table` whose rows are snapshots.
 
-    Made by `Database.table` of a class that is `@tracked`. Rows are per object, and equal to
-    themselves only: two objects of the same values are two rows, and no object is in it twice.
+    Created by `Database.table` for a class that is `@tracked`. Each object has its own row, which
+    equals only itself: two objects with the same values are two rows, and an object is in the table
+    at most once.
 
-    State: of each object its snapshot. Cost: of an assignment that of an `update`.
+    State: the snapshot of each object. Cost: an assignment costs an `update`.
 
     >>> from reactive import Database, of, tracked
     >>> @tracked
@@ -72,32 +73,32 @@ class ObjectTable(Table[T, K]):
 
         Raises
         ------
-        TableError: not of the table's class, it is there already, its key is taken, `count` is not
-            1, or a value of it may change without notice.
+        TableError: it has another class, is in the table already, its key is taken, `count` is not
+            1, or one of its values may change unnoticed.
 
-        Cost: O(attributes), and what the views that depend on it do.
+        Cost: O(attributes), and the work of the dependent views.
         """
         self._write(lambda row: self._do.add(self._new_row(row), count), row)
 
     def add_all(self, rows: Iterable[T]) -> None:
-        """Add objects, in one commit; all of them or, if one is refused, none."""
+        """Add objects in one commit: all of them, or none if one is refused."""
         self._write(lambda rows: self._do.add_all([*map(self._new_row, rows)]), list(rows))
 
     def remove(self, row: T, count: int = 1) -> None:
-        """Remove an object; afterwards, it changes as any other.
+        """Remove an object; later assignments to it are not commits.
 
         Raises
         ------
-        TableError: it is not there.
+        TableError: it is not in the table.
         """
         self._write(lambda row: self._do.remove(self._held_row(row), count), row)
 
     def remove_all(self, rows: Iterable[T]) -> None:
-        """Remove objects, in one commit; all of them or, if one is absent, none."""
+        """Remove objects in one commit: all of them, or none if one is absent."""
         self._write(lambda rows: self._do.remove_all([*map(self._held_row, rows)]), list(rows))
 
     def discard(self, row: T) -> None:
-        """Remove an object if it is there."""
+        """Remove an object if it is in the table."""
         self._write(
             lambda row: self._do.remove(self._held_row(row)) if self.count(row) else (), row
         )
@@ -105,15 +106,17 @@ class ObjectTable(Table[T, K]):
     if not TYPE_CHECKING:
 
         def update(self, key, /, *new, **fields):
-            """Replace an object by another one, in one commit; or assign to fields of the object
-            with a key, in one commit."""
+            """Replace an object by another; or assign to fields of the object with a key.
+
+            One commit.
+            """
             if len(new) != 1 or fields:
                 super().update(key, *new, **fields)
             else:
                 self._write(self._updated, (key, *new))
 
     def _change(self, key: Any, fields: dict[str, Any]) -> None:
-        """Assign to the object, in one commit."""
+        """Assign to the object in one commit."""
         changed = self[key]
         patches.check_fields(self.name, changed, fields)
         with Transaction(self._engine):
@@ -121,12 +124,12 @@ class ObjectTable(Table[T, K]):
                 setattr(of(changed), name, value)
 
     def upsert(self, row: T) -> None:
-        """Put an object in the place of the one with its key, or add it. Only for keyed tables."""
+        """Replace the object with the same key, or add it. Only for keyed tables."""
         self._need_key("upsert")
         self._write(self._upserted, row)
 
     def upsert_all(self, rows: Iterable[T]) -> None:
-        """`upsert` each object, in one commit."""
+        """Upsert each object, in one commit. Only for keyed tables."""
         self._need_key("upsert_all")
         self._write(
             lambda rows: self._do.together(*((lambda r=row: self._upserted(r)) for row in rows)),
@@ -138,7 +141,7 @@ class ObjectTable(Table[T, K]):
         self._write(lambda rows: self._do.replace_all([*map(self._any_row, rows)]), list(rows))
 
     def replace_where(self, predicate: Callable[[T], object], rows: Iterable[T]) -> None:
-        """Make these the objects for which a predicate is true; it is asked of snapshots."""
+        """Make these the objects for which a predicate is true; it is called with snapshots."""
         if not callable(predicate):
             super().replace_where(predicate, rows)
         self._write(
@@ -146,7 +149,7 @@ class ObjectTable(Table[T, K]):
         )
 
     def delete(self, key: K) -> None:
-        """Remove the object of a key. Only for keyed tables."""
+        """Remove the object with a key. Only for keyed tables."""
         self._need_key("delete")
         self._write(self._do.delete, key)
 
@@ -159,21 +162,22 @@ class ObjectTable(Table[T, K]):
     # Reading.
 
     def __contains__(self, item: object) -> bool:
-        """Whether an object is there; of a keyed table, whether a key is."""
+        """True if an object is in the table; for a keyed table, also if a key is."""
         if self._keyed is not None and not isinstance(item, self._kind):
             return self._find(item) is not None
         return self.count(item) > 0
 
     def count(self, row: object) -> int:
-        """How often an object is there: once or not at all."""
+        """Return the copies of an object in the table: 1 or 0."""
         with self._reading():
             record = self._known(row)
             row = None if record is None else record.row_in(self._store)
             return 0 if row is None else int(self._visible().count(row))
 
     def explain(self, *, optimized: bool = True, costs: bool = False) -> Explanation:
-        """As `Relation.explain`; also which attributes queries read: only what is assigned to these
-        is a commit.
+        """Explain the table, and list the attributes that queries read.
+
+        Only assignments to these attributes are commits. See `Relation.explain`.
 
         >>> from reactive import Database, tracked
         >>> @tracked
@@ -203,7 +207,7 @@ class ObjectTable(Table[T, K]):
             told = f"queries read: {', '.join(names)}; each assignment is a commit"
         return Explanation(f"{made}\n{told}", made.drawing)
 
-    # How the above is done.
+    # Implementation.
 
     @property
     def _kind(self) -> Any:
@@ -211,7 +215,7 @@ class ObjectTable(Table[T, K]):
 
     @property
     def _is_near(self) -> bool:
-        """Whether rows may be read in place: they show all that was assigned."""
+        """True if rows can be read in place, because they include all assignments."""
         return not self._objects.unread
 
     @_is_near.setter
@@ -277,7 +281,7 @@ class ObjectTable(Table[T, K]):
         )
 
     def _record(self, given: Any) -> ObjectRecord:
-        """That of an object, or of one that a row stands for."""
+        """Return the record of an object, or of the object of a row."""
         if is_twin(type(given)) and given._record_ is not None:
             given = given._record_.object
         if not isinstance(given, self._kind) or not is_tracked(type(given)):
@@ -301,7 +305,7 @@ class ObjectTable(Table[T, K]):
         return known_record(given)
 
     def _new_row(self, given: Any) -> Any:
-        """The snapshot of an object that is to be added."""
+        """Return the snapshot of an object to be added."""
         record = self._record(given)
         if record.row_in(self._store) is not None:
             raise TableError(
@@ -311,7 +315,7 @@ class ObjectTable(Table[T, K]):
         return self._row_now(record)
 
     def _held_row(self, given: Any) -> Any:
-        """The row that the table has of an object."""
+        """Return the row of an object in the table."""
         row = self._record(given).row_in(self._store)
         if row is None:
             raise TableError(
@@ -326,7 +330,7 @@ class ObjectTable(Table[T, K]):
         return record.row_in(self._store) or self._row_now(record)
 
     def _row_now(self, record: ObjectRecord) -> Any:
-        """The snapshot of an object that comes: nobody has looked after it if it was nowhere."""
+        """Return the current snapshot of an object; an object in no table is read anew."""
         if not record.places:
             record.late = dict.fromkeys(record.shape.names)
             record.home = self._home

@@ -1,14 +1,14 @@
-"""Lists, dictionaries and sets inside objects that are tracked.
+"""Lists, dictionaries and sets inside tracked objects.
 
-    order.lines              a `list` that tells the order of each change, and takes it back
-    its snapshot             a `FrozenList`, made of the one before in O(log n) per edit
-    a loop over both         goes over what they do not share: the edit
+    order.lines              a `list` that reports each change to the order, and can undo it
+    its snapshot             a `FrozenList`, made of the last one in O(log n) per edit
+    comparing two snapshots  visits only the parts that they do not share: the edit
 
-Lives here: the containers, how they are made of plain ones, what a snapshot holds of them.
+Lives here: the containers, their creation from plain ones, their snapshots.
 Comes in:   plain lists, dictionaries and sets; objects that own them (`container.Owner`).
-Goes out:   immutable values that are compared by what they share (`collections/long_tuple.py`).
+Goes out:   immutable values that share unchanged parts (`collections/long_tuple.py`).
 May import: collections.
 
-No table is kept beside for what is in them. Measured (`asv_benchmarks/tracked_lists.py`): an append
-and its way through a view costs what it costs in a list of ten, up to 10**6 values.
+Their contents are not stored in a table of their own. Measured (`asv_benchmarks/tracked_lists.py`):
+an append and its update of a view cost the same for a list of ten and of 10**6 values.
 """

@@ -1,17 +1,18 @@
-"""What lists, dictionaries and sets that are tracked have in common: who owns them.
+"""The common base of tracked lists, dictionaries and sets: their owners.
 
-    order  <--  order.lines  <--  order.lines[3]         each knows those that it is in, weakly
+    order  <--  order.lines  <--  order.lines[3]         weak references to the owners
 
-    order.lines[3].append(x)      order is asked to make the change: it holds the lock of its
-                                  database, calls what changes the list, keeps what takes it back
-                                  marks `order.lines` at place 3, and `order` at `lines`
+    order.lines[3].append(x)      runs through order: under the lock of its database, it calls the
+                                  change of the list, keeps the undo, and marks `order.lines` at
+                                  place 3 and `order` at `lines` as changed
 
-A container that is in several objects, or several times in one, tells all of them. One that was
-taken out tells nobody: whether an owner still holds it is asked before each change. Until the end
-of the transaction that took it out what changes it is noted there too: it may be put back.
+A container that is in several objects, or several times in one, notifies all of them. One that was
+taken out notifies nobody: each change first checks whether an owner still holds it. Until the end
+of the transaction that took it out, its changes are recorded there too, because the transaction may
+restore it.
 
-State:  of each container its owners, weakly, and what changed since its last snapshot.
-Cost:   of a change, that of its owners.
+State:  for each container its owners, weakly, and the changes since its last snapshot.
+Cost:   a change costs the notification of its owners.
 """
 
 from __future__ import annotations
@@ -27,40 +28,39 @@ from reactive.engine.collections.zset import EXACT
 
 Undo = Callable[[], object]
 Change = Callable[[], Undo | None]
-"""Changes something, and gives what takes it back; None if nothing has changed."""
+"""Change something, and return its undo; None if nothing has changed."""
 Leaf = Callable[[Any, Any], Any]
-"""What a snapshot holds of a value that is no container, which is in the container given next."""
+"""Return the form in a snapshot of a value that is no container; its container comes second."""
 FEW, NOTED = 64, 8
-"""If more changes than these, and one for so many values, are noted, a snapshot is made anew."""
+"""The number of changes, plus one per `NOTED` values, from which a snapshot is made anew."""
 
 
 class Owner(Protocol):
     """An object that has containers, or a container."""
 
     def with_owners(self, found: dict[int, Any]) -> object:
-        """Add the objects whose snapshots hold its own, and itself if it is one, by their `id`."""
+        """Add the objects whose snapshots contain this one's, and itself if it is an object."""
 
     def holds(self, key: Hashable, value: Any) -> bool:
-        """Whether a value is still where it was told to be."""
+        """True if a value is still at a key of this owner."""
 
     def mark(self, key: Hashable, value: Any) -> None:
-        """A value that it holds has changed inside; so have all owners. It cannot fail."""
+        """Mark a value of this owner as changed inside, and so all owners. This cannot fail."""
 
     def is_in_transaction(self) -> bool:
-        """Of an object: whether a transaction of a database that has it is open."""
+        """True if a transaction of a database with this object is open."""
 
     @staticmethod
     def change_all(objects: Sequence[Any], do: Change) -> None:
-        """Change what is in some objects, which `with_owners` found, as one commit, or as part of
-        the transaction that is open.
+        """Run a change inside some objects, found by `with_owners`, as one commit.
 
-        It calls `do` under the locks of their databases, once, and what that gave to take it back
-        if the transaction fails, or else the commit.
+        Inside a transaction, it becomes part of it. `do` is called once, under the locks of their
+        databases; its undo is called if the transaction or the commit fails.
         """
 
 
 class Container:
-    """Base of the containers that are tracked."""
+    """The base of tracked containers."""
 
     __slots__ = ()
     PLAIN: ClassVar[type]
@@ -71,15 +71,15 @@ class Container:
     _stale: dict[int, Any]
 
     def freeze(self, leaf: Leaf) -> Any:
-        """What it holds now, as an immutable value. It is the same object until it changes."""
+        """Return the contents as an immutable value, which is the same object until they change."""
         raise NotImplementedError
 
     def anew(self, leaf: Leaf) -> Any:
-        """The same, made of what is there, whether changes were told or not."""
+        """Return the contents as an immutable value, ignoring which changes were reported."""
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Make the next snapshot of what is there."""
+        """Discard the last snapshot, so that the next one is made anew."""
         self._frozen, self._counts = None, {}  # type: ignore[misc]
         every = self._values()
         count(self._counts, every, 1)
@@ -88,7 +88,10 @@ class Container:
                 value.forget()
 
     def with_owners(self, found: dict[int, Any]) -> bool:
-        """As `Owner` says; whether it, or a container that it is in, has been taken out of one."""
+        """Add the owning objects; see `Owner`.
+
+        Return True if this container, or one that contains it, was taken out of an owner.
+        """
         is_loose = False
         for number, reference in tuple(self._owners.items()):
             owner, key = reference(), number[1]
@@ -101,38 +104,38 @@ class Container:
         return is_loose
 
     def holds(self, key: Hashable, value: Any) -> bool:
-        """As `Owner` says."""
+        """True if a value is in this container; see `Owner`."""
         return id(value) in self._counts
 
     def mark(self, key: Hashable, value: Any) -> None:
-        """As `Owner` says."""
+        """Mark a value of this container as changed inside; see `Owner`."""
         self._stale[id(value)] = value
         self._tell()
 
     def own(self, owner: Any, key: Hashable) -> None:
-        """It is in an owner from now on."""
+        """Add an owner."""
         self._owners[id(owner), key] = weakref.ref(owner)
 
     def follows_any(self) -> bool:
-        """Whether it holds anything that tells when it changes."""
+        """True if the container holds a value that reports its changes."""
         return bool(self._counts)
 
     def is_of(self, owner: Any, key: Hashable) -> bool:
-        """Whether it knows that it is in an owner."""
+        """True if `owner` is registered as an owner with this key."""
         found = self._owners.get((id(owner), key))
         return found is not None and found() is owner
 
     def _blank(self) -> None:
-        """It has just been made."""
+        """Initialize a new container."""
         self._frozen = None
         self._owners, self._stale, self._counts = {}, {}, {}  # type: ignore[misc]
 
     def _held_by(self) -> Iterator[tuple[Any, Hashable]]:
-        """Its owners, each with where in there it is."""
+        """Yield the current owners, each with the key of this container."""
         return ((owner, key) for owner, key in self._owned_by() if owner.holds(key, self))
 
     def _owned_by(self) -> Iterator[tuple[Any, Hashable]]:
-        """The same, and those that it was taken out of not long ago."""
+        """Yield the current owners, and those that recently held it."""
         for number, reference in list(self._owners.items()):
             owner = reference()
             if owner is None:
@@ -141,7 +144,10 @@ class Container:
                 yield owner, number[1]
 
     def _may_return_to(self) -> dict[int, Any]:
-        """The objects that it may be put back into; if there are none, it is told so."""
+        """Return the objects that a transaction may restore it into.
+
+        Without any, forget former owners.
+        """
         found: dict[int, Any] = {}
         seen, every = {id(self)}, [self]
         while every:
@@ -159,14 +165,14 @@ class Container:
         return found
 
     def _tell(self) -> None:
-        """It has changed."""
+        """Notify the owners of a change."""
         for (_, key), reference in tuple(self._owners.items()):
             owner = reference()
             if owner is not None and owner.holds(key, self):
                 owner.mark(key, self)
 
     def _change(self, do: Change) -> None:
-        """Change it, with those who own it."""
+        """Run a change together with the owners."""
         found: dict[int, Any] = {}
         if self._owners and self.with_owners(found):
             found |= self._may_return_to()
@@ -177,13 +183,13 @@ class Container:
             do()
 
     def _changed(self, do: Change) -> Undo | None:
-        """Change it. What takes that back keeps the objects followed that the change takes out."""
+        """Run a change; its undo keeps the objects tracked that the change takes out."""
         before = self._frozen
         undo = do()
         return None if undo is None else partial(_taken_back, undo, before)
 
     def _values(self) -> Iterable[Any]:
-        """What is in it, but keys."""
+        """Return the values of the container, without keys."""
         raise NotImplementedError
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -192,17 +198,17 @@ class Container:
 
 @by_recent_class(64)
 def follows(kind: Any) -> bool:
-    """Whether values of a class tell those that have them when they change."""
+    """True if values of a class report their changes to their owners."""
     return issubclass(kind, Container) or hasattr(kind, TRACKED)
 
 
 def is_much(changes: int, size: int) -> bool:
-    """Whether making the snapshot of a container anew is quicker than to change the last one."""
+    """True if making a snapshot anew is faster than changing the last one."""
     return changes > FEW + size // NOTED
 
 
 def count(counts: dict[int, int], values: Iterable[Any], by: int) -> None:
-    """Count those of some values that tell when they change."""
+    """Count the values that report their changes."""
     for value in values:
         if value.__class__ not in EXACT and follows(value.__class__):
             number = id(value)
@@ -214,8 +220,7 @@ def count(counts: dict[int, int], values: Iterable[Any], by: int) -> None:
 
 
 def tracked(value: Any) -> Any:
-    """A plain container, or what a row shows of one, as one that is tracked; anything else as it
-    is."""
+    """Convert a plain or frozen container to a tracked one; other values are returned unchanged."""
     kind = value.__class__
     if kind is list or kind is dict or kind is set or issubclass(kind, Foldable):
         for each in Container.__subclasses__():
@@ -225,11 +230,11 @@ def tracked(value: Any) -> Any:
 
 
 def taken(value: Any, owner: Container) -> Any:
-    """A value that is put into a container: tracked itself, if it is a plain container.
+    """Convert a value to be put into a container: plain containers become tracked.
 
     Raises
     ------
-    ValueError: it would hold itself.
+    ValueError: the value contains the container.
     """
     if value.__class__ in EXACT:
         return value
@@ -243,7 +248,7 @@ def taken(value: Any, owner: Container) -> Any:
 
 
 def shown(value: Any, owner: Container, leaf: Leaf) -> Any:
-    """What a snapshot holds of a value in a container."""
+    """Return the form of a contained value in a snapshot."""
     if value.__class__ in EXACT:
         return value
     if isinstance(value, Container):
@@ -252,17 +257,21 @@ def shown(value: Any, owner: Container, leaf: Leaf) -> Any:
 
 
 def shown_anew(value: Any, owner: Container, leaf: Leaf) -> Any:
-    """The same, made of what is there."""
+    """Return the form of a contained value in a snapshot, made anew."""
     return value.anew(leaf) if isinstance(value, Container) else shown(value, owner, leaf)
 
 
 def _taken_back(undo: Undo, before: Any) -> None:
-    """Take a change back of what had a snapshot before, by which its objects are followed."""
+    """Undo a change.
+
+    `before` is not read: the `partial` keeps the old snapshot alive, so that its objects stay
+    tracked.
+    """
     undo()
 
 
 def _is_in(value: Container, owner: Any) -> bool:
-    """Whether a container is, or is in, another one."""
+    """True if a container is, or is in, another one."""
     if owner is value:
         return True
     if not isinstance(owner, Container):

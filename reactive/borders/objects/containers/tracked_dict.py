@@ -1,15 +1,15 @@
-"""A dictionary that tells its owners of each change.
+"""A dictionary that reports each change to its owners.
 
-    tags["a"] = 1       noted: "a", which stays where it is, or is put at the end if it is new
-    del tags["b"]       noted: "b" has gone
-    snapshot            the last one without what has gone, and then with what was put
+    tags["a"] = 1       logged: "a", which keeps its place, or is appended if it is new
+    del tags["b"]       logged: "b" is deleted
+    snapshot            the last one without the deleted keys, and then with the assigned ones
 
-What takes a deletion back puts the key where it was: before the one that stood behind it. Behind a
-key is what is behind it in the last snapshot and still there, or else what was put in since.
+The undo of a deletion inserts the key where it was: before its successor. The successor of a key is
+the next one in the last snapshot that is still there, or else the first key added since.
 
-State:  keys that changed since the last snapshot; of values that change themselves, their keys.
-Cost:   of an edit O(1), of the deletion of a key that is not the last O(log n), and O(log n) at the
-        next snapshot; of taking that deletion back, O(n).
+State:  the keys that changed since the last snapshot; the keys of values that change themselves.
+Cost:   an edit O(1), the deletion of a key other than the last O(log n), and O(log n) at the next
+        snapshot; the undo of such a deletion O(n).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NONE: Any = object()
 
 
 class TrackedDict(dict[Any, Any], Container):
-    """A dictionary inside an object that is tracked. `==`, `repr`, pickles and copies are plain."""
+    """A dictionary in a tracked object. `==`, `repr`, pickles and copies are those of `dict`."""
 
     __slots__ = (
         "__weakref__",
@@ -57,7 +57,7 @@ class TrackedDict(dict[Any, Any], Container):
     _log: dict[Any, bool]
 
     def __new__(cls, *given: Any, **named: Any) -> TrackedDict:
-        """A new one, which `__init__` fills."""
+        """Create an empty one, which `__init__` fills."""
         made = dict.__new__(cls)
         made._blank()
         made._gone, made._hints, made._log = {}, {}, {}
@@ -68,10 +68,10 @@ class TrackedDict(dict[Any, Any], Container):
 
     @classmethod
     def fromkeys(cls, keys: Iterable[Any], value: Any = None) -> Any:
-        """A plain dictionary."""
+        """Return a plain dictionary."""
         return dict.fromkeys(keys, value)
 
-    # What changes it.
+    # Changes.
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._change(lambda: self._put({key: value}))
@@ -80,7 +80,7 @@ class TrackedDict(dict[Any, Any], Container):
         self._change(lambda: self._delete(key))
 
     def update(self, *given: Any, **named: Any) -> None:
-        """As of a dictionary, but all or, if something is raised, nothing."""
+        """Update as a `dict` does, but as a whole or, if an exception is raised, not at all."""
         items = dict(*given, **named)
         self._change(lambda: self._put(items))
 
@@ -89,13 +89,13 @@ class TrackedDict(dict[Any, Any], Container):
         return self
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
-        """As of a dictionary."""
+        """Return the value of a key; insert the default first if it is missing."""
         if key not in self:
             self._change(lambda: None if key in self else self._put({key: default}))
         return self[key]
 
     def pop(self, key: Any, default: Any = NONE) -> Any:
-        """As of a dictionary."""
+        """Remove a key and return its value, as `dict.pop`."""
         found = [default]
 
         def pop() -> Undo | None:
@@ -110,7 +110,7 @@ class TrackedDict(dict[Any, Any], Container):
         return found[0]
 
     def popitem(self) -> tuple[Any, Any]:
-        """As of a dictionary."""
+        """Remove and return the last item, as `dict.popitem`."""
         found: list[tuple[Any, Any]] = []
 
         def pop() -> Undo | None:
@@ -124,14 +124,14 @@ class TrackedDict(dict[Any, Any], Container):
         return found[0]
 
     def clear(self) -> None:
-        """As of a dictionary."""
+        """Remove all items."""
 
         def clear() -> Undo | None:
             return self._replace({}) if self else None
 
         self._change(clear)
 
-    # How it is changed.
+    # Implementation of changes.
 
     def _put(self, items: Mapping[Any, Any]) -> Undo | None:
         new = {key: taken(value, self) for key, value in items.items()}
@@ -143,7 +143,7 @@ class TrackedDict(dict[Any, Any], Container):
         return partial(self._set, dict(reversed(old.items())))
 
     def _set(self, items: Mapping[Any, Any]) -> None:
-        """Have other values at some keys; NONE for one that is to go, of which it is the last."""
+        """Assign values to keys; NONE deletes a key, which must be the last one."""
         for key, value in items.items():
             if value is NONE:
                 self._remove(key)
@@ -168,7 +168,7 @@ class TrackedDict(dict[Any, Any], Container):
             self._log.setdefault(key, False)
 
     def _remove(self, key: Any) -> Any:
-        """Delete a key; the one behind it, or NONE."""
+        """Delete a key. Return its successor, or NONE."""
         last = next(reversed(self))
         behind = NONE if last is key or last == key else self._after(key)
         if self._frozen is not None:
@@ -189,7 +189,7 @@ class TrackedDict(dict[Any, Any], Container):
         return partial(self._put_before, behind, key, value)
 
     def _put_before(self, behind: Any, key: Any, value: Any) -> None:
-        """Put a key back where it was."""
+        """Insert a key before another one, to undo its deletion."""
         items = {}
         for each, other in self.items():
             if each is behind or each == behind:
@@ -198,7 +198,7 @@ class TrackedDict(dict[Any, Any], Container):
         self._replace(items)
 
     def _replace(self, items: Mapping[Any, Any]) -> Undo:
-        """Have these items, and no others."""
+        """Replace all items."""
         old = dict(self)
         dict.clear(self)
         dict.update(self, items)
@@ -212,7 +212,7 @@ class TrackedDict(dict[Any, Any], Container):
         return partial(self._replace, old)
 
     def _after(self, key: Any) -> Any:
-        """The key behind one that is not the last."""
+        """Return the successor of a key that is not the last."""
         frozen: FrozenDict[Any, Any] | None = self._frozen
         if frozen is None or self._log.get(key, False):
             return next(islice(dropwhile(lambda each: each != key, self), 1, 2), NONE)
@@ -223,10 +223,10 @@ class TrackedDict(dict[Any, Any], Container):
             return found
         return next((each for each, is_new in self._log.items() if is_new and each in self), NONE)
 
-    # What it is.
+    # Snapshots.
 
     def freeze(self, leaf: Leaf) -> FrozenDict[Any, Any]:
-        """What it holds now, as an immutable value. It is the same object until it changes."""
+        """Return the contents as an immutable value, which is the same object until they change."""
         made: FrozenDict[Any, Any] | None = self._frozen
         if made is not None and (self._log or self._stale):
             made = self._moved_on(made, leaf)
@@ -237,7 +237,7 @@ class TrackedDict(dict[Any, Any], Container):
         return made
 
     def anew(self, leaf: Leaf) -> FrozenDict[Any, Any]:
-        """The same, made of what is there, whether changes were told or not."""
+        """Return the contents as an immutable value, ignoring which changes were reported."""
         made: FrozenDict[Any, Any] | None = self._frozen
         if (
             made is not None
@@ -249,7 +249,10 @@ class TrackedDict(dict[Any, Any], Container):
         return FrozenDict({key: shown_anew(value, self, leaf) for key, value in self.items()})
 
     def _moved_on(self, made: FrozenDict[Any, Any], leaf: Leaf) -> FrozenDict[Any, Any] | None:
-        """The last snapshot with what has changed since; None if much has, or was not told."""
+        """Apply the changes to the last snapshot.
+
+        None if there are many, or some were not reported.
+        """
         if is_much(len(self._log), len(self)):
             return None
         gone = [key for key, is_new in self._log.items() if is_new]
@@ -268,7 +271,7 @@ class TrackedDict(dict[Any, Any], Container):
         return found
 
     def _keys(self, value: Any) -> list[Any]:
-        """The keys of a value that changes by itself."""
+        """Return the keys of a value that changed itself."""
         hint = self._hints.get(id(value), NONE)
         if self._counts.get(id(value)) == 1 and hint is not NONE and self.get(hint) is value:
             return [hint]

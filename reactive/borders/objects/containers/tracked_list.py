@@ -1,15 +1,15 @@
-"""A list that tells its owners of each change.
+"""A list that reports each change to its owners.
 
     order.lines.insert(5, x)      list:       x at place 5
-                                  noted:      5, 0 values gone, [x] came
-    end of the transaction        snapshot:   the last one, `spliced` by what was noted
+                                  log:        5, 0 values deleted, [x] inserted
+    end of the transaction        snapshot:   the last one, `spliced` by the log
 
-Values that change themselves, as lists in it and objects that are tracked, tell the list. Where one
-of them is, it remembers: its place at the last snapshot. From there it looks to both sides, as
-insertions before it move it; if it is far away, all places are remembered anew.
+Values that change themselves, such as inner lists and tracked objects, notify the list. The list
+remembers their places as of the last snapshot, and searches from there to both sides, because
+insertions move them; if one is far away, all places are recorded again.
 
-State:  what changed since the last snapshot; of values that change, their places.
-Cost:   of an edit O(1), and O(log n) at the next snapshot; of a value that changed, O(root of n).
+State:  the changes since the last snapshot; the places of values that change themselves.
+Cost:   an edit O(1), and O(log n) at the next snapshot; a value that changed O(sqrt n).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from reactive.engine.collections.long_tuple import FrozenList
 from reactive.errors import TableError
 
 NEAR = 64
-"""Places to each side at which a value is looked for, if those of a root of all are fewer."""
+"""The places to each side where a value is searched, if more than the square root of the length."""
 
 
 class TrackedList(list[Any], Container):
-    """A list inside an object that is tracked. `==`, `repr`, pickles and copies are a list's."""
+    """A list in a tracked object. `==`, `repr`, pickles and copies are those of `list`."""
 
     __slots__ = (
         "__weakref__",
@@ -57,7 +57,7 @@ class TrackedList(list[Any], Container):
     _log: list[tuple[int, int, list[Any]]]
 
     def __new__(cls, values: Iterable[Any] = ()) -> TrackedList:
-        """A new one, which `__init__` fills."""
+        """Create an empty one, which `__init__` fills."""
         made = list.__new__(cls)
         made._blank()
         made._hints, made._log, made._count = {}, [], 0
@@ -67,19 +67,19 @@ class TrackedList(list[Any], Container):
         given = list(values)
         self._change(lambda: self._put(0, len(self), given))
 
-    # What changes it.
+    # Changes.
 
     def append(self, value: Any) -> None:
-        """As of a list."""
+        """Append a value."""
         self._change(partial(self._append, value))
 
     def extend(self, values: Iterable[Any]) -> None:
-        """As of a list, but all or, if `values` raises, none."""
+        """Append values: all of them, or none if `values` raises."""
         given = list(values)
         self._change(lambda: self._put(len(self), len(self), given))
 
     def insert(self, place: SupportsIndex, value: Any) -> None:
-        """As of a list."""
+        """Insert a value before a place."""
         start = slice(index(place), None)
 
         def insert() -> Undo | None:
@@ -89,7 +89,7 @@ class TrackedList(list[Any], Container):
         self._change(insert)
 
     def pop(self, place: SupportsIndex = -1) -> Any:
-        """As of a list."""
+        """Remove and return the value at a place, by default the last."""
         found: list[Any] = []
 
         def pop() -> Undo | None:
@@ -106,7 +106,7 @@ class TrackedList(list[Any], Container):
         return found[0]
 
     def remove(self, value: Any) -> None:
-        """As of a list."""
+        """Remove the first value that is equal."""
 
         def remove() -> Undo | None:
             if value not in self:
@@ -117,15 +117,15 @@ class TrackedList(list[Any], Container):
         self._change(remove)
 
     def clear(self) -> None:
-        """As of a list."""
+        """Remove all values."""
         self._change(lambda: self._put(0, len(self), []))
 
     def reverse(self) -> None:
-        """As of a list."""
+        """Reverse the list in place."""
         self._change(lambda: self._put(0, len(self), self[::-1]))
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
-        """As of a list, but all or, if `key` raises, nothing."""
+        """Sort the list in place, or leave it unchanged if `key` raises."""
         self._change(lambda: self._put(0, len(self), sorted(self, key=key, reverse=reverse)))
 
     def __setitem__(self, place: Any, value: Any) -> None:
@@ -133,7 +133,7 @@ class TrackedList(list[Any], Container):
             self._change(lambda: self._set(place, value))
             return
         if not hasattr(type(value), "__iter__"):
-            [].__setitem__(place, value)  # says why not
+            [].__setitem__(place, value)  # raises the usual error
         given = list(value)
         self._change(lambda: self._set_slice(place, given))
 
@@ -154,10 +154,10 @@ class TrackedList(list[Any], Container):
         self._change(multiply)
         return self
 
-    # How it is changed.
+    # Implementation of changes.
 
     def _append(self, value: Any) -> Undo:
-        """As `_put`, of what is put behind all others."""
+        """Append a value; see `_put`."""
         size, new = len(self), [taken(value, self)]
         self._exchange(size, [], new)
         return partial(self._exchange, size, new, [])
@@ -166,7 +166,7 @@ class TrackedList(list[Any], Container):
         try:
             list.__getitem__(self, place)
         except (IndexError, TypeError):
-            [].__setitem__(place, value)  # says what an assignment says
+            [].__setitem__(place, value)  # raises the usual error
             raise
         at = index(place) % len(self)
         return self._put(at, at + 1, [value])
@@ -177,7 +177,7 @@ class TrackedList(list[Any], Container):
             return self._put(start, max(start, stop), values)
         places = range(start, stop, step)
         if len(places) != len(values):
-            list(self)[place] = values  # says why not
+            list(self)[place] = values  # raises the usual error
         pairs = zip(places, values, strict=True)
         return self._all(lambda: (self._put(at, at + 1, [v]) for at, v in pairs))
 
@@ -191,13 +191,13 @@ class TrackedList(list[Any], Container):
         try:
             list.__getitem__(self, place)
         except (IndexError, TypeError):
-            [].__delitem__(place)  # says what `del` says
+            [].__delitem__(place)  # raises the usual error
             raise
         at = index(place) % len(self)
         return self._put(at, at + 1, [])
 
     def _all(self, steps: Callable[[], Iterator[Undo | None]]) -> Undo | None:
-        """Several changes, or none if one of them fails."""
+        """Run several changes, or none if one of them fails."""
         done: list[Undo] = []
         back = partial(_backwards, done)
         try:
@@ -210,7 +210,7 @@ class TrackedList(list[Any], Container):
         return back if done else None
 
     def _put(self, start: int, stop: int, values: list[Any]) -> Undo | None:
-        """Put values in the place of others."""
+        """Replace a slice by values."""
         old = list.__getitem__(self, slice(start, stop))
         new = [taken(value, self) for value in values]
         if len(old) == len(new) and all(map(is_, old, new)):
@@ -245,15 +245,15 @@ class TrackedList(list[Any], Container):
         else:
             log.append((start, gone, list(new)))
 
-    # What it is.
+    # Snapshots.
 
     def freeze(self, leaf: Leaf) -> FrozenList[Any]:
-        """What it holds now, as an immutable value. It is the same object until it changes."""
+        """Return the contents as an immutable value, which is the same object until they change."""
         made: FrozenList[Any] | None = self._frozen
         if made is not None and (self._log or self._stale):
             try:
                 made = self._moved_on(made, leaf)
-            except TableError:  # of a value that is perhaps not there any more
+            except TableError:  # of a value that may be gone by now
                 made = None
         if made is None:
             self._hints = {}
@@ -262,14 +262,14 @@ class TrackedList(list[Any], Container):
         return made
 
     def anew(self, leaf: Leaf) -> FrozenList[Any]:
-        """The same, made of what is there, whether changes were told or not."""
+        """Return the contents as an immutable value, ignoring which changes were reported."""
         made: FrozenList[Any] | None = self._frozen
         if made is not None and len(made) == len(self) and all(map(is_, self, made)):
             return made
         return FrozenList([shown_anew(value, self, leaf) for value in self])
 
     def _moved_on(self, made: FrozenList[Any], leaf: Leaf) -> FrozenList[Any] | None:
-        """The last snapshot with what has changed since; None if something was not told."""
+        """Apply the changes to the last snapshot; None if some were not reported."""
         size = len(made)
         for start, gone, values in self._log:
             if start + gone > size:
@@ -295,7 +295,7 @@ class TrackedList(list[Any], Container):
         return found
 
     def _places(self, value: Any) -> list[int]:
-        """The places of a value that changes by itself."""
+        """Return the places of a value that changed itself."""
         size = len(self)
         if self._counts.get(id(value)) == 1 and (hint := self._hints.get(id(value))) is not None:
             at = list.__getitem__
@@ -307,7 +307,7 @@ class TrackedList(list[Any], Container):
         return self._all_places(value)
 
     def _all_places(self, value: Any) -> list[int]:
-        """The same, looking at all; the places of all are remembered anew."""
+        """Return the places of a value by a full search; record those of all such values."""
         counts = self._counts
         self._hints = {id(each): place for place, each in enumerate(self) if id(each) in counts}
         return [place for place, each in enumerate(self) if each is value]

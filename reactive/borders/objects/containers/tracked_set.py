@@ -1,23 +1,19 @@
 """Tracked sets, and the conversion of plain containers to tracked ones.
 
-A set that tells its owners of each change.
-
-State:  values that changed since the last snapshot; of objects that are tracked, what it had of
-        them.
-Cost:   of an edit O(values of it), and O(log n) for each at the next snapshot.
-
-Makes of plain lists, dictionaries and sets those that are tracked, and of these snapshots.
-
-    order.lines = [[1], 2]        a plain list, until a table holds the order
+    order.lines = [[1], 2]                a plain list, until a table holds the order
     wrap(order.lines, order, "lines")     a `TrackedList`, which holds another one
 
-What is put into a container is made one itself, as a copy: `row = []; order.lines.append(row)` puts
-in a list that has the values of `row`, and is another. A container that is tracked already is the
-same object wherever it is put, and tells all that have it.
+A plain container that is put into a tracked one is copied: `row = []; order.lines.append(row)`
+appends a tracked list with the values of `row`. A tracked container stays the same object wherever
+it is put, and notifies all its owners.
 
-Lists, dictionaries and sets are those of Python; of classes made of them, what they hold cannot be
-followed, and a leaf refuses them. What a row shows of one becomes one again: `order.lines =
-row.lines`.
+Only Python's own lists, dictionaries and sets are tracked; a leaf refuses values of their
+subclasses, whose contents cannot be followed. The frozen containers of a row become tracked ones
+again: `order.lines = row.lines`.
+
+State:  the values of a set that changed since the last snapshot; for tracked objects in it, their
+        snapshots.
+Cost:   an edit of a set O(its values), and O(log n) for each at the next snapshot.
 """
 
 from __future__ import annotations
@@ -51,7 +47,7 @@ Values = set[Any]
 
 
 class TrackedSet(set[Any], Container):
-    """A set inside an object that is tracked. `==`, `repr`, pickles and copies are a set's."""
+    """A set in a tracked object. `==`, `repr`, pickles and copies are those of `set`."""
 
     __slots__ = ("_counts", "_frozen", "_log", "_owners", "_shown", "_stale")
     PLAIN = set
@@ -60,7 +56,7 @@ class TrackedSet(set[Any], Container):
     _shown: dict[Any, Any]
 
     def __new__(cls, values: Iterable[Any] = ()) -> TrackedSet:
-        """A new one, which `__init__` fills."""
+        """Create an empty one, which `__init__` fills."""
         made = set.__new__(cls)
         made._blank()
         made._log, made._shown = {}, {}
@@ -69,18 +65,18 @@ class TrackedSet(set[Any], Container):
     def __init__(self, values: Iterable[Any] = ()) -> None:
         self._become(lambda: set(values))
 
-    # What changes it.
+    # Changes.
 
     def add(self, value: Any) -> None:
-        """As of a set."""
+        """Add a value."""
         self._change(lambda: self._put({value} - self, set()))
 
     def discard(self, value: Any) -> None:
-        """As of a set."""
+        """Remove a value if it is there."""
         self._change(lambda: self._put(set(), _one(value) if value in self else set()))
 
     def remove(self, value: Any) -> None:
-        """As of a set."""
+        """Remove a value; raise `KeyError` if it is absent."""
 
         def remove() -> Undo | None:
             if value not in self:
@@ -90,7 +86,7 @@ class TrackedSet(set[Any], Container):
         self._change(remove)
 
     def pop(self) -> Any:
-        """As of a set."""
+        """Remove and return an arbitrary value."""
         found: list[Any] = []
 
         def pop() -> Undo:
@@ -103,26 +99,26 @@ class TrackedSet(set[Any], Container):
         return found[0]
 
     def clear(self) -> None:
-        """As of a set."""
+        """Remove all values."""
         self._change(lambda: self._put(set(), set(self)))
 
     def update(self, *others: Iterable[Any]) -> None:
-        """As of a set, but all or, if one of them raises, nothing."""
+        """Add values: all of them, or none if an iterable raises."""
         given = set().union(*others)
         self._change(lambda: self._put(given - self, set()))
 
     def difference_update(self, *others: Iterable[Any]) -> None:
-        """As of a set."""
+        """Remove the values of others."""
         given = set().union(*others)
         self._change(lambda: self._put(set(), {v for v in given if v in self}))
 
     def intersection_update(self, *others: Iterable[Any]) -> None:
-        """As of a set."""
+        """Keep only the values that all others have."""
         given = [set(other) for other in others]
         self._become(lambda: set(self).intersection(*given))
 
     def symmetric_difference_update(self, other: Iterable[Any]) -> None:
-        """As of a set."""
+        """Keep the values that only one of the two has."""
         given = set(other)
         self._change(lambda: self._put(given - self, {v for v in given if v in self}))
 
@@ -141,7 +137,7 @@ class TrackedSet(set[Any], Container):
     def __repr__(self) -> str:
         return repr(set(self))
 
-    # How it is changed.
+    # Implementation of changes.
 
     def _with(self, other: Any, update: Callable[[Any], None]) -> Any:
         if not isinstance(other, set | frozenset) and not hasattr(other, "isdisjoint"):
@@ -173,10 +169,10 @@ class TrackedSet(set[Any], Container):
             self._log.update(dict.fromkeys(values))
         self._tell()
 
-    # What it is.
+    # Snapshots.
 
     def freeze(self, leaf: Leaf) -> FrozenSet[Any]:
-        """What it holds now, as an immutable value. It is the same object until it changes."""
+        """Return the contents as an immutable value, which is the same object until they change."""
         made: FrozenSet[Any] | None = self._frozen
         if made is not None and (self._log or self._stale):
             made = self._moved_on(made, leaf)
@@ -188,14 +184,14 @@ class TrackedSet(set[Any], Container):
         return made
 
     def anew(self, leaf: Leaf) -> FrozenSet[Any]:
-        """The same, made of what is there, whether changes were told or not."""
+        """Return the contents as an immutable value, ignoring which changes were reported."""
         made: FrozenSet[Any] | None = self._frozen
         if made is not None and not self._shown and len(made) == len(self) and set(made) == self:
             return made
         return FrozenSet([shown(value, self, leaf) for value in self])
 
     def _moved_on(self, made: FrozenSet[Any], leaf: Leaf) -> FrozenSet[Any] | None:
-        """The last snapshot with what has changed since; None if something was not told."""
+        """Apply the changes to the last snapshot; None if some were not reported."""
         known = dict(self._shown)
         before: Values = set()
         now: dict[Any, Any] = {}
@@ -212,11 +208,11 @@ class TrackedSet(set[Any], Container):
         return made if len(made) == len(self) else None
 
     def holds(self, key: Hashable, value: Any) -> bool:
-        """Whether a value is in it."""
+        """True if a value is in the set."""
         return value in self
 
     def follows_any(self) -> bool:
-        """Whether it holds an object that is tracked."""
+        """True if the set holds a tracked object."""
         return bool(self._shown)
 
     def _values(self) -> Iterable[Any]:
@@ -224,21 +220,21 @@ class TrackedSet(set[Any], Container):
 
 
 def _one(value: Any) -> Values:
-    """A set of a value; of a set that is looked for, of what has its values."""
+    """Return a set of one value; a set value becomes a frozenset."""
     return {frozenset(value) if isinstance(value, set) else value}
 
 
 FOLLOWED = frozenset({list, dict, set, FrozenList, FrozenDict, FrozenSet})
-"""Classes of which an object gets a container of its own."""
+"""The classes whose values are converted to a container of the object."""
 
 
 def wrap(value: Any, owner: Any, key: Hashable) -> Any:
-    """A value as an object that is tracked holds it, which from now on is told of its changes.
+    """Convert a value to the form that a tracked object holds, and notify the owner of its changes.
 
     Parameters
     ----------
     owner: a `container.Owner`.
-    key: where in the owner the value is.
+    key: the key of the value in the owner.
 
     >>> class Alone:
     ...     def with_owners(self, found): found[id(self)] = self
@@ -265,12 +261,12 @@ def wrap(value: Any, owner: Any, key: Hashable) -> Any:
 
 
 def is_container(value: Any) -> bool:
-    """Whether it is one that can be followed."""
+    """True for a container that can be tracked."""
     return value.__class__ in FOLLOWED or isinstance(value, Container)
 
 
 def is_same(value: Any, old: Any) -> bool:
-    """Whether two parts of snapshots are equal, in order and in class, with all that they hold.
+    """True if two parts of snapshots are equal, in order and class, with all their contents.
 
     >>> is_same(FrozenList([1, 2]), FrozenList([1, 2])), is_same(FrozenList([1]), FrozenList([1.0]))
     (True, False)
@@ -299,28 +295,28 @@ def _are_same(parts: list[Part]) -> bool:
 
 
 def leaf(value: Any, owner: Any) -> Any:
-    """What a snapshot holds of a value that has a hash: the value.
+    """Return a hashable value unchanged, for snapshots of it.
 
     Raises
     ------
-    TypeError: it has none.
+    TypeError: the value is not hashable.
     """
     hash(value)
     return value
 
 
 def snapshot(container: Container, of: Leaf) -> Any:
-    """What a container holds: a `FrozenList`, `FrozenDict` or `FrozenSet`, kept until it changes.
+    """Return the contents as a `FrozenList`, `FrozenDict` or `FrozenSet`, cached until they change.
 
-    of: what is held of a value that is no container, of it and the container that it is in.
+    of: returns the form of a value that is no container, given the value and its container.
 
-    Cost: O(log n) for each edit since the last one; of the first, O(n).
+    Cost: O(log n) for each edit since the last one; O(n) for the first.
     """
     return container.freeze(of)
 
 
 def is_silent(container: Container, of: Leaf) -> bool:
-    """Whether it has changed without telling, as by `list.append(order.lines, x)`.
+    """True if the container changed without a report, as by `list.append(order.lines, x)`.
 
     Cost: O(n).
     """
