@@ -53,7 +53,7 @@ CONTENTS = {
     ],
     "Reference": ["api", "operators", "optimizer", "words", "sources"],
     "Examples": ["live_lint", "parser", "findbugs"],
-    "Inside": ["internals", "adding_an_operator", "performance", "benchmarks", "thesis"],
+    "Inside": ["internals", "interpreters", "adding_an_operator", "performance", "benchmarks", "thesis"],
 }
 API = [
     f"api/{page}"

@@ -74,7 +74,7 @@ from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.text import projected
 from optimizer.lifting.readings import part_of
 from optimizer.plans.check_reads import check_every_read, take_as_checked
-from optimizer.plans.nodes.further import values
+from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, present
 from optimizer.traverse import has_subqueries
 

@@ -47,7 +47,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shape, total
 from optimizer.lifting.lift import Reader, Unreadable, bound_arguments, named, tree_of
 from optimizer.lifting.readings import UNSET, resolve
-from optimizer.plans.nodes.further import values
+from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, free, is_set, shapes
 from optimizer.record import record
 from optimizer.subqueries import keyed

@@ -326,8 +326,7 @@ def _function(body: Expr, parameters: int) -> Lifted:
 _MADE = (
     *(plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest, plan.Distinct),
     *(plan.Aggregate, plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin),
-    *(plan.Union, plan.UnionAll),
-    *(plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
+    *(plan.UnionAll, plan.SetOperation),
 )
 
 

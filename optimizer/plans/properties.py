@@ -277,8 +277,7 @@ def of_either_sign(rows: plan.Node) -> plan.Node:
 
 
 _PRESENT = (
-    *(plan.Aggregate, plan.Distinct, plan.Reduce, plan.Top, plan.Union),
-    *(plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
+    *(plan.Aggregate, plan.Distinct, plan.Reduce, plan.Top, plan.SetOperation),
 )
 """Nodes that emit rows of positive weight only."""
 
@@ -335,8 +334,7 @@ def _degree(node: plan.Node) -> float:
 Names = tuple[str | None, ...]
 _SAME = (
     *(plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin),
-    *(plan.View, plan.Shared, plan.Union, plan.UnionAll, plan.Difference, plan.DifferenceAll),
-    *(plan.Intersection, plan.IntersectionAll),
+    *(plan.View, plan.Shared, plan.UnionAll, plan.SetOperation),
 )
 _PAIRS = (plan.Join, plan.OuterJoin, plan.Product)
 

@@ -114,8 +114,8 @@ Step = tuple[str, str]
 
 REMEDY = "  move the anti_join, difference or aggregate outside the fixpoint"
 WITHOUT_NEGATIVE = (
-    *(plan.Distinct, plan.Difference, plan.DifferenceAll, plan.Intersection, plan.Aggregate),
-    *(plan.IntersectionAll, plan.Reduce, plan.Top, plan.OrderBy, plan.Fixpoint),
+    *(plan.Distinct, plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
+    *(plan.Aggregate, plan.Reduce, plan.Top, plan.OrderBy, plan.Fixpoint),
 )
 """Nodes whose rows have no negative weight, whatever they read."""
 

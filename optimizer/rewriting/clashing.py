@@ -47,7 +47,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Pure
 from optimizer.kinds.kind import Anything, Instance, Kind, Members, Struct, inside_of, kind_of
 from optimizer.plans.declared_kinds import binding_types
-from optimizer.plans.nodes.further import kept_by
+from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import bindings, nodes
 from optimizer.record import record
 from optimizer.rewriting.own_values import (

@@ -61,7 +61,7 @@ from optimizer.expressions.order_kinds import (
 )
 from optimizer.expressions.text import needs
 from optimizer.plans.declared_kinds import declared_kind, declared_sum_kind
-from optimizer.plans.nodes.further import kept_by
+from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
 

@@ -55,7 +55,7 @@ from optimizer.expressions.knowledge import TESTS, Pure, makes_record
 from optimizer.expressions.text import one_row
 from optimizer.kinds.kind import kind_of
 from optimizer.plans.declared_kinds import declared_kind, returned, type_of
-from optimizer.plans.nodes.further import kept_by
+from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import bindings, free, nodes
 from optimizer.plans.side_conditions import side_of
 from optimizer.record import record

@@ -70,7 +70,7 @@ from optimizer.expressions.order_kinds import Ranked, sum_checks
 from optimizer.expressions.text import naming_of, needs, one_row
 from optimizer.plans.declared_kinds import declared_sum_kind
 from optimizer.plans.explain import headline
-from optimizer.plans.nodes.further import keeper, replaced
+from optimizer.plans.nodes.groups import keeper, replaced
 from optimizer.plans.properties import bindings, free, groups, row_shape, shapes
 from optimizer.plans.side_conditions import equation_of
 from optimizer.plans.strata import ByPolicy, with_form
@@ -198,9 +198,7 @@ class _Guards:
             case plan.SelectMany(source, f) | plan.Unnest(source, f):
                 made = changed(node, function=self._several(source, lifted(f)))
                 return made if isinstance(made, plan.Unnest) else self._apart.made(made)
-            case plan.Union() | plan.UnionAll() | plan.Difference() | plan.DifferenceAll():
-                return self._apart.of_both(node)
-            case plan.Intersection() | plan.IntersectionAll():
+            case plan.UnionAll() | plan.SetOperation():
                 return self._apart.of_both(node)
             case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
                 return self._join(node)

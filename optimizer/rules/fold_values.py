@@ -30,7 +30,7 @@ from optimizer import plan
 from optimizer.expr import Constant, Display, Expr, Lifted, constant, tuple_of
 from optimizer.expressions.text import over
 from optimizer.plans.join_lists import outputs
-from optimizer.plans.nodes.further import values
+from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, shapes
 
 MOST = 100

@@ -27,7 +27,7 @@ from optimizer.expr import (
     conjunction,
     conjuncts,
 )
-from optimizer.plans.nodes.further import keeper, replaced
+from optimizer.plans.nodes.groups import keeper, replaced
 
 
 def limit_reduce(node: plan.Node) -> plan.Node:

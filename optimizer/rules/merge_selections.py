@@ -33,15 +33,11 @@ from optimizer.expressions.knowledge import is_value
 from optimizer.expressions.text import first, is_too_long, needs
 from optimizer.plans.properties import bindings, shapes
 
-KINDS = (
-    *(plan.Intersection, plan.IntersectionAll, plan.Union),
-    *(plan.Difference, plan.DifferenceAll),
-)
 BAGS = (plan.IntersectionAll, plan.DifferenceAll)
 
 
 def merge_selections(node: plan.Node) -> plan.Node:
-    if not isinstance(node, KINDS):
+    if not isinstance(node, plan.SetOperation):
         return node
     base, p = _selection(node.left)
     other, q = _selection(node.right)

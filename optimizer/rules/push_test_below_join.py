@@ -40,8 +40,7 @@ from optimizer.rules.propagate_constants import implied
 
 DEEPER = (
     *(plan.Join, plan.Product, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
-    *(plan.Union, plan.UnionAll, plan.Distinct, plan.Select, plan.Extend),
-    *(plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
+    *(plan.UnionAll, plan.SetOperation, plan.Distinct, plan.Select, plan.Extend),
 )
 
 

@@ -16,7 +16,7 @@ from optimizer import plan
 from optimizer.expr import Function, Lifted
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting.lift import lift
-from optimizer.plans.nodes.further import keeper
+from optimizer.plans.nodes.groups import keeper
 from optimizer.traverse import with_called
 
 

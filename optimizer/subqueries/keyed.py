@@ -65,7 +65,7 @@ from optimizer.expressions.evaluated import is_no_tuple
 from optimizer.expressions.knowledge import Shape, Shapes, is_container, total
 from optimizer.expressions.text import over, projected
 from optimizer.lifting.lift import lift
-from optimizer.plans.nodes.further import KeepsGroups, keeper
+from optimizer.plans.nodes.groups import KeepsGroups, keeper
 from optimizer.plans.properties import binding_names, bindings, fact, nodes, row_shape, shapes
 from optimizer.record import record
 from optimizer.traverse import functions, with_functions

@@ -23,7 +23,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Apply, Function, Lifted, all_parameters
 from optimizer.expressions.attempts import Fault
-from optimizer.plans.nodes import further as literals
+from optimizer.plans.nodes import sources as literals
 from optimizer.plans.properties import free, is_set, shapes
 from optimizer.rewriting.equality_checks import PolicyQuery
 from optimizer.rewriting.on_error import Failure, Guarded

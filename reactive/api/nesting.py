@@ -72,7 +72,7 @@ from optimizer.expressions.text import KeyOfFirst, Level, Nesting
 from optimizer.lifting.lift import Origin, Reader, Unreadable, bound_arguments, tree_of
 from optimizer.lifting.outer_values import OuterValue
 from optimizer.plans.declared_kinds import binding_types
-from optimizer.plans.nodes import further as literals
+from optimizer.plans.nodes import sources as literals
 from optimizer.plans.properties import binding_names, bindings, present, shapes, table_key
 from optimizer.record import record
 from optimizer.subqueries import keyed

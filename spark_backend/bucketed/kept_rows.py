@@ -32,10 +32,7 @@ from spark_backend.codec.codec import loads
 
 Net = Counter[tuple[int, bytes]]
 """Weights by input and packed row."""
-SETS = (
-    *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
-    *(plan.Intersection, plan.IntersectionAll),
-)
+SETS = (plan.Distinct, plan.SetOperation)
 
 
 class Bucket(NamedTuple):

@@ -66,14 +66,7 @@ Maker = Callable[["Compiler", plan.Node], Step | None]
 """A function that makes the step of a node, or returns None for a node of another kind."""
 DIGITS = 10
 """The length of a fingerprint in the name of a table."""
-_SETS = (
-    plan.Distinct,
-    plan.Union,
-    plan.Difference,
-    plan.DifferenceAll,
-    plan.Intersection,
-    plan.IntersectionAll,
-)
+_SETS = (plan.Distinct, plan.SetOperation)
 
 
 class Compiler:

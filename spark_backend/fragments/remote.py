@@ -459,13 +459,7 @@ def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
             return "the rows of its relations and of its sides", (
                 "what it comes to over these, less what it was",
             )
-        case (
-            plan.Union()
-            | plan.Difference()
-            | plan.DifferenceAll()
-            | plan.Intersection()
-            | plan.IntersectionAll()
-        ):
+        case plan.SetOperation():
             return "the weights of each row on both sides", (headline(node),)
         case _:
             return f"what {headline(node)} keeps", ()

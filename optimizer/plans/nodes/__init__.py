@@ -1,1 +1,1 @@
-"""Nodes of plans in modules of their own; `optimizer.plan` exports all nodes by their names."""
+"""The nodes of plans, a file for each family; `optimizer.plan` has all of them by their names."""

@@ -40,7 +40,7 @@ from optimizer.expressions.knowledge import hashable, total
 from optimizer.plans import multiway
 from optimizer.plans.facts import Hashed
 from optimizer.plans.join_lists import row_of
-from optimizer.plans.nodes.further import keeper
+from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import (
     bindings,
     keeps_identity,

@@ -40,7 +40,7 @@ from optimizer.expr import Function, Item, Lifted, Parameter, constant
 from optimizer.expressions.knowledge import total
 from optimizer.plans.closures import decomposed, linear
 from optimizer.plans.explain import headline
-from optimizer.plans.nodes.further import is_of_whole
+from optimizer.plans.nodes.groups import is_of_whole
 from optimizer.plans.properties import below_wheres, bindings, free, may_be_negative, nodes, shapes
 from optimizer.record import record
 from optimizer.traverse import functions, has_components, with_inputs
@@ -106,13 +106,7 @@ def part_of(node: plan.Node) -> Fragment:
             return Fragment(
                 replace(node, input=_given(0, source)), (node,), (source,), (by_row,), alone
             )
-        case (
-            plan.Union(left, right)
-            | plan.Difference(left, right)
-            | plan.DifferenceAll(left, right)
-            | plan.Intersection(left, right)
-            | plan.IntersectionAll(left, right)
-        ):
+        case plan.SetOperation(left, right):
             return Fragment(
                 _over(node, left, right), (node,), (left, right), (by_row, by_row), alone
             )
@@ -342,8 +336,7 @@ Holds = Callable[[plan.Node], bool]
 """Tells if the rows of a node are elsewhere, and the node maps single rows."""
 STATEFUL = (
     *(plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
-    *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
-    *(plan.Intersection, plan.IntersectionAll, plan.Fixpoint, plan.Iterate),
+    *(plan.Distinct, plan.SetOperation, plan.Fixpoint, plan.Iterate),
     *(plan.Top, plan.OrderBy, plan.Reduce),
 )
 RECURSIONS = (plan.Fixpoint, plan.Iterate)

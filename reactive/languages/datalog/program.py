@@ -17,7 +17,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Attribute, Expr, Parameter, all_parameters
-from optimizer.plans.nodes.further import values
+from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, is_set
 from optimizer.rewriting.columns import declared, known_shapes
 from reactive.api.fixpoint import fixpoint

@@ -44,8 +44,8 @@ from optimizer.kinds.kind import (
     without_none,
 )
 from optimizer.plan import Table as PlanTable
-from optimizer.plan import _rows_of_table
 from optimizer.plans.declared_kinds import kind_of_type
+from optimizer.plans.nodes.sources import _shapes_of_table
 from optimizer.subqueries.calm import Of
 from optimizer.subqueries.calm import kinds as kinds_of_value
 from reactive import Database, TableError
@@ -175,7 +175,7 @@ def read_by(of: Any) -> list[Any]:
     made: Any = make_dataclass("Row", [("v", of)], frozen=True)
     field = Attribute(Parameter(0), "v")
     return [
-        _rows_of_table(PlanTable(1, "rows", None, True, of), ()),
+        _shapes_of_table(PlanTable(1, "rows", None, True, of), ()),
         tuple_width(of),
         class_of_rows(of),
         kinds_of_value(field, Of((made,))),

@@ -36,7 +36,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.text import Naming
-from optimizer.plans.nodes import further as written_out
+from optimizer.plans.nodes import sources as written_out
 from optimizer.record import record
 from optimizer.subqueries import freed as subqueries
 from reactive.api.aggregates import Count, Min

@@ -38,7 +38,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.knowledge import Shape
-from optimizer.plans.nodes.further import kept_by
+from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import shapes
 from reactive.engine.codegen.functions import callable_of
 from reactive.languages.sql.aggregates.calls import (
