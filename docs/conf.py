@@ -53,7 +53,14 @@ CONTENTS = {
     ],
     "Reference": ["api", "operators", "optimizer", "words", "sources"],
     "Examples": ["live_lint", "parser", "findbugs"],
-    "Inside": ["internals", "interpreters", "adding_an_operator", "performance", "benchmarks", "thesis"],
+    "Inside": [
+        "internals",
+        "interpreters",
+        "adding_an_operator",
+        "performance",
+        "benchmarks",
+        "thesis",
+    ],
 }
 API = [
     f"api/{page}"

@@ -276,9 +276,7 @@ def of_either_sign(rows: plan.Node) -> plan.Node:
     return plan.UnionAll(plan.Distinct(rows), plan.Distinct(plan.Negate(rows)))
 
 
-_PRESENT = (
-    *(plan.Aggregate, plan.Distinct, plan.Reduce, plan.Top, plan.SetOperation),
-)
+_PRESENT = (plan.Aggregate, plan.Distinct, plan.Reduce, plan.Top, plan.SetOperation)
 """Nodes that emit rows of positive weight only."""
 
 

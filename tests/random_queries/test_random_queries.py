@@ -45,6 +45,7 @@ NO_NODES = {
     "Known": "made for queries that come late",
     "Negate": "drawn in tests/engine/operators/test_negate.py",
     "Previous": "drawn in tests/engine/operators/test_previous.py",
+    "SetOperation": "the base of five nodes",
     "Settled": "made while rules run",
     "Shared": "made while rules run",
     "Tolerate": "made of iterations with a tolerance: properties/test_loops",
