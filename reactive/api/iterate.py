@@ -357,7 +357,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _others(value: Opaque, rounds: tuple[AnyRelation, AnyRelation], whose: str) -> By:
-    """The rest of a row: all that `of` does not read."""
+    """Return the fields of a row that `of` does not read."""
     body = lift(value).body
     for each in rounds:
         found = _getter(body, believed(each.plan))
@@ -371,7 +371,7 @@ def _others(value: Opaque, rounds: tuple[AnyRelation, AnyRelation], whose: str) 
 
 
 def _getter(body: Any, of: Shapes) -> By | None:
-    """What reads all fields of a row but one, if these are known."""
+    """Return the function that reads all fields of a row except one; None if they are not known."""
     shape = of[0] if len(of) == 1 else None
     match body:
         case Attribute(Parameter(0), name) if isinstance(shape, type):

@@ -1,6 +1,6 @@
 """Datalog: a program's text as plans.
 
-Lives here:  what reads a text, checks it, and translates it, stratum after stratum.
+Lives here:  the parser of a program, its checks, and its translation, stratum after stratum.
 Comes in:    the text of a program, in the core of Soufflé's language.
 Goes out:    relations by name.
 May import:  `optimizer`, `engine`, `api`.

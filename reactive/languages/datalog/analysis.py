@@ -1,33 +1,33 @@
 """Analysis of a program: scopes of variables, strata, and relations that are written out.
 
-Which variables of an aggregate are its own, which those of the clause around it.
+Scopes: the variables that belong to an aggregate, and those of the clause around it.
 
     a(x, n, w) :- b(x), n = max y : { c(x, y, w), d(z) }
 
-        x    bound outside: the aggregate is that of the rows with this x
-        y    in the target: its own, whatever there is outside
-        z    nowhere else: its own
+        x    bound outside: the aggregate is over the rows with this x
+        y    in the target: local, even if the clause has a y
+        z    in no other place: local
         w    outside, but not bound there: a witness, bound by the rows in which y is n
 
-Own variables get names that are nowhere else, so that an equal name is the same variable.
+Local variables get unique names, so that equal names are one variable.
 
-The order in which relations are computed: those that depend on each other together.
+Strata: the order in which relations are computed; relations that depend on each other are one
+stratum.
 
 A relation that is negated or aggregated must be complete before, in a lower stratum.
 
 Source: stratified negation: Apt, Blair, Walker, 1988; components: Tarjan, 1972.
 
-Write out relations that are `inline`: what their rules say in the place of each atom of them.
+Inlining: the bodies of an `inline` relation in place of its atoms.
 
     twice(x, y) :- y = 2 * x.        .decl twice(x: number, y: number) inline
     a(y) :- b(x), twice(x, y).       ->       a(y) :- b(x), x = x', y = y', y' = 2 * x'.
 
-Such a relation may be infinite by itself. Where it is negated or aggregated it is computed like any
-other, and its variables have to be bound.
+Such a relation may be infinite by itself. A negated or aggregated one is computed like any other
+relation, and its variables must be bound.
 
-What is found out of a program before anything is made of it: rules, kinds, strata.
-
-All that can be wrong with a text alone is refused here.
+The analysis finds rules, kinds and strata before any plan is made, and refuses every error that the
+text alone shows.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from reactive.languages.datalog.tokens import Span, wrong
 
 
 def scoped(rule: Rule, names: Names) -> Rule:
-    """The rule with own names for what is local to aggregates.
+    """Return the rule with unique names for the variables that are local to aggregates.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def bound(goals: Iterable[Goal], given: Iterable[str] = ()) -> set[str]:
 
 
 def binds(pattern: Term) -> set[str]:
-    """The variables to which a value gives values that fits a pattern."""
+    """Return the variables that get a value when a value is matched with a pattern."""
     match pattern:
         case Variable(name):
             return {name}
@@ -218,7 +218,7 @@ class Dependency:
 
 
 def dependencies(goals: Sequence[Goal], barrier: str | None = None) -> Iterator[Dependency]:
-    """What some goals read."""
+    """Yield the relations that some goals read."""
     for goal in goals:
         match goal:
             case Atom(name, _, at):
@@ -269,7 +269,7 @@ def _unstratified(
 def _way(
     start: str, end: str, group: Sequence[str], read: Mapping[str, Sequence[Dependency]]
 ) -> list[str]:
-    """Relations from one to another, each of which reads the next."""
+    """Return a path of relations from `start` to `end`, each of which reads the next."""
     ways = {start: [start]}
     waiting = [start]
     while waiting:
@@ -284,7 +284,7 @@ def _way(
 
 
 def _components(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Those that reach each other, together; each group after those that it reaches."""
+    """Return the strongly connected components, each after the components that it reaches."""
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_: list[str] = []
@@ -319,7 +319,7 @@ MOST = 4096
 
 
 def inlined(clauses: Sequence[Clause], inline: frozenset[str], names: Names) -> list[Clause]:
-    """The clauses in which atoms of some relations are written out."""
+    """Return the clauses with atoms of `inline` relations replaced by their bodies."""
     if not inline:
         return list(clauses)
     own = {name: [(h, c) for c in clauses for h in c.heads if h.name == name] for name in inline}
@@ -372,8 +372,10 @@ class _TextWriter:
 
 @record
 class Analysis:
-    """The rules and facts of the relations that are computed, the kinds of what is in a rule, by
-    its `id`, and the relations in an order in which each comes after what it reads."""
+    """The rules and facts of the computed relations, the kinds of terms by their `id`, and an order.
+
+    In the order each relation comes after the relations that it reads.
+    """
 
     definitions: ProgramDefinitions
     rules: dict[str, tuple[Rule, ...]]

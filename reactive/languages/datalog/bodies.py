@@ -6,10 +6,10 @@
         y  path.b                               edge
         z  edge.b                             gone
 
-An atom that shares a variable comes before one that does not; what can be asked is asked at once.
-An atom of which nothing is read later is a semi join, unless it is counted.
+An atom that shares a variable is joined before one that does not; a test is applied as soon as its
+variables have values. An atom whose row is not read later is a semi join, unless it is counted.
 
-What the arguments of an atom ask of a row: which it has to be equal to, and which it gives.
+The arguments of an atom: equations that a row must satisfy, and values that it gives to variables.
 
 edge(x, [y, 3])         x bound: an equation with x      row.a == x
                                                          row.b is not None
@@ -64,7 +64,7 @@ from reactive.languages.datalog.tokens import wrong
 
 
 class Relations(Protocol):
-    """What is known of the relations that a rule reads."""
+    """The relations that a rule reads: their plans, fields and kinds."""
 
     def node(self, name: str) -> plan.Node:
         """The rows of a relation."""
@@ -75,18 +75,18 @@ class Relations(Protocol):
         ...
 
     def unit(self) -> plan.Node:
-        """One row, of which nothing is read."""
+        """Return the plan of one row without values."""
         ...
 
 
 class BodyQuery:
-    """A query that has a row for each assignment for which some goals hold.
+    """A query with a row for each assignment of variables that satisfies some goals.
 
     Parameters
     ----------
-    add_total: what gives the result of an aggregate its value.
-    around: the variables of the rule around an aggregate that the goals are of.
-    counts: whether it matters how many assignments there are.
+    add_total: the function that gives the result of an aggregate its value.
+    around: the variables of the rule around the aggregate whose body the goals are.
+    counts: True if the number of assignments matters.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class BodyQuery:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it."""
+        """Return True if no goal has been added."""
         return self._node is None
 
     def inner(self) -> BodyQuery:
@@ -131,8 +131,10 @@ class BodyQuery:
         self._node, self.names = node, [name]
 
     def hold(self, goals: Sequence[Goal], needed: Iterable[str]) -> list[Goal]:
-        """Have goals hold, in an order that suits them; those are left whose variables have no
-        values. `needed` are variables that are read later."""
+        """Add goals in a suitable order; return goals whose variables have no values.
+
+        `needed` are the variables that are read later.
+        """
         waiting, later = list(goals), frozenset(needed)
         while waiting:
             goal = self._next(waiting, later)
@@ -173,7 +175,7 @@ class BodyQuery:
                 return all(name in self.values for name in names_in(goal))
 
     def _is_asked(self, total: TotalTerm, waiting: Sequence[Goal]) -> bool:
-        """Whether the variables from around an aggregate have values."""
+        """Return True if the outer variables of an aggregate have values."""
         others = [goal for goal in waiting if goal is not total]
         around = {*self._around, *variables(*(t for goal in others for t in terms_of(goal)))}
         return not any(n in around and n not in self.values for n in names_within(total))
@@ -182,13 +184,13 @@ class BodyQuery:
         return all(name in self.values for name in variables(term))
 
     def _is_open(self, term: Term) -> bool:
-        """Whether it has no value of its own."""
+        """Return True if the term has no value of its own."""
         return not self._has(term) or any(isinstance(part, Unnamed) for part in walk(term))
 
     def _rank(
         self, atom: Atom, waiting: Sequence[Goal], later: frozenset[str]
     ) -> tuple[bool, bool, bool]:
-        """How good it is to have an atom next; of equal ones the first is taken."""
+        """Rank an atom for the next place: the first atom of the highest rank is taken."""
         new = {name for name in variables(atom) if name not in self.values}
         is_joined = len(new) < len(variables(atom))
         is_read = bool(new & self._read(atom, waiting, later))
@@ -223,7 +225,7 @@ class BodyQuery:
                 self._add_total(self, goal)
 
     def where(self, test: Expr) -> None:
-        """Keep the rows of which a test is true."""
+        """Keep the rows that satisfy a test."""
         node = self.node
         self._node = plan.Where(node, lifted(test, self.names))
 
@@ -282,7 +284,7 @@ class BodyQuery:
     def _without_early(
         self, right: plan.Node, name: str, pattern: TermPattern, waiting: list[Goal]
     ) -> plan.Node:
-        """The rows of an atom without those that a negation refuses which reads nothing else."""
+        """Return the rows of an atom without those that a negation on this atom alone refuses."""
         if free(right):
             return right
         for goal in [goal for goal in waiting if isinstance(goal, Negation)]:
@@ -295,7 +297,7 @@ class BodyQuery:
     def _without(
         self, node: plan.Node, names: Sequence[str], atom: Atom, values: dict[str, Expr]
     ) -> plan.AntiJoin:
-        """The rows for which an atom does not hold."""
+        """Return the rows that have no match for an atom."""
         relations = self.relations
         pattern = TermPattern(values, self.expressions)
         pattern.fit_row(atom, relations.fields(atom.name))
@@ -304,7 +306,7 @@ class BodyQuery:
         return plan.AntiJoin(node, right, matched(pattern.keys, names, name))
 
     def parted(self, negation: Negation) -> plan.Node:
-        """Keep the rows for which an atom does not hold; the others are returned."""
+        """Keep the rows that have no match for a negated atom, and return the other rows."""
         kept = self._without(self.node, self.names, negation.atom, self.values)
         self._node = kept
         return plan.SemiJoin(kept.left, kept.right, kept.match)
@@ -317,7 +319,7 @@ class BodyQuery:
 
 
 def _binds(term: Term) -> bool:
-    """Whether a value gives values to all variables of a term that it equals."""
+    """Return True if a value that equals the term determines all its variables."""
     match term:
         case Variable():
             return True
@@ -336,7 +338,7 @@ def _another(name: str, taken: Sequence[str]) -> str:
 def matched(
     keys: Sequence[tuple[Expr, Expr]], names: Sequence[str], name: str, on: Expr | None = None
 ) -> plan.Match:
-    """Rows match whose keys are equal, and of which a test is true."""
+    """Return the condition that rows match if their keys are equal and a test is true."""
     test = None if on is None else lifted(on, (*names, name))
     if not keys:
         return plan.Match(on=test)
@@ -365,11 +367,11 @@ class TermPattern:
         self._values = values
         self._expressions = expressions
         self.tests: list[Expr] = []
-        """What has to be true of the row."""
+        """Tests that the row must satisfy."""
         self.keys: list[tuple[Expr, Expr]] = []
-        """What is known from elsewhere, and what of the row has to equal it."""
+        """Pairs of a known value and the expression of the row that must equal it."""
         self.gives: dict[str, Expr] = {}
-        """What the row gives to variables that have no value."""
+        """Values that the row gives to variables without a value."""
 
     def fit_row(self, atom: Atom, fields: Sequence[KindedColumn]) -> None:
         """Compare the arguments of an atom with a row that is the only binding."""
@@ -407,7 +409,7 @@ class TermPattern:
             self.tests.append(Operation("==", (value, known)))
 
     def rows(self, node: plan.Node, name: str) -> plan.Node:
-        """The rows of which the tests are true."""
+        """Return the rows that satisfy the tests."""
         if not self.tests:
             return node
         return plan.Where(node, lifted(conjunction(tuple(self.tests)), (name,)))

@@ -45,7 +45,7 @@ MOST = 100
 
 
 def without_components(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements of a program in which each component is written out.
+    """Return the statements of a program with each component written out.
 
     >>> from reactive.languages.datalog.parser import parse
     >>> made = without_components(parse(".comp C { .decl a() .output a } .init one = C"))
@@ -140,7 +140,7 @@ def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
 
 
 def _statements(use: ComponentUse, scope: _Scope, depth: int) -> list[Statement]:
-    """The statements of a component, after those of the ones that it is based on."""
+    """Return the statements of a component, after those of its base components."""
     component, around = scope.component(use)
     if len(use.types) != len(component.parameters) or depth > MOST:
         count = f"{len(component.parameters)} types, not {len(use.types)}"
@@ -268,7 +268,7 @@ class DeclaredRelation:
 
 @record
 class ProgramDefinitions:
-    """A program, in which all names have a meaning."""
+    """A program in which all names are resolved."""
 
     types: ProgramTypes
     relations: dict[str, DeclaredRelation]
@@ -302,11 +302,11 @@ class ProgramDefinitions:
 
 
 def definitions_of(text: str) -> ProgramDefinitions:
-    """What a text defines.
+    """Return the definitions of a program.
 
     Raises
     ------
-    PlanError: it is no program; or a name has no meaning, or two.
+    PlanError: the text is not a program; or a name has no meaning, or two.
     """
     statements = without_components(parse(text))
     types = ProgramTypes(s for s in statements if isinstance(s, TypeDefinition))

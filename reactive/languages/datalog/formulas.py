@@ -6,7 +6,7 @@ lor  <  lxor  <  land  <  bor  <  bxor  <  band  <  shifts  <  + -  <  * / %  < 
 
 Read the body of a clause: literals, with `,` for and, `;` for or, `!` for not.
 
-What is read is brought into alternatives at once: each a list of literals that must all hold.
+The parser returns alternatives, each a list of literals that must all hold.
 
     a(x), (b(x) ; !c(x))        a(x), b(x)    or    a(x), !c(x)
 """
@@ -51,7 +51,7 @@ AGGREGATES = ("count", "sum", "mean", "min", "max")
 
 
 class Terms:
-    """Reads terms; `body` reads what is in the braces of an aggregate, `atom` one without them."""
+    """Parser of terms; `body` parses the braces of an aggregate, `atom` one body without braces."""
 
     def __init__(
         self, cursor: Cursor, body: Callable[[], Bodies], atom: Callable[[], Literal]
@@ -171,7 +171,7 @@ class Terms:
             raise wrong(cursor.token.at, f"{name} needs a value", f"write {name} x : {{ ... }}")
         target: Any = cursor.attempt(self._target)
         if target is None and cursor.token.kind in ("name", "number", "text"):
-            target = self.term()  # which raises, and says what is wrong with it
+            target = self.term()  # raises, and the message says why
         return None if target is None else self._with_body(name, target, start)
 
     def _several_arguments(self) -> tuple[Term, ...] | None:
@@ -205,7 +205,7 @@ OPPOSITE = {
     **{f"!{name}": name for name in TESTS},
 }
 NO_RELATIONS = WORDS | REFUSED.keys()
-"""Names that are those of functions, also where a literal begins."""
+"""Names of functions, which cannot begin a literal."""
 MOST = 10_000
 """Alternatives of one body."""
 
@@ -229,7 +229,7 @@ class Formulas:
         return found
 
     def _all(self) -> Bodies:
-        """Of parts that must all hold: an alternative for each choice of one of each part."""
+        """Return the conjunction of parts: one alternative per choice of their alternatives."""
         start = self._cursor.token.at
         parts = self._cursor.several(self._part)
         self._check_number(prod(map(len, parts)), start)

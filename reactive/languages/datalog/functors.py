@@ -26,7 +26,7 @@ UNSIGNED_BITS = 32
 
 @record
 class Signature:
-    """The types of the arguments, the last of which may repeat, and of the result."""
+    """The types of the arguments, of which the last may repeat, and of the result."""
 
     arguments: tuple[str, ...]
     result: str
@@ -74,12 +74,12 @@ REFUSED = {
     "autoinc": "a counter depends on the order in which rows come",
     "ord": "the number of a symbol depends on the order in which symbols come",
 }
-"""What Soufflé has and a live program cannot have."""
+"""Functors of Soufflé that a live program cannot have."""
 
 
 @lru_cache(maxsize=1024)
 def call_of(name: str, kind: str, count: int, bits: int | None) -> Call:
-    """What computes a functor of arguments of a kind; of `count` arguments."""
+    """Return the function that computes a functor for `count` arguments of a kind."""
     width = bits if kind == "number" or bits is not None else UNSIGNED_BITS
     if kind == "unsigned":
         return _wrapped(_call(name, kind, count, width), lambda n: unsigned(n, width or 32))
@@ -183,7 +183,7 @@ def divided(a: int, b: int) -> int:
 
 
 def left_over(a: int, b: int) -> int:
-    """What is left of a division by a number that is not zero."""
+    """Return the remainder of a division by a number that is not zero."""
     return a - b * quotient(a, b)[0]
 
 
@@ -193,7 +193,7 @@ def float_quotient(a: float, b: float) -> tuple[float, ...]:
 
 
 def remainder(a: int, b: int) -> tuple[int, ...]:
-    """What is left of a division that is rounded towards zero.
+    """Return the remainder of a division that is rounded towards zero.
 
     >>> remainder(-7, 2), remainder(7, -2)
     ((-1,), (1,))
@@ -222,12 +222,12 @@ def shifted(shift: Call, name: str, bits: int, a: int, b: int) -> tuple[int, ...
 
 
 def substr(text: str, start: int, length: int) -> str:
-    """Some characters; those that are there."""
+    """Return `length` characters from `start`, or fewer at the end of the text."""
     return text[start : start + length] if start >= 0 and length >= 0 else ""
 
 
 def number_in(is_unsigned: bool, text: str | float) -> tuple[int, ...]:
-    """The number that a text is, if it is one; of a float what is before the point.
+    """Return the number that a text denotes, if it is one; of a float the integral part.
 
     >>> number_in(False, "-12"), number_in(True, "-12"), number_in(False, "1x")
     ((-12,), (), ())
@@ -252,7 +252,7 @@ def float_in(text: str | float) -> tuple[float, ...]:
 
 
 def truncated(value: float) -> tuple[int, ...]:
-    """A float without what follows the point; none of what has none."""
+    """Return the integral part of a float; nothing for NaN and infinity."""
     try:
         return (int(value),)
     except (ValueError, OverflowError):
@@ -297,7 +297,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def mismatches(pattern: str, text: str) -> bool:
-    """Whether a regular expression does not fit all of a text; of one that is wrong it is false.
+    """Return True if a valid regular expression does not match the whole text.
 
     >>> mismatches("a+", "b"), mismatches("(", "b")
     (True, False)

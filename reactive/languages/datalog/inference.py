@@ -1,15 +1,14 @@
 """Find out the kind of every term of a rule, and refuse terms of two.
 
-Each term has a cell, and what must be of one kind is one cell. The columns of relations say what
-it is; a number that is written out is what stands beside it, else a `number`.
+Each term has a cell, and cells that must be of one kind are merged. The columns of relations
+determine the kinds; a literal number has the kind of the term beside it, else `number`.
 
 Source: unification, as in Milner, *A Theory of Type Polymorphism in Programming*, 1978.
 
 The types of a program: what kind of values each name stands for.
 
-Subtypes and unions have the kind of what they are made of. Kinds are what matters when values are
-computed and compared: numbers, unsigned numbers, floats, symbols, and each type of records and
-each algebraic data type by itself.
+Subtypes and unions have the kind of their base types. Computations and comparisons depend on kinds:
+numbers, unsigned numbers, floats, symbols, each record type and each algebraic data type.
 
 The classes of rows and records: named tuples whose fields are the columns.
 
@@ -52,7 +51,7 @@ from reactive.languages.datalog.rules import (
 from reactive.languages.datalog.tokens import Span, near, wrong
 
 KINDS: dict[str, Any] = {"number": int, "unsigned": int, "float": float, "symbol": str}
-"""What the values of columns are; of records and other data nothing is declared."""
+"""The classes of column values; records and other data have no declared class."""
 TAG = "branch"
 """The first field of a value of an algebraic data type, which has the name of its branch."""
 
@@ -112,7 +111,7 @@ Family = Literal["number", "unsigned", "float", "symbol", "record", "data"]
 
 @record
 class Kind:
-    """What values are; of a record or other data, of which type."""
+    """The kind of values; for a record or algebraic data also its type."""
 
     family: Family
     type: str = ""
@@ -232,7 +231,7 @@ FAMILIES = {"n": NUMBERS, "i": INTEGERS, "c": COMPARED}
 
 
 class _Cell:
-    """What is known of some terms that are of one kind."""
+    """The kind of some terms that are of one kind, as far as it is known."""
 
     __slots__ = ("families", "kind", "same")
 
@@ -242,7 +241,7 @@ class _Cell:
         self.families = families
 
     def root(self) -> _Cell:
-        """Return the cell that stands for all that are the same; the way there is made short."""
+        """Return the cell that represents all merged cells; the path to it is shortened."""
         found = self
         while found.same is not None:
             found = found.same
@@ -387,11 +386,11 @@ class Kinds:
         return _Cell(kind)
 
     def _settle_records(self) -> None:
-        """Give the items of records their kinds, from those of records that they are in."""
+        """Give the items of records their kinds, outer records first."""
         waiting = list(self._records)
         while waiting:
             left = []
-            for each in waiting:  # a record comes before those inside it
+            for each in waiting:  # a record comes before its inner records
                 if self._cells[id(each)].root().kind is None:
                     left.append(each)
                 else:
@@ -409,7 +408,7 @@ class Kinds:
             self._same(self._cell(item), _Cell(field.kind), item.at)
 
     def _same(self, one: _Cell, other: _Cell, at: Span) -> None:
-        """Have two cells be one."""
+        """Merge two cells."""
         one, other = one.root(), other.root()
         if one is other:
             return

@@ -126,7 +126,7 @@ class _Parser:
         return found
 
     def _sees_qualifier(self) -> bool:
-        """Whether the next name is no relation that begins a clause."""
+        """Return True if the next name is not a relation that begins a clause."""
         cursor = self._cursor
         begins = cursor.follows("(") or cursor.is_dotted()
         return cursor.token.kind == "name" and not begins

@@ -179,8 +179,8 @@ class Translation:
     Parameters
     ----------
     engine: that of the database.
-    given: what finds the rows of a relation that come from elsewhere, if there are some, as rows of
-        its class.
+    given: the function that returns the input rows of a relation, if there are some, as rows of its
+        class.
     bits: the width of its numbers, if they have one.
     """
 
@@ -210,7 +210,7 @@ class Translation:
         return self._columns[name]
 
     def unit(self) -> plan.Node:
-        """One row, of which nothing is read."""
+        """Return the plan of one row without values."""
         return self._unit
 
     def row_class(self, name: str) -> Any:
@@ -277,7 +277,7 @@ class Translation:
         return plan.Select(node, lifted(made, body.names))
 
 
-# What comes into a program from the database: rows of any class, as those of a relation.
+# Inputs of a program from the database: rows of any class, converted to those of a relation.
 
 ROW = Parameter(0)
 

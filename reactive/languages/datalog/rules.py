@@ -13,7 +13,7 @@ The parts of a program, as they are written.
     path(x, z) :- path(x, y), edge(y, z).       Clause, of Atoms
     .output path                                Directive
 
-They compare by what they say; where they stand (`at`) is beside that.
+Equality of parts ignores their place in the text (`at`).
 """
 
 from __future__ import annotations
@@ -201,8 +201,7 @@ class Declaration:
 
 @record
 class TypeDefinition:
-    """`.type name ...`: the types of which it is a subtype or the union; or the columns of a
-    record; or the branches of an algebraic data type."""
+    """`.type name ...`: its supertypes or union, its record columns, or its branches."""
 
     name: str
     of: tuple[str, ...]
@@ -284,7 +283,7 @@ def walk(part: Term | Literal) -> Iterator[Term | Literal]:
 
 
 def variables(*parts: Term | Literal) -> dict[str, Span]:
-    """The variables in some parts, in the order in which they stand, with their first places."""
+    """Return the variables in some parts, in their order, with their first places."""
     found: dict[str, Span] = {}
     for part in parts:
         for each in walk(part):
@@ -294,7 +293,7 @@ def variables(*parts: Term | Literal) -> dict[str, Span]:
 
 
 def changed(part: T, change: Callable[[Term | Literal], Term | Literal]) -> T:
-    """The same with its parts changed, inner ones first."""
+    """Return the part with its parts changed, inner ones first."""
 
     def inner(each: Any) -> Any:
         return changed(each, change)
@@ -318,7 +317,7 @@ def changed(part: T, change: Callable[[Term | Literal], Term | Literal]) -> T:
 
 
 def renamed(part: T, names: dict[str, str]) -> T:
-    """The same with other names for some of its variables."""
+    """Return the part with other names for some of its variables."""
 
     def change(each: Term | Literal) -> Term | Literal:
         if isinstance(each, Variable) and each.name in names:
@@ -361,7 +360,7 @@ class Rule:
 
 
 class Names:
-    """Names of variables that nobody has written."""
+    """Names of variables that the program does not use."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -428,7 +427,7 @@ class _Rules:
         return replace(atom, arguments=arguments)
 
     def _pattern(self, term: Term, goals: list[Goal]) -> Term:
-        """An argument of an atom, in which what is computed is a variable."""
+        """Replace the computed parts of an argument by variables."""
         match term:
             case RecordTerm(items) | Branch(_, items):
                 return replace(term, items=tuple(self._pattern(item, goals) for item in items))
@@ -481,12 +480,12 @@ class _Rules:
 
 
 def is_partial(functor: Functor) -> bool:
-    """Whether it may have no value, or several."""
+    """Return True if the functor may have no value, or several."""
     return any(signature.is_partial for signature in SIGNATURES[functor.name])
 
 
 def _divides(term: Functor) -> bool:
-    """Whether it is a quotient by a number that is not zero."""
+    """Return True for a quotient by a constant that is not zero."""
     if term.name not in (
         "/",
         "%",

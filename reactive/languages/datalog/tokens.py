@@ -93,7 +93,7 @@ def _unknown(text: str, position: int) -> Exception:
 
 
 def unescaped(text: str, at: Span) -> str:
-    r"""What a text in quotes stands for.
+    r"""Return the value of a text in quotes.
 
     >>> unescaped(r'"a\tb"', Span("", 0, 0))
     'a\tb'
@@ -110,7 +110,7 @@ def unescaped(text: str, at: Span) -> str:
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "'": "'"}
 
 
-# A place in the tokens of a text, from which parsers read on.
+# A cursor over the tokens of a text, which parsers advance.
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ class Cursor:
 
     @property
     def last(self) -> Span:
-        """Where the last one that was read stands."""
+        """Return the place of the last token that was read."""
         return self._tokens[max(0, self._position - 1)].at
 
     def since(self, start: Span) -> Span:
@@ -142,23 +142,23 @@ class Cursor:
         return start.to(self.last)
 
     def sees(self, *texts: str) -> bool:
-        """Whether the next token is one of some signs or names."""
+        """Return True if the next token is one of some signs or names."""
         return self.token.text in texts and self.token.kind != "text"
 
     def follows(self, text: str, ahead: int = 1) -> bool:
-        """Whether a token after the next one is a sign."""
+        """Return True if a token after the next one is a sign."""
         place = min(self._position + ahead, len(self._tokens) - 1)
         return self._tokens[place].text == text and self._tokens[place].kind == "sign"
 
     def is_dotted(self) -> bool:
-        """Whether the next tokens are a name, a point and a name, without spaces."""
+        """Return True if the next tokens are a name, a point and a name, without spaces."""
         some = self._tokens[self._position : self._position + 3]
         kinds = [token.kind for token in some]
         is_name = kinds == ["name", "sign", "name"] and some[1].text == "."
         return is_name and all(a.at.end == b.at.start for a, b in pairwise(some))
 
     def touches(self) -> bool:
-        """Whether there is no space between the next token and its neighbours."""
+        """Return True if there is no space between the next token and its neighbours."""
         before, here, after = self._tokens[self._position - 1 : self._position + 2]
         return before.at.end == here.at.start and here.at.end == after.at.start
 
@@ -208,7 +208,7 @@ class Cursor:
         return found
 
     def attempt(self, one: Callable[[], T | None]) -> T | None:
-        """What is read, or None, and nothing read, if it is something else."""
+        """Return the parsed part; None, with nothing consumed, if the text is something else."""
         position = self._position
         try:
             found = one()
@@ -222,7 +222,7 @@ class Cursor:
 
 
 BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[()\[\]{}]', re.DOTALL)
-"""A bracket, or a text or comment, in which brackets are none."""
+"""A bracket; or a text or comment, whose brackets do not count."""
 WIDEST = 100
 """Characters of a line that an error shows."""
 
@@ -288,7 +288,7 @@ def too_deep(text: str) -> PlanError:
 
 
 def near(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The name that is meant, perhaps; else all there are, after some words.
+    """Return a suggestion of the closest known name; else `otherwise` and all known names.
 
     >>> near("pth", ["path", "edge"]), near("x", ["path", "edge"], "there are")
     ("did you mean 'path'?", 'there are path, edge')

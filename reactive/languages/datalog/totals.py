@@ -1,13 +1,13 @@
 """Aggregates in a body: `n = sum x : { ... }`.
 
-Where the bodies bind all variables that they share with the rule around, they are grouped by these,
-and joined:
+If the bodies bind all variables that they share with the outer rule, they are grouped by these, and
+joined:
 
     a(x), n = count : { b(x, _) }           left_join on a.x == key
                                               a
                                               aggregate Count by b.x
 
-Where they do not, they are asked for the values that there are:
+Otherwise the bodies are evaluated for the values of the outer rule:
 
     a(x), n = count : { b(y), y < x }       join on a.x == key
                                               a
@@ -59,7 +59,7 @@ FOLDS: dict[str, Callable[[Any], Any]] = {
     "max": Max,
 }
 WITH_ZERO = frozenset({"count", "sum"})
-"""Those that are zero of no rows; the others have no value then."""
+"""Aggregates that are zero without rows; the others have no value then."""
 ROW = Parameter(0)
 
 
@@ -85,7 +85,7 @@ class _Totals:
             self._attach(*self._asked(inner, left))
 
     def _inside(self) -> tuple[BodyQuery, list[Goal]]:
-        """What the bodies are without knowing anything of the rows around, and what is left."""
+        """Return the query of the bodies without outer values, and the goals left over."""
         inner = self._around.inner()
         if len(self._total.bodies) == 1:
             return inner, inner.hold(self._total.bodies[0], self._needed)
@@ -205,7 +205,7 @@ class _Totals:
         ), True
 
     def _or_zero(self, found: BodyQuery) -> Expr:
-        """What is summed of a row that may not be there."""
+        """Return the summand of a row that may be missing."""
         target = self._total.target
         value = constant(1) if target is None else found.expressions.of(target, found.values)
         is_missing = Operation("is", (Parameter(1), NONE))
@@ -217,7 +217,7 @@ class _Totals:
             raise stuck(left)
 
     def _is_test(self, goal: Comparison, inner: BodyQuery) -> bool:
-        """Whether it compares values of the bodies and of the rows around."""
+        """Return True if the goal compares values of the bodies and of the outer rows."""
         return {*inner.values, *self._shared}.issuperset(variables(goal))
 
     # Back to the rows around.
