@@ -1,4 +1,4 @@
-"""Languages in which queries are written as text.
+"""Languages of textual queries.
 
 Lives here:  SQL and Datalog.
 Comes in:    texts.

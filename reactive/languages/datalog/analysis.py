@@ -372,7 +372,7 @@ class _TextWriter:
 
 @record
 class Analysis:
-    """The rules and facts of the computed relations, the kinds of terms by their `id`, and an order.
+    """Rules and facts of the computed relations, kinds of terms by their `id`, and an order.
 
     In the order each relation comes after the relations that it reads.
     """

@@ -114,7 +114,7 @@ def dialect_of(engine: Any) -> Dialect:
 
 
 def catalog_of(engine: Any) -> Catalog:
-    """What names stand for in a database."""
+    """Return the catalog of a database, made at the first call."""
     if engine.catalog is None:
         engine.catalog = Catalog(engine)
     found: Catalog = engine.catalog
@@ -144,7 +144,7 @@ def _column(key: plan.SortKey, query: SelectQuery) -> int | None:
 
 
 def _by_more(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
-    """Rows that stand in an order by what they do not have, which is beside them."""
+    """Return rows sorted by values that they do not have, which are appended to them."""
     schema, kind = schema_of_values(query.names, query.values)
     row = query.scope.function(record_of(kind, [whole(value) for value in query.values]))
     beside = [key.function for key in query.sort]
@@ -191,7 +191,7 @@ MOST_LEVELS = 40
 
 
 def _on_large_stack(read: Callable[..., Any]) -> Callable[..., Any]:
-    """Read a node with a large stack, whoever asks."""
+    """Let `read` run on a large stack."""
 
     def reading(node: Any, scope: Scope, **options: Any) -> Any:
         if has_large_stack():

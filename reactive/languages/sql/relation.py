@@ -50,7 +50,7 @@ class SqlRelation(Relation[*Ts]):
 
 @boundary
 class OrderedSqlRelation(OrderedRelation[*Ts]):
-    """The same with an ORDER BY: its view is a sequence."""
+    """A SQL relation with an ORDER BY: its view is a sequence."""
 
     schema: BindingSchema | None = None
 

@@ -67,7 +67,7 @@ class Aggregated:
 
 @record
 class AggregateCall:
-    """A call of an aggregate: its arguments, and what is written around them."""
+    """A call of an aggregate: its arguments and clauses."""
 
     node: Any
     scope: Scope
@@ -77,7 +77,7 @@ class AggregateCall:
     test: Expr | None
     grouped: bool
     in_order: bool = False
-    """True if the values come in the order of a window, which has the place of one of its own."""
+    """True if the values are in the order of a window, which replaces an order of its own."""
     taken: set[int] = field(default_factory=set, compare=False)
     """The places of the arguments that were read."""
 
@@ -107,11 +107,11 @@ class AggregateCall:
 
 
 Maker: TypeAlias = Callable[[AggregateCall], Aggregated]
-"""Makes the folds of a call; those of an aggregate are one line of a table."""
+"""Function from a call to its folds; one line of a table per aggregate."""
 
 
 def asked_of(node: Any, scope: Scope, *, grouped: bool) -> AggregateCall:
-    """What is written of an aggregate: FILTER, DISTINCT, ORDER BY, WITHIN GROUP."""
+    """Return the parsed clauses of an aggregate: FILTER, DISTINCT, ORDER BY, WITHIN GROUP."""
     test: Expr | None = None
     within: tuple[exp.Expr, ...] = ()
     while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
@@ -183,7 +183,7 @@ def nothing(*row: Any) -> Any:
 
 
 def count_of(of: TypedValue, scope: Scope) -> plan.Folded:
-    """How many values are not NULL."""
+    """Return the fold that counts values that are not NULL."""
     if not of.nullable:
         return fold(Count(), None, scope)
     one = Conditional(conjunction(present(of)), constant(1), constant(0))
@@ -297,7 +297,7 @@ class _Ordered:
 
 
 def directions_of(order: Sequence[Any]) -> tuple[tuple[bool, bool], ...]:
-    """Of each key of an order whether it is descending, and whether NULL is first."""
+    """Return for each sort key whether it is descending, and whether NULL is first."""
     return tuple((bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in order)
 
 

@@ -1,4 +1,4 @@
-"""Aggregates: the folds that each needs of a group, and what it makes of their results.
+"""Aggregates: the folds of a group that each needs, and the value that it makes of their results.
 
     count(x)                  Sum of 1 where x is not NULL, or Count
     sum(x)                    Sum and that count: of nothing it is NULL
@@ -7,10 +7,10 @@
     arg_min(x, y)             Min of the pair (y, x)
     median(x), array_agg(x order by y), sum(distinct x)     Collect, and a function of that
 
-An aggregate is one line of a table. Folds that are equal are kept once for all aggregates.
+An aggregate is one line of a table. Equal folds are shared by all aggregates of a query.
 
-Cost:   O(1) per changed row, O(log group) for least and greatest; for those of the last line of the
-        picture O(group) of each group that changes.
+Cost:   O(1) per changed row, O(log group) for the least and greatest; O(group) for each changed
+        group for the aggregates of the last line of the picture.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether it is a call of an aggregate, with its FILTER if it has one."""
+    """Return True for a call of an aggregate, also with a FILTER."""
     if isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         return is_aggregate(node.this)
     if isinstance(node, exp.Anonymous):
@@ -97,7 +97,7 @@ WINDOWS = (
     *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag),
     *(exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
 )
-"""What sqlglot takes for aggregates, and is a function of windows only."""
+"""Functions of windows only, which sqlglot parses as aggregates."""
 
 
 def made(node: Any, scope: Scope, *, grouped: bool) -> Aggregated:
@@ -111,7 +111,7 @@ def made(node: Any, scope: Scope, *, grouped: bool) -> Aggregated:
 
 
 def made_of(asked: AggregateCall) -> Aggregated:
-    """The folds of what is asked."""
+    """Return the folds of a call."""
     key = (
         str(asked.node.this).lower()
         if isinstance(asked.node, exp.Anonymous)
@@ -187,7 +187,7 @@ def _count_if(asked: AggregateCall) -> Aggregated:
 
 
 def sum_type(kind: SqlType, scope: Scope) -> SqlType:
-    """Of what type a sum is."""
+    """Return the type of a sum."""
     if scope.dialect.name == "postgres":
         return postgres.sum_type(kind)
     match kind.kind:
@@ -465,7 +465,7 @@ OTHER_NAMES = (
     *("string_agg", "listagg", "list", "max_by", "min_by", "quantile_cont", "quantile_disc"),
     *OF_WINDOWS,
 )
-"""Names that sqlglot takes for others, and those of windows."""
+"""Names that sqlglot replaces by others, and names of window functions."""
 NAMES: tuple[str, ...] = tuple(
     sorted(
         name.lower()
@@ -473,4 +473,4 @@ NAMES: tuple[str, ...] = tuple(
         for name in ([key] if isinstance(key, str) else key.sql_names())  # type: ignore[attr-defined]
     )
 )
-"""What they are called, for messages."""
+"""The names of the aggregates, for messages."""

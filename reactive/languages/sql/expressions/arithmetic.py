@@ -302,7 +302,7 @@ def _decimal_of_duckdb(symbol: str, one: tuple[int, int], two: tuple[int, int]) 
 
 
 def _decimal(symbol: str, left: SqlType, right: SqlType, kind: SqlType) -> SqlType:
-    """The digits of a product are those of both factors."""
+    """Return the type of a product, which has the digits of both factors."""
     if symbol != "*" or kind.scale is None:
         return kind
     scale = (left.scale or 0) + (right.scale or 0)
@@ -312,11 +312,11 @@ def _decimal(symbol: str, left: SqlType, right: SqlType, kind: SqlType) -> SqlTy
 def _read_beside(
     left: TypedValue, right: TypedValue, node: Any, scope: Scope
 ) -> tuple[TypedValue, TypedValue]:
-    """Return operands, of which one that is a written text is what the other is.
+    """Return operands, with a text literal converted to the type of the other operand.
 
     Raises
     ------
-    PlanError: one is a text, and DuckDB does not read it.
+    PlanError: one is a text, and DuckDB does not convert it.
     """
     if "text" not in (left.type.kind, right.type.kind):
         return left, right

@@ -1,4 +1,4 @@
-"""Values as those of another type: CAST, and what operators and functions make of their operands.
+"""Values converted to another type: CAST, and implicit conversions of operands and arguments.
 
 cast(x as decimal(8, 2))    to_decimal(x, 8, 2)
 day > '2024-01-01'          the text as a date, once, when the view is made
@@ -87,7 +87,7 @@ NATIVE: dict[tuple[str, str], Callable[..., Any]] = {
     ("timestamp", "date"): as_date,
     ("uuid", "bytes"): casts.bytes_of_uuid,
 }
-"""Of which pairs of kinds something simpler does."""
+"""Simpler functions for some pairs of kinds."""
 
 
 def cast(
@@ -154,7 +154,7 @@ def _check_cast(of: SqlType, to: SqlType, scope: Scope) -> None:
 
 
 def _check_uuid(of: SqlType, to: SqlType, scope: Scope) -> None:
-    """Refuse casts between UUIDs and what has nothing to do with them."""
+    """Refuse casts between UUIDs and unrelated types."""
     kinds = {of.kind, to.kind}
     known = kinds <= {"uuid", "text", "any"} or (of.kind, to.kind) == ("uuid", "bytes")
     if "uuid" in kinds and not known:
@@ -371,13 +371,13 @@ def argument(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     """
     made = cast(value, to, scope)
     given = value.expr.value if isinstance(value.expr, Constant) else None
-    if isinstance(given, str) and isinstance(made.expr, Call):  # what reads it has raised
+    if isinstance(given, str) and isinstance(made.expr, Call):  # the conversion has raised
         raise ArgumentError(f"takes {sql_name(to)}, and {given!r:.60} is none")
     return made
 
 
 def _made(function: Callable[..., Any], to: SqlType, value: TypedValue, *more: Any) -> TypedValue:
-    """A call, done at once where its value is constant and it does not raise."""
+    """Return a call, evaluated now if its value is constant and it does not raise."""
     if isinstance(value.expr, Constant) and not value.nulls:
         try:
             return TypedValue(literal(function(value.expr.value, *more)).expr, to)
@@ -466,7 +466,7 @@ def equal_types(
 def _of_one_type(
     node: exp.Expr | None, scope: Scope, values: tuple[TypedValue, ...], place: Place
 ) -> tuple[tuple[TypedValue, ...], SqlType]:
-    """Return values, of which constant texts are of the type of the others, and that type."""
+    """Return values and their type; constant texts get the type of the other values."""
     name = scope.dialect.name
     texts = [value.type.kind == "text" and is_constant(value) for value in values]
     if name == "duckdb" and place == "column":

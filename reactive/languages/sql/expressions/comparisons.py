@@ -5,7 +5,8 @@
     a = b, both may be NULL     a == b and a is not None      the equation first, as a key of a join
     a < b                       a is not None and b is not None and a < b
 
-What must be there before a value can be read, such as the row of an outer join, is asked before.
+A value that must not be NULL before another value can be read, such as the row of an outer join, is
+tested first.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 def comparison(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
 ) -> Expr:
-    """Whether a comparison of values of any types is TRUE."""
+    """Return the condition that a comparison of values of any types is TRUE."""
     left, right = aligned(node, scope, left, right, place=place_of(symbol))
     if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return conjunction((*present(left, right), total_order(symbol, left, right)))
@@ -90,7 +91,7 @@ def by_parts(value: TypedValue) -> TypedValue:
 
 
 def from_parts(sorted_by: Expr, of: TypedValue) -> Expr:
-    """Return the value of which `by_parts(of)` is given."""
+    """Return the value whose `by_parts` is `sorted_by`."""
     if of.type.kind not in ("struct", "array"):
         return sorted_by
     return Call(constant(rows.value_of_rank), (sorted_by,))
@@ -105,7 +106,7 @@ def total_order(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
 
 
 def compared(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
-    """Whether a comparison is TRUE."""
+    """Return the condition that a comparison is TRUE."""
     if is_null(left) or is_null(right):
         return FALSE
     test = Operation(symbol, (left.expr, right.expr))
@@ -113,7 +114,7 @@ def compared(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
         there = conjunction(present(left, right))
         if all(map(is_simple, leaves(left, right))):
             return all_of(there, test)
-        return Conditional(there, test, FALSE)  # one condition, that asks a sub-query once
+        return Conditional(there, test, FALSE)  # one condition evaluates a subquery once
     before = present(_inner(left), _inner(right))
     behind = tuple(t for v in (left, right) for t in present(v) if t not in before)
     if left.expr != right.expr and len(behind) == 2:  # None is equal to nothing else
@@ -124,7 +125,7 @@ def compared(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
 
 
 def _inner(value: TypedValue) -> TypedValue:
-    """What must be there before the value can be read: all its leaves but itself."""
+    """Return the leaves that must not be NULL before the value can be read: all but itself."""
     is_leaf = value.nulls[-1:] == (value.expr,)
     return TypedValue(value.expr, value.type, value.nulls[:-1] if is_leaf else value.nulls)
 
@@ -138,7 +139,7 @@ def in_range(
 
 
 def among_constants(value: TypedValue, items: tuple[Expr, ...], *, wanted: bool) -> Expr:
-    """Whether a value is one of some that are never NULL."""
+    """Return the condition that a value is one of some that are never NULL."""
     if is_null(value):
         return FALSE
     if len(items) == 1:
@@ -161,7 +162,7 @@ def missing(value: TypedValue, *, wanted: bool) -> Expr:
 
 
 def of_value(value: TypedValue, *, wanted: bool) -> Expr:
-    """Whether a value of type boolean is TRUE, or is FALSE."""
+    """Return the condition that a boolean value is TRUE, or is FALSE."""
     if is_null(value):
         return FALSE
     if isinstance(value.expr, Constant):
@@ -175,7 +176,7 @@ def of_value(value: TypedValue, *, wanted: bool) -> Expr:
 
 
 def as_boolean(expr: Expr) -> Expr:
-    """True or False of what may be another value."""
+    """Return True or False for a value of any type."""
     if isinstance(expr, Constant | Operation):
         return expr
     return Conditional(expr, TRUE, FALSE)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _TIMES = frozenset({"date", "time", "timestamp", "interval"})
 _KINDS = NUMBERS | _TIMES | {"bool", "text", "bytes", "array", "struct"}
-"""Kinds of which it is known by which operators they are taken."""
+"""Kinds whose operators are known."""
 _INTEGERS, _TEXTS = frozenset({"int"}), frozenset({"text"})
 _TAKEN: dict[type[exp.Expr], tuple[str, frozenset[str]]] = {
     exp.Neg: ("-", NUMBERS | {"interval"}),

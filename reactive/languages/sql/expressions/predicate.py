@@ -1,13 +1,13 @@
-"""Conditions, with three-valued logic compiled away: when one is TRUE, and when it is FALSE.
+"""Conditions, with three-valued logic compiled away: the tests for TRUE and for FALSE.
 
     true(a = b)      a == b and a is not None        the equation first: it stays a key of a join
     true(a < b)      a is not None and b is not None and a < b
     true(not e)      false(e)
     true(p and q)    true(p) and true(q)             false(p and q)  =  false(p) or false(q)
 
-Where neither holds, it is NULL. Of columns that are NOT NULL nothing is asked but the comparison.
+If neither holds, the condition is NULL. Columns that are NOT NULL need no test but the comparison.
 
-Sound: all branches are taken where a value is read: what may be None is asked for before.
+Sound: a value that may be None is tested before it is read.
 """
 
 from __future__ import annotations
@@ -71,16 +71,16 @@ TWO_VALUED: tuple[type[exp.Expr], ...] = (
     *(exp.And, exp.Or, exp.Paren, exp.Exists, exp.In, exp.Between, exp.Is),
     *(exp.NullSafeEQ, exp.NullSafeNEQ),
 )
-"""Conditions of which it is asked when they are TRUE and when they are FALSE."""
+"""Conditions with separate tests for TRUE and for FALSE."""
 
 
 def true(node: Any, scope: Scope) -> Expr:
-    """Whether a condition is TRUE."""
+    """Return the test that a condition is TRUE."""
     return _is(node, scope, wanted=True)
 
 
 def false(node: Any, scope: Scope) -> Expr:
-    """Whether a condition is FALSE."""
+    """Return the test that a condition is FALSE."""
     return _is(node, scope, wanted=False)
 
 
@@ -106,7 +106,7 @@ def truth(node: Any, scope: Scope) -> TypedValue:
 
 
 def may_be_null(node: Any, scope: Scope) -> bool:
-    """Whether a condition may be neither."""
+    """Return True if a condition may be NULL."""
     known = scope.known(node)
     if known is not None:
         return known.nullable
@@ -159,7 +159,7 @@ def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 
 def _condition(value: TypedValue, node: Any, scope: Scope) -> TypedValue:
-    """A value that is asked whether it is true."""
+    """Return a value that is used as a condition."""
     if scope.dialect.name != "sqlite":
         check_condition(value, node, scope)
         if value.type.kind != "text":
@@ -171,7 +171,7 @@ def _condition(value: TypedValue, node: Any, scope: Scope) -> TypedValue:
 
 
 def _flat(node: Any, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """What is joined by the same connector, left to right; a chain may be longer than the stack."""
+    """Yield the operands of nested AND or OR, left to right, without recursion."""
     todo = [node]
     while todo:
         each = todo.pop()
@@ -200,12 +200,12 @@ def _comparison(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 
 def _has_array(node: Any) -> bool:
-    """Whether a side is ANY or ALL of something."""
+    """Return True if a side is ANY or ALL."""
     return any(_quantifier(side) is not None for side in (node.left, node.right))
 
 
 def _quantifier(node: Any) -> str | None:
-    """Whether it is ANY or ALL; sqlglot takes the latter of an array for a function."""
+    """Return "any" or "all"; sqlglot parses ALL of an array as a function."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "all":
         return "all"
     return {exp.Any: "any", exp.All: "all"}.get(type(node))
@@ -224,7 +224,7 @@ def _comparison_value(node: Any, scope: Scope) -> TypedValue:
 
 
 def _is_quantified(node: Any) -> bool:
-    """Whether it compares with ANY or ALL of a query."""
+    """Return True if it compares with ANY or ALL of a query."""
     return type(node) in COMPARISONS and any(
         isinstance(side, QUANTIFIERS) and query_in(side) is not None
         for side in (node.args.get("this"), node.args.get("expression"))
@@ -266,7 +266,7 @@ def _row_of(node: Any) -> Any:
 
 
 def _rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
-    """Rows compared field by field, of which each may be NULL."""
+    """Return the test of a comparison of rows field by field, where fields may be NULL."""
     lefts, rights = (_row_of(side).expressions for side in (node.left, node.right))
     if len(lefts) != len(rights):
         raise scope.error(node, f"rows of {len(lefts)} and of {len(rights)} fields are compared")

@@ -49,7 +49,7 @@ OF_DIALECTS: dict[str, dict[Any, Any]] = {"postgres": of_postgres, "sqlite": sql
 
 
 def value(node: Any, scope: Scope) -> TypedValue:
-    """What a node means, as a value.
+    """Return the value of a node.
 
     Raises
     ------

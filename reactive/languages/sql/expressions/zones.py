@@ -1,9 +1,9 @@
-"""Instants (TIMESTAMPTZ) beside what has no zone: casts, operators, functions and comparisons.
+"""Instants (TIMESTAMPTZ) with values without a zone: casts, operators, functions, comparisons.
 
     t >= '2024-10-27 02:30+01'       the text as an instant; one without an offset is in the zone of
                                      the database
     t = naive_column                 refused: `naive_column AT TIME ZONE 'UTC'` says which instant
-    extract(hour from t)             the hour of what clocks of that zone show
+    extract(hour from t)             the hour of the local time in that zone
     t + interval '1 day'             by the calendar of that zone
 
 A field that is declared as `datetime` (`MOMENT`) may hold either; a constant that it is compared
@@ -80,11 +80,11 @@ def agreed(
     cast: Cast,
     applied: Applied,
 ) -> tuple[TypedValue, ...]:
-    """Return values of which some are instants as they can be compared.
+    """Return values converted to instants, if some are, so that they can be compared.
 
     Raises
     ------
-    PlanError: one is a timestamp without a zone, and no constant; or holds some, as arrays do.
+    PlanError: one is a timestamp without a zone and not a constant, also as an element of an array.
     """
     nested = [value for value in values if value.type.items and not is_constant(value)]
     naive = _naive_inside([value.type for value in nested])
@@ -216,9 +216,9 @@ LOCAL: frozenset[Any] = frozenset(
     | {exp.TsOrDsToDate, "date_part", "datepart", "weekday", "century", "decade", "era"}
     | {"millennium", "isoyear", "yearweek", "julian", "date_sub", "datesub", "to_char"}
 )
-"""Functions of what clocks of the database's zone show."""
+"""Functions of the local time in the database's zone."""
 OF_EPOCH: frozenset[Any] = frozenset({exp.TimeToUnix, "epoch", "epoch_ms", "epoch_us", "epoch_ns"})
-"""Functions of what has passed since 1970 in UTC."""
+"""Functions of the time since 1970 in UTC."""
 OWN: frozenset[Any] = frozenset(
     {exp.TimestampTrunc, exp.DateTrunc, exp.AtTimeZone, exp.UnixToTime, exp.DateBin}
     | {exp.DateAdd, exp.DateSub, exp.DateDiff, "timezone", "make_timestamptz", "time_bucket"}
@@ -264,7 +264,7 @@ def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -
 
 
 def _unit(key: Any, node: Any) -> str:
-    """The part that is asked for, as a constant says it."""
+    """Return the requested part, given by a constant."""
     if key is exp.Extract:
         return str(node.this.name).lower()
     if key in ("date_part", "datepart") and node.expressions:

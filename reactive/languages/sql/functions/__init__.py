@@ -1,6 +1,6 @@
-"""The scalar functions of SQL, by what sqlglot makes of a call, or by name.
+"""The scalar functions of SQL, by sqlglot's class of a call, or by name.
 
-A function is one line of a table: what is called, the type that it gives, the types that it takes.
+A function is one line of a table: the Python function, the result type, the argument types.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAMES: tuple[str, ...] = tuple(
         )
     )
 )
-"""What they are called, for messages."""
+"""The names of the functions, for messages."""
 
 _WORDS = """
 array_cosine_similarity array_grade_up array_select array_slice array_transform array_value
@@ -52,6 +52,6 @@ NOT_SUPPORTED = frozenset(_WORDS.split())
 
 
 def maker_of(node: Any) -> Maker | None:
-    """What makes the value of a call; None if the function is not known."""
+    """Return the function that makes the value of a call; None if the function is not known."""
     key = str(node.this).lower() if isinstance(node, exp.Anonymous) else type(node)
     return TABLE.get(key)

@@ -52,7 +52,7 @@ SAME = SqlType("any", size=0)
 
 
 def arguments(node: Any) -> list[exp.Expr]:
-    """The arguments of a call, in the order in which they are written."""
+    """Return the arguments of a call, in their order in the text."""
     return list(_arguments(node))
 
 
@@ -119,7 +119,7 @@ def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> l
 
 
 def name_of(node: Any) -> str:
-    """What a function is called."""
+    """Return the name of a function."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
     return str(node.sql_name()).lower() if isinstance(node, exp.Func) else node.key
@@ -152,7 +152,7 @@ def _levels(kind: SqlType) -> int:
 
 
 def element_type(value: TypedValue) -> SqlType:
-    """Of what type the elements of an array are."""
+    """Return the type of the elements of an array."""
     if value.type.kind == "text":
         return TEXT
     return value.type.items[0] if value.type.kind == "array" and value.type.items else ANY
@@ -258,9 +258,9 @@ def _with_element(
     nullable: bool = False,
     knows_null: bool = False,
 ) -> Maker:
-    """A function of an array and of what may be an element of it, both of one type.
+    """Make a function of an array and a possible element of it, both of one type.
 
-    One that `knows_null` is given NULL too.
+    With `knows_null` the function is also called for NULL.
     """
 
     def made(node: Any, scope: Scope) -> TypedValue:
@@ -281,7 +281,7 @@ def _with_element(
 
 
 def _longer(*, is_first: bool) -> Maker:
-    """LIST_APPEND and LIST_PREPEND, to which an array that is NULL is an empty one."""
+    """Make LIST_APPEND or LIST_PREPEND, which treat a NULL array as empty."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         array, item = given(node, scope, ANY, ANY)  # sqlglot has the array first

@@ -76,7 +76,7 @@ def _bytes_in(node: Any, scope: Scope) -> TypedValue:
 
 
 def _parts(function: Any) -> Maker:
-    """STRING_SPLIT and the like, to which NULL as a separator is one that is in no text."""
+    """Make STRING_SPLIT and its like, for which a NULL separator occurs in no text."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, TEXT, TEXT)
@@ -120,7 +120,7 @@ def _text(kind: SqlType) -> bool:
 
 
 def _joined(node: Any, scope: Scope) -> TypedValue:
-    """CONCAT: NULL is left out, but where `||` is meant."""
+    """Make CONCAT, which leaves out NULL; `||` does not."""
     values = [_as_text(scope.value(each), scope) for each in node.expressions]
     if any(v.type.kind == "array" for v in values):
         return _joined_arrays(values)
@@ -163,7 +163,7 @@ def _padded(node: Any, scope: Scope) -> TypedValue:
 
 
 def _length(node: Any, scope: Scope) -> TypedValue:
-    """Of a text its letters, of an array its elements."""
+    """Return the number of letters of a text, or of elements of an array."""
     value = scope.value(node.this)
     if scope.dialect.name == "duckdb" and value.type.kind not in ("text", "array", "any", "null"):
         raise scope.error(node, f"duckdb has no length() of {sql_name(value.type)}")
@@ -284,9 +284,7 @@ def chosen(
     """The value of the first branch whose test is true, or the last."""
     tests = [test for test, _ in branches]
     values = (otherwise, *(value for _, value in branches))
-    values, kind = equal_types(
-        values, scope, node
-    )  # the fields of structs begin with those of ELSE
+    values, kind = equal_types(values, scope, node)  # fields of structs are ordered as in ELSE
     made = whole(values[0])
     for test, value in zip(reversed(tests), reversed(values[1:]), strict=True):
         made = value_if(test, whole(value), made)

@@ -99,7 +99,7 @@ def _truncated(node: Any, scope: Scope) -> TypedValue:
 
 
 def _boundaries(node: Any, scope: Scope) -> TypedValue:
-    """DATEDIFF, of which sqlglot puts the end first."""
+    """Make DATEDIFF, for which sqlglot parses the end first."""
     unit = unit_of(node, scope, node.args["unit"].name if node.args.get("unit") else "day")
     end, begin = (_moment(scope.value(each), scope) for each in (node.this, node.expression))
     return applied(times.boundaries, INT, unit, begin, end)
@@ -308,7 +308,7 @@ def _signed(kind: SqlType) -> SqlType:
 def _shortened(
     value: TypedValue, digits: list[TypedValue], node: Any, scope: Scope
 ) -> tuple[SqlType, list[TypedValue]]:
-    """Return the type of a decimal that is rounded to some digits, and these: it gets no more.
+    """Return the type of a decimal rounded to some digits, and these digits, at most its scale.
 
     Raises
     ------
@@ -345,7 +345,7 @@ def _truncated_number(node: Any, scope: Scope) -> TypedValue:
 
 
 def _to_whole(function: Any) -> Maker:
-    """A rounding to whole numbers, of which DuckDB makes floats of integers."""
+    """Make a rounding to whole numbers; DuckDB converts integers to floats for it."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         (value,) = given(node, scope, ANY)
@@ -391,7 +391,7 @@ def floored_quotient(one: float, other: float) -> float:
 
 
 def floored_remainder(one: float, other: float) -> float:
-    """What is left then, with the sign of the divisor."""
+    """Return the remainder of a floored division, with the sign of the divisor."""
     return one % other + 0.0 if other and not math.isinf(one) else math.nan
 
 

@@ -4,26 +4,26 @@ Rows of a partition in the order of their sort keys, found by key or by place.
 
     keys    [k0 k1 k2] [k3 k4]      chunks of sort keys
     rows    [r0 r1 r2] [r3 r4]      the row of each
-    shown   [s0 s1 s2] [s3 None]    what is shown of it; None of one that is new, or out of sight
+    shown   [s0 s1 s2] [s3 None]    its output row; None for a row that is new, or beyond a limit
 
-Each chunk has room for what functions know of all its rows together, until one of them changes.
+Each chunk caches what functions computed from all its rows, until one of them changes.
 
 State:  24 bytes per row, beside the rows and their keys.
 Cost:   O(log rows) to find a key; to insert or delete, moving some hundred references, and
         O(rows / 500) to count places anew.
 Source: the lists of lists of G. Jenks, *sortedcontainers*.
 
-Frames: of which rows of its partition a function is asked for a row, and which rows see another.
+Frames: the rows of the partition that a function reads for a row, and the rows that see a row.
 
     rows between 1 preceding and current row        [place - 1, place]
     range between unbounded preceding and current   up to the last row with equal keys
     range between 5 preceding and ...               from the first row whose key is not 5 less
 
-What begins a frame, and what ends it, moves forward from row to row. So the rows in whose frames
-another one is are beside each other, and are found by bisection.
+The start and the end of a frame move forward from row to row. The rows whose frames contain a row
+are therefore contiguous, and are found by bisection.
 
-Cost:   O(log rows) for an edge by key; O(log rows)**2 for who sees a row, where a frame has an
-        offset by key. An offset in groups counts them one by one.
+Cost:   O(log rows) for an edge by key; O(log rows)**2 for the rows that see a row, if a frame has
+        an offset by key. An offset in groups counts them one by one.
 Source: SQL:2003, window frames.
 """
 
@@ -59,11 +59,11 @@ class Chunk:
         self.rows = rows
         self.shown = shown
         self.known: dict[Any, Any] = {}
-        """What functions have found out about all rows, by what they are called."""
+        """Values that functions computed from all rows, by the name of the function."""
 
 
 class Entries:
-    """The rows, with their keys and what is shown of each.
+    """The rows of a partition, with their keys and output rows.
 
     >>> entries = Entries()
     >>> for key, row in [((3,), "c"), ((1,), "a"), ((2,), "b")]:
@@ -74,9 +74,9 @@ class Entries:
 
     __slots__ = ("_chunks", "_maxes", "_sizes", "_starts", "size")
     size: int
-    """How many rows there are."""
+    """The number of rows."""
     _starts: list[int] | None
-    """How many rows stand before each chunk, if that is known."""
+    """The number of rows before each chunk, if that is known."""
 
     def __init__(self) -> None:
         self._hold([])
@@ -85,7 +85,7 @@ class Entries:
         return self.size
 
     def place(self, key: SortKey) -> int:
-        """How many rows stand before a key."""
+        """Return the number of rows before a key."""
         chunk = bisect_left(self._maxes, key)
         if chunk == len(self._maxes):
             return self.size
@@ -93,7 +93,7 @@ class Entries:
         return self._before(chunk) + offset if chunk else offset
 
     def find(self, key: SortKey, row: Row) -> int:
-        """Where a row stands; -1 if it is not there."""
+        """Return the place of a row; -1 if it is absent."""
         for place in range(self.place(key), self.size):
             chunk, offset = self.at(place)
             if chunk.rows[offset] == row:
@@ -121,12 +121,12 @@ class Entries:
         return chunk.rows[offset]
 
     def shown(self, place: int) -> Any:
-        """What is shown of the row at a place."""
+        """Return the output row at a place."""
         chunk, offset = self.at(place)
         return chunk.shown[offset]
 
     def show(self, place: int, shown: Any) -> None:
-        """Have something else shown of it."""
+        """Set the output row at a place."""
         chunk, offset = self.at(place)
         chunk.shown[offset] = shown
 
@@ -138,19 +138,19 @@ class Entries:
         return found[0] if len(found) == 1 else list(chain.from_iterable(found))
 
     def from_(self, start: int) -> Iterator[Row]:
-        """The rows from a place on, as they are asked for."""
+        """Yield the rows from a place on, lazily."""
         for chunk, first, last in self.pieces(start, self.size):
             yield from islice(chunk.rows, first, last)
 
     def all_shown(self, start: int, stop: int) -> Iterator[Any]:
-        """What is shown of the rows from a place up to another."""
+        """Return the output rows from a place up to another."""
         if len(self._chunks) == 1:
             return islice(self._chunks[0].shown, start, stop)
         pieces = self.pieces(start, stop)
         return chain.from_iterable(islice(c.shown, first, last) for c, first, last in pieces)
 
     def all_shown_back(self, start: int, stop: int) -> Iterator[Any]:
-        """The same from the last to the first."""
+        """Yield these output rows from the last to the first."""
         for chunk, first, last in reversed(list(self.pieces(start, stop))):
             yield from reversed(chunk.shown[first:last])
 
@@ -167,11 +167,11 @@ class Entries:
             before, number = before + size, number + 1
 
     def apart(self, start: int, stop: int) -> tuple[list[list[Row]], list[Chunk]]:
-        """The rows from a place up to another: those of parts of chunks, and whole chunks."""
+        """Return the rows from a place up to another: rows of partial chunks, and whole chunks."""
         if start >= stop:
             return [], []
         starts = self._all_starts()
-        first = bisect_left(starts, start)  # the first that may be there as a whole
+        first = bisect_left(starts, start)  # the first chunk that may be whole
         last = bisect_right(starts, stop) - 1
         if first > last:
             return [self.rows(start, stop)], []
@@ -179,14 +179,14 @@ class Entries:
         return [self.rows(*edge) for edge in edges if edge[0] < edge[1]], self._chunks[first:last]
 
     def behind(self, key: SortKey) -> int:
-        """How many rows stand before a key, or under it."""
+        """Return the number of rows with a key up to `key`."""
         chunk = bisect_right(self._maxes, key)
         if chunk == len(self._maxes):
             return self.size
         return self._before(chunk) + bisect_right(self._chunks[chunk].keys, key)
 
     def insert(self, place: int, key: SortKey, row: Row, shown: Any = None) -> None:
-        """Put a row into a place; an interrupt comes before that, or after."""
+        """Insert a row at a place; an interrupt can occur only before or after."""
         if not self._chunks:
             self._hold([Chunk([key], [row], [shown])])
             return
@@ -205,7 +205,7 @@ class Entries:
             self._cut(number)
 
     def delete(self, place: int) -> None:
-        """Take the row out of a place; an interrupt comes before that, or after."""
+        """Delete the row at a place; an interrupt can occur only before or after."""
         number = self._chunk_of(place)
         chunk, offset = self._chunks[number], place - self._before(number)
         del chunk.keys[offset], chunk.rows[offset], chunk.shown[offset]
@@ -249,7 +249,7 @@ class Entries:
         self._starts = None
 
     def _before(self, number: int) -> int:
-        """How many rows stand before a chunk."""
+        """Return the number of rows before a chunk."""
         return self._all_starts()[number] if number else 0
 
     def _chunk_of(self, place: int) -> int:
@@ -270,7 +270,7 @@ class Entries:
         self._replace(number, number + 1, parts)
 
     def _merge(self, number: int) -> None:
-        """Have a chunk and the next be one."""
+        """Merge a chunk with the next one."""
         one, other = self._chunks[number : number + 2]
         made = Chunk(one.keys + other.keys, one.rows + other.rows, one.shown + other.shown)
         self._replace(number, number + 2, [made])
@@ -294,8 +294,10 @@ Span = tuple[int, int]
 
 @record
 class Frame:
-    """Which rows of a partition a function is asked of: from `start` to `end`, counted in rows, in
-    groups of rows with equal keys, or (`range`) by the key."""
+    """The rows of a partition that a function reads, from `start` to `end`.
+
+    They are counted in rows, in groups of rows with equal keys, or (`range`) by the key.
+    """
 
     kind: Literal["rows", "range", "groups"]
     start: Edge
@@ -306,17 +308,17 @@ class Frame:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the partition, for every row."""
+        """True if it is the whole partition, for every row."""
         return self.start == self.end == UNBOUNDED and not self.exclude
 
     @property
     def grows(self) -> bool:
-        """Whether it begins with the partition."""
+        """True if it begins with the partition."""
         return self.start == UNBOUNDED and not self.exclude
 
     @property
     def shrinks(self) -> bool:
-        """Whether it ends with the partition."""
+        """True if it ends with the partition."""
         return self.end == UNBOUNDED and not self.exclude
 
 
@@ -332,7 +334,7 @@ class Order:
     def __init__(self, entries: Entries, *, is_descending: bool) -> None:
         self.entries = entries
         self.is_descending = is_descending
-        """Whether the first key is."""
+        """True if the first key is descending."""
 
     def first(self, place: int) -> int:
         """The place of the first row that has the same keys."""
@@ -365,11 +367,11 @@ class Order:
                 return ((start, end),)
 
     def start(self, frame: Frame, place: int) -> int:
-        """Where a frame begins, which may be before the partition, or behind."""
+        """Return the start of a frame, which may be before the partition, or behind it."""
         return self._edge(frame, frame.start, place, is_end=False)
 
     def end(self, frame: Frame, place: int) -> int:
-        """Where it ends."""
+        """Return the end of a frame."""
         return self._edge(frame, frame.end, place, is_end=True)
 
     def seeing(self, frame: Frame, place: int) -> Span:
@@ -379,7 +381,7 @@ class Order:
         return self._seeing_from(frame, place), self._seeing_to(frame, place)
 
     def moved(self, frame: Frame, place: int, *, is_end: bool) -> Span:
-        """The rows for which a row is between them and an edge of their frame."""
+        """Return the rows for which this row lies between them and an edge of their frame."""
         by, size = _signed(frame.end if is_end else frame.start), self.entries.size
         if frame.kind == "rows":
             first, last = sorted((place, place - by))
@@ -406,7 +408,7 @@ class Order:
         return self._by_key(place, offset, side == "following", frame.zone, is_end=is_end)
 
     def _group(self, place: int, by: int) -> int:
-        """A row of the group so many behind that of a row, or a place where there is none."""
+        """Return a row `by` groups behind the group of a row, or a place outside the partition."""
         for _ in range(abs(by)):
             if not 0 <= place < self.entries.size:
                 break
@@ -452,7 +454,7 @@ class Order:
 
 
 def _signed(edge: Edge) -> Any:
-    """How far an edge is behind the row; None without a bound."""
+    """Return the distance of an edge behind the row; None without a bound."""
     side, offset = edge
     if side in ("unbounded", "current"):
         return None if side == "unbounded" else 0

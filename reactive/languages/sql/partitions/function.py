@@ -2,26 +2,26 @@
 
 Functions that take a value from another row: LAG, LEAD, FIRST_VALUE, LAST_VALUE and NTH_VALUE.
 
-Cost:   O(1) for each row of which a function says something else, O(log rows) for an edge by key;
-        of those that ignore NULL all rows are asked that see the one that changes.
+Cost:   O(1) for each row whose answer changes, O(log rows) for an edge by key; functions that
+        ignore NULL are evaluated for all rows that see the changed row.
 
-COUNT, SUM and AVG of frames: what enters a frame is added, and what leaves it is taken away.
+COUNT, SUM and AVG of frames: values that enter a frame are added, values that leave it subtracted.
 
     rows    a  b  c  d  e  f
-    frames  [a  b  c]                 of a chunk that is in a frame as a whole its total is known,
+    frames  [a  b  c]                 the total of a chunk that is whole in a frame is cached
                [b  c  d]              until it changes
                   [c  d  e]
 
-Sums are exact, so that a frame's is the same whatever was in it before.
+Sums are exact, so that the sum of a frame does not depend on earlier values.
 
 Cost:   O(1) for each row that sees the one that changes, beside the edges of its frame; the first
         of them O(rows / 500).
 Source: window aggregates by their inverse: Leis et al., *Efficient Processing of Window Functions
         in Analytical SQL Queries*, 2015.
 
-What a function of windows is: of which rows it says something else when one comes or goes.
+Window functions: their answers, and the rows whose answers a changed row affects.
 
-Spans are of places in the order as it is then: with a row that has come, and with one that goes.
+Spans are places in the order of that moment: with an inserted row, and with a row being deleted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from reactive.languages.sql.runtime import folds
 
 
 def shifted(asked: Asked) -> Function:
-    """LAG and LEAD: the value so many rows behind, and which argument is said without one."""
+    """Return LAG or LEAD: the value a number of rows behind, and the default without one."""
     if asked.ignores_nulls:
         return Function(partial(_near_known, asked), partial(_shifted_among, asked))
     return Function(partial(_near, asked.more[0]), partial(_shifted, asked))
@@ -79,7 +79,7 @@ def _defaults(default: int | None, order: Order, start: int, stop: int) -> Itera
 
 
 def _near_known(asked: Asked, order: Order, place: int) -> Iterable[Span]:
-    """Rows up to so many with a value, to the one side."""
+    """Return the rows up to a number of rows with a value, to one side."""
     by, _ = asked.more
     if not by:
         return ()
@@ -133,7 +133,7 @@ def _in_frame(asked: Asked, order: Order, place: int) -> Iterable[Span]:
 
 
 def _seeing_nth(asked: Asked, order: Order, place: int) -> Iterable[Span]:
-    """Who sees a row at this place of its frame, or before it."""
+    """Return the rows that see a row at this place of their frame, or before it."""
     (wanted,), frame = asked.more, asked.frame
     if frame.start == UNBOUNDED if wanted > 0 else frame.end == UNBOUNDED:
         is_near = place < wanted if wanted > 0 else place >= order.entries.size + wanted
@@ -202,7 +202,7 @@ def _nth_of_all(asked: Asked, order: Order, start: int, stop: int, told: Told) -
 
 
 Total = tuple[int, RunningSum]
-"""How many values there are, and their sum."""
+"""The number of values, and their sum."""
 _INTS = frozenset([int, bool])
 
 
@@ -250,7 +250,7 @@ def _slid(
 
 
 def _sees_the_same(order: Order, frame: Frame, place: int) -> bool:
-    """Whether a row has the keys of the one before it, by which its frame is found."""
+    """Return True if a row has the keys of the one before it, and so the same frame."""
     rows = order.entries
     return frame.kind != "rows" and rows.row(place)[2] == rows.row(place - 1)[2]
 
@@ -280,7 +280,7 @@ def _of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
 
 
 def _values(rows: list[Any], asked: Asked) -> list[Any]:
-    """What is added of each row: of what is counted, whatever it is, one."""
+    """Return the summand of each row: 1 for a count."""
     argument = asked.argument
     if argument is None:
         return [1] * len(rows)
@@ -336,14 +336,16 @@ ALL: dict[str, Callable[..., Any]] = {"count": len, **folds.OF_VALUES}
 
 
 Told = Callable[[int], Any]
-"""What a function has said before of the row at a place."""
+"""The earlier answer of a function for the row at a place."""
 Settles: TypeAlias = "Literal['never', 'always', 'if whole numbers']"
 
 
 @record
 class Asked:
-    """One function: its name or what it calls with the values of a frame, the place of its argument
-    among those of a row, and more that is constant."""
+    """A window function: its name, or a callable of the values of a frame; the place of its
+        argument
+    among the arguments of a row; and further constants.
+    """
 
     function: str | Callable[..., Any]
     argument: int | None
@@ -362,15 +364,15 @@ class Function:
     """A function that has been made for a window."""
 
     seeing: Callable[[Order, int], Iterable[Span]]
-    """Of which other rows it may say something else, as the row at a place comes or goes."""
+    """Return the rows whose answer may change when the row at a place is inserted or deleted."""
     answers: Callable[[Order, int, int, Told], Iterator[Any]]
-    """What it says of the rows from a place up to another."""
+    """Return the answers for the rows from a place up to another."""
     late: Callable[[Order, int, Told], Iterable[Span]] = never_late
-    """The same after all changes, of a partition that had a size before."""
+    """Return rows whose answer may change after all changes of a partition of an earlier size."""
     settles: Settles = "never"
-    """Whether, where it says of a row what it said before, it does so of all behind in a span."""
+    """Whether an unchanged answer means that all later answers in a span are unchanged."""
     is_backward: bool = False
-    """Whether answers come from the last row of a span to the first."""
+    """True if answers are computed from the last row of a span to the first."""
 
     def is_settled(self, answer: Any) -> bool:
         if self.settles == "if whole numbers":
@@ -386,11 +388,12 @@ def values_of(order: Order, argument: int | None, start: int, stop: int) -> list
 
 
 def in_frame(frame: Frame, order: Order, place: int) -> Iterable[Span]:
-    """The rows that see a row, for a function that may settle.
+    """Return the rows that see a row, for a function that may settle.
 
-    Where a frame ends some rows from its own, a row that comes between these two moves it: another
-    row enters it or leaves it. So what is said there is no reason for what is said behind: each of
-    these rows is a span.
+    If a frame ends some rows away from its own row, a row inserted between these two moves the
+    frame: another row enters or leaves it. An unchanged answer there does not imply unchanged
+        answers behind,
+    so each of these rows is a span.
     """
     start, stop = order.seeing(frame, place)
     if frame.is_whole or frame.kind == "range":

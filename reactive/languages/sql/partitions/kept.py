@@ -1,17 +1,16 @@
-"""A partition that is kept: its rows in order, what is shown of each, and what a change does to it.
+"""A window partition with state: its rows in order, their output rows, and the effect of a change.
 
-    a row goes    who sees it          ---+
-    a row comes   who sees it, itself  ---+--> spans of rows, of each function
-                                               each is asked of its spans, up to where it says
-                                               what it has said before; rows with other answers
-                                               are shown anew
+    a row is deleted     the rows that see it              ---+
+    a row is inserted    the rows that see it, and itself  ---+--> spans of rows, per function
+                                               each span is evaluated up to the first unchanged
+                                               answer; rows with changed answers are emitted
 
-Spans move with every row that comes or goes before them.
-Where many rows come at a time, all are asked again. With a limit, rows behind it are in order too,
-but out of sight: no function is asked of them.
+Spans move with every row that is inserted or deleted before them.
+Many changes at a time evaluate all rows again. With a limit, rows beyond it are ordered, too, but
+no function is evaluated for them.
 
-State:  every row with its sort key, in order; every row that is shown.
-Cost:   O(log rows) for a change, beside what its functions cost, and O(1) for each row shown anew.
+State:  every row with its sort key, in order; every output row.
+Cost:   O(log rows) for a change, plus the cost of its functions, and O(1) for each changed output.
 Source: SQL:2003, window functions; spans by Leis et al., 2015 (`function.py`).
 """
 
@@ -32,22 +31,22 @@ from reactive.languages.sql.runtime.rows import SortKey
 CAME, GONE, SHOWN, COPIED = "came", "gone", "shown", "copied"
 Spans: TypeAlias = "list[list[Span]]"
 MANY = 4_096
-"""With as many changes at a time, and of small partitions with fewer, all rows are asked again."""
+"""The number of changes, less in small partitions, from which all rows are evaluated again."""
 Answers = dict[int, dict[int, Any]]
-"""Of places, and of functions by their number from the end, what is said now."""
+"""New answers, by place and by the number of the function from the end."""
 
 
 @record
 class WindowFacts:
-    """What all partitions of a window have in common."""
+    """The facts that all partitions of a window share."""
 
     key: Callable[[Sequence[Any], Any], SortKey]
     functions: tuple[Function, ...]
     cut: Callable[[Order], int]
-    """How many rows are in sight."""
+    """Return the number of rows within the limit."""
     is_descending: bool
     drops: bool
-    """Whether a partition of which something raises shows nothing, until it does not."""
+    """True if a partition emits nothing while one of its functions raises."""
 
     def order_of(self, entries: Entries) -> Order:
         return Order(entries, is_descending=self.is_descending)
@@ -62,19 +61,19 @@ class WindowPartition:
         self._made = made
         self._order = made.order_of(Entries())
         self._sight = 0
-        """How many rows are shown: the first."""
-        self._owed: dict[Row, int] = {}  # rows that have gone before they came
+        """The number of output rows, which are the first ones."""
+        self._owed: dict[Row, int] = {}  # rows that were deleted before they were inserted
         self._broken: dict[Row, int] | None = None  # all rows, where something raises
         self._log: list[tuple[Any, ...]] = []
         self._was: tuple[Any, ...] | None = None  # all of the above, as it was
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is held."""
+        """True if the partition holds nothing."""
         return not (self._order.entries.size or self._owed or self._broken)
 
     def step(self, changes: Sequence[Pair]) -> list[Pair]:
-        """How what is shown changes, as some rows come and go."""
+        """Return the change of the output rows for some inserted and deleted rows."""
         self._was, self._log = self._state(), []
         try:
             if self._broken is not None:
@@ -199,12 +198,12 @@ class WindowPartition:
         self._note(place, seen)
 
     def _note(self, place: int, seen: Spans) -> None:
-        """Which rows see one, by the function."""
+        """Record the rows that see a row, by function."""
         for function, spans in zip(self._made.functions, seen, strict=True):
             spans += function.seeing(self._order, place)
 
     def _enter_all(self, coming: Sequence[Pair]) -> None:
-        """Put many rows in; what was before is held by a copy."""
+        """Insert many rows into a copy, which keeps the earlier rows for an undo."""
         more = []
         for row, times in coming:
             left = times
@@ -225,7 +224,7 @@ class WindowPartition:
     # What is said.
 
     def _asked(self, seen: Spans | None, before: int, out: list[Pair]) -> Answers:
-        """What functions say now, where it is not what they said; rows go out of sight."""
+        """Return the changed answers of the functions, and remove output rows beyond the limit."""
         made, order = self._made, self._order
         size, sight, cut = order.entries.size, self._sight, made.cut(order)
         if cut < sight or seen is None:
@@ -255,7 +254,7 @@ class WindowPartition:
         return said
 
     def _hide(self, start: int, stop: int, out: list[Pair]) -> None:
-        """Have rows go out of sight."""
+        """Remove the output rows of a span."""
         shown = list(self._order.entries.all_shown(start, stop))
         for place, row in enumerate(shown, start):
             if row is not None:
@@ -319,7 +318,7 @@ def _ask_on(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) 
 
 
 def _ask_back(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
-    """The same from the end."""
+    """Evaluate spans from the last row to the first."""
     first, is_settled = -1, False
     for start, stop in sorted(spans, key=itemgetter(1), reverse=True):
         if stop <= first or first < 0:
@@ -329,7 +328,7 @@ def _ask_back(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]
 
 
 def _joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in order; those that meet are one."""
+    """Yield spans in order, with adjacent ones merged."""
     at, end = -1, -1
     for start, stop in sorted(spans):
         if start > end:

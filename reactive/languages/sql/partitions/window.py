@@ -2,26 +2,26 @@
 
 Functions of the place of a row: its number, its rank, and its part of the partition.
 
-Cost:   O(1) for each row of which a function says something else, and O(log rows) for a change.
+Cost:   O(1) for each row whose answer changes, and O(log rows) for a change.
 
 MIN and MAX of frames.
 
-    a frame that grows       the best so far; behind a row of which it is as before, all is
+    a frame that grows       the best so far; after a row whose best is unchanged, all are unchanged
     a frame that shrinks     the same from the end
-    one that slides          a queue of those that are still to be the best
+    a frame that slides      a monotone queue of candidates for the best
 
 NaN is greater than all numbers.
 
-Cost:   O(rows whose best value changes) of a frame that grows, shrinks or is the partition; of one
-        that slides O(1) for each row that sees the one that changes. O(rows / 500) to begin with.
+Cost:   O(rows whose best value changes) for a frame that grows, shrinks or is the partition; O(1)
+        for each row that sees the changed row if it slides. O(rows / 500) to begin with.
 Source: the monotone queue; Leis et al., *Efficient Processing of Window Functions in Analytical SQL
         Queries*, 2015.
 
-What a plan holds of a window: a reducer of partitions that keeps them.
+The part of a plan that computes a window: a reducer that keeps the state of partitions.
 
     (bindings, partition, keys, arguments)    ->    (*bindings, *answers)
 
-Of a partition as a whole it is asked as of one that has just come.
+Called for a whole partition, it treats all rows as inserted.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _all_if_resized(order: Order, before: int, told: Told) -> Iterable[Span]:
 
 
 def _stale(count: int, order: Order, before: int, told: Told) -> Iterator[Span]:
-    """Where the number of a part is no longer right, at both ends of each: rows are in order."""
+    """Yield the spans at both ends of each part whose number is no longer right."""
     for start, stop, number in _parts_of(count, order.entries.size):
         first, last = start, stop
         while first < stop and told(first) != number:
@@ -115,7 +115,7 @@ def _row_numbers(order: Order, start: int, stop: int, told: Told) -> Iterator[in
 
 
 def _firsts(order: Order, start: int, stop: int) -> Iterator[int]:
-    """Of each row the place of the first with equal keys."""
+    """Yield for each row the place of the first row with equal keys."""
     if start >= stop:
         return
     rows = order.entries.from_(start)
@@ -154,7 +154,7 @@ def _shares(order: Order, start: int, stop: int, told: Told) -> Iterator[float]:
 
 
 def _parts_of(count: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """Where each part is, and its number: the first parts are larger by one if they must be."""
+    """Yield the places and number of each part; the first parts may be larger by one."""
     small, larger = divmod(size, count)
     start = 0
     for number in range(1, min(count, size) + 1):
@@ -297,8 +297,10 @@ NAMED: dict[str, Callable[[Asked], Function]] = {
 
 @record
 class Window:
-    """What `reduce` calls for each partition, or has it keep. `limit` is one of the functions by
-    its number, and the greatest answer of it with which a row is shown."""
+    """The function that `reduce` calls for each partition, with or without state.
+
+    `limit` is the number of one of the functions, and the greatest answer of it in the output.
+    """
 
     directions: Directions
     functions: tuple[Asked, ...]
@@ -310,7 +312,7 @@ class Window:
         return [row for row, weight in self.kept()().step([(row, 1) for row in rows])]
 
     def kept(self) -> Callable[[], WindowPartition]:
-        """What makes an empty partition."""
+        """Return the function that makes an empty partition."""
         functions = tuple(_made(asked) for asked in self.functions)
         is_descending = bool(self.directions) and self.directions[0][0]
         made = WindowFacts(
@@ -319,7 +321,7 @@ class Window:
         return partial(WindowPartition, made)
 
     def limited(self, item: int, most: int) -> Window | None:
-        """The same without rows of which an item is greater; None if that helps nothing."""
+        """Return the window without rows whose item exceeds `most`; None if that saves nothing."""
         width = len(self.shape) if isinstance(self.shape, tuple) else 0
         number = item - (width - len(self.functions))
         if self.limit is not None or not 0 <= number < len(self.functions):
@@ -328,7 +330,7 @@ class Window:
         return replace(self, limit=(number, most)) if _can_cut(names[number], names) else None
 
     def dropping(self) -> Window:
-        """The same without the rows of partitions of which something raises."""
+        """Return the window without the rows of partitions for which a function raises."""
         return replace(self, drops=True)
 
     def _cut(self) -> Callable[[Order], int]:
@@ -347,7 +349,7 @@ def _made(asked: Asked) -> Function:
 
 
 def _can_cut(name: Any, others: list[Any]) -> bool:
-    """NTILE is kept up by what it said of all rows."""
+    """Return True if the function allows a limit; NTILE needs the answers of all rows."""
     return isinstance(name, str) and name in CUTS and "ntile" not in others
 
 

@@ -1,11 +1,12 @@
 """Forms of functions by the types of their arguments, and the functions of times.
 
-Forms of a function by the types of its arguments, and the value that each makes.
+A function has several forms, by the types of its arguments.
 
     "abs": forms(Form(abs, None, INT), Form(numeric_absolute, DECIMAL, DECIMAL), ...)
 
-The form is that whose types are those of the arguments, or the first that they can be made without
-a cast: an integer a numeric, a numeric a float, a date a timestamp, a text constant anything.
+The call uses the form whose types equal those of the arguments, or the first form to whose types
+they convert implicitly: an integer to a numeric, a numeric to a float, a date to a timestamp, a
+text constant to any type.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Form:
     sized: bool = False
 
     def kinds(self, count: int) -> tuple[SqlType, ...] | None:
-        """The types of so many arguments; None if it does not take as many."""
+        """Return the types of `count` arguments; None if it does not take as many."""
         most = len(self.parameters)
         if self.many and count >= most:
             return (*self.parameters, *[self.parameters[-1]] * (count - most))
@@ -172,7 +173,7 @@ def _as(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
 def fitting(
     given: Sequence[Form], values: Sequence[TypedValue], literals: Sequence[bool]
 ) -> Form | None:
-    """Return the form that values fit, of which some are text constants; None if none does."""
+    """Return the form that fits values, where some are text constants; None if none does."""
     for exact in (True, False):
         for each in given:
             kinds = each.kinds(len(values))
@@ -217,7 +218,7 @@ def constant_text(node: Any, scope: Scope) -> str | None:
     return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
 
 
-# The functions of times of Postgres, with TO_CHAR and what reads its formats.
+# The functions of times of Postgres, with TO_CHAR and TO_TIMESTAMP.
 
 INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
 

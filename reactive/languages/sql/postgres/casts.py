@@ -113,7 +113,7 @@ def maker(of: SqlType, to: SqlType) -> Made | None:
 
 
 def _of_any(to: SqlType) -> Made | None:
-    """A value of which the type is not known is taken for a text if it is one."""
+    """Return the cast of a value of unknown type; a text is cast like a text."""
     return maker(SqlType("text"), to) if to.kind in FROM_TEXT else (None, ())
 
 

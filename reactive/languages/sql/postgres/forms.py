@@ -239,7 +239,7 @@ def real_of_text(text: str) -> float:
 
 
 def decimal(value: Any, precision: int | None = None, scale: int | None = None) -> Decimal:
-    """Return a numeric of a value, with a scale and at most so many digits."""
+    """Return a value as a numeric, with a scale and at most `precision` digits."""
     made = decimal_of_text(value) if isinstance(value, str) else numeric(value)
     if scale is None or made.is_nan():
         return made

@@ -1,4 +1,4 @@
-"""The scalar functions of Postgres, by name, or by the node of those with a syntax of their own."""
+"""The scalar functions of Postgres, by name, or by node for functions with their own syntax."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Texts of Postgres to trees: sqlglot's grammar, in which calls keep their names and arguments.
+"""The grammar of Postgres: sqlglot's, changed so that calls keep their names and arguments.
 
-sqlglot gives functions of many databases one node: `instr` and `strpos`, `to_char` with its format
-translated. Here only the names that are read as nodes are (`KEPT`); any other call is a name, which
-`functions.TABLE` has or which there is not. Places of arrays are as they are written.
+sqlglot gives functions of several databases one node: `instr` and `strpos`, `to_char` with its
+format translated. Here only the names in `KEPT` become nodes; any other call is a name, to be found
+in `functions.TABLE`. Positions in arrays stay as written.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ KEPT = frozenset(
         "VAR_SAMP",
     ]
 )
-"""Functions that are nodes: aggregates, windows, and those that are no plain calls."""
+"""Functions that are nodes: aggregates, windows, and functions with their own syntax."""
 PARSED = frozenset({"CAST", "EXTRACT", "NORMALIZE", "OVERLAY", "POSITION", "STRING_AGG"}) | {
     "SUBSTRING",
     "TRIM",

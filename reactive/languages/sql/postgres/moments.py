@@ -194,7 +194,7 @@ def _field_of_interval(
 
 
 def _whole_days(days: Decimal) -> tuple[Decimal, Decimal]:
-    """Return days as whole ones, and the microseconds of what is left."""
+    """Return the integral part of days, and the microseconds of their fraction."""
     return Decimal(int(days)), (days - int(days)) * DAY
 
 

@@ -91,12 +91,12 @@ def _rounded(value: Decimal) -> Decimal:
 
 
 def float_written(value: float, form: str) -> str:
-    """TO_CHAR of a float of double precision, of which 15 digits are shown."""
+    """Return TO_CHAR of a float of double precision, with up to 15 digits."""
     return _float_written(value, form, 15)
 
 
 def real_written(value: float, form: str) -> str:
-    """TO_CHAR of a float of single precision, of which 6 digits are shown."""
+    """Return TO_CHAR of a float of single precision, with up to 6 digits."""
     return _float_written(value, form, 6)
 
 
@@ -223,7 +223,7 @@ class NumberFormat:
         return text.lower() if written == "rn" else text
 
     def shown(self, digits: str, behind: int, *, negative: bool) -> str:
-        """The text of a number with so many digits behind the point."""
+        """Return the text of a number with `behind` digits after the point."""
         before = self.before + self.shift
         size = len(digits.partition(".")[0])
         if size > before:

@@ -384,7 +384,7 @@ def mean(total: Any, count: int) -> Decimal:
 
 
 def mean_of_different(values: Any) -> Decimal | None:
-    """Return the mean of values, each of which counts once."""
+    """Return the mean of the different values."""
     found = set(values)
     return mean(sum(found), len(found)) if found else None
 

@@ -1,11 +1,11 @@
 """Operators of Postgres, by the kinds of their operands.
 
-    int + int           checked to fit the wider of both; of Python's own integers nothing is asked
+    int + int           checked to fit the wider of both; Python's unbounded integers are not
     int / numeric       numeric
     numeric + float     float, which may not overflow
     date + integer      date
 
-A text constant is what the other side is; a text is no number.
+A text constant gets the type of the other operand; other texts are not numbers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Patterns of Postgres: LIKE, SIMILAR TO and regular expressions, as those of Python.
+"""Patterns of Postgres: LIKE, SIMILAR TO and regular expressions, matched by Python's.
 
     similar("abc", "%(b|d)%")        True
-    match("foobar", "o(.)b")         what is in the first brackets, or all of it
+    match("foobar", "o(.)b")         the text of the first group, or the whole match
     replaced("abc", "b", "[\\&]")
 
-Of several matches at one place Postgres takes the longest, Python the first. A pattern with
-alternatives is tried at each length; where that cannot be done it raises, and is not guessed.
+At one place Postgres takes the longest match, Python the first. A pattern with alternatives is
+tried at each length; if that is impossible, it raises.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ LONGEST = 2_000
 
 
 def like(text: str, pattern: str, escape: str = "\\") -> bool:
-    """Match a LIKE pattern, in which `%` is any text and `_` any letter."""
+    """Match a LIKE pattern: `%` matches any text and `_` any letter."""
     return is_like(text, like_pattern(pattern, _one(escape)))
 
 
 def like_bytes(data: bytes, pattern: bytes, escape: bytes = b"\\") -> bool:
-    """Match a LIKE pattern of bytes, in which `_` is one."""
+    """Match a LIKE pattern of bytes, where `_` matches one byte."""
     return like(*(each.decode("latin-1") for each in (data, pattern, escape)))
 
 
@@ -78,7 +78,7 @@ def similar(text: str, pattern: str, escape: str = "\\") -> bool:
 
 @lru_cache(512)
 def _similar(pattern: str, escape: str) -> Matcher:
-    """Return what matches a pattern: wildcards where it has no more, or else an expression."""
+    """Return the matcher of a pattern: wildcards if they suffice, or else an expression."""
     standard = _compiled(_standard(pattern, escape), "")
     parts = list(_standard_parts(pattern, escape, ".*"))
     if not any(part in BEYOND for part in parts):
@@ -235,7 +235,7 @@ def _nth(text: str, pattern: str, start: int, number: int) -> re.Match[str] | No
 
 
 def _matches(made: re.Pattern[str], text: str, start: int = 0) -> Iterator[re.Match[str]]:
-    """Find the matches that do not overlap; of each place the longest."""
+    """Yield the longest matches that do not overlap."""
     if not _has_alternatives(made.pattern):
         yield from made.finditer(text, start)
         return

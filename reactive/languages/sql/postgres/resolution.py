@@ -5,8 +5,8 @@
     '1 day' + time      interval + time           a text that is written out has no type: unknown
     date + '1'          refused                   four operators fit equally well
 
-The operators are those of `pg_operator`, also of types that this library does not have, because
-they make a choice ambiguous. Of those for arrays, `anyarray` and its like stand for many types.
+The operators are those of `pg_operator`, also for types that this library does not have, because
+they can make a choice ambiguous. `anyarray` and its like stand for many types of arrays.
 
 Source: PostgreSQL documentation, "Operator Type Resolution"; `func_select_candidate`.
 """
@@ -204,7 +204,7 @@ def choose(symbol: str, given: tuple[str, ...]) -> Signature:
     """
     known = (OPERATORS if len(given) == 2 else UNARY)[symbol]
     alike = _alike_types(given)
-    if alike in known:  # a constant of no type is taken for what the other operand is
+    if alike in known:  # an untyped constant gets the type of the other operand
         return alike
     fitting = [each for each in known if _accepts(each, given)]
     if not fitting:

@@ -225,7 +225,7 @@ CODECS: Final[dict[str, str]] = {
     **{f"iso8859{part}": f"iso8859_{part}" for part in (*PARTS, 5, 6, 7, 8)},
     **{f"{w}{n}": f"cp{n}" for w in ("win", "windows") for n in (866, 874, *range(1250, 1259))},
 }
-"""Python's names of encodings by those of Postgres, of which only letters and digits count."""
+"""Python's names of encodings by the letters and digits of Postgres's names."""
 MANY_BYTES: Final = frozenset(
     {
         *("big5", "euccn", "eucjis2004", "eucjp", "euckr", "euctw", "gb18030", "gbk", "johab"),
@@ -254,7 +254,7 @@ def _codec(encoding: str) -> str:
 
     Raises
     ------
-    NotSupportedError: an encoding of more than one byte for a letter, but for UTF-8.
+    NotSupportedError: a multibyte encoding other than UTF-8.
     ValueError: Postgres has no encoding of this name.
     """
     folded = re.sub(r"[^a-z0-9]", "", encoding.lower())

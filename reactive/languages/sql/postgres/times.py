@@ -317,7 +317,7 @@ def _days_of_month(moment: dt.datetime) -> int:
 
 
 def bucket(width: dt.timedelta, of: Any, origin: Any) -> dt.datetime:
-    """DATE_BIN: the beginning of the stride in which a moment is.
+    """Return DATE_BIN: the start of the stride that contains a moment.
 
     >>> bucket(dt.timedelta(hours=2), dt.datetime(2024, 1, 1, 3, 5), dt.datetime(2001, 1, 1))
     datetime.datetime(2024, 1, 1, 2, 0)

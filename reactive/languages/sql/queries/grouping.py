@@ -4,8 +4,8 @@
     (no GROUP BY)                one row, also of no rows
     group by rollup (a, b)       the aggregates by (a, b), by a, and of all, one after the other
 
-What a group has of an expression is found by what the expression computes: a key is known wherever
-the same columns and functions are written, in whatever spelling.
+Keys are recognized by the computed expression: wherever the same columns and functions are written,
+in any spelling.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class GroupScope(Scope):
 
     rows: Scope
     keys: list[tuple[TypedValue, TypedValue]]
-    """What is grouped by, of the rows; and of the groups."""
+    """The keys, as values of the rows and as values of the groups."""
     kinds: tuple[type, ...]
     """The classes of nodes that keys other than columns have."""
 
@@ -120,12 +120,12 @@ class GroupingKeys:
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate is among the parts of a node that are of its own query."""
+    """Return True if a node's own query has an aggregate in it."""
     return next(aggregates_in(node), None) is not None
 
 
 def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The aggregates of a node's own query; those of a window are inside what it is asked of."""
+    """Yield the aggregates of a node's own query; in a window, those of its arguments and order."""
     if isinstance(node, exp.Query | exp.Subquery):
         return
     if is_aggregate(node):
@@ -136,7 +136,7 @@ def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _parts_of_window(window: Any) -> Iterator[exp.Expr]:
-    """What a window is asked of and ordered by; not its function, which is no aggregate of rows."""
+    """Yield the arguments and clauses of a window; its function is no aggregate of rows."""
     function = window.this
     while isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         yield from (e for name, e in function.args.items() if name != "this" and e is not None)
@@ -205,7 +205,7 @@ def _plain(node: Any, place: Callable[[exp.Expr], int]) -> frozenset[int]:
 def grouped(
     source: plan.Node, scope: Scope, keys: GroupingKeys | None, asked: Sequence[exp.Expr]
 ) -> tuple[plan.Node, GroupScope]:
-    """The groups of some rows, with the aggregates in what is asked of them."""
+    """Return the groups of some rows, with the aggregates that `asked` contains."""
     calls = [call for node in asked for call in aggregates_in(node)]
     wanted = keys or GroupingKeys(())
     is_grouped = keys is not None and all(keys.sets if keys.sets is not None else (True,))
@@ -240,7 +240,7 @@ def grouped(
 
 
 def _least(value: TypedValue, scope: Scope) -> plan.Folded:
-    """The value that stands for those of a group that a collation says are the same."""
+    """Return the fold of the value that represents equal values of a collation."""
     return fold(Min(_stands_in, skip_none=value.nullable), ranked_by_collation(value), scope)
 
 
@@ -255,7 +255,7 @@ def _grouping(
     sets: tuple[frozenset[int], ...] | None,
     place: int,
 ) -> TypedValue:
-    """Which of some keys the set of a group does not have, as the bits of a number."""
+    """Return GROUPING: a bit per key, set if the set of the group does not have it."""
     exprs = [value.expr for value in values]
     asked = [scope.value(each).expr for each in call.expressions]
     for each, node in zip(asked, call.expressions, strict=True):
@@ -347,7 +347,7 @@ def _several(
 
 
 def filtered(node: plan.Node, scope: Scope, test: Expr) -> plan.Node:
-    """The rows for which a condition is true."""
+    """Return the rows that satisfy a condition."""
     return node if test == TRUE else freed(plan.Where(node, scope.function(test)))
 
 
@@ -357,12 +357,12 @@ def freed(node: plan.Node) -> plan.Node:
 
 
 def _of_no_rows(folded: plan.Folded) -> Any:
-    """What an aggregate shows of no rows."""
+    """Return the value of an aggregate without rows."""
     return folded.accumulator.result(folded.accumulator.zero())
 
 
 def reads_query(value: TypedValue) -> bool:
-    """Whether a value is computed of a sub-query."""
+    """Return True if a value contains a subquery."""
     return has_subquery(value.expr)
 
 
@@ -379,7 +379,7 @@ def lateral(
     arguments: tuple[Expr, ...],
     kind: Literal["inner", "left"],
 ) -> plan.Node:
-    """Rows beside those that a query has for them."""
+    """Return each row with the rows that a query has for it."""
     return subqueries.lateral(
         left,
         query,
@@ -405,7 +405,7 @@ def selected(
 
 
 def _naming(function: Lifted, kind: Any) -> Lifted:
-    """A row of all bindings, which an aggregate can make at once."""
+    """Mark a row of all bindings, so that an aggregate can make it directly."""
     naming = Naming(kind, kind._fields, True)
     name, place = f"Row({', '.join(kind._fields)})", function.place
     identity = ("named", function.body)
@@ -505,7 +505,7 @@ def constant_of(value: TypedValue) -> Any:
 
 
 def key_of(values: Sequence[TypedValue]) -> Expr:
-    """What rows are grouped by: a value, or a tuple of several."""
+    """Return the grouping key: a value, or a tuple of several."""
     wholes = [whole(value) for value in values]
     return wholes[0] if len(wholes) == 1 else tuple_of(*wholes)
 

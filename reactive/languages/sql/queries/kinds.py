@@ -76,11 +76,11 @@ OPERATIONS: dict[tuple[type, bool], Any] = {
 
 
 def query(node: Any, around: Scope) -> SelectQuery:
-    """A query.
+    """Return a query.
 
     Raises
     ------
-    PlanError: it is none, or names what there is not.
+    PlanError: the node is not a query, or names something unknown.
     """
     around = with_names(node, around)
     match node:
@@ -102,7 +102,7 @@ def _has_order(node: Any) -> bool:
 
 
 def _ordered(made: SelectQuery, node: Any) -> SelectQuery:
-    """What is made of queries, by its own ORDER BY and LIMIT."""
+    """Apply the ORDER BY and LIMIT of a set operation or a query in parentheses."""
     if not _has_order(node):
         return made
     rows, schema = made.rows()
@@ -190,7 +190,7 @@ def _kind(node: Any) -> type:
 
 
 def _read_of(schema: BindingSchema) -> tuple[Any, ...]:
-    """How the columns are read of a row."""
+    """Return how each column is read from a row."""
     return tuple(column.read for column in schema.columns)
 
 
@@ -209,7 +209,7 @@ def _by_name(left: SelectQuery, right: SelectQuery, node: Any, around: Scope) ->
 
 
 def _both(left: BindingSchema, right: BindingSchema, around: Scope) -> BindingSchema:
-    """What is known of columns that are of either."""
+    """Return the schema of columns whose rows are of either side."""
     columns = []
     for mine, theirs in zip(left.columns, right.columns, strict=True):
         kind = theirs.type if mine.type is NULL else _common(mine.type, theirs.type, around)
@@ -243,13 +243,13 @@ def _values(node: Any, around: Scope) -> SelectQuery:
 def _of_columns(
     rows: Sequence[Sequence[TypedValue]], node: Any, around: Scope
 ) -> list[tuple[TypedValue, ...]]:
-    """The cells of VALUES, those of each column of one type."""
+    """Return the cells of VALUES, converted to one type per column."""
     columns = []
     for column in zip(*rows, strict=True):
         kinds = [cell.type for cell in column if cell.type.kind != "null"]
         if around.dialect.name == "duckdb" and kinds and kinds[0].kind == "text":
             other = next((kind for kind in kinds if kind.kind not in ("text", "any")), None)
-            if other is not None:  # a constant, too, is a text for the rows behind it
+            if other is not None:  # a text constant fixes the type for later rows
                 raise apart(node, around, [kinds[0], other], "choice")
         columns.append(equal_types(column, around, node)[0])
     return list(zip(*columns, strict=True))
@@ -282,7 +282,7 @@ def _schema(
 def _evaluated(
     rows: Sequence[Sequence[TypedValue]], names: Sequence[str], around: Scope
 ) -> SelectQuery:
-    """Rows of which some are computed of what is around."""
+    """Return rows of which some read outer values."""
     scope = around.over((), 1)
     made = [selected(one_row(), scope, names, row) for row in rows]
     node, schema = made[0]
@@ -292,11 +292,11 @@ def _evaluated(
 
 
 def recursive(cte: Any, names: Sequence[str], around: Scope) -> NamedPlan:
-    """The relation that a query of WITH RECURSIVE defines by itself.
+    """Return the relation that WITH RECURSIVE defines.
 
     Raises
     ------
-    PlanError: it is no union of where it begins and of how it goes on.
+    PlanError: the query is not a UNION of a start and a step.
     """
     body = cte.this
     if not isinstance(body, exp.Union):
@@ -313,7 +313,7 @@ def recursive(cte: Any, names: Sequence[str], around: Scope) -> NamedPlan:
     first = around.query(body.left)
     called = around.renamed(names, first.names, cte)
     begin, schema = first.rows(called)
-    if around.dialect.numeric_booleans:  # what follows may be of other classes
+    if around.dialect.numeric_booleans:  # later rows may be of other classes
         columns = (replace(c, type=replace(c.type, kind="any")) for c in schema.columns)
         schema = BindingSchema(tuple(columns))
     return _settled(cte, begin, schema, called, around)
@@ -370,7 +370,7 @@ def _inside_itself(node: exp.Expr, around: Scope) -> StratificationError:
 
 
 def _all_rounds(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRelation:
-    """The rows of all rounds, as often as they are there."""
+    """Return the rows of all rounds, with their weights."""
     start: AnyRelation = Relation(around.environment.engine, begin)
 
     def again(last: AnyRelation, found: AnyRelation) -> tuple[AnyRelation, AnyRelation]:
@@ -381,7 +381,7 @@ def _all_rounds(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRel
 
 
 class _RecursionStep:
-    """What some rows are followed by, and where they begin."""
+    """The step of a recursion: the rows that follow some rows, and the first rows."""
 
     def __init__(
         self,
@@ -396,7 +396,7 @@ class _RecursionStep:
         self.made: list[BindingSchema] = []
 
     def set_of(self, relation: AnyRelation) -> AnyRelation:
-        """The rows so far, those that follow them, and those that all begin with."""
+        """Return the first rows, and the rows that follow the rows so far."""
         following = self.following(relation)
         return Relation(following._engine, plan.Union(self._begin, following.plan))
 
@@ -501,7 +501,7 @@ def is_by_collation(kinds: BindingSchema) -> bool:
 def collated_set(
     operation: Any, left: plan.Node, right: plan.Node, kinds: BindingSchema, around: Scope
 ) -> SelectQuery:
-    """The rows of a set operation, each of which stands for those that are the same."""
+    """Return the rows of a set operation, one for all rows that a collation makes equal."""
     if isinstance(operation, exp.Union):
         return _each_once(plan.UnionAll(left, right), kinds, around)
     match = plan.Match(_key(left, kinds, around), _key(right, kinds, around))

@@ -34,7 +34,7 @@ from reactive.languages.sql.terms.values import TypedValue, whole
 def order_of(
     node: Any, scope: Scope, columns: Sequence[SelectColumn], values: Sequence[TypedValue]
 ) -> list[tuple[Any, TypedValue]]:
-    """What ORDER BY orders by: each part of it, with its value."""
+    """Return the parts of ORDER BY, each with its value."""
     order = node.args.get("order")
     if order is None:
         return []
@@ -49,7 +49,7 @@ def order_of(
 
 
 def position_of(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> int | None:
-    """Which column of the SELECT a number or a name stands for; None of another expression."""
+    """Return the SELECT column that a number or name denotes; None for another expression."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         place = int(node.this)
         if not 1 <= place <= len(columns):
@@ -80,7 +80,7 @@ def sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
 
 
 def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
-    """How many rows are wanted, None for all, and how many are left out before them."""
+    """Return the number of rows, None for all, and the number of rows skipped before them."""
     limit, offset = node.args.get("limit"), node.args.get("offset")
     wanted = None
     if isinstance(limit, exp.Fetch):
@@ -144,12 +144,12 @@ def distinct_on(
     return freed(plan.Top(node, scope.function(key_of(on)), keys, 1))
 
 
-# The columns of a SELECT, those that a star stands for among them.
+# The columns of a SELECT, with the columns of a star.
 
 
 @record
 class SelectColumn:
-    """A column of a SELECT: its name, what it is, and whether somebody gave it the name."""
+    """A column of a SELECT: its name, its node, and whether the name is an alias."""
 
     name: str
     node: Any
@@ -181,7 +181,7 @@ def _columns(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColum
 
 
 def _unnested(node: Any, scope: Scope) -> Iterator[SelectColumn]:
-    """Yield a column for each field of a struct that is unnested; one column of what is none."""
+    """Yield a column for each field of an unnested struct; one column for any other value."""
     value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
     fields = fields_of(value.type)
     for name in fields:
@@ -250,7 +250,7 @@ CUT = (
 )  # fmt: skip
 """Expressions whose first or last word has no place in the text that is known."""
 UNNAMED = "?column?"
-"""The name that Postgres gives what has none."""
+"""The name that Postgres gives an unnamed column."""
 
 
 def name_of_column(node: Any, scope: Scope) -> str:
@@ -275,7 +275,7 @@ def _is_cut(node: Any, side: str) -> bool:
 
 
 def _of_postgres(node: Any, scope: Scope) -> str:
-    """Return what Postgres calls a column; no text of what has no name."""
+    """Return the name that Postgres gives a column; an empty text for an unnamed one."""
     match node:
         case exp.Column():
             return str(node.name)

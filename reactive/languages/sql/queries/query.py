@@ -1,29 +1,29 @@
-"""Queries while they are read: the rows of FROM, and queries in expressions.
+"""Queries during their translation: the rows of FROM, and queries in expressions.
 
 Queries in expressions: EXISTS, IN, comparisons with ANY and ALL, and queries as values.
 
-    exists (q)         whether q has a row
-    x in (q)           TRUE where q has a row with c = x
-                       FALSE where it has none, nor NULL; x may be NULL only if q has no rows
+    exists (q)         TRUE if q has a row
+    x in (q)           TRUE if q has a row with c = x
+                       FALSE if it has neither such a row nor NULL, and x is not NULL or q is empty
     x < any (q)        as IN, by another comparison
-    x < all (q)        TRUE where `x >= any (q)` is FALSE, and the other way round
+    x < all (q)        TRUE if `x >= any (q)` is FALSE, and FALSE if that is TRUE
     (q)                the only value of the only row; NULL without rows
 
-Each becomes a `Subquery` expression that reads the row around by `Outer(i)`; a node that has some
-becomes joins (`nodes.freed`). What asks whether x is NULL stands outside, so that inside x is read
-by an equation alone.
+Each becomes a `Subquery` expression that reads the outer row by `Outer(i)`, and its node becomes
+joins (`nodes.freed`). Tests of x for NULL stay outside, so that the subquery reads x by an equation
+alone.
 
-What FROM gives: a plan, and which columns the sources have in its bindings.
+The result of FROM: a plan, and the columns of the sources in its bindings.
 
 orders o                      one binding, o.total is b0.total
 orders o, customers c         two, c.name is b1.name
-o left join (c join x)        two, the second of which is a tuple of c and x, or None
+o left join (c join x)        two, of which the second is a tuple of c and x, or None
 
-A query as it is known while more is made of it: its rows are not yet put together.
+A query during its translation keeps the values of its columns apart:
 
     select o.id, o.total * 2 from orders o       node orders, values (b0.id, b0.total * 2)
 
-Who asks only whether there are rows, or for one value, needs no rows of their own.
+EXISTS and queries as values need no rows made of them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ from reactive.languages.sql.terms.values import (
 
 
 def exists(node: Any, scope: Scope) -> Expr:
-    """Whether a query has a row."""
+    """Return the condition that a query has a row."""
     correlation, query = _query(node.this, scope)
     if query.is_one_row:
         return TRUE
@@ -116,7 +116,7 @@ def _query(node: Any, scope: Scope) -> tuple[Correlation, SelectQuery]:
 def subquery(node: Any, scope: Scope) -> TypedValue:
     """The only value of a query; NULL where it has no row.
 
-    An error where it has several, but for SQLite, which takes any of them.
+    Several rows are an error, except in SQLite, which takes any of them.
     """
     correlation, query = _query(node, scope)
     if len(query.values) != 1:
@@ -170,7 +170,7 @@ def _value(*row: Any) -> Any:
 
 @record
 class Compared:
-    """A row that is compared with those of a query, and how."""
+    """A row and the query with whose rows it is compared, and how."""
 
     left: tuple[TypedValue, ...]
     symbol: str
@@ -179,7 +179,7 @@ class Compared:
 
 
 def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
-    """Whether an IN, or a comparison with ANY or ALL, is TRUE; or whether it is FALSE."""
+    """Return the condition that an IN, or a comparison with ANY or ALL, is TRUE; or FALSE."""
     left, query_node, written, is_all = _parts(node, scope)
     wanted, symbol = not negated, written
     if is_all:
@@ -230,7 +230,7 @@ def _is_apart(mine: TypedValue, theirs: TypedValue, scope: Scope) -> bool:
 
 
 def _parts(node: Any, scope: Scope) -> tuple[tuple[TypedValue, ...], Any, str, bool]:
-    """What is compared, with what query, how, and whether with all of its rows."""
+    """Return the compared row, the query, the comparison, and whether all rows must satisfy it."""
     if isinstance(node, exp.In):
         return _row(node.this, scope), node.args["query"], "==", False
     symbol = COMPARISONS[type(node)]
@@ -251,7 +251,7 @@ def _row(node: Any, scope: Scope) -> tuple[TypedValue, ...]:
 
 
 def _match(asked: Compared) -> Expr:
-    """Whether the comparison is TRUE for some row."""
+    """Return the condition that the comparison is TRUE for some row."""
     if any(map(is_null, asked.left)):
         return FALSE
     tests = _tests(asked, _inside(asked, nullable=_is_ordered(asked)))
@@ -260,13 +260,15 @@ def _match(asked: Compared) -> Expr:
 
 
 def _is_ordered(asked: Compared) -> bool:
-    """Return True for a comparison that raises for None, which the rows of the query are asked of
-    whether or not the condition around lets it count."""
+    """Return True for a comparison that raises for None.
+
+    The rows of the query are compared even if the outer condition is false.
+    """
     return asked.symbol not in ("==", "!=")
 
 
 def _no_match(asked: Compared) -> Expr:
-    """Whether the comparison is FALSE for all rows."""
+    """Return the condition that the comparison is FALSE for all rows."""
     if len(asked.left) > 1:
         return _no_row_matches(asked)
     (left,) = asked.left
@@ -284,7 +286,7 @@ def _no_match(asked: Compared) -> Expr:
 
 
 def _no_row_matches(asked: Compared) -> Expr:
-    """The same of rows of several values, by asking of each whether it is anything but FALSE."""
+    """Return the condition that the comparison is FALSE for all rows of several values."""
     nullable = any(v.nullable for v in (*asked.left, *asked.query.values))
     if not nullable:
         tests = _tests(asked, _inside(asked, nullable=False))
@@ -297,7 +299,7 @@ def _no_row_matches(asked: Compared) -> Expr:
 
 
 def _inside(asked: Compared, *, nullable: bool) -> tuple[TypedValue, ...]:
-    """What is compared, as the query reads it; not `nullable` where it is asked outside."""
+    """Return the compared values as the query reads them; not `nullable` if tested outside."""
     inside = tuple(map(asked.correlation.read, asked.left))
     return inside if nullable else tuple(replace(value, nulls=()) for value in inside)
 
@@ -324,7 +326,7 @@ def _without_guard(
 
 
 def _has(asked: Compared, *tests: Expr) -> Expr:
-    """Whether the query has a row for which all of the tests are true."""
+    """Return the condition that the query has a row that satisfies all tests."""
     node = filtered(asked.query.node, asked.query.scope, all_of(*tests))
     return _exists(node, asked.correlation)
 
@@ -346,11 +348,11 @@ class PlannedRows:
         return made
 
     def with_node(self, node: plan.Node) -> PlannedRows:
-        """As many bindings of another plan."""
+        """Return these sources over another plan with as many bindings."""
         return replace(self, node=node)
 
     def moved(self, start: int, *, missing: bool) -> PlannedRows:
-        """The same as one binding behind `start` others; it is None where it may be `missing`."""
+        """Return the sources as one binding behind `start` others; None if it may be `missing`."""
         place = Parameter(start)
         of: tuple[Expr, ...] = (place,)
         if self.bindings > 1:
@@ -358,7 +360,7 @@ class PlannedRows:
         return self._changed(of, (place,) if missing else ())
 
     def missing(self) -> PlannedRows:
-        """The same, where all bindings may be None."""
+        """Return the sources with bindings that may all be None."""
         return self._changed(all_parameters(self.bindings), None)
 
     def _changed(self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None) -> PlannedRows:
@@ -376,8 +378,10 @@ class PlannedRows:
         return PlannedRows(self.node, self.bindings, sources, merged)
 
     def columns(self, *, merged_first: bool = False) -> Iterator[tuple[str, str, TypedValue]]:
-        """Source, name and value of what a star stands for, in order; merged columns once, before
-        all others or where the first of them stands."""
+        """Yield source, name and value of the columns of a star, in order.
+
+        Merged columns come once: before all others, or in place of the first of them.
+        """
         told = set[str]()
         if merged_first:
             told = set(self.merged)
@@ -434,11 +438,11 @@ class SelectQuery:
 
     @property
     def is_cut(self) -> bool:
-        """Whether rows are left out by their place in the order."""
+        """True if a LIMIT or OFFSET leaves out rows."""
         return self.limit is not None or self.offset > 0
 
     def cut(self) -> SelectQuery:
-        """The same without an order, of the rows that are in it."""
+        """Return the query without its order, with the rows within its limit."""
         if not self.is_cut:
             return replace(self, sort=())
         keys = self.sort or self._any_order()
@@ -446,7 +450,7 @@ class SelectQuery:
         return replace(self, node=made, sort=(), limit=None, offset=0, is_one_row=False)
 
     def _any_order(self) -> tuple[plan.SortKey, ...]:
-        """An order where none was asked for: by all columns."""
+        """Return an order for a LIMIT without ORDER BY: by all columns."""
         return tuple(
             plan.SortKey(
                 self.scope.function(_in_order(v, self.scope)), False, "last" if v.nullable else None
@@ -465,8 +469,10 @@ class SelectQuery:
         return selected(made.node, made.scope, called, made.values)
 
     def named(self, names: Sequence[str] = (), views: tuple[Any, ...] = ()) -> NamedPlan:
-        """What a name stands for, in FROM. Columns that are read of the bindings as they are need
-        no rows of their own."""
+        """Return the query as a source of FROM.
+
+        Columns that are read from bindings unchanged need no rows made of them.
+        """
         if not self.is_cut and all(map(_is_read, self.values)):
             called = (*names, *self.names[len(names) :])
             columns = tuple(zip(called, self.values, strict=True))
@@ -485,7 +491,7 @@ def _in_order(value: TypedValue, scope: Scope) -> Expr:
 
 
 def _is_read(value: TypedValue) -> bool:
-    """Whether it is a column of a binding."""
+    """Return True if the value is a column of a binding."""
     return is_column(value.expr) and all(map(is_column, value.nulls))
 
 

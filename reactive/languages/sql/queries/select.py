@@ -50,11 +50,11 @@ _WRITES = {"into": "SELECT INTO", "locks": "FOR UPDATE"}
 
 
 def select(node: Any, around: Scope) -> SelectQuery:
-    """A SELECT.
+    """Return the query of a SELECT.
 
     Raises
     ------
-    PlanError: it names what there is not, or has what is not supported.
+    PlanError: it names something unknown, or has an unsupported clause.
     """
     for name in UNSUPPORTED:
         if node.args.get(name):
@@ -127,7 +127,7 @@ def _keys(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> GroupingK
 
 
 def _target(key: Any, scope: Scope, columns: Sequence[SelectColumn]) -> Any:
-    """What is grouped by where a number, or a name of SELECT that is no column, is written."""
+    """Return the grouping key that a number, or a SELECT name that is no column, denotes."""
     if isinstance(key, exp.Column) and (key.table or scope.of_sources(key) is not None):
         return key
     place = position_of(key, scope, columns)
@@ -138,7 +138,7 @@ def _target(key: Any, scope: Scope, columns: Sequence[SelectColumn]) -> Any:
 
 
 def name_windows(node: Any, scope: Scope) -> None:
-    """Replace names of the WINDOW clause by what they stand for.
+    """Replace names of the WINDOW clause by their definitions.
 
     Raises
     ------
@@ -289,7 +289,7 @@ def _on(
 def _distinct(
     query: SelectQuery, order: list[tuple[Any, TypedValue]]
 ) -> tuple[SelectQuery, list[tuple[Any, TypedValue]]]:
-    """Each row once; it stands in order by what is a column of it."""
+    """Keep one copy of each row; ORDER BY may use its columns only."""
     node, schema = selected(query.node, query.scope, query.names, query.values)
     made = query_of_rows(plan.Distinct(node), schema, query.scope.around())
     moved = []

@@ -2,7 +2,7 @@
 
 from a, b                   product; the conditions of WHERE make a join of it
 a left join b on p          outer join: the columns of b are NULL where there is no row of it
-a join b using (id)         one column id: of the left, of the right, or what is not NULL
+a join b using (id)         one column id: of the left, of the right, or the one that is not NULL
 a, lateral (select ...)     the rows that a query has for each row of a
 a, unnest(a.items) x        one row for each element
 """
@@ -67,8 +67,11 @@ def from_(select: exp.Expr, around: Scope) -> PlannedRows | None:
 
 
 def _items(joins: Sequence[Any], around: Scope) -> list[tuple[Any, list[Any]]]:
-    """Return the items behind commas, each with the joins that it starts. A comma binds less than
-    JOIN, other than in SQLite; the joins of the first item of FROM come with None."""
+    """Return the items behind commas, each with the joins that it starts.
+
+    A comma binds less than JOIN, other than in SQLite; the joins of the first item of FROM are
+    paired with None.
+    """
     if around.dialect.name == "sqlite":
         return [(join, []) for join in joins]
     items: list[tuple[Any, list[Any]]] = [(None, [])]
@@ -100,7 +103,7 @@ def _beside(rows: PlannedRows, item: Any, joins: Sequence[Any], around: Scope) -
 
 
 def beside(rows: PlannedRows, item: Any, around: Scope) -> PlannedRows:
-    """Return rows beside each of those of an item that stands in UPDATE or DELETE."""
+    """Return rows paired with those of an item of FROM or USING in UPDATE or DELETE."""
     return _joined(rows, exp.Join(this=item), around)
 
 
@@ -223,8 +226,10 @@ def _paired(
 def _narrowed(
     right: PlannedRows, test: Expr, place: int, join: Any, around: Scope
 ) -> tuple[PlannedRows, Expr]:
-    """The right side of a left join, less the rows that cannot have a match; and what is left to
-    ask. Errors are no reason to ask later: SQL says nothing of when a condition is asked."""
+    """Return the right side of a left join without rows that cannot match, and the other tests.
+
+    Errors are no reason to test later: SQL does not define when a condition is evaluated.
+    """
     parts = conjuncts(test)
     own = tuple(p for p in parts if reads(p) == {place} and not has_subquery(p))
     if not own or len(own) == len(parts):
@@ -236,7 +241,7 @@ def _narrowed(
 
 
 def _side_by_side(left: PlannedRows, right: PlannedRows, kind: str | None) -> PlannedRows:
-    """The columns of both sides of a join, of either of which a row may be missing."""
+    """Return the columns of both sides of a join, where a row of either side may be missing."""
     mine = left.missing() if kind in ("right", "full") else left
     theirs = right.moved(left.bindings, missing=kind in ("left", "full"))
     both = (*mine.sources, *theirs.sources)
@@ -290,7 +295,7 @@ def _merged(
     join: Any,
     around: Scope,
 ) -> dict[str, TypedValue]:
-    """The one column that two became: that of the side that is there, or what is not NULL."""
+    """Return the column that USING makes of two: that of the present side, or the one not NULL."""
     merged = {}
     for name, _, _ in shared:
         found = [v for s in rows.sources for v in s.named(name)]

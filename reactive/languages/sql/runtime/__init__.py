@@ -1,1 +1,1 @@
-"""What is done with each row: plain functions of values that are not NULL, unless they say so."""
+"""Functions that generated code calls for each row; arguments are not NULL unless stated."""

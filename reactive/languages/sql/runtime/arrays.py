@@ -1,13 +1,13 @@
 """Arrays with their elements, and instants in a time zone.
 
-TIMESTAMPTZ: instants, and what clocks of a time zone show at them.
+TIMESTAMPTZ: instants, and the local time of a time zone.
 
-    read("2024-10-27 02:30+01", "UTC")         the instant; a text without a zone is of the second
-    naive(instant, "Europe/Berlin")            what clocks show, a TIMESTAMP
-    aware(timestamp, "Europe/Berlin")          the instant at which clocks show it
+    read("2024-10-27 02:30+01", "UTC")         the instant; a text without a zone is in the second
+    naive(instant, "Europe/Berlin")            the local time, a TIMESTAMP
+    aware(timestamp, "Europe/Berlin")          the instant with this local time
 
 The zone is that of the database, `Database(timezone=...)`, or one that the text names. Functions of
-a column of which only `datetime` is known take a value without a zone as it is.
+a column declared as `datetime` use a value without a zone as it is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read(text: str, zone: str) -> dt.datetime:
     """
     found = _MOMENT.fullmatch(text)
     if found is None:
-        casts.to_timestamp(text)  # raises of what Python has no place for
+        casts.to_timestamp(text)  # raises for values beyond Python's range
         raise ValueError(f"{text!r} is no timestamp")
     local = casts.to_timestamp(f"{found['day']} {found['time'] or '00:00'}")
     return in_zone(_at(local, found["zone"] or zone), zone)
@@ -77,14 +77,14 @@ def naive(value: dt.datetime, zone: str) -> dt.datetime:
 
 
 def aware(value: dt.date, zone: str) -> dt.datetime:
-    """Return the instant at which clocks of a zone show a timestamp, or a day begins there."""
+    """Return the instant with a local time in a zone, or with the start of a day."""
     if isinstance(value, dt.datetime):
         return of_local_time(value, zone) if value.tzinfo is None else value
     return of_local_time(times.as_timestamp(value), zone)
 
 
 def in_session(value: dt.datetime, other: str, zone: str) -> dt.datetime:
-    """Return the instant at which clocks of the zone `other` show a timestamp, in `zone`."""
+    """Return the instant with a local time in the zone `other`, in `zone`."""
     return in_zone(_at(value, _checked(other)), zone)
 
 
@@ -97,7 +97,7 @@ def shown(value: dt.datetime, other: str) -> dt.datetime:
 
 
 def turned(value: dt.datetime, other: str, zone: str) -> dt.datetime:
-    """AT TIME ZONE of a value of which is not known whether it has a zone: the one or the other."""
+    """Return AT TIME ZONE of a value that may or may not have a zone."""
     return in_session(value, other, zone) if value.tzinfo is None else shown(value, other)
 
 
@@ -171,7 +171,7 @@ def part_of_zone(unit: str, value: dt.datetime, zone: str) -> int:
 
 
 def truncated(unit: str, value: dt.datetime, zone: str) -> dt.datetime:
-    """Return the instant at which the hour, day, month, ... of an instant begins in a zone."""
+    """Return the start, in a zone, of the hour, day, month, ... that contains an instant."""
     if value.tzinfo is None:
         return times.truncated(unit, value)
     local = local_time(value, zone)
@@ -198,8 +198,10 @@ def boundaries(unit: str, begin: dt.datetime, end: dt.datetime, zone: str) -> in
 
 
 def bucket(width: dt.timedelta, value: dt.datetime, zone: str) -> dt.datetime:
-    """Return the instant at which the bucket of an instant begins: counted in UTC, but of months in
-    a zone."""
+    """Return the start of the bucket that contains an instant.
+
+    Buckets are counted in UTC, buckets of months in the zone.
+    """
     where = zone if intervals.months_of(width) else "UTC"
     begin = times.bucket(width, naive(value, where))
     assert isinstance(begin, dt.datetime)
@@ -207,8 +209,9 @@ def bucket(width: dt.timedelta, value: dt.datetime, zone: str) -> dt.datetime:
 
 
 def later(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
-    """Return the instant after an interval: its months and days by the calendar of a zone, and then
-    what is less than a day by the clock.
+    """Return the instant after an interval.
+
+    Months and days are added by the calendar of a zone, then hours and less by the clock.
 
     >>> from reactive.engine.collections.instants import of_local_time
     >>> begin = of_local_time(dt.datetime(2024, 10, 26, 12), "Europe/Berlin")
@@ -225,8 +228,11 @@ def later(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
 
 
 def later_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
-    """Return the same as DuckDB has it: of two instants that clocks show alike, days later, the one
-    with the offset of before; of an interval with a negative part the clock comes first."""
+    """Return the instant after an interval, as DuckDB computes it.
+
+    If days later two instants have one local time, the result has the earlier offset; if a part of
+    the interval is negative, the clock part is added first.
+    """
     if value.tzinfo is None:
         return times.later(value, by)
     months, days, clock = _parts(by)
@@ -258,7 +264,7 @@ def earlier_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.dat
 
 
 def _parts(by: dt.timedelta) -> tuple[int, int, dt.timedelta]:
-    """The months and days of an interval, and what is by the clock."""
+    """Return the months, the days, and the clock part of an interval."""
     months, days, micros = intervals.parts_of(by)
     return months, days, dt.timedelta(microseconds=micros)
 
@@ -276,7 +282,7 @@ def between(value: dt.datetime, other: dt.datetime) -> dt.timedelta:
 
 
 def between_of_duckdb(value: dt.datetime, other: dt.datetime, zone: str) -> dt.timedelta:
-    """Return the same in whole days of the calendar of a zone, and what is left by the clock."""
+    """Return the interval between two instants in whole days of a zone's calendar, and the rest."""
     if value.tzinfo is None or other.tzinfo is None:
         return value - other
     one, two = _utc(value), _utc(other)
@@ -338,7 +344,7 @@ def _utc(value: dt.datetime) -> dt.datetime:
 def of_parts(
     year: int, month: int, day: int, hour: int, minute: int, second: Any, other: str, zone: str
 ) -> dt.datetime:
-    """MAKE_TIMESTAMPTZ: the instant at which clocks of `other` show these."""
+    """Return MAKE_TIMESTAMPTZ: the instant with these parts as local time of `other`."""
     local = times.timestamp_of_parts(year, month, day, hour, minute, second)
     return in_session(local, other, zone)
 
@@ -398,7 +404,7 @@ def different(array: Array) -> int:
 
 
 def concatenated_of_all(*arrays: Array | None) -> Array | None:
-    """DuckDB's LIST_CONCAT: without those that are NULL."""
+    """Return DuckDB's LIST_CONCAT, which skips NULL arrays."""
     return tuple(item for array in arrays if array is not None for item in array)
 
 
@@ -421,7 +427,7 @@ def slice_of(array: Any, first: int, last: int) -> Any:
 
 
 def contains(array: Array, item: Any) -> bool:
-    """Whether an element is equal."""
+    """Return True if an element is equal."""
     return item in array
 
 
@@ -436,7 +442,7 @@ def contained_by(items: Array, array: Array) -> bool:
 
 
 def contains_any(array: Array, items: Array) -> bool:
-    """Whether two arrays have an element in common, other than NULL."""
+    """Return True if two arrays have an element in common, other than NULL."""
     return not (set(array) - {None}).isdisjoint(items)
 
 
@@ -502,7 +508,7 @@ def greatest(array: Array) -> Any:
 
 @record
 class Joined:
-    """Joins the elements that are not NULL to one text; None if all are."""
+    """Join the elements that are not NULL to one text; None if all are NULL."""
 
     separator: str | None
 
@@ -598,7 +604,7 @@ NOTHING, MICROSECOND = dt.timedelta(), dt.timedelta(microseconds=1)
 
 
 def length(of: Any) -> int:
-    """How many elements or letters there are."""
+    """Return the number of elements or letters."""
     return len(of)
 
 
@@ -619,7 +625,7 @@ def elements(offset: bool, *arrays: Iterable[Any] | None) -> list[Any]:
 
 
 def elements_or_none(offset: bool, *arrays: Iterable[Any] | None) -> list[Any]:
-    """The same, and NULL where there are none."""
+    """Return the elements of arrays side by side; one NULL if there are none."""
     found = elements(offset, *arrays)
     width = len(arrays) + offset
     return found or [None if width == 1 else (None,) * width]

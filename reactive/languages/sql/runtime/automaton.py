@@ -6,8 +6,8 @@ Python's `re` tries one way after the other. A pattern such as `(a*)*b` has expo
 them, so that thirty letters stop a program. `Expression` bounds the ways before it matches:
 
     few ways for a text of this length      `re` matches
-    many, and the question is if            an automaton follows all ways at once
-    many, and the question is where         `re`, up to a limit; then `TooManyWays`, an error row
+    many, for a test                        an automaton follows all ways in one pass
+    many, for the place of the match        `re`, up to a limit; then `TooManyWays`, an error row
 
 References to groups, atomic groups and looks further than one letter have no automaton; with many
 ways these raise as well.
@@ -26,9 +26,9 @@ from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
 MOST = 5_000_000
-"""Ways through a pattern, times letters, up to which `re` is asked if there is a match."""
+"""The most ways through a pattern, times letters, for which `re` tests for a match."""
 MOST_PLACES = 500_000_000
-"""The same, for the places of matches: a second or a few at worst."""
+"""The most for the places of matches: seconds at worst."""
 SCAN = 200
 """Letters that `re` skips, within one repetition of a class, in the time of one way."""
 STATES = 10_000
@@ -38,7 +38,7 @@ KNOWN = 5_000
 LETTERS = 1 << 40
 """More letters than a text has."""
 END = -1
-"""The state in which all of a pattern was matched."""
+"""The state after the whole pattern has matched."""
 ONE = {_constants.LITERAL, _constants.NOT_LITERAL, _constants.IN, _constants.ANY}
 REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT}
 LOOKS = {_constants.ASSERT, _constants.ASSERT_NOT}
@@ -82,11 +82,11 @@ class Expression:
         return self._automaton(text, is_search=False).is_match(text)
 
     def finder(self, text: str) -> re.Pattern[str]:
-        """Return the pattern of `re`, by which the places of matches in a text are found.
+        """Return the pattern of `re`, which finds the places of matches in a text.
 
         Raises
         ------
-        TooManyWays: that may take long.
+        TooManyWays: the search may take long.
         """
         if len(text) > self._longest[True] and len(text) > self._longest_with_places:
             raise self._refused(text, self._longest_with_places)
@@ -141,7 +141,7 @@ def _longest(tree: Any, flags: int, is_search: bool, most: int) -> float:
 
 
 def _ways(items: Any, behind: Any, letters: int, state: Any, flags: int) -> float:
-    """Return how many ways `re` may try through some items, of which one item is behind."""
+    """Return the number of ways that `re` may try through some items; `behind` is the next item."""
     ways, items = 1.0, [*items]
     for place, item in enumerate(items):
         following = items[place + 1] if place + 1 < len(items) else behind

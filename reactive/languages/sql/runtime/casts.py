@@ -1,4 +1,4 @@
-"""Values of one type as those of another. What cannot be one raises `ValueError`."""
+"""Conversions of values to other types. A value that cannot be converted raises `ValueError`."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def to_float(value: Any) -> float:
 
 
 def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
-    """A number with so many digits behind the point, halves away from zero.
+    """Return a number with `scale` digits after the point, halves rounded away from zero.
 
     >>> to_decimal("1.005", 8, 2), to_decimal(2.5, None, None)
     (Decimal('1.01'), Decimal('2.5'))
@@ -162,7 +162,7 @@ def to_real_or_infinity(value: float) -> float:
 
 
 def to_text(value: Any) -> str:
-    """How a value is written.
+    """Return the text of a value.
 
     >>> to_text(True), to_text(1.0), to_text(dt.datetime(2024, 1, 2))
     ('true', '1.0', '2024-01-02 00:00:00')
@@ -397,7 +397,7 @@ def _interval_text(value: dt.timedelta) -> str:
 
 
 def to_boolean(value: Any) -> bool:
-    """Whether a number is not zero, or what a text says."""
+    """Return the boolean of a text; of a number True unless it is zero."""
     if isinstance(value, str):
         folded = value.lower()
         if folded in TRUE:
@@ -422,7 +422,7 @@ def to_interval(value: Any) -> dt.timedelta:
 
 
 def to_bytes(value: Any) -> bytes:
-    """The bytes of a text of ASCII letters, in which `\\xFF` is a byte.
+    """Return the bytes of a text of ASCII letters, where `\\xFF` is a byte.
 
     >>> to_bytes("a\\\\xFF")
     b'a\\xff'

@@ -1,7 +1,7 @@
-"""What SQL's aggregates make of the values of a group, where a running number is not enough.
+"""Functions of the collected values of a group, for SQL aggregates without a running state.
 
-`values` are those of a group, or of a frame of a window, in any order unless they are said to be in
-one. None of them is None but where that is said.
+`values` are those of a group, or of a window frame, in any order unless stated. They are not None
+unless stated.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _over(number: Any, count: int) -> Any:
 
 
 def covariance(count: int, x: Any, y: Any, products: Any, less: int) -> float | None:
-    """How two numbers deviate together; `less` is 1 for a sample."""
+    """Return the covariance; `less` is 1 for a sample."""
     if count <= less:
         return None
     return float((products - _over(x * y, count)) / (count - less))
@@ -93,7 +93,7 @@ def slope(count: int, y: Any, x: Any, products: Any, xx: Any) -> float | None:
 
 
 def intercept(count: int, y: Any, x: Any, products: Any, xx: Any) -> float | None:
-    """Where that line is at 0; None if there is no line."""
+    """Return the value of the regression line at 0; None if there is no line."""
     found = slope(count, y, x, products, xx)
     if found is None or math.isnan(found):
         return None
@@ -236,7 +236,7 @@ def entropy(values: Iterable[Any]) -> float:
 
 
 def skewness(values: Iterable[Any]) -> float | None:
-    """How far values lean to one side, of a sample."""
+    """Return the skewness of a sample."""
     found = [float(value) for value in values]
     n = len(found)
     if n < 3:
@@ -249,7 +249,7 @@ def skewness(values: Iterable[Any]) -> float | None:
 
 
 def kurtosis(values: Iterable[Any]) -> float | None:
-    """How heavy the tails are, of a sample."""
+    """Return the excess kurtosis of a sample."""
     found = [float(value) for value in values]
     n = len(found)
     if n < 4:
@@ -331,7 +331,7 @@ def _nth(found: Sequence[Any], at: Any) -> Any:
 
 
 def quantile_from_last(values: Iterable[Any], at: Any) -> Any:
-    """The same from the greatest on."""
+    """Return the quantile of the values in descending order."""
     return quantile_of(values, at, descending=True)
 
 
@@ -349,7 +349,7 @@ def sorted_rows(
 ) -> list[tuple[Any, ...]]:
     """Rows whose first items are keys, each least first or greatest, with NULL first or last.
 
-    Rows with equal keys are in the order of what follows, so that equal groups are equal lists.
+    Rows with equal keys are ordered by their other items, so that equal groups are equal lists.
 
     >>> sorted_rows([(None, "a"), (1, "b"), (2, "c")], [(True, False)])
     [(2, 'c'), (1, 'b'), (None, 'a')]

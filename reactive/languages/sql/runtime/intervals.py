@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 DAYS_OF_MONTH = 30
-"""What a month is taken to be where intervals are compared."""
+"""The days of a month when intervals are compared."""
 MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
 LENGTHS = {
     "microsecond": dt.timedelta(microseconds=1),
@@ -60,10 +60,10 @@ DAY = 86_400_000_000
 
 
 class Interval(dt.timedelta):
-    """A time with months, days and microseconds, each of which stays apart from the others.
+    """An interval with separate months, days and microseconds.
 
-    A month is of 30 days and a day of 24 hours where it is compared. An interval without months
-    whose days are all that is whole of it is a plain `timedelta`: `interval_of` makes either.
+    In comparisons a month has 30 days and a day 24 hours. `interval_of` returns a plain `timedelta`
+    for an interval without months and with less than a day of microseconds.
 
     >>> interval_of(1, 0, 0) == dt.timedelta(days=30)
     True
@@ -210,7 +210,7 @@ def difference_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
 
 
 def multiple_with_days(a: dt.timedelta, times: Any) -> dt.timedelta:
-    """An interval so many times; a part of a month is of 30 days, one of a day of 24 hours.
+    """Return a multiple of an interval; parts of a month are of 30 days, of a day of 24 hours.
 
     >>> multiple_with_days(Interval(1, 0, 0), 1.5).days
     45

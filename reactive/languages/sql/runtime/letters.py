@@ -1,4 +1,4 @@
-"""Letters as DuckDB has them: upper and lower case, and what is seen as one letter.
+"""Letters as DuckDB treats them: upper and lower case, and grapheme clusters.
 
 upper("straße")            one letter for each, without regard to its neighbours
 reversed_text("ab👍🏽")      marks, tones and flags stay with their letter
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 
 def reversed_text(text: str) -> str:
-    """Return a text from the last letter to the first; what is seen as one letter stays so.
+    """Return a text with its grapheme clusters in reverse order.
 
     >>> reversed_text("abc"), len(reversed_text("👍🏽!"))
     ('cba', 3)
@@ -65,7 +65,7 @@ REGIONS = range(0x1F1E6, 0x1F200)
 
 
 def _clusters(text: str) -> list[str]:
-    """Return what is seen as one letter each: with marks, joined emoji, flags."""
+    """Return the grapheme clusters of a text: letters with marks, joined emoji, flags."""
     found: list[str] = []
     for letter in text:
         if found and _continues(found[-1], letter):

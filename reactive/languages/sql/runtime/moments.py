@@ -156,7 +156,7 @@ _WRITTEN: dict[str, Any] = {
     "-y": lambda of: str(of.year % 100),
     "-j": lambda of: str(of.timetuple().tm_yday),
 }
-"""Parts of forms of which DuckDB has others than Python, or that not every system has."""
+"""Format parts that differ between DuckDB and Python, or that some systems lack."""
 
 
 def read(text: str, form: str) -> dt.datetime:
@@ -184,7 +184,7 @@ def strict_call(function: Callable[..., Any], *values: Any) -> Any:
 
 
 def attempt(function: Callable[..., Any], *values: Any) -> Any:
-    """The same, and None where the function raises."""
+    """Call a function as `strict_call` does; return None if it raises."""
     try:
         return strict_call(function, *values)
     except Unrepresentable:
@@ -204,7 +204,7 @@ def null_if(value: Any, other: Any) -> Any:
 
 
 def greatest(*values: Any) -> Any:
-    """The greatest of those that are not None.
+    """Return the greatest value that is not None.
 
     >>> greatest(1, None, 3), greatest(None)
     (3, None)
@@ -213,12 +213,12 @@ def greatest(*values: Any) -> Any:
 
 
 def least(*values: Any) -> Any:
-    """The least of those that are not None."""
+    """Return the least value that is not None."""
     return min((value for value in values if value is not None), default=None)
 
 
 def is_among(value: Any, items: Any) -> bool | None:
-    """Whether a value that is not None equals one of the items; None if it may be one that is None.
+    """Return True if an item equals the value; None if only an item that is None might.
 
     >>> is_among(1, (1, None)), is_among(2, (1, None)), is_among(2, (1,))
     (True, None, False)

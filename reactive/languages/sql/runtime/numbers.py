@@ -27,7 +27,7 @@ def quotient(a: float, b: float) -> float:
 
 
 def checked_quotient(a: float, b: float) -> float:
-    """The same; a zero raises."""
+    """Return the quotient as a float; a zero divisor raises."""
     return float(a) / float(b)
 
 
@@ -43,7 +43,7 @@ def decimal_quotient(a: Decimal, b: Decimal) -> Decimal:
 
 @record
 class Exact:
-    """A sum, difference or product of decimals with all digits, of which a type has so many."""
+    """An exact sum, difference or product of decimals, checked against the digits of its type."""
 
     symbol: str
     precision: int
@@ -60,7 +60,7 @@ class Exact:
 
 
 def remainder(a: Any, b: Any) -> Any:
-    """What is left of a division towards zero, with the sign of the dividend; a zero raises.
+    """Return the remainder with the sign of the dividend; a zero divisor raises.
 
     >>> remainder(-7, 3), remainder(7, -3), remainder(-7.5, 2)
     (-1, 1, -1.5)
@@ -208,7 +208,7 @@ def square_root(value: float) -> float:
 
 
 def cube_root(value: float) -> float:
-    """Of negative numbers too."""
+    """Return the cube root, also of negative numbers."""
     return math.cbrt(value)
 
 
@@ -239,7 +239,7 @@ def _logarithm(function: Any, value: float) -> float:
 
 
 MOST_PLACES = 1_000
-"""Bits by which no number is moved that is in the range of a type."""
+"""A shift by more bits than any number of a type has."""
 
 
 def shifted_left(value: int, places: int, most: int | None = None) -> int:
@@ -266,7 +266,7 @@ def shifted_right(value: int, places: int, most: int | None = None) -> int:
 
 
 def bits(value: int, width: int) -> int:
-    """How many bits are set of a width."""
+    """Return the number of set bits in the lowest `width` bits."""
     return (value & (1 << width) - 1).bit_count()
 
 

@@ -1,13 +1,13 @@
-"""Rows as values, compared field by field, in which NULL is the last and equal to NULL.
+"""Rows as values, compared field by field, where NULL is last and equal to NULL.
 
-What rows are sorted by: keys, least or greatest first, with NULL first or last; then the row.
+Sort keys: the keys of a row, least or greatest first, with NULL first or last; then the row.
 
     order by a, b desc nulls first      (0, a, 0, -b, Tied(row))        a row
                                         (1, 0, -1, 0, Tied(row))        one with NULL in both
                                         (0, a)                          before all rows with this a
 
-Keys compare as tuples do, so that a part of one stands before all that begin with it. NaN is the
-greatest. Rows with equal keys are in an order of their own, so that equal groups are equal lists.
+Keys compare as tuples do, so that a prefix is before all keys that begin with it. NaN is the
+greatest. Rows with equal keys are ordered by themselves, so that equal groups are equal lists.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _LAST = (1,)
 
 
 def value_of_rank(place: Any) -> Any:
-    """Return the value of which `rank` is given."""
+    """Return the value whose `rank` is given."""
     return place.value if place.__class__ is Ranked else place
 
 
 def greatest(*values: Any) -> Any:
-    """Return the greatest row, or array, of those that are not None.
+    """Return the greatest row, or array, that is not None.
 
     >>> greatest((1, None), None, (1, 2)), least((1, None), (1, 2))
     ((1, None), (1, 2))
@@ -65,17 +65,17 @@ def greatest(*values: Any) -> Any:
 
 
 def least(*values: Any) -> Any:
-    """Return the least row, or array, of those that are not None."""
+    """Return the least row, or array, that is not None."""
     return min((value for value in values if value is not None), key=rank, default=None)
 
 
 def less(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether a row is before another."""
+    """Return True if a row is before another."""
     return bool(rank(one) < rank(other))
 
 
 def less_or_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether a row is not behind another."""
+    """Return True if a row is before another or equal."""
     return bool(rank(one) <= rank(other))
 
 
@@ -107,13 +107,13 @@ SYMBOLS |= {symbol: partial(_is_unlike, function) for function, symbol in NOT_LI
 
 
 def among(value: Any, array: tuple[Any, ...]) -> bool:
-    """Whether a value is an element of an array."""
+    """Return True if a value is an element of an array."""
     return value in array
 
 
 @record
 class AnyFits:
-    """Whether a comparison with an element is true; None if that depends on one that is NULL.
+    """Test if a comparison with some element is true; None if that depends on a NULL element.
 
     >>> AnyFits("==")(2, (1, 2)), AnyFits("==")(3, (1, None))
     (True, None)
@@ -130,7 +130,7 @@ class AnyFits:
 
 @record
 class AllFit:
-    """Whether a comparison with every element is true; None if that depends on one that is NULL."""
+    """Test if a comparison with every element is true; None if that depends on a NULL element."""
 
     symbol: str
 
@@ -158,7 +158,7 @@ class OfElements:
 
 
 Directions = tuple[tuple[bool, bool], ...]
-"""Of each key whether it is descending, and whether NULL is first."""
+"""For each key whether it is descending, and whether NULL is first."""
 SortKey = tuple[Any, ...]
 
 
@@ -188,14 +188,14 @@ class Tied:
     __hash__ = None  # type: ignore[assignment]
 
     def rank(self) -> Any:
-        """What the row is compared by, made when it is first asked for."""
+        """The comparable value of the row, computed at the first access."""
         if self._rank is None:
             self._rank = rank_of(self.row)
         return self._rank
 
 
 def rank_of(value: Any) -> Any:
-    """What any values are compared by, also of several types."""
+    """Return a comparable value of any value, also across types."""
     if isinstance(value, tuple):
         return ("tuple", tuple(map(rank_of, value)))
     if isinstance(value, int | float | Decimal):
@@ -204,7 +204,7 @@ def rank_of(value: Any) -> Any:
 
 
 def key_of(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
-    """What a row is sorted by, of its keys and itself.
+    """Return the function from the keys of a row, and the row, to its sort key.
 
     >>> key = key_of(((True, False),))
     >>> sorted([2, None, 3], key=lambda n: key((n,), n))
@@ -232,7 +232,7 @@ def key_of(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
 
 
 def prefix(value: Any, *, descending: bool) -> SortKey:
-    """What stands before all rows whose first key is a value that is not NULL."""
+    """Return a sort key before all rows whose first key is a value that is not NULL."""
     return (0, reversed_key(rank(value)) if descending else item_key(value))
 
 
@@ -247,5 +247,5 @@ def item_key(value: Any) -> Any:
 
 
 def behind(key: SortKey) -> SortKey:
-    """What stands behind all rows that begin with a part of a key."""
+    """Return a sort key behind all rows that begin with `key`."""
     return (*key, LAST)

@@ -1,4 +1,4 @@
-"""What a query in the place of a value gives, of the values of its rows."""
+"""The value of a query in an expression, from the values of its rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _by_type(value: Any) -> Any:
 
 
 Direction = tuple[bool, Literal["first", "last"] | None]
-"""Whether the greatest comes first, and where None stands."""
+"""Whether the greatest is first, and the place of None."""
 
 
 def in_order(directions: tuple[Direction, ...], entries: Iterable[tuple[Any, ...]]) -> Any:

@@ -24,7 +24,7 @@ def cut(text: str, length: int) -> str:
 
 
 def part(text: str, start: int, length: int | None = None) -> str:
-    """SUBSTRING: a negative start counts from the end, a negative length goes to the left.
+    """Return SUBSTRING: a negative start counts from the end, a negative length to the left.
 
     >>> part("hello", 2, 3), part("hello", -3), part("hello", 0, 3), part("hello", 4, -2)
     ('ell', 'llo', 'he', 'el')
@@ -56,7 +56,7 @@ def standard_part(text: str, start: int, length: int | None = None) -> str:
 
 
 def like(text: str, pattern: str, escape: str = "") -> bool:
-    """Match a pattern of LIKE, in which `%` is any text and `_` any letter.
+    """Match a LIKE pattern: `%` matches any text and `_` any letter.
 
     >>> like("green", "gr%n"), like("50%", "50!%", "!")
     (True, True)
@@ -100,17 +100,17 @@ def _glob_letters(pattern: str) -> Iterator[Letter | None]:
 
 
 def glob(text: str, pattern: str) -> bool:
-    """Match a pattern of GLOB, in which `*` is any text and `?` any letter."""
+    """Match a GLOB pattern: `*` matches any text and `?` any letter."""
     return _glob(pattern).is_match(text)
 
 
 def has_match(text: str, pattern: str, options: str = "") -> bool:
-    """Whether a regular expression is found in a text."""
+    """Return True if a regular expression matches a part of a text."""
     return _expression(pattern, options).search(text)
 
 
 def is_match(text: str, pattern: str, options: str = "") -> bool:
-    """Whether a regular expression is all of a text."""
+    """Return True if a regular expression matches a whole text."""
     return _expression(pattern, options).fullmatch(text)
 
 
@@ -217,22 +217,22 @@ def _python_groups(new: str) -> str:
 
 
 def place_of(text: str, wanted: str) -> int:
-    """Where a text is found first; 0 if it is not."""
+    """Return the position of a text in another, from 1 on; 0 if absent."""
     return text.find(wanted) + 1
 
 
 def trimmed(text: str, letters: str = " ") -> str:
-    """Without these letters at both ends."""
+    """Remove these letters from both ends."""
     return text.strip(letters) if letters else text
 
 
 def trimmed_left(text: str, letters: str = " ") -> str:
-    """Without these letters at the beginning."""
+    """Remove these letters from the beginning."""
     return text.lstrip(letters) if letters else text
 
 
 def trimmed_right(text: str, letters: str = " ") -> str:
-    """Without these letters at the end."""
+    """Remove these letters from the end."""
     return text.rstrip(letters) if letters else text
 
 
@@ -241,11 +241,11 @@ LARGEST = 100_000_000
 
 
 def check_length(length: int) -> None:
-    """Refuse a text of so many letters, if these are too many.
+    """Refuse a text of `length` letters if it is too long.
 
     Raises
     ------
-    ValueError: they are.
+    ValueError: the text is too long.
     """
     if length > LARGEST:
         raise ValueError(f"a text of {length:,} letters is too long: {LARGEST:,} at most")
@@ -300,7 +300,7 @@ def right(text: str, count: int) -> str:
 
 
 def repeated(text: str, times: int) -> str:
-    """A text so many times."""
+    """Return a text `times` times."""
     check_length(len(text) * times)
     return text * times
 
@@ -362,17 +362,17 @@ def capitalized(text: str) -> str:
 
 
 def starts_with(text: str, beginning: str) -> bool:
-    """Whether it begins so."""
+    """Return True if a text begins with another."""
     return text.startswith(beginning)
 
 
 def ends_with(text: str, end: str) -> bool:
-    """Whether it ends so."""
+    """Return True if a text ends with another."""
     return text.endswith(end)
 
 
 def contains(text: str, wanted: str) -> bool:
-    """Whether a text is found in another."""
+    """Return True if a text contains another."""
     return wanted in text
 
 
@@ -402,17 +402,17 @@ def joined_by(separator: str, *texts: str | None) -> str:
 
 
 def bits_of(text: str) -> int:
-    """How many bits its bytes have."""
+    """Return the number of bits of a text in UTF-8."""
     return 8 * len(text.encode())
 
 
 def bytes_in(text: str) -> int:
-    """How many bytes it has."""
+    """Return the number of bytes of a text in UTF-8."""
     return len(text.encode())
 
 
 def distance(one: str, other: str) -> int:
-    """Levenshtein's: how many letters must be put in, taken out or replaced.
+    """Return the Levenshtein distance: inserted, deleted and replaced letters.
 
     >>> distance("kitten", "sitting")
     3

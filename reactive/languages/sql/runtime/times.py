@@ -22,7 +22,7 @@ EPOCH = dt.datetime(1970, 1, 1)
 
 
 def _interval(months: int, rest: dt.timedelta) -> dt.timedelta:
-    """An interval of days, and of what is less than a day. Pickled ones name this function."""
+    """Return an interval of months and a `timedelta`. Pickled intervals name this function."""
     return interval_of(months, *clock_of(rest))
 
 
@@ -42,7 +42,7 @@ def earlier(moment: Moment, by: dt.timedelta) -> dt.datetime:
 
 
 def months_later(moment: Any, months: int) -> Any:
-    """The same day of another month, or its last day."""
+    """Return the same day of another month, or its last day."""
     if not months:
         return moment
     year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
@@ -88,17 +88,17 @@ def days_earlier(day: dt.date, days: int) -> dt.date:
 
 
 def days_between(day: dt.date, other: dt.date) -> int:
-    """How many days one is after another."""
+    """Return the number of days from `other` to `day`."""
     return (day - other).days
 
 
 def time_between(moment: Moment, other: Moment) -> dt.timedelta:
-    """How much later a moment is than another."""
+    """Return the time from `other` to `moment`."""
     return as_timestamp(moment) - as_timestamp(other)
 
 
 def age(moment: Moment, other: Moment) -> dt.timedelta:
-    """The same in months, and what remains."""
+    """Return the time from `other` to `moment` in months and the rest."""
     one, two = as_timestamp(moment), as_timestamp(other)
     return negative(age_of(two, one)) if one < two else age_of(one, two)
 
@@ -110,7 +110,7 @@ def age_of(one: dt.datetime, two: dt.datetime) -> dt.timedelta:
     clock = (one - truncated("day", one)) - (two - truncated("day", two))
     if clock < dt.timedelta():
         days, clock = days - 1, clock + LENGTHS["day"]
-    if days < 0:  # the month of the earlier moment is what has passed of it
+    if days < 0:  # borrow the days of the earlier moment's month
         months, days = months - 1, days + calendar.monthrange(two.year, two.month)[1]
     return _interval(months, dt.timedelta(days) + clock)
 
@@ -231,7 +231,7 @@ PARTS_OF_TIMES = frozenset({"hour", "minute", "second", "millisecond", "microsec
 
 
 def truncated_interval(unit: str, of: dt.timedelta) -> dt.timedelta:
-    """An interval without what is less than a unit.
+    """Return an interval truncated to a unit.
 
     >>> truncated_interval("hour", dt.timedelta(hours=-1, minutes=-30))
     datetime.timedelta(days=-1, seconds=82800)
@@ -248,7 +248,7 @@ def truncated_interval(unit: str, of: dt.timedelta) -> dt.timedelta:
 
 
 def truncated(unit: str, of: Moment) -> dt.datetime:
-    """The beginning of the hour, day, month, ... in which a moment is.
+    """Return the start of the hour, day, month, ... that contains a moment.
 
     >>> truncated("quarter", dt.date(2024, 5, 7))
     datetime.datetime(2024, 4, 1, 0, 0)
@@ -297,8 +297,9 @@ def last_day(of: Moment) -> dt.date:
 
 
 def bucket(width: dt.timedelta, of: Moment) -> Moment:
-    """The beginning of the bucket of a width in which a moment is: from Monday, 2000-01-03, or the
-    month 2000-01, on.
+    """Return the start of the bucket of a width that contains a moment.
+
+    Buckets are counted from Monday, 2000-01-03, or from the month 2000-01.
 
     >>> bucket(dt.timedelta(hours=2), dt.datetime(2024, 1, 1, 3, 5))
     datetime.datetime(2024, 1, 1, 2, 0)
@@ -359,7 +360,7 @@ def epoch_microseconds(of: Moment) -> int:
 
 
 def epoch_nanoseconds(of: Moment) -> int:
-    """The nanoseconds since 1970, of which 64 bits have those of three centuries."""
+    """Return the nanoseconds since 1970; 64 bits cover three centuries."""
     made = epoch_microseconds(of) * 1000
     if abs(made) >= 1 << 63:
         raise ValueError(f"{of} is too far from 1970")
@@ -377,7 +378,7 @@ def month_name(of: Moment) -> str:
 
 
 def whole_units(unit: str, begin: Moment, end: Moment) -> int:
-    """How many whole hours, days, months, ... there are between two moments.
+    """Return the number of whole hours, days, months, ... between two moments.
 
     >>> whole_units("month", dt.date(2024, 1, 31), dt.date(2024, 2, 28))
     0

@@ -7,7 +7,7 @@ first segment has to be at the beginning and the last one at the end. Each of th
 from the end of the one before, and its leftmost place is taken. No other place need be tried: a
 place further to the right only leaves less text for the segments that follow.
 
-State:  compiled patterns, the last 4096 of those that are not long.
+State:  the last 4096 compiled patterns that are not long.
 Cost:   O(text) for segments of plain letters, O(text * segment) at most for others.
 """
 
@@ -54,7 +54,7 @@ class Segment:
         return place if place <= end else -1
 
     def is_at(self, text: str, start: int) -> bool:
-        """Return True if the segment, of which no letter was skipped, matches from `start`."""
+        """Return True if the segment, with no letter skipped, matches from `start`."""
         if self.plain is not None:
             return text.startswith(self.plain, start)
         return self.expression.match(text, start) is not None
@@ -164,7 +164,7 @@ class Like:
 
 
 def like_pattern(pattern: str, escape: str = "", flags: int = 0) -> Like:
-    """Compile a pattern of LIKE, in which `%` is any text and `_` any letter.
+    """Compile a LIKE pattern: `%` matches any text and `_` any letter.
 
     >>> like_pattern("gr%n").wildcards.is_match("green")
     True

@@ -51,7 +51,7 @@ class Shell:
         self._db = db
         self._console = console
         self._views: dict[int, tuple[str, Any]] = {}
-        """Of each number the text, and the view."""
+        """The text and the view of each number."""
         self._shown: dict[int, list[Any]] = {}
         """The rows that were printed of each."""
         self._last = 0
@@ -61,7 +61,7 @@ class Shell:
         return dialect_of(self._db._engine)
 
     def run(self, text: str) -> bool:
-        """Run what is written, and print what comes of it; whether all of it could be done."""
+        """Run statements and print their results; return True if all succeeded."""
         done = [self._one(each) for each in statements(text)]
         return all(done)
 
@@ -151,7 +151,7 @@ class Shell:
 
 
 def lines_of(file: Any, console: Console) -> Iterator[str]:
-    """What somebody types, statement by statement."""
+    """Yield the statements that the user types."""
     waiting = ""
     while True:
         if file.isatty():
@@ -171,7 +171,7 @@ KINDS = (".csv", ".parquet")
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is that of a file with rows."""
+    """Return True if a name is that of a file with rows."""
     return Path(name).suffix.lower() in KINDS
 
 

@@ -70,7 +70,7 @@ def without_collation(value: TypedValue) -> TypedValue:
 
 
 def mapped(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> TypedValue:
-    """A function of a value that is never NULL but where the value is; at once of a constant."""
+    """Return a function of a value, NULL only for NULL; evaluated now for a constant."""
     if isinstance(value.expr, Constant) and not value.nulls:
         return TypedValue(literal(function(value.expr.value)).expr, kind)
     if all(map(is_simple, leaves(value))):
@@ -144,19 +144,19 @@ def _are_of_one_class(left: SqlType, right: SqlType) -> bool:
 
 
 def has_collation(kind: SqlType) -> bool:
-    """Return True if a type has a collation by which different texts may be the same."""
+    """Return True if a type has a collation that makes different texts equal."""
     return kind.collation in runtime.COLLATIONS
 
 
 def ranked_by_collation(value: TypedValue) -> TypedValue:
-    """A value by its collation, of which `unranked` is the value itself."""
+    """Return a value as its collation orders it; `unranked` is the inverse."""
     if not has_collation(value.type):
         return ranked(value)
     return mapped(runtime.RankBy(str(value.type.collation)), ANY, value)
 
 
 def ranked(value: TypedValue) -> TypedValue:
-    """A value by its class, and among those of its class."""
+    """Return a value as SQLite orders it: by its class, then within its class."""
     return value if value.type.kind == "null" else mapped(runtime.rank, ANY, value)
 
 
@@ -196,7 +196,10 @@ def shown(value: TypedValue) -> TypedValue:
 
 
 def together(types: Sequence[SqlType]) -> SqlType:
-    """The type of what may be of several, which keep their classes; the affinity is the first's."""
+    """Return the type of values of several types, with the affinity of the first.
+
+    The values keep their classes.
+    """
     kinds = {kind.kind for kind in types} - {"null"}
     one = next(iter(kinds)) if len(kinds) == 1 else "float" if kinds and kinds <= NUMBERS else "any"
     return replace(types[0], kind=one, precision=None, scale=None, size=None)
@@ -355,9 +358,9 @@ def operation(node: Any, scope: Scope) -> TypedValue:
 def of_two(
     function: Callable[..., Any], kind: SqlType, *values: TypedValue, may_be_null: bool
 ) -> TypedValue:
-    """A function of values, NULL where one is; at once of constants."""
+    """Return a function of values, NULL if one is NULL; evaluated now for constants."""
     said = next((v.type for v in values if v.type.is_collated), None)
-    if said is not None:  # a COLLATE is of the expression that it is in
+    if said is not None:  # a COLLATE applies to the enclosing expression
         kind = replace(kind, collation=said.collation, is_collated=True)
     if all(isinstance(v.expr, Constant) and not v.nulls for v in values):
         try:

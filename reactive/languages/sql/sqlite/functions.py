@@ -50,7 +50,7 @@ NOT_SUPPORTED = frozenset(_MISSING.split())
 """Functions that SQLite has, and that are not here."""
 
 OF_AFFINITIES = {"TEXT": "text", "INTEGER": "int", "REAL": "float", "NUMERIC": "float"}
-"""The kinds of what a CAST gives, by affinity."""
+"""The kinds of the result of a CAST, by affinity."""
 
 
 def cast(node: Any, scope: Scope) -> TypedValue:
@@ -139,7 +139,7 @@ def given(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
 
 
 def absolute(value: Any) -> int | float:
-    """ABS: of what is no integer a float."""
+    """Return ABS; a float for a value that is not an integer."""
     if isinstance(value, int):
         if value == runtime.LEAST:
             raise OverflowError("integer overflow")
@@ -148,7 +148,7 @@ def absolute(value: Any) -> int | float:
 
 
 class _OfNumbers:
-    """A function of numbers: NULL of what is none, and where it has no result."""
+    """A function of numbers; NULL for other values, and without a result."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -233,7 +233,7 @@ def _extreme(function: Callable[..., Any]) -> Maker:
 
 
 class _By:
-    """The least or greatest value by what a collation makes of each."""
+    """The least or greatest value as a collation orders them."""
 
     def __init__(self, function: Callable[..., Any], collation: Callable[[Any], Any]) -> None:
         self._pick = min if function is runtime.least else max
@@ -315,7 +315,7 @@ def zero_bytes(count: Any) -> bytes:
 
 
 def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Maker:
-    """A function of a time value and modifiers, none of which may be of the clock."""
+    """Make a function of a time value and modifiers, none of which may read the clock."""
     made = of(function, kind, least, 127, may=True)
 
     def checked(node: Any, scope: Scope) -> TypedValue:
@@ -350,8 +350,10 @@ def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int)
 def _made_json(
     function: Callable[..., Any], least: int, most: int, pairs: str = "", *, first: int = 0
 ) -> Maker:
-    """A function that makes JSON of values, behind the `first` of them; `pairs` says of what they
-    have to be pairs."""
+    """Make a function that builds JSON of the values after the `first` ones.
+
+    `pairs` describes the pairs that these values must be.
+    """
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)
@@ -381,7 +383,7 @@ def _told(expr: Expr) -> Expr:
 
 
 def _refuse_hidden_json(node: Any, scope: Scope) -> None:
-    """Refuse JSON of a sub-query or an aggregate, of which SQLite knows that it is JSON."""
+    """Refuse JSON of a subquery or an aggregate, which SQLite would treat as JSON."""
     for part in node.walk(prune=lambda each: isinstance(each, exp.Query)):
         is_hidden = isinstance(part, exp.Query) or scope.known(part) is not None
         if is_hidden and any(map(_makes_json, part.find_all(exp.Anonymous))):

@@ -1,7 +1,7 @@
-"""Texts of SQLite to trees: sqlglot's grammar, in which types and calls stay as they are written.
+"""The grammar of SQLite: sqlglot's, changed so that types and calls stay as written.
 
-A type is any words (`unsigned big int`), of which only the affinity counts; `+x` is a node, as it
-has no affinity. Only the functions that are read as nodes are (`KEPT`); any other call is a name.
+A type is any words (`unsigned big int`), which determine the affinity; `+x` is a node, because it
+has no affinity. Only the functions in `KEPT` become nodes; any other call is a name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEPT = frozenset(
         *("PERCENT_RANK", "RANK", "ROW_NUMBER", "SUM", "EXISTS"),
     ]
 )
-"""Functions that are nodes: aggregates, windows, and those that are no plain calls."""
+"""Functions that are nodes: aggregates, windows, and functions with their own syntax."""
 PARSED = frozenset({"CAST", "GROUP_CONCAT"})
 """Functions with a syntax of their own."""
 PLUS, L_PAREN, COLON = (tokens.Tokenizer.SINGLE_TOKENS[sign] for sign in "+(:")

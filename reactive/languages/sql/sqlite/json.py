@@ -11,7 +11,7 @@ Functions of SQLite that change JSON: JSON_SET and its kin, JSON_REMOVE, JSON_PA
     removed('[1, 2, 3]', "$[0]", "$[0]")       '[3]'
     patched('{"a": 1, "b": 2}', '{"a": null}') '{"b":2}'
 
-A value that was put into its place is looked into no more. Source: https://sqlite.org/json1.html
+An inserted value is not searched by later paths. Source: https://sqlite.org/json1.html
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Node:
     labels: list[str] = field(default_factory=list)
     parts: list[Node] = field(default_factory=list)
     added: dict[str, int] = field(default_factory=dict)
-    """The places of labels that were added, by what they say."""
+    """The places of added labels, by their text."""
     places: dict[str, int] = field(default_factory=dict)
     """The first place of each label among the first `looked_at`."""
     looked_at: int = 0
@@ -283,7 +283,7 @@ def type_at(value: Any, path: Any = "$") -> str | None:
 
 
 def length_at(value: Any, path: Any = "$") -> int | None:
-    """JSON_ARRAY_LENGTH: 0 of what is no array."""
+    """Return JSON_ARRAY_LENGTH: 0 for a value that is not an array."""
     found = None if value is None else at(read(value), path)
     if found is None:
         return None
@@ -368,7 +368,7 @@ class Quoted:
 
 @record
 class Edit:
-    """JSON_SET, JSON_INSERT of what is not there, JSON_REPLACE of what is."""
+    """JSON_SET; JSON_INSERT, only if the path is absent; JSON_REPLACE, only if it exists."""
 
     kind: Literal["set", "insert", "replace"]
 
@@ -467,7 +467,7 @@ def removed(value: Any, *paths: Any) -> Any:
 
 
 def patched(value: Any, patch: Any) -> Any:
-    """JSON_PATCH: the merge of RFC 7396, in which null removes."""
+    """Return JSON_PATCH: the merge of RFC 7396, where null removes."""
     root = None if value is None else read(value)
     if root is None or patch is None:
         return None

@@ -344,7 +344,7 @@ def unixepoch(value: Any, *modifiers: Any) -> float | None:
 
 
 def strftime(pattern: Any, value: Any, *modifiers: Any) -> str | None:
-    """STRFTIME: an instant by a pattern; None if the pattern has what there is not.
+    """Return STRFTIME: an instant by a pattern; None if the pattern has an unknown part.
 
     >>> strftime("%d.%m.%Y %W %j", "2024-03-05"), strftime("%q", 0)
     ('05.03.2024 10 065', None)

@@ -100,7 +100,7 @@ def integer(value: Any) -> int:
 
 
 def short_integer(value: Any) -> int:
-    """A value as an integer of 32 bits, of which SQLite leaves the lower ones."""
+    """Return a value as an integer of 32 bits; SQLite keeps the lower bits."""
     return (integer(value) + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -359,8 +359,9 @@ def length(value: Any) -> int:
 
 
 def part(value: Any, start: Any, count: Any = None) -> Any:
-    """SUBSTR: a negative start counts from the end, a negative count goes to the left. Of an empty
-    blob it is None.
+    """Return SUBSTR: a negative start counts from the end, a negative count to the left.
+
+    It is None for an empty blob.
 
     >>> part("hello", 2, 3), part("hello", -3, 2), part("hello", 0, 3), part("hello", 4, -2)
     ('ell', 'll', 'he', 'el')
@@ -389,13 +390,13 @@ def part(value: Any, start: Any, count: Any = None) -> Any:
 
 
 def upper(value: Any) -> str:
-    """With the letters a to z great."""
+    """Return the text with the letters a to z in upper case."""
     text = characters(value)
     return text.upper() if text.isascii() else re.sub("[a-z]", lambda m: m[0].upper(), text)
 
 
 def lower(value: Any) -> Any:
-    """With the letters A to Z small."""
+    """Return the text with the letters A to Z in lower case."""
     return str(without_case(characters(value)))
 
 
@@ -407,26 +408,25 @@ def place(value: Any, wanted: Any) -> int:
 
 
 def trimmed(value: Any, letters: Any = " ") -> str:
-    """Without these letters at both ends."""
+    """Remove these letters from both ends."""
     text, cut = characters(value), characters(letters)
     return text.strip(cut) if cut else text
 
 
 def trimmed_left(value: Any, letters: Any = " ") -> str:
-    """Without these letters at the beginning."""
+    """Remove these letters from the beginning."""
     text, cut = characters(value), characters(letters)
     return text.lstrip(cut) if cut else text
 
 
 def trimmed_right(value: Any, letters: Any = " ") -> str:
-    """Without these letters at the end."""
+    """Remove these letters from the end."""
     text, cut = characters(value), characters(letters)
     return text.rstrip(cut) if cut else text
 
 
 def replaced(value: Any, old: Any, new: Any) -> Any:
-    """With another text in the place of each occurrence; if `old` is empty the value
-    itself, of a blob its text."""
+    """Replace each occurrence of `old`; if `old` is empty return the value, for a blob its text."""
     wanted = characters(old)
     if wanted:
         return characters(value).replace(wanted, characters(new))

@@ -1,8 +1,8 @@
-"""INSERT, UPDATE and DELETE: the rows that a statement says, and one transaction that changes them.
+"""INSERT, UPDATE and DELETE: the rows of a statement, and one transaction that changes them.
 
 insert into t select ...      the rows of the query, as they are before
-update t set a = a + 1        each row, and the one that takes its place (`target.py`)
-delete from t where id = 7    a row that is found by its key, if that is what is asked for
+update t set a = a + 1        each row with its replacement (`target.py`)
+delete from t where id = 7    a row, found by its key if the condition gives one
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REMEDIES = {
     ("returning", "UPDATE"): "ask db.sql(...) for the rows afterwards",
     ("returning", "DELETE"): "ask db.sql(...) for the rows before",
 }
-"""Other ways to what a part of a statement would give."""
+"""Alternatives to the unsupported parts of a statement."""
 
 
 def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -> None:
@@ -191,7 +191,7 @@ class _Conflict:
 
     Raises
     ------
-    PlanError: the table has no key, or DO UPDATE names what there is not.
+    PlanError: the table has no key, or DO UPDATE names something unknown.
     """
 
     def __init__(self, tree: Any, target: ChangedTable, around: Scope, places: list[int]) -> None:
@@ -283,13 +283,13 @@ def _check_conflict(conflict: Any, target: ChangedTable, around: Scope) -> None:
 def _conflict_update(
     conflict: Any, target: ChangedTable, around: Scope
 ) -> Callable[[Any, Any], Any]:
-    """What DO UPDATE makes of the row that is there, and the one that was to be inserted."""
+    """Return the function from the existing and the new row to the row of DO UPDATE."""
     mine = target.rows()
     new = ScopeSource(
         "excluded", tuple(zip(target.schema.names, target.schema.values(Parameter(1)), strict=True))
     )
     scope = around.over([*mine.sources, new], 2)
-    if around.dialect.name != "postgres":  # which says that a bare name is ambiguous
+    if around.dialect.name != "postgres":  # where a bare name is ambiguous
         scope.merged = {name.casefold(): value for s in mine.sources for name, value in s.columns}
     where = conflict.args.get("where")
     query = next(iter(conflict.find_all(exp.Query)), None)
@@ -368,11 +368,11 @@ def _changed(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> 
 
 
 def run(tree: Any, around: Scope, db: Any) -> int:
-    """Run a statement; how many rows it changed.
+    """Run a statement and return the number of changed rows.
 
     Raises
     ------
-    PlanError: it is no statement that is known, or names what there is not.
+    PlanError: the node is not a known statement, or names something unknown.
     """
     match tree:
         case exp.Create():

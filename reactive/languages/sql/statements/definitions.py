@@ -56,7 +56,7 @@ def _target(tree: Any) -> Any:
 
 
 def _may_make(tree: Any, name: str, around: Scope) -> bool:
-    """Whether it is to be made: what has the name is replaced, or in the way."""
+    """Return True if it may be created; an existing one of the name is replaced, or prevents it."""
     may_exist, replaces = bool(tree.args.get("exists")), bool(tree.args.get("replace"))
     if around.environment.catalog.find(name) is None:
         return True

@@ -1,6 +1,6 @@
 """The table that a statement changes, with its columns, defaults and key.
 
-The rows that UPDATE and DELETE change: those of WHERE, beside those of FROM or USING.
+The rows that UPDATE and DELETE change: those of WHERE, paired with those of FROM or USING.
 
 update t set a = m.v from m where m.k = t.id      each row of t that has an m, with its values
 delete from t using m where m.k = t.id            each row of t that has an m
@@ -89,7 +89,7 @@ class ChangedTable:
         return found if found and "" not in found and len(found) == len(folded) else None
 
     def not_null(self, values: Sequence[Any]) -> list[int]:
-        """Return the columns that are NOT NULL, and have no value; those of numbers have some."""
+        """Return the NOT NULL columns without a value; numbered columns get one later."""
         pairs = list(zip(self.schema.columns, values, strict=True))
         for column, value in pairs:
             if value is not None:
@@ -129,7 +129,7 @@ class ChangedTable:
 
 
 Pairs = list[tuple[Any, Any]]
-"""Rows, and those that take their place."""
+"""Rows and their replacements."""
 
 
 def evaluated(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
@@ -153,7 +153,7 @@ def evaluated(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
 
 
 def rows_with(rows: PlannedRows, items: Sequence[Any], around: Scope) -> PlannedRows:
-    """Return rows beside those of the items of FROM in UPDATE, or of USING in DELETE."""
+    """Return rows paired with those of the items of FROM in UPDATE, or of USING in DELETE."""
     for item in items:
         rows = beside(rows, item, around)
     return rows
@@ -162,11 +162,11 @@ def rows_with(rows: PlannedRows, items: Sequence[Any], around: Scope) -> Planned
 def found_rows(
     tree: Any, target: ChangedTable, rows: PlannedRows, made: Expr, around: Scope
 ) -> Pairs:
-    """Return the rows that WHERE finds, each as often as it is there, with what is made of it.
+    """Return the rows that WHERE selects, with their copies and replacements.
 
     Raises
     ------
-    TableError: other values are made of a row beside one row of FROM than beside another.
+    TableError: two rows of FROM give a row different replacements.
     """
     scope, where = rows.scope(around), tree.args.get("where")
     test = TRUE if where is None else scope.true(where.this)
@@ -222,9 +222,9 @@ NO_KEY = -(2**63) - 1
 
 
 class KnownKeys:
-    """The greatest keys of tables, as far as all commits since were statements of SQL.
+    """The greatest keys of tables, valid while all commits are SQL statements.
 
-    Another commit may have changed any table: all are forgotten then.
+    Any other commit may have changed a table, and discards all keys.
     """
 
     def __init__(self) -> None:
@@ -239,8 +239,7 @@ class KnownKeys:
         return self._keys.get(table.plan.number)
 
     def note(self, table: Any, before: int, greatest: int | None) -> None:
-        """Take notice of a statement, before which there were so many commits, and of the greatest
-        key that a table has now, if that is known."""
+        """Record the greatest key of a table after a statement, and the version before it."""
         version = table._engine.version
         is_alone = version in (before, before + 1)
         if before != self._version or not is_alone:
@@ -283,7 +282,7 @@ class RowNumbers:
         self._known.note(self._table, self._before, greatest)
 
     def filled(self, row: Sequence[Any]) -> list[Any]:
-        """Return the values of a row, the key of which is numbered where it is None.
+        """Return the values of a row; a key that is None gets the next number.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""What texts are put together of: types, values, columns, names, dialects and errors."""
+"""The parts of texts: types, values, columns, names, dialects and errors."""

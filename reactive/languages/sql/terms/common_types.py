@@ -2,7 +2,7 @@
 
 The common type of two operands: one table, by dialect, place and types.
 
-    column      of UNION, INTERSECT, EXCEPT, and what a recursion goes on with
+    column      UNION, INTERSECT, EXCEPT, and the steps of a recursion
     choice      CASE, COALESCE, LEAST, VALUES, elements of arrays
     equality    =, <>, IN (list), NULLIF, IS DISTINCT FROM, USING
     order       <, BETWEEN, IN (query), ANY (query)
@@ -17,8 +17,8 @@ The common type of two operands: one table, by dialect, place and types.
     arrays                of the common type of elements   the same; not compared
 
 DuckDB compares elements of arrays by = as in columns. A constant text is of the type of the other
-operand, but for columns of DuckDB. A type that is not known (`ANY`) goes with all. In SQLite a
-value has the type that it has, whatever stands beside it.
+operand, except in columns of DuckDB. An unknown type (`ANY`) is compatible with all. In SQLite a
+value keeps its type, whatever the other operand is.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ def _common_array(dialect: str, place: Place, left: SqlType, right: SqlType) -> 
 
 
 def _common_struct(place: Place, left: SqlType, right: SqlType) -> SqlType | None:
-    """Return the fields of both by their names, those of the left first; of rows, which have no
-    names, by their places. A field that one of them has not is NULL there.
+    """Return the fields of both structs by name, those of the left first.
+
+    Rows have no names: their fields are matched by place. A missing field is NULL.
 
     >>> from reactive.languages.sql.terms.types import INT, TEXT
     >>> one = SqlType("struct", items=(INT,), names=("x",))
@@ -205,17 +206,17 @@ class Dialect:
 
     name: DialectName
     integer_division: bool
-    """Whether `7 / 2` is 3."""
+    """True if `7 / 2` is 3."""
     zero_division: Literal["infinity", "null", "error"]
-    """What the `/` of a number and zero is."""
+    """The result of `/` for a number and zero."""
     exact_literals: bool
-    """Whether `1.5` is a decimal and not a float."""
+    """True if `1.5` is a decimal and not a float."""
     total_rows: bool
-    """Whether a row with a NULL is compared as one value, in which NULL is the last."""
+    """True if a row with a NULL is compared as one value, with NULL last."""
     numeric_booleans: bool
-    """Whether TRUE is written as 1."""
+    """True if TRUE is written as 1."""
     timezone: str = "UTC"
-    """The zone of the database, in which instants are shown, and texts without a zone are read."""
+    """The time zone of the database, for showing instants and for texts without a zone."""
 
     @property
     def dotted_fields(self) -> bool:

@@ -1,25 +1,24 @@
 """Errors of a SQL text, and the arguments of a call that its translation must use.
 
-Errors of a SQL text: what is wrong, at which line and column, with the line itself.
+Errors of a SQL text: the reason, the line and column, and the line itself.
 
 PlanError: there is no column 'amonut' at line 2, column 8; did you mean 'amount'?
   where amonut > 3
         ^
 
-Record of the arguments of a parsed tree that its translation asked for.
+Record of the arguments of a parsed tree that its translation has read.
 
     limit 40%      Limit(expression=40, limit_options=LimitOptions(percent=True))
-    asked          {expression}          limit_options is set, and unread: a PlanError
+    read           {expression}          limit_options is set, and unread: a PlanError
 
     fsum(x, null)  Anonymous("fsum", expressions=[x, Null()])
-    asked          expressions[0]        Null has no arguments of its own, and nobody took it
+    read           expressions[0]        Null has no arguments of its own, and was not taken
 
-A translation that asks for a node's arguments by name cannot read past one: every argument that is
-set and was not asked for is refused with its place, those of later releases of sqlglot included.
-A node without arguments (NULL, *, CURRENT_DATE) in a list of arguments is read by who takes it out
-of the list. One that is an argument by itself is read once its value is asked for, or `take` is
-called of it: a test of its class does not read it. What walks a tree (`walk`, `find_all`, `copy`,
-`sql`) asks for nothing.
+A translation reads the arguments of a node by name. Every argument that is set but was not read is
+refused with its place, also arguments of later releases of sqlglot. A node without arguments (NULL,
+*, CURRENT_DATE) in a list of arguments is read by taking it out of the list. Such a node that is an
+argument by itself is read by asking for its value, or by `take`; a test of its class does not read
+it. Walking a tree (`walk`, `find_all`, `copy`, `sql`) reads nothing.
 
 Cost:   one pass over the tree, before and after its translation.
 """
@@ -42,7 +41,7 @@ LONGEST = 100
 PARAMETER = re.compile(r"[\s<>=!+*/%|(-]+[:$]\w+")
 
 BRACKET = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|[()\[\]]")
-"""Texts and names, in which brackets do not count; and brackets."""
+"""Brackets; and texts and names, whose brackets do not count."""
 
 
 def sql_error(text: str, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
@@ -78,7 +77,7 @@ def _deepest(text: str) -> int | None:
 
 
 def line_and_column(text: str, start: int) -> tuple[int, int]:
-    """Of an offset, both from 1 on.
+    """Return line and column of an offset, both from 1 on.
 
     >>> line_and_column("select\\n  x", 9)
     (2, 3)
@@ -88,13 +87,13 @@ def line_and_column(text: str, start: int) -> tuple[int, int]:
 
 
 def start_of(node: exp.Expr) -> int | None:
-    """Where the first token of a node is."""
+    """Return the offset of the first token of a node."""
     found = [each.meta["start"] for each in node.walk() if "start" in each.meta]
     return min(found, default=None) if found else _above(node)
 
 
 def _above(node: exp.Expr) -> int | None:
-    """What knows no place of its own is near what is around it."""
+    """Return the offset of the enclosing node, for a node without tokens of its own."""
     parent = node.parent
     return None if parent is None else start_of(parent)
 
@@ -180,7 +179,7 @@ OF_PARSER: dict[str, frozenset[str]] = {
 
 
 class Arguments(dict[str, Any]):
-    """The arguments of one node, the names that were asked for, and the parts that were taken."""
+    """The arguments of one node, with the names that were read and the parts that were taken."""
 
     __slots__ = ("asked", "taken")
 
@@ -205,7 +204,7 @@ class Arguments(dict[str, Any]):
 
 
 class Parts(list[Any]):
-    """A list of arguments that records the places that are taken out of it."""
+    """A list of arguments that records the taken places."""
 
     __slots__ = ("_taken",)
 
@@ -235,8 +234,8 @@ class Parts(list[Any]):
 
 
 def record_arguments(tree: exp.Expr) -> None:
-    """Record from now on which arguments are asked for of the nodes of a tree."""
-    hash(tree)  # which every node keeps: a later comparison of nodes asks for nothing
+    """Record from now on which arguments of the nodes of a tree are read."""
+    hash(tree)  # cached by every node: later comparisons of nodes read nothing
     for node in tree.walk():
         node.args = Arguments(node.args)
 
@@ -277,7 +276,7 @@ def refuse_unread(tree: exp.Expr, text: str) -> None:
         given = peek(node, name)
         first = given[0] if isinstance(given, list) else given
         shown = NAMES.get(name, name.strip("_").replace("_", " ").upper())
-        is_list = name == "expressions"  # the parser's word for what stands in brackets
+        is_list = name == "expressions"  # the parser's name for arguments in brackets
         what = "its arguments are" if is_list else f"its {shown} is"
         raise sql_error(
             text,
@@ -317,7 +316,7 @@ def unread(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
 
 
 def _is_unread_word(node: exp.Expr) -> bool:
-    """True for a node without arguments of its own that nobody took."""
+    """Return True for a node without arguments of its own that was not taken."""
     args = node.args
     if not isinstance(args, Arguments) or _has_arguments(node):
         return False
@@ -325,7 +324,7 @@ def _is_unread_word(node: exp.Expr) -> bool:
 
 
 class _Twins:
-    """Nodes that say what another one says, of which one was read: a key of GROUP BY in SELECT."""
+    """Nodes that equal a node that was read, such as a key of GROUP BY in SELECT."""
 
     def __init__(self, tree: exp.Expr) -> None:
         self._tree = tree

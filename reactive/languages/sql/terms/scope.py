@@ -46,12 +46,12 @@ from reactive.languages.sql.terms.values import TypedValue, literal, whole
 
 T = TypeVar("T")
 OUT_OF_RANGE = "is out of the range of"
-"""Stands in what the functions of SQL raise of a value that its type does not hold."""
+"""Part of the message that SQL functions raise for a value beyond the range of its type."""
 
 
 @record
 class ScopeSource:
-    """What an alias stands for: its columns by their names, in order."""
+    """A source of FROM: an alias and its columns by name, in order."""
 
     name: str
     columns: tuple[tuple[str, TypedValue], ...]
@@ -62,7 +62,7 @@ class ScopeSource:
 
 
 class Correlation:
-    """What a sub-query reads of the row around it: `arguments[i]` is `Outer(i)` inside."""
+    """The values that a subquery reads from the outer row: `arguments[i]` is `Outer(i)` inside."""
 
     def __init__(self, outer: Scope) -> None:
         self.outer = outer
@@ -78,7 +78,7 @@ class Correlation:
 
 
 class Scope:
-    """What names mean to the callables of a relation of `bindings` bindings."""
+    """The meaning of names for the callables of a relation with `bindings` bindings."""
 
     def __init__(
         self,
@@ -97,16 +97,16 @@ class Scope:
         self.merged: dict[str, TypedValue] = {}
         """Columns that USING made one of two, by their folded names."""
         self.aliases: dict[str, exp.Expr] = {}
-        """What SELECT names, by folded names; asked after the columns."""
+        """The names of SELECT, folded; columns take precedence."""
         self.values: dict[int, TypedValue] = {}
-        """What has been computed of a node, by its identity."""
+        """The computed values of nodes, by identity."""
         self.schema: Any = None
         """The columns of the rows, if they are rows that are put together already."""
         self.at: tuple[exp.Expr, ...] = ()
-        """The nodes that are read, for messages of what is made meanwhile."""
+        """The nodes being translated, for messages."""
         self._asked: set[str] = set()
         self._found: dict[tuple[str, int], tuple[exp.Expr, Any]] = {}
-        """What was read of nodes since the outermost reading began."""
+        """The results for nodes since the outermost translation began."""
         self._is_reading = False
 
     # What expressions ask.
@@ -133,7 +133,7 @@ class Scope:
         return replace(value, expr=expr, nulls=nulls)
 
     def true(self, node: exp.Expr) -> Expr:
-        """Whether a condition is TRUE, and neither FALSE nor NULL."""
+        """Return the test that a condition is TRUE, and neither FALSE nor NULL."""
         take(node)
         return self._once("true", self._true, node)
 
@@ -141,7 +141,7 @@ class Scope:
         return self._text.shallow(self._read(self._text.language.true, node))
 
     def false(self, node: exp.Expr) -> Expr:
-        """Whether a condition is FALSE."""
+        """Return the test that a condition is FALSE."""
         take(node)
         return self._once("false", self._false, node)
 
@@ -188,7 +188,7 @@ class Scope:
         return self.error(node, "this part is not complete, or has parts that it cannot have")
 
     def known(self, node: exp.Expr) -> TypedValue | None:
-        """What has been computed of a node already."""
+        """Return the value of a node if it was computed already."""
         return self.values.get(id(node))
 
     def subquery(self, node: exp.Expr) -> TypedValue:
@@ -196,11 +196,11 @@ class Scope:
         return self._text.language.subquery(node, self)
 
     def exists(self, node: exp.Expr) -> Expr:
-        """Whether a query has a row."""
+        """Return the test that a query has a row."""
         return self._text.language.exists(node, self)
 
     def matches(self, node: exp.Expr, *, negated: bool) -> Expr:
-        """Whether an IN, or a comparison with ANY or ALL of a query, is TRUE, or is FALSE."""
+        """Return the test that IN, or a comparison with ANY or ALL, is TRUE, or is FALSE."""
         return self._text.language.matches(node, self, negated=negated)
 
     def parameter(self, node: exp.Expr) -> TypedValue:
@@ -258,12 +258,12 @@ class Scope:
         refuse_unread(tree, self._text.sql)
 
     def function(self, expr: Expr, *nodes: exp.Expr) -> Lifted:
-        """A callable of the bindings, which nodes say, or those that are read now (`at`)."""
+        """Return a callable of the bindings, with the place of `nodes` or of the current nodes."""
         origin = self._text.origin(nodes or self.at, self.bindings)
         return Lifted(expr, self.names, origin, self.bindings)
 
     def reading(self, *nodes: exp.Expr) -> Self:
-        """It, with note of what is read now."""
+        """Set the nodes being translated, and return the scope."""
         self.at = nodes
         return self
 
@@ -279,11 +279,11 @@ class Scope:
     # Columns.
 
     def column(self, node: exp.Expr) -> TypedValue:
-        """What a column stands for, here or in a query around.
+        """Return the value of a column, of this query or an outer one.
 
         Raises
         ------
-        PlanError: nothing has the name, or several columns do.
+        PlanError: no column has the name, or several do.
         """
         found = self.found(node)
         if found is None:
@@ -291,7 +291,7 @@ class Scope:
         return found
 
     def found(self, node: Any) -> TypedValue | None:
-        """The same, or None where nothing has the name."""
+        """Return the value of a column as `column` does; None if no column has the name."""
         own = self.own(node)
         if own is not None:
             return own
@@ -302,7 +302,7 @@ class Scope:
         return around.read(value)
 
     def own(self, node: Any) -> TypedValue | None:
-        """What a column of these sources stands for, or a name of SELECT."""
+        """Return the value of a column of these sources, or of a name of SELECT."""
         found = self.of_sources(node)
         return self._alias(node.name) if found is None and not node.table else found
 
@@ -396,7 +396,7 @@ class Scope:
         return self._read(self._text.language.query, node)
 
     def around(self, correlation: Correlation | None = None) -> Scope:
-        """Nothing but what is around a query; of a sub-query, which reads this scope so."""
+        """Return the scope outside a query, or around a subquery that reads this scope."""
         around = self.correlation if correlation is None else correlation
         return Scope(self._text, (), 0, around, self.environment)
 
@@ -405,7 +405,7 @@ class Scope:
         return Scope(self._text, sources, bindings, self.correlation, self.environment)
 
     def wider(self, count: int) -> Self:
-        """The same names over rows that have `count` bindings, more behind."""
+        """Return a scope with the same names for rows with `count` bindings, the new ones last."""
         made = copy(self)
         made.bindings, made.values = count, dict(self.values)
         made._found, made._is_reading = {}, False
@@ -436,7 +436,7 @@ class Language:
     exists: Callable[[Any, Scope], Expr]
     matches: Callable[..., Expr]
     query: Callable[[Any, Scope], Any]
-    """A `query.Query`; the scope says what is around it."""
+    """Function from a node and its scope to a `query.Query`."""
 
 
 @record

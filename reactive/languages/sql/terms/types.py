@@ -85,7 +85,7 @@ UNSIGNED = ("unsigned",)
 INTERVAL = SqlType("interval")
 UUID = SqlType("uuid")
 ANY = SqlType("any")
-"""Of which nothing is known."""
+"""An unknown type."""
 
 NUMBERS = frozenset({"int", "float", "decimal"})
 OF_PYTHON: dict[Any, SqlType] = {
@@ -178,7 +178,7 @@ def hint_of(kind: SqlType, *, nullable: bool) -> Any:
 
 
 def full_hint_of(kind: SqlType) -> Any:
-    """Return the annotation of values of a type, which says what is inside of an array or struct.
+    """Return the annotation of values of a type, with the types inside an array or struct.
 
     >>> full_hint_of(SqlType("array", items=(INT,)))
     tuple[int, ...]
@@ -247,7 +247,7 @@ def fields_of(kind: SqlType) -> dict[str, SqlType]:
 
 
 def _one(types: set[SqlType]) -> SqlType:
-    """The type of values of several types, of which nothing is known if they differ."""
+    """Return the type of values of several types; unknown if they differ."""
     return types.pop() if len(types) == 1 else ANY
 
 
@@ -283,7 +283,7 @@ OF_SQL: dict[str, SqlType] = {
 
 
 def type_of_sql(declared: Any, *, exact: bool = True) -> SqlType | None:
-    """What a type says that was written (sqlglot's `DataType`); None if it is not known.
+    """Return the type of sqlglot's `DataType`; None if it is not known.
 
     Without `exact` there are no decimals, as in SQLite: these are floats, or integers.
 
@@ -381,7 +381,7 @@ DIGITS_OF_SIZE = {1: 3, 2: 5, 4: 10, 8: 19, 16: 38}
 
 
 def _whole_digits(kind: SqlType) -> int:
-    """How many digits there may be before the point."""
+    """Return the most digits before the point."""
     if kind.kind == "decimal":
         return (kind.precision or 18) - (kind.scale or 0)
     return DIGITS_OF_SIZE.get(kind.size or 8, 19)
@@ -393,7 +393,7 @@ def is_row(kind: SqlType) -> bool:
 
 
 def innermost(kind: SqlType) -> SqlType:
-    """Return the type of what is in an array, or in arrays of arrays.
+    """Return the type of the elements of an array, or of arrays of arrays.
 
     >>> innermost(SqlType("array", items=(SqlType("array", items=(INT,)),))).kind
     'int'
@@ -404,7 +404,7 @@ def innermost(kind: SqlType) -> SqlType:
 
 
 def sql_name(kind: SqlType) -> str:
-    """How DuckDB writes a type.
+    """Return DuckDB's name of a type.
 
     >>> sql_name(SqlType("decimal", 8, 2)), sql_name(INT)
     ('DECIMAL(8,2)', 'BIGINT')

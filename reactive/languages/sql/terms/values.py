@@ -1,16 +1,16 @@
 """Values of SQL as expressions, and the tables and columns that they are read from.
 
-Values of SQL as expressions: what a value is, and when it is NULL.
+Values of SQL are expressions with the conditions under which they are NULL.
 
     a.x           x of the row, NULL where that is None           Value(a.x, nulls=(a.x,))
     a.x + b.y     NULL where x or y is                            Value(a.x + b.y, nulls=(a.x, b.y))
     b.y           where a left join may have no row b             Value(b.y, nulls=(b, b.y))
-    case ...      what gives None by itself                       Value(e, nulls=(e,))
+    case ...      an expression that may be None itself           Value(e, nulls=(e,))
 
-Of no value three things are asked at run time: the analysis says which leaves can make it NULL, and
-an expression is evaluated where none of them is.
+The translation finds the leaves that can make a value NULL; at run time the expression is evaluated
+only if none of them is.
 
-The columns of tables and queries: their names in SQL, types, and how they are read of a row.
+The columns of tables and queries: their names in SQL, types, and how they are read from a row.
 
 db.table(Order, name="orders")      id int, total decimal | NULL, from the annotations
 create table t (a int, ...)         a named tuple with the fields a, ...
@@ -69,7 +69,7 @@ from reactive.languages.sql.terms.types import (
 class TypedValue:
     """A typed value: `expr` where no leaf of `nulls` is None, and NULL where one is.
 
-    Leaves are asked in their order; a later one may presuppose that those before are not None.
+    Leaves are tested in their order; a later one may presuppose that earlier ones are not None.
     """
 
     expr: Expr
@@ -101,17 +101,17 @@ def callee(function: Any) -> Constant:
 
 
 def is_null(value: TypedValue) -> bool:
-    """Whether it is NULL for certain."""
+    """Return True if the value is always NULL."""
     return NONE in value.nulls
 
 
 def present(*values: TypedValue) -> tuple[Expr, ...]:
-    """Tests that are all true where no value is NULL, in the order in which they are asked."""
+    """Return tests, in order, that are all true if no value is NULL."""
     return tuple(Operation("is not", (leaf, NONE)) for leaf in leaves(*values))
 
 
 def leaves(*values: TypedValue) -> tuple[Expr, ...]:
-    """What may make one of the values NULL, each once."""
+    """Return the expressions that can make one of the values NULL, each once."""
     return tuple(dict.fromkeys(leaf for value in values for leaf in value.nulls))
 
 
@@ -128,12 +128,12 @@ def whole(value: TypedValue) -> Expr:
 
 
 def itself(expr: Expr, kind: SqlType) -> TypedValue:
-    """What gives None by itself where it is NULL."""
+    """Return the value of an expression that is None for NULL."""
     return TypedValue(expr, kind, (expr,))
 
 
 def strict(expr: Expr, kind: SqlType, *of: TypedValue) -> TypedValue:
-    """What is NULL where one of the values is that it is made of, and nowhere else."""
+    """Return a value that is NULL exactly if one of the values `of` is."""
     return TypedValue(expr, kind, leaves(*of))
 
 
@@ -187,7 +187,7 @@ def check_arguments(function: Any, of: Sequence[TypedValue]) -> None:
 
 
 def _known_of(value: TypedValue) -> SqlType | str | None:
-    """Return what is known of an argument: a short constant text, or its type; None if neither."""
+    """Return a short constant text, or the type of an argument; None if neither is known."""
     constant_text = value.expr.value if isinstance(value.expr, Constant) else None
     if isinstance(constant_text, str) and len(constant_text) < 100:
         return constant_text
@@ -208,7 +208,7 @@ def _takes(function: Any, known: tuple[SqlType | str, ...]) -> bool:
 
 
 _COUNTS: WeakKeyDictionary[Any, tuple[int, int | None]] = WeakKeyDictionary()
-"""The numbers of arguments that functions take, those of users too."""
+"""The numbers of arguments that functions take, including user functions."""
 
 
 def check_count(function: Any, count: int) -> None:
@@ -258,14 +258,14 @@ def called(function: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
 
 
 def is_simple(expr: Expr) -> bool:
-    """Whether evaluating it twice costs next to nothing: a field of a row."""
+    """Return True if a second evaluation is cheap: the field of a row."""
     while isinstance(expr, Attribute | Item):
         expr = expr.of
     return isinstance(expr, Parameter | Outer | Constant)
 
 
 def is_column(expr: Expr) -> bool:
-    """Whether it is a field of a binding, or a binding."""
+    """Return True for a binding, or a field of one."""
     while isinstance(expr, Attribute) or (
         isinstance(expr, Item) and isinstance(expr.key, Constant)
     ):
@@ -279,7 +279,7 @@ def is_column(expr: Expr) -> bool:
 
 @record
 class NamedPlan:
-    """A plan, and its columns as values of its bindings. `views` are to be held by who reads it."""
+    """A plan, and its columns as values of its bindings. Its readers keep `views` alive."""
 
     node: plan.Node
     columns: tuple[tuple[str, TypedValue], ...]
@@ -294,16 +294,16 @@ def named_rows(node: plan.Node, schema: BindingSchema, views: tuple[Any, ...] = 
 
 
 class Catalog:
-    """The names of a database. SQL views are kept here, each as what was made of its text."""
+    """The names of a database. SQL views are stored here, each as the plan of its text."""
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine
         self.views: dict[str, NamedPlan] = {}
-        """By their folded names."""
+        """SQL views, by their folded names."""
         self.kept: dict[str, Any] = {}
-        """Views that SQL made, and that nobody else needs to hold."""
+        """Views that SQL made, kept alive by the catalog."""
         self.schemas: dict[int, BindingSchema] = {}
-        """What was declared of tables, by their numbers."""
+        """Declared schemas of tables, by their numbers."""
         self.defaults: dict[int, dict[str, Any]] = {}
         """Values of columns that are not given, of such tables."""
         self.lengths: dict[int, dict[str, int]] = {}
@@ -312,12 +312,12 @@ class Catalog:
         """The greatest keys of tables whose rows statements number."""
 
     def forget(self, number: int) -> None:
-        """Forget what was declared of a table that was dropped."""
+        """Discard the declarations of a dropped table."""
         for declared in (self.schemas, self.defaults, self.lengths):
             declared.pop(number, None)
 
     def find(self, name: str) -> NamedPlan | None:
-        """What has a name; upper and lower case are the same if no other has the very name."""
+        """Return the plan of a name; an exact match precedes one that differs in case."""
         folded = name.casefold()
         if folded in self.views:
             return self.views[folded]
@@ -353,7 +353,7 @@ class Catalog:
 
 
 class Environment:
-    """The names that a query can use: those of WITH around it, and behind them the catalog's."""
+    """The names for a query: those of WITH around it, then those of the catalog."""
 
     def __init__(self, catalog: Catalog, given: Mapping[str, NamedPlan]) -> None:
         self.catalog = catalog
@@ -368,7 +368,7 @@ class Environment:
         return found
 
     def with_names(self, given: Mapping[str, NamedPlan]) -> Environment:
-        """The same with further names, which hide others."""
+        """Return an environment with further names, which hide others."""
         made = Environment(self.catalog, self._given | dict(given))
         made.views = self.views
         return made
@@ -399,7 +399,7 @@ def named(relation: AnyRelation) -> NamedPlan:
 
 
 def is_relation(value: Any) -> bool:
-    """Whether a parameter is a source and no constant."""
+    """Return True if a parameter is a source, not a constant."""
     return isinstance(value, Relation)
 
 
@@ -466,7 +466,7 @@ def schema_of_type(row_type: Any) -> BindingSchema:
 
 
 def schema_of_shape(shape: Shape) -> BindingSchema | None:
-    """The columns of a binding of which that is known; None if nothing is."""
+    """Return the columns of a binding of a known shape; None if nothing is known."""
     if isinstance(shape, tuple):
         count = range(len(shape))
         return BindingSchema(
@@ -503,4 +503,4 @@ def field_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 BETWEEN = re.compile(r"[\W_]+")
-"""Characters between the words of an expression from which a column's name is made."""
+"""Characters between the words of an expression in a column's name."""

@@ -1,8 +1,8 @@
 """Read words of the grammar as names of columns where the engine does: `select between from t`.
 
-sqlglot takes such a word for the start of a construct. It can only be a column where an operand is
-expected and the next token goes on after one, and only be an alias between an operand and a comma
-or FROM. Words that the engine reserves are left alone, but for those behind a dot.
+sqlglot parses such a word as the start of a construct. It can only be a column if an operand is
+expected and the next token continues an expression, and only be an alias between an operand and a
+comma or FROM. Words that the engine reserves are not changed, except behind a dot.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ColumnWords:
     COLUMN_DIALECT: str
 
     def parse(self, raw_tokens: list[Any], sql: Any = None) -> Any:
-        """Parse tokens, of which some words are columns."""
+        """Parse tokens, where some words are columns."""
         _rename(raw_tokens, RESERVED[self.COLUMN_DIALECT], self.COLUMN_DIALECT)
         return super().parse(raw_tokens, sql)  # type: ignore[misc]
 

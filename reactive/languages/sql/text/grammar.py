@@ -43,12 +43,14 @@ def with_whole_text(parser: Any, read: Any) -> Any:
 
 SIGNS = frozenset({TokenType.PLUS, TokenType.DASH})
 OF_FRAMES = frozenset({"PRECEDING", "FOLLOWING"})
-"""Words behind an interval that has no unit, of which sqlglot makes one."""
+"""Words behind an interval without a unit, which sqlglot would parse as its unit."""
 
 
 class ArrayKeyword:
-    """A parser of which only the word ARRAY makes an array: `t.array[1]`, `"array"[1]` and
-    `list[1]` are elements of columns."""
+    """A parser in which only the word ARRAY makes an array.
+
+    `t.array[1]`, `"array"[1]` and `list[1]` are elements of columns.
+    """
 
     _OF_WORD: ClassVar[dict[str, Any]] = {"ARRAY": exp.Array}
     ARRAY_CONSTRUCTORS: dict[str, Any] = _OF_WORD
@@ -66,7 +68,7 @@ class ArrayKeyword:
 
 
 class DuckDBGrammar(DuckDB):
-    """The grammar of DuckDB, whose places in arrays are what is written."""
+    """The grammar of DuckDB, with positions in arrays as written."""
 
     INDEX_OFFSET = 0
 

@@ -142,7 +142,7 @@ def _open_quote(text: str) -> int | None:
 
 
 def _offset(text: str, details: dict[str, Any]) -> int | None:
-    """Where the highlighted token begins: sqlglot's column is that of its end."""
+    """Return the offset of the highlighted token; sqlglot's column is that of its end."""
     if not details.get("line"):
         return None
     lines = text.split("\n")
@@ -158,7 +158,7 @@ PARTS = re.compile(
     r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|;|^[ \t]*\.\w[^\n]*(?=\n|\Z)|.",
     re.DOTALL | re.MULTILINE,
 )
-"""Texts, names and remarks, in which a semicolon means nothing; ends of statements; commands."""
+"""Texts, names and comments, whose semicolons do not count; ends of statements; commands."""
 
 
 def statements(text: str) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Window functions as they are written: what is asked of the rows of a partition."""
+"""Window functions of SQL texts: the functions and frames to compute in each partition."""

@@ -10,7 +10,7 @@
 Windows of the same partition and order are computed together.
 
 State:  every row, by partition, and every row that is shown of it.
-Cost:   O(log n) in a partition of n rows, beside the rows of which a function says something else.
+Cost:   O(log n) in a partition of n rows, plus the rows whose answers change.
 Source: SQL:2003, window functions, by `reduce` per group with a function that keeps its groups.
 """
 
@@ -122,7 +122,7 @@ class _Partitioned:
         self.directions = directions_of(self.order)
 
     def fits(self, other: _Partitioned) -> bool:
-        """Whether one sort of the same partitions does for both."""
+        """Return True if both can use one sort of the same partitions."""
         mine = (self.partition, self.keys, self.directions)
         return mine == (other.partition, other.keys, other.directions)
 
@@ -171,12 +171,12 @@ def _of_row(body: Expr) -> Lifted:
 
 
 def _of_made(body: Expr) -> Lifted:
-    """Of what `reduce` has behind the key."""
+    """Return a function of the row that `reduce` emits after the key."""
     return Lifted(body, ("partition", "row"), (), 2)
 
 
 def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[Asked, SqlType]:
-    """What is asked of a partition, and the type of the answers; new arguments are added."""
+    """Return the window function and the type of its answers; new arguments are appended."""
     node, ignores = of.node.this, False
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         ignores, node = isinstance(node, exp.IgnoreNulls), node.this
@@ -278,7 +278,7 @@ def _edge(spec: Any, side: str, scope: Scope) -> Edge:
     return (where, _constant(bound, scope))  # type: ignore[return-value]
 
 
-# Aggregates of the frames of windows: what is done with the values of each frame.
+# Aggregates of window frames: the function of the values of each frame.
 
 OF_FRAMES: dict[type[exp.Expr], str] = {
     exp.Sum: "sum",
@@ -290,12 +290,13 @@ OF_FRAMES: dict[type[exp.Expr], str] = {
 
 
 def of_frame(asked: AggregateCall) -> tuple[Any, TypedValue | None, SqlType, bool]:
-    """What is done with the values of a frame, these, the type of the result, and whether NULL is
-    among the values.
+    """Return the function of a frame's values, the values, and the type of the result.
+
+    The last item is True if NULL is among the values.
 
     Raises
     ------
-    PlanError: the aggregate cannot be asked of frames.
+    PlanError: the aggregate cannot be computed for frames.
     """
     kind = type(asked.node)
     if kind is exp.Count and not asked.distinct:
@@ -328,7 +329,7 @@ def of_frame(asked: AggregateCall) -> tuple[Any, TypedValue | None, SqlType, boo
 
 
 def _is_numeric(name: str, of: TypedValue, scope: Scope) -> bool:
-    """True if Postgres makes a numeric of what it adds up."""
+    """Return True if Postgres adds the values up as numeric."""
     if scope.dialect.name != "postgres" or of.type.kind not in postgres.EXACT_KINDS:
         return False
     return name == "avg" or (name == "sum" and of.type.size == 8)
