@@ -58,7 +58,7 @@ class SparkOffload:
 
     Parameters
     ----------
-    threshold_rows, threshold_bytes: the size of an operator from which it moves; None for no limit.
+    threshold_rows, threshold_bytes: the size of an operator that is moved; None for no limit.
         Bytes are a number, or a text as `"1GB"` or `"512MiB"`.
     master: the address of Spark; `"local[*]"` uses all cores of this machine, `"sc://host:15002"`
         is a server of Spark Connect.
@@ -217,7 +217,7 @@ class SparkOffload:
         return made
 
     def _note(self, remote: BucketedRemote | StateRemote, views: Mapping[str, str]) -> None:
-        """Record the views whose state is kept, and log those that start empty."""
+        """Record the views whose state is kept, and log the views that start empty."""
         from spark_backend.state.checkpoint import ViewLedger
 
         ledger = self._ledger = self._ledger or ViewLedger(self.session, self._folder)
@@ -270,7 +270,7 @@ class SparkOffload:
             return SpilledStore(folder, rows)
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
-        """Return the rows of a view as a DataFrame: those of a remote, or the given ones."""
+        """Return the rows of a view as a DataFrame: from a remote, or the given ones."""
         from spark_backend.codec.schema import typed_as
         from spark_backend.tables import table
 

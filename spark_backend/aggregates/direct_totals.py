@@ -1,7 +1,7 @@
 """An aggregate in a flush of this process: sums of groups as integers, values as they are.
 
     rows that change --by group--> n, sums in units of 2**-96, values with weights
-    + those of these groups, from the tables  =  after
+    + the sums of these groups, from the tables  =  after
 
 The tables get the same limbs and values as from Spark columns, so that both can add to them.
 
@@ -343,7 +343,7 @@ def _own(of: Valued) -> bool:
 
 
 def _folded(asked: ValuedAggregate, values: Counter[Any]) -> Any:
-    """Fold the present values, as often as they occur, in the order that workers use, so that both
+    """Fold the present values, with their counts, in the order that workers use, so that both
     compute equal results."""
     accumulator = asked.folded.accumulator
     there = [(value, weight) for value, weight in values.items() if weight > 0]

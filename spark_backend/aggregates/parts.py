@@ -34,7 +34,7 @@ from spark_backend.codec.schema import Typed
 from spark_backend.direct.flush import DirectFlush, Lookup
 
 LARGE = 2_000
-"""The number of distinct values from which a group is split into parts."""
+"""The least number of distinct values of a group with parts."""
 SHRUNK = 4
 """A group keeps its parts until it has less than `LARGE` over this many values."""
 MOST_PARTED = 300_000

@@ -9,7 +9,7 @@ CountDistinct) have a table of values (`valued.py`).
 
 Without a key there is one group, which is shown from the first flush on, even without rows.
 
-State:  one row per group, and those of the last flushes.
+State:  one row per group, and the rows of the last flushes.
 Cost:   per flush O(changed rows) and O(buckets of their groups).
 Source: [dbsp] linear aggregates; [mrql] homomorphism (sums), merge (+) and answer function.
 

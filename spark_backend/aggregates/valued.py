@@ -10,7 +10,7 @@
 Columns are used only if Spark orders and equates the type as Python does: NaN follows all numbers
 in both, 0.0 and -0.0 are one value in both; text is ordered by code points.
 
-State:  a row per group and value, and those of the last flushes; the results of parts.
+State:  a row per group and value, and the rows of the last flushes; the results of parts.
 Cost:   per flush O(values in the buckets of the groups that changed).
 Source: [dbsp] aggregates that are not linear, by the touched groups.
 

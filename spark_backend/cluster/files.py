@@ -53,7 +53,7 @@ def local(folder: str) -> Place:
 
 def located(folder: str, session: Session | None = None) -> Place:
     """Return the folder of a path or URI in the file systems of the session; without a session, in
-    those of pyarrow. Nothing is created.
+    the file systems of pyarrow. Nothing is created.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A pyarrow file system over those of Spark: `hdfs://`, `s3a://`, `abfss://`, `gs://` and others.
+"""The file systems of Spark as one of pyarrow: `hdfs://`, `s3a://`, `abfss://`, `gs://` and others.
 
     pyarrow --path--> HadoopFiles --py4j--> org.apache.hadoop.fs.FileSystem, in the session's JVM
 

@@ -4,8 +4,8 @@
     task     reports/              --read by the driver-->     all of them, or an error
 
 Files pass through the folder as all state does. If a machine has its own folder under the name of
-the checkpoint, nobody else finds the files of its tasks, and Spark takes them for written: rows
-would be lost silently.
+the checkpoint, no other machine finds the files of its tasks, but Spark takes them for written:
+rows would be lost silently.
 
 Sound:  for the machines at the start, if tasks are spread over them, as Spark does with as many
         short tasks as run concurrently.

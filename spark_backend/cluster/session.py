@@ -206,7 +206,7 @@ class Session:
 
     @property
     def outer(self) -> Any:
-        """The session for DataFrames that users receive: theirs, if those of two sessions do not
+        """The session for DataFrames that users receive: theirs, if frames of two sessions do not
         mix."""
         is_theirs = self._given is not None and self.is_connect
         return self._given if is_theirs else self.spark

@@ -407,7 +407,7 @@ def obstacle(node: plan.Node) -> str | None:
 
 
 def serialized_classes() -> dict[str, bytes]:
-    """Serialize each class of the script that is run, except those that cannot be pickled."""
+    """Serialize each class of the script that is run, unless it cannot be pickled."""
     found = {}
     for name, kind in main_classes().items():
         try:

@@ -10,7 +10,7 @@ optional in the later parts.
 
 Sound:  generated expressions over odd values are compared with Python's results (test_columns).
 
-Operations of text are those with equal results in Python and Spark, code point by code point. Not
+Operations of text have equal results in Python and Spark, code point by code point. Not
 upper, lower, strip without characters: Java and Python know different versions of Unicode, and
 Spark strips spaces where Python strips all whitespace.
 """
@@ -286,7 +286,7 @@ class _Reader:
         raise Inexact(f"{operator} is not Spark's")
 
     def _identity(self, operands: tuple[Expr, ...], there: Present) -> Column:
-        """Translate `is` with None, True or False, each of which is one object."""
+        """Translate `is` with None, True or False, which are one object each."""
         left, right = operands
         for one, other in ((left, right), (right, left)):
             if isinstance(one, Constant):

@@ -113,7 +113,7 @@ def returned(function: Function, row: Sequence[Value]) -> Typed:
 
     Raises
     ------
-    Inexact: the type is unknown; the message says for which expression.
+    Inexact: the type is unknown; the message names the expression.
     """
     try:
         if isinstance(function, Opaque):

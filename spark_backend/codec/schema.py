@@ -87,7 +87,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A tuple, named tuple or dataclass in a struct of columns; the names are those of a class."""
+    """A tuple, named tuple or dataclass in a struct of columns, named as its fields."""
 
     kind: Any
     names: tuple[str, ...]
@@ -391,7 +391,7 @@ def _more_than_fields(kind: Any, names: tuple[str, ...] | None) -> str | None:
 
 
 SAMPLE = 1_000
-"""The number of rows from which the types of columns are inferred."""
+"""The number of rows that are read to infer the types of columns."""
 
 
 def typed_as(rows: Iterable[Pair], row_type: Any, *, sample: int | None = SAMPLE) -> Typed:

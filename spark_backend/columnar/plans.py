@@ -32,7 +32,7 @@ Expressions use the operators of the machine, which equal Python's as long as in
 
 Changes:
 
-    sides                 rows with weights; the current rows are those of positive weight
+    sides                 rows with weights; the current rows have positive weights
     rounds                the rows of the relations after all rounds
     after - before        rows with weights; with a tolerance, only rows whose value moved that far
 """
@@ -439,7 +439,7 @@ def changed(before: Weighted, after: Rows, size: int) -> Weighted:
 
 
 def moved(before: Weighted, after: Rows, size: int, tolerance: plan.Tolerance) -> Weighted:
-    """Return how the shown rows change: those of a key whose value has moved far enough.
+    """Return how the shown rows change: the rows of keys whose value has moved far enough.
 
     Raises
     ------

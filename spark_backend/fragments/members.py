@@ -206,7 +206,7 @@ def _tried(
 
 
 class Owed:
-    """The changes to apply: those of failed flushes, and of the next one."""
+    """The changes to apply, of failed flushes and of the next one."""
 
     def __init__(self) -> None:
         self._by_number: dict[int, Batch] = {}

@@ -74,7 +74,7 @@ class StateRemote:
 
     Parameters
     ----------
-    fragment: a fragment for which `can_be_columns` is true.
+    fragment: a fragment that columns can express (`can_be_columns`).
     folder: the folder of its state; the state that an earlier process left is continued if it is of
         this plan.
     makers: functions that make the steps of further nodes.
@@ -489,7 +489,7 @@ class Output:
     kept: Typed
     is_set: bool
     is_net: bool
-    """As in `whole`."""
+    """True if the first flush was net, as in `whole`."""
     is_over: Callable[[], bool]
     """Returns True once the output is closed."""
 

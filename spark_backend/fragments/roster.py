@@ -127,7 +127,7 @@ class Roster:
             del self.inputs[place]
 
     def compile(self) -> None:
-        """Make the steps again if the JVM is a new one, to which their columns belong."""
+        """Make the steps, or make them again for a new JVM, because columns belong to one JVM."""
         if self._compiler is not None and self._spark is self._session.spark:
             return
         self._spark = self._session.spark

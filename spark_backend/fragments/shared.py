@@ -107,7 +107,7 @@ class SharedState:
     # Members.
 
     def join(self, fragment: Fragment) -> Member:
-        """Add a fragment to those that share the tables.
+        """Add a fragment to the members.
 
         Raises
         ------
@@ -351,7 +351,7 @@ class SharedState:
         self, member: Member, place: int, source: ExternalInput | None
     ) -> tuple[DataFrame | None, int]:
         """Return the rows of an input of a member as of the last flush, each once, and their
-        maximum number; those of an external input from its `source`."""
+        maximum number; the rows of an external input from its `source`."""
         there = member.places[place]
         if source is not None:
             token = self.tables.manifest.tokens.get(version_of(there), source.upto)

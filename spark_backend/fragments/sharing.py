@@ -121,7 +121,7 @@ class SharingStates:
         return found.folder, found.state
 
     def _candidates(self, key: Key, of: object, digest: str) -> Iterator[_Open]:
-        """Yield the open states, and those that an earlier process left."""
+        """Yield the open states, and the states that an earlier process left."""
         yield from tuple(self._open)
         if key[0]:
             open_now = {each.folder for each in self._open}
@@ -163,7 +163,7 @@ class Nested:
 
     Parameters
     ----------
-    fragment: the whole query; its inputs are those of the parts.
+    fragment: the whole query; its inputs are inputs of the parts.
     parts: the parts that store the levels.
     folder: the folder of the temporary files.
     """

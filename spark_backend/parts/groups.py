@@ -55,7 +55,7 @@ def is_itself(group: Any) -> bool:
 
 
 def decode(data: bytes) -> Any:
-    """Decode a group for which `is_itself` holds.
+    """Decode a group that satisfies `is_itself`.
 
     >>> decode(encode((1, "a", (None, b"b"))))
     (1, 'a', (None, b'b'))

@@ -20,7 +20,7 @@ Cost:   O(log n) for a look-up; amortised O(1) array steps for a change.
 process only.
 
     put(entries)     writes a new file, sorted by bucket, in small row groups
-    pieces()         yields all entries, with those of a bucket in one piece
+    pieces()         yields all entries, each bucket in one piece
     renew(fold)      replaces all files by one
 
 State:  on disk; here the number of entries of each file.
@@ -175,7 +175,7 @@ SCHEMA = pa.schema(
 WRITTEN = 20_000
 """The number of changes that are collected before they are written."""
 GROWN = 4
-"""The number of entries per row from which entries are netted."""
+"""Entries are netted when there are more than this many per row."""
 Pickled = bytes
 Change = tuple[Fingerprint, Pickled | None, int]
 """Mark, pickled row if it is inserted, weight."""

@@ -6,7 +6,7 @@
                      --> their partitions, which are touched
     touched: the old rows, the seeds and all rows of the sides --workers--> after - before
 
-A rule is a delta query like any other, in which the recursive relation does not change; its result
+A rule is a delta query like any other, over an unchanged recursive relation; its result
 tells the touched partitions.
 
 Sound:  a partition does not change if none of its rows was derived from a deleted row, and the

@@ -159,7 +159,7 @@ def changes(
 ) -> Iterator[pa.RecordBatch]:
     """Yield how rows and their derivations change.
 
-    Batches have the columns `kind`, those of `NUMBERS`, and `row0` and so on; the row is in the
+    Batches have the columns `kind`, the columns `NUMBERS`, and `row0` and so on; the row is in the
     column of its kind.
     """
     adopt(classes)
@@ -314,7 +314,7 @@ def followed(
     Parameters
     ----------
     seeds: the changes of the rows of each relation that are derived from inputs alone.
-    first: the number of the first round, larger than those of all rows.
+    first: the number of the first round, larger than the rounds of all rows.
 
     Raises
     ------
@@ -453,7 +453,7 @@ class Ways:
     Parameters
     ----------
     bodies: the rules of each relation; None for a relation without rules.
-    may_be_nan: True if rows may contain a NaN, for which stored rows use one object.
+    may_be_nan: True if rows may contain a NaN; stored rows use one NaN object.
     """
 
     def __init__(

@@ -161,7 +161,7 @@ def told(error: BaseException) -> RuntimeError:
 
 
 def class_of(kept: Typed) -> Any:
-    """Return the class of rows, by which the engine knows their fields."""
+    """Return the class of rows, which gives the engine their fields."""
     return object if kept.optional else kept.kind
 
 

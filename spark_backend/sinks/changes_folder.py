@@ -80,7 +80,7 @@ class ChangesFolder:
     folder: a path, or a URI of a file system that the session knows, or pyarrow without one. One
         sink at a time may write it.
     row_type: the type of the rows, such as `tuple[int, float | None]`; by default it is inferred.
-    session: of Spark, whose file systems are used beside those of this machine.
+    session: a session of Spark, whose file systems are used too.
     """
 
     def __init__(

@@ -144,7 +144,7 @@ class RowColumns:
 
         Raises
         ------
-        OffloadError: the columns are not those of the rows.
+        OffloadError: the columns do not fit the rows.
         """
         self.wrote(table.schema)
         assert self.schema is not None
@@ -179,7 +179,7 @@ class RowColumns:
         return self._kept, to_arrow(self._kept, rows)
 
     def _widen(self, rows: Sequence[Any]) -> None:
-        """Widen the types to include those of these rows."""
+        """Widen the types to include the types of these rows."""
         looks = typed_as(((row, 1) for row in rows), None, sample=None)
         found = _in_files(self._as_expected(looks))
         try:

@@ -71,7 +71,7 @@ class RowsFolder:
     key: fields that identify a row; only files of changed keys are rewritten. By default a row is
         its own key, and may have several copies.
     row_type: the type of the rows, such as `tuple[int, float | None]`; by default it is inferred.
-    session: of Spark, whose file systems are used beside those of this machine.
+    session: a session of Spark, whose file systems are used too.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class RowsFolder:
         self._found: Listing | None = None
         """The list as last read or written."""
         self._now: Listing | None = None
-        """The same list, without rows if these are of another query."""
+        """This list, but without rows if these are of another query."""
         self._name = uuid4().hex[:8]
         self._next: Listing | None = None
 
@@ -186,7 +186,7 @@ class RowsFolder:
         return True
 
     def _layout(self, by: str, more: int) -> tuple[bool, int]:
-        """Return whether all is to be rewritten, with about `more` further rows, and the number of
+        """Return whether to rewrite all files, with about `more` further rows, and the number of
         buckets."""
         now = self._now
         rows = more + (0 if now is None else now.rows)

@@ -14,7 +14,7 @@ a whole:
     flush                   its one job reads them beside its other rows
     forget                  deletes them
 
-No manifest names staged files: those of a flush that never happened do not count, and are deleted.
+No manifest names staged files: the files of a flush that did not happen are deleted.
 
 State:  on disk.
 Cost:   O(rows) to write; no rows in memory.

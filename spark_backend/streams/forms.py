@@ -13,7 +13,7 @@ Source: change data feeds of Delta and Iceberg, events of Debezium: each of them
 
 `Batches` yields the batches of a Spark query, of a DataFrame, or successive snapshots:
 
-    Spark's thread    batch n --hand over--> waits until it is done --> notes in its checkpoint
+    Spark's thread    batch n -hand_over-> waits until it is done --> notes in its checkpoint
     this thread                 `--> take --> commit --> done
 
 Spark records a batch after the table has it: if the process is killed in between, Spark repeats the

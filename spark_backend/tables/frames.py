@@ -447,7 +447,7 @@ MOST_FILES = 1_000
 
 
 def rows_by_ends(session: Session, files: Sequence[str], of: Typed) -> int | None:
-    """Return the number of rows of files, or None unless their ends prove that all are of the type.
+    """Return the number of rows of files, or None unless their ends prove the types.
 
     Parameters
     ----------
