@@ -1,4 +1,4 @@
-"""Datalog as users name it: what `Database.datalog` gives; see `reactive.languages.datalog`."""
+"""Public name of Datalog: the class of `Database.datalog`; see `reactive.languages.datalog`."""
 
 from typing import TYPE_CHECKING
 
@@ -8,5 +8,5 @@ if TYPE_CHECKING:
     from reactive.languages.datalog.program import Program
 
 __all__ = ["Program"]
-__path__: list[str] = []  # so that modules of before are found, see optimizer/earlier_names.py
+__path__: list[str] = []  # so that earlier module names are found, see optimizer/earlier_names.py
 __getattr__ = exported(__name__, {"Program": "reactive.languages.datalog.program"})

@@ -1,6 +1,6 @@
 """The errors of the engine; errors of making a query are in `optimizer.errors`.
 
-A user's own exception stays itself. It gets a note that says where it was raised.
+An exception of the user's own code stays itself, and gets a note with the place that called it.
 """
 
 from optimizer.errors import (
@@ -14,20 +14,24 @@ from optimizer.errors import (
 
 
 class TableError(ReactiveError, LookupError):
-    """A change that the table refuses: an absent row, a duplicate key, a wrong or unhashable row;
-    or a reading of rows that the table does not store."""
+    """A change that a table refuses, or a read of rows that it does not store.
+
+    Refused are absent rows, duplicate keys, and rows that are unhashable or of the wrong type.
+    """
 
 
 class NoLength(TableError, TypeError):
-    """The `TableError` of `len` of rows that are not stored. `list(rows)` asks for their number
-    beforehand, as a hint; of a `TypeError` it takes that there is none, and goes on to the rows."""
+    """The `TableError` of `len` for rows that are not stored.
+
+    `list(rows)` calls `len` for a hint; it ignores a `TypeError` and iterates over the rows.
+    """
 
     def __reduce__(self) -> tuple[type[TableError], tuple[object, ...]]:
         return TableError, self.args
 
 
 class NoRows(PlanError, TypeError):
-    """The `PlanError` of `len` and `bool` of a query; a `TypeError` as `NoLength` is one."""
+    """The `PlanError` of `len` and `bool` for a query; also a `TypeError`, see `NoLength`."""
 
     def __reduce__(self) -> tuple[type[PlanError], tuple[object, ...]]:
         return PlanError, self.args
@@ -38,33 +42,40 @@ NoLength.__name__ = NoLength.__qualname__ = TableError.__name__
 
 
 class MissingKeyError(TableError, KeyError):
-    """`view[key]` of a group that the view does not have, or `table[key]`, `delete`, `pop` and
-    `update` of a key that no row has; `key` is the one that was asked for."""
+    """`view[key]` for an absent group, or a table method for an absent key.
+
+    The methods are `table[key]`, `delete`, `pop` and `update`; `key` is the absent key.
+    """
 
     def __init__(self, message: str, key: object = None) -> None:
         super().__init__(message)
         self.key = key
 
-    __str__ = Exception.__str__  # that of a `KeyError` puts its message in quotes
+    __str__ = Exception.__str__  # `KeyError` would put the message in quotes
 
 
 class TransactionError(ReactiveError, RuntimeError):
-    """A change at a time when none can be made."""
+    """A change at a time when changes are not possible."""
 
 
 class ConflictError(TransactionError):
-    """Another commit has touched a row, or key, that a transaction of another task touches too: the
-    later of the two is rolled back, and may be done again (`db.transaction(retry=3)`)."""
+    """Another commit touched a row, or key, that this transaction touches too.
+
+    The later of the two is rolled back, and may be repeated (`db.transaction(retry=3)`).
+    """
 
 
 class DurabilityError(TransactionError):
-    """A store of durable tables that cannot be opened, read or written. A commit of which it is
-    raised is undone: no table and no view has changed. What is told of commits that were made
-    before (`durability="group"`, `"exit"`) is that the store does not have them."""
+    """A store of durable tables cannot be opened, read or written.
+
+    A commit that raises it is undone: no table and no view has changed. With `durability="group"`
+        and
+    `"exit"` it can also report that earlier commits are not in the store.
+    """
 
 
 class FixpointError(ReactiveError, RuntimeError):
-    """A recursion that does not come to an end: the commit that set it off is rolled back."""
+    """A recursion that does not end; the commit that started it is rolled back."""
 
 
 class ClosedError(ReactiveError, RuntimeError):
@@ -76,15 +87,18 @@ class VerificationError(ReactiveError, AssertionError):
 
 
 class SourceError(ReactiveError, RuntimeError):
-    """A source that cannot be run, does not go on, or gives what is no batch."""
+    """A source that cannot run or continue, or that yields an object other than a batch."""
 
 
 class OffloadError(ReactiveError, ValueError):
-    """A part of a query that cannot run elsewhere, or cannot go on there."""
+    """A part of a query that cannot run, or continue, on the offload backend."""
 
 
 class TakenIn(OffloadError):
-    """A callable raised elsewhere, where the rows have arrived: what comes next makes up for it."""
+    """A callable raised on the offload backend, after the rows were stored there.
+
+    The next flush corrects the result.
+    """
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Plugin of mypy: types that follow from names.
+"""Plugin of mypy: infer types from the names of fields and columns.
 
     [tool.mypy]
     plugins = ["reactive.mypy"]
@@ -63,7 +63,7 @@ MANY = ("builtins.list", "builtins.set", "builtins.frozenset", "typing.Sequence"
 
 
 class ReactivePlugin(Plugin):
-    """Say the types of what is named by texts and keywords."""
+    """Infer the types of values that strings and keywords name."""
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
         if fullname == f"{DATABASE}.table":
@@ -133,7 +133,7 @@ def related(context: MethodContext) -> Type:
 
 
 def _argument(context: MethodContext, name: str) -> Expression | None:
-    """The expression of an argument that is given."""
+    """Return the expression of an argument, None if it is omitted."""
     for formal, given in zip(context.callee_arg_names, context.args, strict=True):
         if formal == name and given:
             return given[0]
@@ -141,7 +141,7 @@ def _argument(context: MethodContext, name: str) -> Expression | None:
 
 
 def _field(context: MethodContext, row: Type, name: str) -> Type | None:
-    """The type of a field of a row; None if its class does not declare it."""
+    """Return the type of a field of a row; None if its class does not declare it."""
     kind = get_proper_type(row)
     if isinstance(kind, TupleType):
         kind = kind.partial_fallback
@@ -153,7 +153,7 @@ def _field(context: MethodContext, row: Type, name: str) -> Type | None:
 
 
 def _value_of(context: MethodContext, aggregate: Type, given: Expression) -> Type | None:
-    """The type of what an aggregate gives; None if it is no aggregate."""
+    """Return the type of an aggregate's value; None for any other object."""
     kind = get_proper_type(aggregate)
     if not isinstance(kind, Instance):
         return None
@@ -195,7 +195,7 @@ def _with_callable(context: MethodContext, given: CallExpr, rows: Sequence[Type]
 
 
 def _has_any(kind: Type) -> bool:
-    """Return True for Any, and what is of it."""
+    """Return True for Any, and for a type that contains Any."""
     found = get_proper_type(kind)
     if isinstance(found, Instance):
         return any(map(_has_any, found.args))
@@ -203,7 +203,7 @@ def _has_any(kind: Type) -> bool:
 
 
 def _row(context: MethodContext, fields: dict[str, Type]) -> Type:
-    """A class of named tuples with these fields, which is made once for each call."""
+    """Return a class of named tuples with these fields, made once for each call."""
     checker = context.api
     assert isinstance(checker, TypeChecker)
     module = checker.modules[checker.tree.fullname]
@@ -222,5 +222,5 @@ _ANY = AnyType(TypeOfAny.explicit)
 
 
 def plugin(version: str) -> type[Plugin]:
-    """The plugin, as mypy asks for it."""
+    """Return the plugin class for mypy."""
     return ReactivePlugin

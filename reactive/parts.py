@@ -1,6 +1,6 @@
-"""The borders and languages that a database asks for; each can be left out.
+"""The borders and languages that a database uses; each can be left out.
 
-What is left out is missed where it is used first: a method says which package it needs.
+A method that needs an omitted part raises an error at its first use, which names the package.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ __all__ = [
 
 
 def placed(engine: Engine, given: backend.Offload | None) -> offload.Offloading:
-    """Return where parts of queries can be: in the process, if the border of others is left out."""
+    """Return the placement of parts of queries: all in this process without the offload border."""
     try:
         made: offload.Offloading = offload.Offloading(engine, given)
     except LeftOutError as error:
@@ -103,17 +103,17 @@ def placed(engine: Engine, given: backend.Offload | None) -> offload.Offloading:
 
 
 def object_table() -> Any:
-    """Return the class of tables of objects that change, which few programs have."""
+    """Return the class of tables of tracked objects, imported at the first use."""
     return optional("borders.objects.table").ObjectTable
 
 
 def rereading(engine: Engine) -> Any:
-    """Return what reads tables of an engine again from where their rows are."""
+    """Return the object that reads tables of an engine again from their sources."""
     return optional("borders.two_commits.rereading").rereading(engine)
 
 
 def sql() -> Any:
-    """Return the module that reads SQL, which needs a library that is optional."""
+    """Return the module that reads SQL, which needs an optional library."""
     try:
         from reactive.languages.sql import entry
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""SQL as users name it: `python -m reactive.sql` is a live shell; see `reactive.languages.sql`."""
+"""Public name of SQL: `python -m reactive.sql` is a live shell; see `reactive.languages.sql`."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from reactive.languages.sql.__main__ import main
 
 __all__ = ["main"]
-__path__: list[str] = []  # so that modules of before are found, see optimizer/earlier_names.py
+__path__: list[str] = []  # so that earlier module names are found, see optimizer/earlier_names.py
 __getattr__ = exported(__name__, {"main": "reactive.languages.sql.__main__"})
 
 if __name__ == "__main__":

@@ -370,7 +370,8 @@ class Function:
     late: Callable[[Order, int, Told], Iterable[Span]] = never_late
     """Return rows whose answer may change after all changes of a partition of an earlier size."""
     settles: Settles = "never"
-    """Whether an unchanged answer means that all later answers in a span are unchanged."""
+    """The kinds of values for which one unchanged answer means that all later ones in a span are, too.
+    """
     is_backward: bool = False
     """True if answers are computed from the last row of a span to the first."""
 

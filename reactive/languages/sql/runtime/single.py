@@ -35,7 +35,7 @@ def _by_type(value: Any) -> Any:
 
 
 Direction = tuple[bool, Literal["first", "last"] | None]
-"""Whether the greatest is first, and the place of None."""
+"""The direction, True for greatest first, and the place of None."""
 
 
 def in_order(directions: tuple[Direction, ...], entries: Iterable[tuple[Any, ...]]) -> Any:
