@@ -161,7 +161,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     @only_row
     def value(self) -> Any:
-        """The only row. An aggregate without groups always has exactly one.
+        """Return the only row; an aggregate without groups always has exactly one.
 
         Raises
         ------

@@ -80,7 +80,7 @@ def scoped(rule: Rule, names: Names) -> Rule:
 
 
 def bound(goals: Iterable[Goal], given: Iterable[str] = ()) -> set[str]:
-    """The variables that have a value where all of some goals hold."""
+    """Return the variables that have a value where all of some goals hold."""
     found, before = set(given), -1
     goals = list(goals)
     while len(found) > before:
@@ -115,8 +115,10 @@ class _Scopes:
         self._names = names
 
     def goals(self, goals: Sequence[Goal], outside: frozenset[str], used: set[str]) -> list[Goal]:
-        """Goals whose aggregates have names of their own. `outside` is bound around them; `used`
-        are names that stand around them."""
+        """Return goals whose aggregates have unique names.
+
+        `outside` are the variables bound around the goals; `used` are the names around them.
+        """
         found: list[Goal] = []
         for place, goal in enumerate(goals):
             if not isinstance(goal, TotalTerm):
@@ -152,7 +154,7 @@ class _Scopes:
         return [self._renamed(found, inner), *self._witnessed(found, own)]
 
     def _own_target(self, total: TotalTerm) -> TotalTerm:
-        """The variables of the target that the bodies bind are the aggregate's own."""
+        """Rename the variables of the target that the bodies bind: they are local."""
         if total.target is None:
             return total
         within = [bound(body) for body in total.bodies]
@@ -164,7 +166,7 @@ class _Scopes:
         return self._renamed(total, own)
 
     def _renamed(self, total: TotalTerm, names: dict[str, str]) -> TotalTerm:
-        """The aggregate with other names inside it."""
+        """Return the aggregate with other names inside it."""
         bodies = tuple(tuple(renamed_goal(g, names) for g in body) for body in total.bodies)
         target = None if total.target is None else renamed(total.target, names)
         return replace(total, target=target, bodies=bodies)
@@ -177,7 +179,7 @@ class _Scopes:
         )
 
     def _inside(self, total: TotalTerm, around: frozenset[str]) -> TotalTerm:
-        """The aggregate with own names in the aggregates inside it."""
+        """Return the aggregate with own names in the aggregates inside it."""
         used = {} if total.target is None else variables(total.target)
         bodies = tuple(tuple(self.goals(body, around, {*used, *around})) for body in total.bodies)
         for body in bodies:
@@ -185,7 +187,7 @@ class _Scopes:
         return replace(total, bodies=bodies)
 
     def _witnessed(self, total: TotalTerm, own: list[str]) -> list[Goal]:
-        """The body again, of the rows whose target is the result."""
+        """Return the body again, of the rows whose target is the result."""
         assert total.target is not None
         (body,) = total.bodies
         names = {name: self._names.new(name) for name in own}
@@ -231,7 +233,7 @@ def dependencies(goals: Sequence[Goal], barrier: str | None = None) -> Iterator[
 
 
 def strata(rules: Mapping[str, Sequence[Rule]]) -> list[list[str]]:
-    """The relations that have rules, each stratum after all that it reads.
+    """Return the relations that have rules, each stratum after all that it reads.
 
     Raises
     ------
@@ -385,7 +387,7 @@ class Analysis:
 
 
 def analysed(definitions: ProgramDefinitions) -> Analysis:
-    """The analysis of a program.
+    """Return the analysis of a program.
 
     Raises
     ------
@@ -405,7 +407,7 @@ def analysed(definitions: ProgramDefinitions) -> Analysis:
 
 
 def _rules(definitions: ProgramDefinitions) -> dict[str, list[Rule]]:
-    """The rules of each relation that is computed."""
+    """Return the rules of each relation that is computed."""
     names = Names()
     inline = definitions.inline()
     left_out = inline - definitions.read_whole()

@@ -67,7 +67,7 @@ class Relations(Protocol):
     """The relations that a rule reads: their plans, fields and kinds."""
 
     def node(self, name: str) -> plan.Node:
-        """The rows of a relation."""
+        """Return the rows of a relation."""
         ...
 
     def fields(self, name: str) -> tuple[KindedColumn, ...]:
@@ -121,7 +121,7 @@ class BodyQuery:
         return self._node is None
 
     def inner(self) -> BodyQuery:
-        """An empty one, for an aggregate in this one."""
+        """Return an empty one, for an aggregate in this one."""
         around = self._around.union(self.values)
         of = (self.relations, self.expressions, self._add_total)
         return BodyQuery(*of, around, counts=True)
@@ -199,7 +199,7 @@ class BodyQuery:
         return not new, is_joined, is_read
 
     def _read(self, atom: Goal, waiting: Sequence[Goal], later: frozenset[str]) -> set[str]:
-        """The variables that are read beside an atom."""
+        """Return the variables that are read beside an atom."""
         return {*later, *names_in(*(goal for goal in waiting if goal is not atom))}
 
     # Holding one.
@@ -330,7 +330,7 @@ def _binds(term: Term) -> bool:
 
 
 def _another(name: str, taken: Sequence[str]) -> str:
-    """The name, with a number if it is taken."""
+    """Return the name, with a number if it is taken."""
     numbered = (f"{name}{number or ''}" for number in range(len(taken) + 1))
     return next(each for each in numbered if each not in taken)
 
@@ -352,7 +352,7 @@ def joined(left: plan.Node, right: plan.Node, match: plan.Match) -> plan.Node:
 
 
 def stuck(goals: Sequence[Goal]) -> Exception:
-    """The error of goals that wait for each other's variables."""
+    """Return the error of goals that wait for each other's variables."""
     at = goals[0].at
     return wrong(at, f"{at.words()} depends on itself", "bind its variables by an atom")
 

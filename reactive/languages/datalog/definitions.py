@@ -59,8 +59,10 @@ def without_components(statements: Sequence[Statement]) -> list[Statement]:
 
 @dataclass(slots=True)
 class _Scope:
-    """Meanings of names in the statements of a component, or of the program. A relation, a type, an
-    instance and a component may have the same name."""
+    """Meanings of names in the statements of a component, or of the program.
+
+    A relation, a type, an instance and a component may have the same name.
+    """
 
     prefix: str
     parent: _Scope | None = None
@@ -98,7 +100,7 @@ class _Scope:
         return None
 
     def component(self, use: ComponentUse) -> tuple[Component, _Scope]:
-        """A component that can be used here, and where it is written."""
+        """Return a component that can be used here, and where it is written."""
         found = self.finds(use.name)
         if found is not None:
             return found
@@ -187,7 +189,7 @@ def _all(names: Iterable[str], types: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
-    """A statement with types in the place of a component's parameters."""
+    """Return a statement with types in the place of a component's parameters."""
     if not types:
         return statement
 
@@ -212,7 +214,7 @@ def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
 
 
 def _in_scope(statement: Statement, scope: _Scope) -> Statement:
-    """A statement with the names of the whole program."""
+    """Return a statement with the names of the whole program."""
 
     def columns(some: tuple[DeclaredColumn, ...]) -> tuple[DeclaredColumn, ...]:
         return tuple(replace(each, type=scope.type(each.type)) for each in some)
@@ -237,7 +239,7 @@ def _in_scope(statement: Statement, scope: _Scope) -> Statement:
 
 
 def _with_names(clause: Clause, relation: _Naming, kind: _Naming) -> Clause:
-    """A clause with other names of relations and types."""
+    """Return a clause with other names of relations and types."""
 
     def change(part: Term | Literal) -> Term | Literal:
         match part:
@@ -277,7 +279,7 @@ class ProgramDefinitions:
     outputs: tuple[str, ...]
 
     def columns(self) -> dict[str, tuple[KindedColumn, ...]]:
-        """The columns of each relation."""
+        """Return the columns of each relation."""
         return {name: each.fields for name, each in self.relations.items()}
 
     def inline(self) -> frozenset[str]:
@@ -289,7 +291,7 @@ class ProgramDefinitions:
         return frozenset(inline.difference(self.inputs))
 
     def read_whole(self) -> frozenset[str]:
-        """The relations that have to be computed, even if they are inline."""
+        """Return the relations that have to be computed, even if they are inline."""
         found = {*self.outputs}
         for clause in self.clauses:
             for literal in (each for body in clause.bodies for each in body):
@@ -370,7 +372,7 @@ def _check_name(name: str, at: Span, relations: dict[str, DeclaredRelation]) -> 
 
 
 def _equivalences(relations: Iterable[DeclaredRelation]) -> Iterator[Clause]:
-    """The clauses that make relations equivalences."""
+    """Yield the clauses that make relations equivalences."""
     for declared in relations:
         if "eqrel" not in declared.qualifiers:
             continue

@@ -77,7 +77,7 @@ class Expressions:
                 raise TypeError(f"no value: {type(term).__name__}")
 
     def comparison(self, goal: Comparison, values: Values) -> Expr:
-        """A test of two terms."""
+        """Return a test of two terms."""
         sides = (self.of(goal.left, values), self.of(goal.right, values))
         match goal.sign:
             case "=":
@@ -94,7 +94,7 @@ class Expressions:
                 return Operation(sign, sides)
 
     def _number(self, value: Any, kind: Kind) -> Any:
-        """A number that is written out, in the range of its kind."""
+        """Return a number that is written out, in the range of its kind."""
         if kind.family == "float":
             return float(value)
         if kind.family == "unsigned":
@@ -102,7 +102,7 @@ class Expressions:
         return value if self._bits is None else functors.signed(value, self._bits)
 
     def wrapped(self, value: Expr, kind: Kind) -> Expr:
-        """A sum in the range of its kind."""
+        """Return a sum in the range of its kind."""
         if kind.family == "unsigned":
             return call(functors.unsigned, (value, constant(self._bits or functors.UNSIGNED_BITS)))
         if kind.family == "number" and self._bits is not None:
@@ -127,7 +127,7 @@ class Expressions:
 
 
 def each(expressions: Expressions, functor: Functor, values: Values) -> Expr:
-    """The values of a function that has none, one or several, as a tuple."""
+    """Return the values of a function that has none, one or several, as a tuple."""
     arguments = [expressions.of(argument, values) for argument in functor.arguments]
     kind = expressions.kinds.of(functor).family
     found = call_of(functor.name, kind, len(arguments), expressions._bits)
@@ -142,7 +142,7 @@ def _joined(arguments: Sequence[Expr]) -> Expr:
 
 
 def call(function: Any, arguments: Sequence[Expr], name: str | None = None) -> Expr:
-    """A call of a function that is known."""
+    """Return a call of a function that is known."""
     shown = name or getattr(function, "__name__", None)
     return Call(constant(function, shown), tuple(arguments))
 
@@ -153,12 +153,12 @@ def item(of: Expr, place: int) -> Expr:
 
 
 def lifted(body: Expr, names: Sequence[str]) -> Lifted:
-    """A function of bindings with names."""
+    """Return a function of bindings with names."""
     return Lifted(body, tuple(names), (), len(names))
 
 
 def value_of(expr: Expr) -> Any:
-    """The value of an expression that reads nothing.
+    """Return the value of an expression that reads nothing.
 
     >>> value_of(call(max, (constant(1), constant(2))))
     2

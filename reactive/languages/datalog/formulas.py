@@ -61,7 +61,7 @@ class Terms:
         self._atom = atom
 
     def term(self, level: int = 0) -> Term:
-        """A term, whose functors outside brackets are of a level or above."""
+        """Return a term, whose functors outside brackets are of a level or above."""
         if level == len(LEVELS):
             return self._power()
         found = self.term(level + 1)
@@ -157,7 +157,7 @@ class Terms:
         return Branch(name, tuple(items), self._cursor.since(start))
 
     def _aggregate(self, name: str, start: Span) -> Term | None:
-        """An aggregate, if it is one: `max(a, b)` is a functor, and `count` may be a variable."""
+        """Return an aggregate, or None: `max(a, b)` is a functor, `count` may be a variable."""
         cursor = self._cursor
         if name == "count":
             if cursor.token.kind in ("name", "number", "text"):
@@ -222,7 +222,7 @@ class Formulas:
         self._terms = Terms(cursor, self.bodies, self.atom)
 
     def bodies(self) -> Bodies:
-        """The alternatives of a body."""
+        """Return the alternatives of a body."""
         start = self._cursor.token.at
         found = tuple(chain.from_iterable(self._cursor.several(self._all, ";")))
         self._check_number(len(found), start)
@@ -295,7 +295,7 @@ class Formulas:
         return Comparison(name.text, left, right, at)
 
     def relation(self) -> str:
-        """The name of a relation, which may be one of a component."""
+        """Return the name of a relation, which may be one of a component."""
         cursor = self._cursor
         name = cursor.name("the name of a relation")
         while cursor.sees(".") and cursor.touches():
@@ -304,7 +304,7 @@ class Formulas:
         return name
 
     def atom(self) -> Atom:
-        """A row of a relation."""
+        """Return a row of a relation."""
         start = self._cursor.token.at
         name = self.relation()
         name_at: Span = self._cursor.since(start)
@@ -315,7 +315,7 @@ class Formulas:
 
 
 def _negated(bodies: Bodies) -> Bodies:
-    """The alternatives of not any of some: of each, one literal that does not hold."""
+    """Return the alternatives of not any of some: of each, one literal that does not hold."""
     opposites = [tuple((_opposite(literal),) for literal in body) for body in bodies]
     return tuple(tuple(chain.from_iterable(choice)) for choice in product(*opposites))
 

@@ -137,7 +137,7 @@ def _call(name: str, kind: str, count: int, bits: int | None) -> Call:
 
 
 def _wrapped(call: Call, wrap: Call) -> Call:
-    """The call with its result, or its only result if it may have none, in range."""
+    """Return the call with its result, or its only result if it may have none, in range."""
 
     def wrapped(*arguments: Any) -> Any:
         found = call(*arguments)
@@ -147,7 +147,7 @@ def _wrapped(call: Call, wrap: Call) -> Call:
 
 
 def signed(number: int, bits: int) -> int:
-    """The number that is left of one in two's complement.
+    """Return the number that is left of one in two's complement.
 
     >>> signed(2**31, 32), signed(-1, 32)
     (-2147483648, -1)
@@ -157,7 +157,7 @@ def signed(number: int, bits: int) -> int:
 
 
 def unsigned(number: int, bits: int) -> int:
-    """The number that is left of one without a sign.
+    """Return the number that is left of one without a sign.
 
     >>> unsigned(-1, 32)
     4294967295
@@ -166,7 +166,7 @@ def unsigned(number: int, bits: int) -> int:
 
 
 def quotient(a: int, b: int) -> tuple[int, ...]:
-    """The quotient, rounded towards zero; none by zero.
+    """Return the quotient, rounded towards zero; none by zero.
 
     >>> quotient(-7, 2), quotient(1, 0)
     ((-3,), ())
@@ -178,7 +178,7 @@ def quotient(a: int, b: int) -> tuple[int, ...]:
 
 
 def divided(a: int, b: int) -> int:
-    """The quotient by a number that is not zero, rounded towards zero."""
+    """Return the quotient by a number that is not zero, rounded towards zero."""
     return quotient(a, b)[0]
 
 
@@ -188,7 +188,7 @@ def left_over(a: int, b: int) -> int:
 
 
 def float_quotient(a: float, b: float) -> tuple[float, ...]:
-    """The quotient of floats; none by zero."""
+    """Return the quotient of floats; none by zero."""
     return (a / b,) if b else ()
 
 
@@ -202,7 +202,7 @@ def remainder(a: int, b: int) -> tuple[int, ...]:
 
 
 def power(a: Any, b: Any) -> tuple[Any, ...]:
-    """A power; of integers whose exponent is negative it is none, and so is one that is no number.
+    """Return a power; none for integers with a negative exponent, or if it is not a number.
 
     >>> power(2, 10), power(2, -1), power(0.25, 0.5)
     ((1024,), (), (0.5,))
@@ -215,7 +215,7 @@ def power(a: Any, b: Any) -> tuple[Any, ...]:
 
 
 def shifted(shift: Call, name: str, bits: int, a: int, b: int) -> tuple[int, ...]:
-    """A number shifted by a number of places below the width; none by others."""
+    """Return a number shifted by a number of places below the width; none by others."""
     if not 0 <= b < bits:
         return ()
     return (shift(unsigned(a, bits) if name == "bshru" else a, b),)
@@ -244,7 +244,7 @@ def number_in(is_unsigned: bool, text: str | float) -> tuple[int, ...]:
 
 
 def float_in(text: str | float) -> tuple[float, ...]:
-    """The float that a text is, if it is one, or a number."""
+    """Return the float that a text is, if it is one, or a number."""
     try:
         return (float(text),)
     except (ValueError, OverflowError):
@@ -260,7 +260,7 @@ def truncated(value: float) -> tuple[int, ...]:
 
 
 def between(start: Any, end: Any, step: Any = None) -> tuple[Any, ...]:
-    """The numbers from a start to an end, which is left out; downwards if the end is less.
+    """Return the numbers from a start to an end, which is left out; downwards if the end is less.
 
     >>> between(1, 4), between(3, 0), between(0.0, 1.0, 0.5), between(0, 9, -1)
     ((1, 2, 3), (3, 2, 1), (0.0, 0.5), ())

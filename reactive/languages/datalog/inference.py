@@ -58,7 +58,7 @@ TAG = "branch"
 
 @class_maker
 def row_class(name: str, columns: tuple[tuple[str, str], ...]) -> Any:
-    """The class of rows with these columns, each with the name of its kind.
+    """Return the class of rows with these columns, each with the name of its kind.
 
     >>> import pickle
     >>> Path = row_class("path", (("from", "number"), ("to", "number")))
@@ -80,12 +80,12 @@ def row_class(name: str, columns: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _row(name: str, columns: tuple[tuple[str, str], ...], values: tuple[Any, ...]) -> Any:
-    """A row again, from a pickle."""
+    """Return a row again, from a pickle."""
     return row_class(name, columns)(*values)
 
 
 def identifier(name: str) -> str:
-    """A name as Python has it.
+    """Return a name as Python has it.
 
     >>> identifier("from"), identifier("?x"), identifier("_y"), identifier("g.edge")
     ('from_', 'q_x', 'q_y', 'g_edge')
@@ -96,7 +96,7 @@ def identifier(name: str) -> str:
 
 
 def field_names(columns: list[str]) -> list[str]:
-    """A different name of a field for each column."""
+    """Return a different name of a field for each column."""
     found: list[str] = []
     for column in columns:
         name = identifier(column)
@@ -150,7 +150,7 @@ class ProgramTypes:
             self._check(definition)
 
     def kind(self, name: str, at: Span) -> Kind:
-        """The kind of the values of a type."""
+        """Return the kind of the values of a type."""
         return self._kind(name, at, ())
 
     def fields(self, columns: Iterable[DeclaredColumn]) -> tuple[KindedColumn, ...]:
@@ -163,11 +163,11 @@ class ProgramTypes:
         )
 
     def record_fields(self, kind: Kind) -> tuple[KindedColumn, ...]:
-        """The columns of a type of records."""
+        """Return the columns of a type of records."""
         return self.fields(self._definitions[kind.type].record or ())
 
     def branch(self, branch: Branch) -> tuple[Kind, tuple[KindedColumn, ...]]:
-        """The type that a branch is of, and its columns."""
+        """Return the type that a branch is of, and its columns."""
         found = self._branches.get(branch.name)
         if found is None:
             remedy = near(branch.name, self._branches, "there are")
@@ -175,11 +175,11 @@ class ProgramTypes:
         return found[0], self.fields(found[1])
 
     def record_class(self, kind: Kind) -> Any:
-        """The class of the records of a type."""
+        """Return the class of the records of a type."""
         return class_of(kind.type, self.record_fields(kind))
 
     def branch_class(self, name: str, fields: tuple[KindedColumn, ...]) -> Any:
-        """The class of the values of a branch, which begin with its name."""
+        """Return the class of the values of a branch, which begin with its name."""
         return class_of(name, (KindedColumn(TAG, SYMBOL, TAG), *fields))
 
     def _define(self, definition: TypeDefinition) -> None:
@@ -222,7 +222,7 @@ class ProgramTypes:
 
 
 def class_of(name: str, fields: Iterable[KindedColumn]) -> Any:
-    """The class of rows with some columns."""
+    """Return the class of rows with some columns."""
     return row_class(name, tuple((field.name, field.kind.family) for field in fields))
 
 
@@ -266,13 +266,13 @@ class Kinds:
         self._settle_records()
 
     def of(self, term: Term) -> Kind:
-        """The kind of a term."""
+        """Return the kind of a term."""
         if isinstance(term, Variable):
             return self.variable(term.name)
         return _settled(self._cells[id(term)])
 
     def variable(self, name: str) -> Kind:
-        """The kind of a variable."""
+        """Return the kind of a variable."""
         return _settled(self._variables[name])
 
     # Goals.

@@ -36,7 +36,7 @@ REFUSED = {
 
 
 def parse(text: str) -> list[Statement]:
-    """The statements of a text.
+    """Return the statements of a text.
 
     >>> [statement.name for statement in parse(".decl a(x: number) .output a")]
     ['a', 'a']
@@ -58,7 +58,7 @@ class _Parser:
         return self._cursor.token.kind == "end"
 
     def statement(self) -> list[Statement]:
-        """A statement, which may stand for several, or for none."""
+        """Return a statement, which may stand for several, or for none."""
         token = self._cursor.token
         if token.kind != "directive":
             return [self._clause()]
@@ -191,7 +191,7 @@ class _Parser:
             self._cursor.read()
 
     def _plan(self) -> None:
-        """An order of joins, which the optimizer finds."""
+        """Skip an order of joins, which the optimizer finds itself."""
         self._cursor.several(self._version)
 
     def _version(self) -> None:

@@ -80,7 +80,7 @@ class Program(Mapping[str, AnyRelation]):
         return len(self._definitions.outputs)
 
     def row(self, name: str) -> Any:
-        """The class of the rows of a relation, which takes a value for each column.
+        """Return the class of the rows of a relation, which takes a value for each column.
 
         >>> from reactive import Database
         >>> Database().datalog(".decl edge(x: number, y: number)").row("edge")(1, 2)
@@ -100,7 +100,7 @@ def program_of(
     bits: int | None,
     make_table: MakeTable,
 ) -> Program:
-    """The program that a text is; tables that it needs and that are not there are made.
+    """Return the program that a text is; tables that it needs and that are not there are made.
 
     Raises
     ------
@@ -147,7 +147,7 @@ class _Inputs:
             self._check(name, relation)
 
     def node(self, name: str) -> plan.Node | None:
-        """The rows of a relation that is an input, or is given."""
+        """Return the rows of a relation that is an input, or is given."""
         if name not in self._definitions.inputs and name not in self._given:
             return None
         fields = self._definitions.relations[name].fields
@@ -202,7 +202,7 @@ class Translation:
         self._translate()
 
     def node(self, name: str) -> plan.Node:
-        """The rows of a relation."""
+        """Return the rows of a relation."""
         return self.nodes[name]
 
     def fields(self, name: str) -> tuple[KindedColumn, ...]:
@@ -214,7 +214,7 @@ class Translation:
         return self._unit
 
     def row_class(self, name: str) -> Any:
-        """The class of the rows of a relation."""
+        """Return the class of the rows of a relation."""
         return class_of(name, self._columns[name])
 
     def _translate(self) -> None:
@@ -267,7 +267,7 @@ class Translation:
         return made
 
     def _query(self, rule: Rule) -> plan.Node:
-        """The rows that a rule gives."""
+        """Return the rows that a rule gives."""
         body = BodyQuery(self, self._expressions(rule), add_total)
         left = body.hold(rule.goals, variables(rule.head))
         if left:
@@ -283,7 +283,7 @@ ROW = Parameter(0)
 
 
 def as_rows(node: plan.Node, name: str, fields: Sequence[KindedColumn], kind: Any) -> plan.Node:
-    """The rows of a query, each once, as rows of a class with some columns.
+    """Return the rows of a query, each once, as rows of a class with some columns.
 
     Several bindings are the columns; so are the fields of a row by their names, the items of a
     plain tuple by their places, and a value that is neither, of a relation with one column.

@@ -71,7 +71,7 @@ class Nil:
 
 @record
 class RecordTerm:
-    """`[a, b]`"""
+    """A record: `[a, b]`."""
 
     items: tuple[Term, ...]
     at: Span = field(compare=False, repr=False)
@@ -97,7 +97,7 @@ class Functor:
 
 @record
 class Cast:
-    """`as(a, type)`"""
+    """A cast: `as(a, type)`."""
 
     of: Term
     type: str
@@ -160,7 +160,7 @@ class Comparison:
 
 @record
 class Truth:
-    """`true` or `false`"""
+    """A constant test: `true` or `false`."""
 
     value: bool
     at: Span = field(compare=False, repr=False)
@@ -191,7 +191,7 @@ class DeclaredColumn:
 
 @record
 class Declaration:
-    """`.decl path(x: number, y: number) inline`"""
+    """A declaration of a relation: `.decl path(x: number, y: number) inline`."""
 
     name: str
     columns: tuple[DeclaredColumn, ...]
@@ -230,7 +230,7 @@ class ComponentUse:
 
 @record
 class Component:
-    """`.comp Graph<T> : Base<T> { ... }`"""
+    """A component: `.comp Graph<T> : Base<T> { ... }`."""
 
     name: str
     parameters: tuple[str, ...]
@@ -241,7 +241,7 @@ class Component:
 
 @record
 class Init:
-    """`.init g = Graph<number>`"""
+    """An instance of a component: `.init g = Graph<number>`."""
 
     name: str
     use: ComponentUse
@@ -254,7 +254,7 @@ T = TypeVar("T", bound="Term | Literal")
 
 
 def inside(part: Term | Literal) -> tuple[Term | Literal, ...]:
-    """The parts of a term or literal, left to right; of an aggregate all literals too."""
+    """Return the parts of a term or literal, left to right; of an aggregate all literals too."""
     match part:
         case RecordTerm(items) | Branch(_, items):
             return items
@@ -338,7 +338,7 @@ class RangeTerm:
 
 @record
 class TotalTerm:
-    """`n = sum x : { bodies }`"""
+    """An aggregate with its result: `n = sum x : { bodies }`."""
 
     result: Variable
     name: str
@@ -366,12 +366,12 @@ class Names:
         self._numbers = count(1)
 
     def new(self, like: str = "") -> str:
-        """A new name, which says what it is like."""
+        """Return a new name, which says what it is like."""
         return f"{like.partition(' ')[0]} {next(self._numbers)}"
 
 
 def rules_of(clause: Clause, names: Names) -> list[Rule]:
-    """The rules that a clause stands for."""
+    """Return the rules that a clause stands for."""
     return [
         _Rules(names).rule(head, body, clause.at) for body in clause.bodies for head in clause.heads
     ]
@@ -418,7 +418,7 @@ class _Rules:
                 return literal
 
     def _side(self, term: Term, goals: list[Goal]) -> Term:
-        """A side of an equation, which may be what the other side is to look like."""
+        """Return a side of an equation, which may be what the other side is to look like."""
         is_pattern = isinstance(term, RecordTerm | Branch)
         return self._pattern(term, goals) if is_pattern else self._value(term, goals)
 
@@ -442,7 +442,7 @@ class _Rules:
                 return term
 
     def _value(self, term: Term, goals: list[Goal]) -> Term:
-        """A term that is computed."""
+        """Return a term that is computed."""
         match term:
             case Unnamed():
                 raise wrong(term.at, "'_' has no value here", "name a variable that has one")
@@ -496,7 +496,7 @@ def _divides(term: Functor) -> bool:
 
 
 def terms_of(goal: Goal) -> tuple[Term | Literal, ...]:
-    """The terms of a goal itself; of an aggregate its result alone."""
+    """Return the terms of a goal itself; of an aggregate its result alone."""
     match goal:
         case RangeTerm(result, functor):
             return (result, functor)
@@ -519,13 +519,13 @@ def names_in(*goals: Goal) -> dict[str, Span]:
 
 
 def names_within(total: TotalTerm) -> dict[str, Span]:
-    """The variables in the target and the bodies of an aggregate."""
+    """Return the variables in the target and the bodies of an aggregate."""
     own = {} if total.target is None else variables(total.target)
     return own | names_in(*(goal for body in total.bodies for goal in body))
 
 
 def renamed_goal(goal: Goal, names: dict[str, str]) -> Goal:
-    """The goal with other names for some variables, also within aggregates."""
+    """Return the goal with other names for some variables, also within aggregates."""
     if not names:
         return goal
     match goal:

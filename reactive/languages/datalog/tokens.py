@@ -163,7 +163,7 @@ class Cursor:
         return before.at.end == here.at.start and here.at.end == after.at.start
 
     def read(self) -> Token:
-        """The next token, which is read."""
+        """Return the next token, which is read."""
         token = self.token
         self._position += token.kind != "end"
         return token
@@ -250,12 +250,12 @@ class Span:
         return self.start - self.text.rfind("\n", 0, self.start)
 
     def words(self) -> str:
-        """The characters themselves."""
+        """Return the characters themselves."""
         return self.text[self.start : self.end]
 
 
 def wrong(at: Span, what: str, remedy: str = "") -> PlanError:
-    """The error of something in a text, with its line and what to do.
+    """Return the error of something in a text, with its line and what to do.
 
     >>> print(wrong(Span("a(x) :- b(y).", 8, 9), "there is no relation 'b'", "declare it"))
     line 1, column 9: there is no relation 'b'

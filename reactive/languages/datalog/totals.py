@@ -92,7 +92,7 @@ class _Totals:
         return self._alternatives(), []
 
     def _alternatives(self) -> BodyQuery:
-        """The assignments of several bodies, each once."""
+        """Return the assignments of several bodies, each once."""
         bodies = [self._around.inner() for _ in self._total.bodies]
         for body, goals in zip(bodies, self._total.bodies, strict=True):
             left = body.hold(goals, self._needed)
@@ -115,14 +115,14 @@ class _Totals:
         return found
 
     def _whole(self, inner: BodyQuery) -> plan.Node:
-        """The aggregate of all rows of a body."""
+        """Return the aggregate of all rows of a body."""
         made = self._grouped(inner, None)
         if self._total.name in WITH_ZERO:
             return made
         return plan.Where(made, lifted(Operation("is not", (ROW, NONE)), ("total",)))
 
     def _grouped(self, inner: BodyQuery, key: Expr | None) -> plan.Aggregate:
-        """The aggregate of the rows of a body, by a key."""
+        """Return the aggregate of the rows of a body, by a key."""
         node = inner.node
         by = None if key is None else lifted(key, inner.names)
         if self._total.target is None:
@@ -139,7 +139,7 @@ class _Totals:
     # Asked for the values that there are.
 
     def _asked(self, inner: BodyQuery, left: list[Goal]) -> tuple[plan.Node, Expr, bool]:
-        """The aggregate by the values around, these values, and whether it has a row for each."""
+        """Return the aggregate by outer values, these, and whether it has a row for each."""
         around = self._around.node
         values = tuple_of(*(self._around.values[name] for name in self._shared))
         asked = plan.Distinct(plan.Select(around, lifted(values, self._around.names)))
@@ -162,14 +162,13 @@ class _Totals:
         return whole, values, is_complete
 
     def _refused(self, found: BodyQuery, left: list[Goal]) -> tuple[list[plan.Node], list[Goal]]:
-        """The values around that a negation refuses which reads nothing else, and the goals that
-        are left without these."""
+        """Return the outer rows that negations on them alone refuse, and the other goals."""
         shared = {*self._shared}
         alone = [g for g in left if isinstance(g, Negation) and shared.issuperset(variables(g))]
         return [found.parted(g) for g in alone], [goal for goal in left if goal not in alone]
 
     def _allowed(self, made: plan.Aggregate) -> plan.Aggregate:
-        """The aggregate, if a recursion may come through it."""
+        """Return the aggregate, if a recursion may come through it."""
         if free(made) and by_left_row(made) is None:
             raise wrong(
                 self._total.at,
@@ -264,6 +263,6 @@ class _Totals:
 
 
 def _in_row(value: Expr, row: Expr, count: int) -> Expr:
-    """An expression of `count` bindings, of a row of them as one value."""
+    """Return an expression of `count` bindings, of a row of them as one value."""
     bindings = (row,) if count == 1 else tuple(item(row, place) for place in range(count))
     return substitute(value, bindings)

@@ -37,7 +37,7 @@ from reactive.languages.sql.text.read import depth_of, one
 
 
 def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
-    """The relation of a query."""
+    """Return the relation of a query."""
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = one(text, dialect, parameters)
     _refuse_unnamed(parameters, tree)
@@ -108,7 +108,7 @@ _OF_DATABASE = {
 
 
 def dialect_of(engine: Any) -> Dialect:
-    """The dialect of a database."""
+    """Return the dialect of a database."""
     found = DIALECTS[engine.dialect]
     return found if engine.timezone == "UTC" else replace(found, timezone=engine.timezone)
 
@@ -122,7 +122,7 @@ def catalog_of(engine: Any) -> Catalog:
 
 
 def _in_order(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
-    """The rows of a query, which stand in its order."""
+    """Return the rows of a query, which stand in its order."""
     places = [_column(key, query) for key in query.sort]
     if None in places:
         return _by_more(query)
@@ -137,7 +137,7 @@ def _in_order(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
 
 
 def _column(key: plan.SortKey, query: SelectQuery) -> int | None:
-    """The column that the rows stand in order by."""
+    """Return the column that the rows stand in order by."""
     assert isinstance(key.function, Lifted)
     body = key.function.body
     return next((n for n, v in enumerate(query.values) if whole(v) == body), None)
@@ -164,14 +164,14 @@ def _of_rows(expr: Expr, bindings: int) -> Lifted:
 
 
 def _value(node: Any, scope: Scope) -> TypedValue:
-    """A value; ARRAY of a query is one that is made of all its rows."""
+    """Return a value; ARRAY of a query is one that is made of all its rows."""
     if isinstance(node, exp.Array) and _is_of_query(node.expressions):
         return query.array(node.expressions[0], scope)
     return scalar.value(node, scope)
 
 
 def _is_of_query(parts: list[Any]) -> bool:
-    """True if the only part of an ARRAY is a query that is not in brackets of its own."""
+    """Return True if the only part of an ARRAY is a query that is not in brackets of its own."""
     return len(parts) == 1 and isinstance(parts[0], exp.Select | exp.SetOperation | exp.Values)
 
 

@@ -40,8 +40,11 @@ class SqlRelation(Relation[*Ts]):
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "drop", kept: bool = False
     ) -> View[*Ts]:
-        """A view; see `Relation.materialize`. What raises is left out, and is in `view.errors`, so
-        that it stops no commit."""
+        """Return a view; see `Relation.materialize`.
+
+        By default rows that raise are left out and listed in `view.errors`, so that commits
+        succeed.
+        """
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         view.schema = self.schema
         view._sql_columns = None if self.schema is None else list(self.schema.names)
@@ -57,7 +60,7 @@ class OrderedSqlRelation(OrderedRelation[*Ts]):
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "drop", kept: bool = False
     ) -> OrderedView[*Ts]:
-        """A view that is a sequence; see `SqlRelation.materialize`."""
+        """Return a view that is a sequence; see `SqlRelation.materialize`."""
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         view.schema = self.schema
         view._sql_columns = None if self.schema is None else list(self.schema.names)
@@ -70,7 +73,7 @@ def relation_of(
     schema: BindingSchema,
     views: tuple[AnyView, ...],
 ) -> SqlRelation[Any] | OrderedSqlRelation[Any]:
-    """The relation of a plan."""
+    """Return the relation of a plan."""
     kind: Any = OrderedSqlRelation if isinstance(node, plan.OrderBy) else SqlRelation
     made: Any = kind(engine, node, views)
     made.schema = schema

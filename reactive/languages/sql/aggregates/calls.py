@@ -82,20 +82,20 @@ class AggregateCall:
     """The places of the arguments that were read."""
 
     def value(self, place: int = 0) -> TypedValue:
-        """An argument, NULL where FILTER leaves the row out."""
+        """Return an argument, NULL where FILTER leaves the row out."""
         if place >= len(self.arguments):
             raise self.scope.error(self.node, f"{name_of(self.node)} needs one more argument")
         self.taken.add(place)
         return self.only(self.scope.value(self.arguments[place]))
 
     def only(self, value: TypedValue) -> TypedValue:
-        """A value where FILTER lets it be."""
+        """Return a value where FILTER lets it be."""
         if self.test is None:
             return value
         return itself(Conditional(self.test, whole(value), NONE), value.type)
 
     def constant(self, place: int) -> Any:
-        """An argument that must be constant."""
+        """Return an argument that must be constant."""
         self.taken.add(place)
         expr = whole(self.scope.value(self.arguments[place]))
         if isinstance(expr, Constant):
@@ -169,7 +169,7 @@ def name_of(node: Any) -> str:
 
 
 def fold(aggregate: Aggregation[Any], of: TypedValue | None, scope: Scope) -> plan.Folded:
-    """An aggregate of the API as the plan holds it, of a value of the rows."""
+    """Return an aggregate of the API as the plan holds it, of a value of the rows."""
     return folded(aggregate, lambda function, role: _function(of, scope))
 
 
@@ -206,7 +206,7 @@ def pair(*values: TypedValue) -> TypedValue:
 
 
 def number(asked: AggregateCall, place: int = 0) -> TypedValue:
-    """An argument that is added up; a text is a number where the dialect says so."""
+    """Return an argument that is added up; a text is a number where the dialect says so."""
     value = asked.value(place)
     if asked.scope.dialect.numeric_booleans:
         return value if is_number(value.type) else mapped(addend, FLOAT, value)
@@ -246,7 +246,7 @@ class Of:
 
 
 def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Maker:
-    """A function of all values that are not NULL."""
+    """Make a function of all values that are not NULL."""
 
     def made(asked: AggregateCall) -> Aggregated:
         of = number(asked) if kind is FLOAT else asked.value()
@@ -309,7 +309,7 @@ def _in_order(
     *more: Any,
     nulls: bool,
 ) -> Aggregated:
-    """An aggregate whose result depends on the order: ORDER BY's, or else that of the values."""
+    """Make an aggregate whose result depends on the order: ORDER BY's, or that of the values."""
     scope = asked.scope
     order = asked.order or (() if asked.in_order else (exp.Ordered(nulls_first=False),))
     keys = [scope.value(o.this) for o in order if asked.order] or [of][: len(order)]
@@ -353,7 +353,7 @@ def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
 
 
 def _exact(of: TypedValue, power: int = 1, other: TypedValue | None = None) -> TypedValue:
-    """A number, its square, or its product with another, exactly."""
+    """Return a number, its square, or its product with another, exactly."""
 
     def part(value: TypedValue) -> Expr:
         is_whole = value.type.kind == "int"
@@ -395,7 +395,7 @@ def _of_different(values: Any, function: Callable[..., Any], less: int) -> Any:
 
 
 def together(function: Callable[..., Any], *parts: str, less: int | None = None) -> Maker:
-    """Aggregates of two numbers, of rows that have both; `parts` are the sums that it takes."""
+    """Make an aggregate of two numbers, of rows that have both; `parts` are the sums it needs."""
 
     def made(asked: AggregateCall) -> Aggregated:
         scope = asked.scope

@@ -101,7 +101,7 @@ WINDOWS = (
 
 
 def made(node: Any, scope: Scope, *, grouped: bool) -> Aggregated:
-    """An aggregate of the rows of a scope; if it is not `grouped`, there may be no rows.
+    """Return an aggregate of the rows of a scope; if it is not `grouped`, there may be no rows.
 
     Raises
     ------
@@ -212,8 +212,10 @@ def _sum(asked: AggregateCall) -> Aggregated:
 
 
 def _of_intervals(asked: AggregateCall, of: TypedValue, function: Any) -> Aggregated:
-    """A function of the sums of months, days and microseconds: intervals that are equal may differ
-    in these."""
+    """Make a function of the sums of months, days and microseconds.
+
+    Equal intervals may differ in these parts.
+    """
     parts = (intervals.months_of, intervals.days_of, intervals.micros_of)
     sums = [
         fold(
@@ -244,7 +246,7 @@ def _sum_of_value(asked: AggregateCall, of: TypedValue) -> Aggregated:
 
 
 def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
-    """The first result, where the second is not 0."""
+    """Return the first result, where the second is not 0."""
     return itself(Conditional(found[1], found[0], NONE), kind)
 
 
@@ -290,7 +292,7 @@ def _numeric_avg(asked: AggregateCall, of: TypedValue) -> Aggregated:
 
 
 def _mean_of_times(asked: AggregateCall, of: TypedValue) -> Aggregated:
-    """The mean of moments, by the exact sum of their microseconds."""
+    """Return the mean of moments, by the exact sum of their microseconds."""
     if asked.scope.dialect.name != "duckdb":
         raise asked.scope.error(
             asked.node, f"{asked.scope.dialect.name} has no avg of {sql_name(of.type)}"
@@ -325,7 +327,7 @@ def _extreme(kind: Any) -> Maker:
 
 
 def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> Aggregated:
-    """The least or greatest of values of several classes, by their ranks."""
+    """Return the least or greatest of values of several classes, by their ranks."""
     place = ranked_by_collation(of)
     function = fold(kind(nothing, skip_none=of.nullable), place, asked.scope)
     kind_of = bare(of).type

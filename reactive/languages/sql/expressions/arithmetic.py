@@ -85,7 +85,7 @@ def is_operator(node: exp.Expr) -> bool:
 
 
 def operation(node: Any, scope: Scope) -> TypedValue:
-    """The value of an operator.
+    """Return the value of an operator.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def _negative(of: TypedValue) -> TypedValue:
 def combined(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
 ) -> TypedValue:
-    """The value of `+`, `-`, `*`, `&` or `|`."""
+    """Return the value of `+`, `-`, `*`, `&` or `|`."""
     of_zones = zones.combined(symbol, left, right, node, scope, applied)
     if of_zones is not None:
         return of_zones
@@ -176,7 +176,7 @@ def combined(
 def _of_duckdb(
     symbol: str, left: TypedValue, right: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
-    """The result of an operator in the type that DuckDB has for it, which it must not leave."""
+    """Return the result of an operator, checked against the type that DuckDB has for it."""
     kinds = {left.type.kind, right.type.kind}
     if kinds == {"int"}:
         kind = integer_of(left, right, node)
@@ -213,7 +213,7 @@ MOST_CHECKS = 12
 
 
 def is_real(left: SqlType, right: SqlType) -> bool:
-    """True if a result of two numbers has four bytes in DuckDB: no DOUBLE is among them."""
+    """Return True if a result of two numbers has four bytes in DuckDB: no DOUBLE is among them."""
     floats = [each for each in (left, right) if each.kind == "float"]
     return bool(floats) and all(each.size == 4 for each in floats) and _are_numbers(left, right)
 
@@ -223,7 +223,7 @@ def _are_numbers(*kinds: SqlType) -> bool:
 
 
 def integer_of(left: TypedValue, right: TypedValue, node: Any) -> SqlType:
-    """The type of a result of two integers; without a size if that of one is not known.
+    """Return the type of a result of two integers; without a size if that of one is not known.
 
     A number that is written is of the type of the other operand, if it is in its range.
     """
@@ -275,7 +275,7 @@ def _unchecked(expr: Expr) -> Expr:
 
 
 def ranged(value: TypedValue) -> TypedValue:
-    """An integer that has to be in the range of its type, where that is known."""
+    """Return an integer that has to be in the range of its type, where that is known."""
     if value.type.size is None:
         return value
     low, high = range_of(value.type)
@@ -284,7 +284,7 @@ def ranged(value: TypedValue) -> TypedValue:
 
 
 def decimal_digits(kind: SqlType) -> tuple[int, int]:
-    """The digits before and behind the point of a number that is not a float."""
+    """Return the digits before and behind the point of a number that is not a float."""
     if kind.kind == "decimal":
         scale = kind.scale or 0
         return (kind.precision or 38) - scale, scale

@@ -93,7 +93,7 @@ NATIVE: dict[tuple[str, str], Callable[..., Any]] = {
 def cast(
     value: TypedValue, to: SqlType, scope: Scope, *, attempt: bool = False, exact: bool = False
 ) -> TypedValue:
-    """A value as one of a type; what cannot be one raises, or is NULL if it is an `attempt`.
+    """Return a value as one of a type; what cannot be one raises, or is NULL if it is an `attempt`.
 
     An `exact` cast is one that is written: in DuckDB its integers have the range of their type.
     """
@@ -172,7 +172,7 @@ def _by(
     *,
     attempt: bool,
 ) -> TypedValue:
-    """A value as a function makes it, with further arguments."""
+    """Return a value as a function makes it, with further arguments."""
     function, more = made
     if function is None:
         return TypedValue(value.expr, to, value.nulls)
@@ -183,7 +183,7 @@ def _by(
 
 
 def _of_postgres(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
-    """A value cast as Postgres does.
+    """Return a value cast as Postgres does.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _of_postgres(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
 def _maker(
     of: SqlType, to: SqlType, *, zone: str, attempt: bool = False, exact: bool = False
 ) -> tuple[Callable[..., Any] | None, tuple[Any, ...]]:
-    """The function that makes a value of a type, and what it is given besides.
+    """Return the function that makes a value of a type, and what it is given besides.
 
     Raises
     ------
@@ -387,7 +387,7 @@ def _made(function: Callable[..., Any], to: SqlType, value: TypedValue, *more: A
 
 
 def applied(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
-    """A call of a function that gives no NULL, which is NULL where a value is.
+    """Return a call of a function that gives no NULL, which is NULL where a value is.
 
     Leaves that are calls themselves are evaluated once, in the call.
     """
@@ -397,7 +397,7 @@ def applied(function: Callable[..., Any], kind: SqlType, *values: TypedValue) ->
 
 
 def maybe(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
-    """A call of a function that may give NULL, and does where a value is."""
+    """Return a call of a function that may give NULL, and does where a value is."""
     check_arguments(function, values)
     if not leaves(*values):
         return itself(Call(callee(function), tuple(v.expr for v in values)), kind)
@@ -406,7 +406,7 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> T
 
 
 def assigned(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
-    """A value as a column of a type keeps it."""
+    """Return a value as a column of a type keeps it."""
     if not scope.dialect.numeric_booleans:
         return cast(value, to, scope, exact=True)
     if to.affinity is not None:
@@ -535,7 +535,7 @@ def apart(node: exp.Expr | None, scope: Scope, kinds: Sequence[SqlType], place: 
 
 
 def fitted(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
-    """A value as one that may stand beside others of a type. Whole numbers and decimals mix."""
+    """Convert a value to compare it with values of a type; integers and decimals mix."""
     of = value.type
     if of == kind or "any" in (of.kind, kind.kind) or of.kind == "null":
         return TypedValue(value.expr, kind, value.nulls) if of.kind == "null" else value
@@ -552,5 +552,5 @@ def fitted(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
 
 
 def _wide(kind: SqlType) -> SqlType:
-    """A decimal keeps the digits that a value has, other than in a CAST."""
+    """Return the type that keeps all digits of a decimal, other than in a CAST."""
     return SqlType("decimal", None, kind.scale) if kind.kind == "decimal" else kind

@@ -74,7 +74,7 @@ def place_of(symbol: str) -> Place:
 
 
 def are_ordered_by_parts(left: TypedValue, right: TypedValue, scope: Scope) -> bool:
-    """True if both are rows, or both are arrays, which may have NULL inside."""
+    """Return True if both are rows, or both are arrays, which may have NULL inside."""
     kinds = {left.type.kind, right.type.kind}
     return kinds in ({"struct"}, {"array"})
 
@@ -98,7 +98,7 @@ def from_parts(sorted_by: Expr, of: TypedValue) -> Expr:
 
 
 def total_order(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
-    """The order of rows that may have NULLs."""
+    """Return the order of rows that may have NULLs."""
     if symbol in (">", ">="):
         left, right, symbol = right, left, {">": "<", ">=": "<="}[symbol]
     function = rows.less if symbol == "<" else rows.less_or_equal
@@ -183,7 +183,7 @@ def as_boolean(expr: Expr) -> Expr:
 
 
 def negated(test: Expr) -> Expr:
-    """The opposite of a test that is true or false."""
+    """Return the opposite of a test that is true or false."""
     if test in (TRUE, FALSE):
         return FALSE if test == TRUE else TRUE
     return Operation("not", (test,))

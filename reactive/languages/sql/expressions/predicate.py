@@ -85,7 +85,7 @@ def false(node: Any, scope: Scope) -> Expr:
 
 
 def truth(node: Any, scope: Scope) -> TypedValue:
-    """A condition as a value: True, False or NULL."""
+    """Return a condition as a value: True, False or NULL."""
     if type(node) in COMPARISONS and not _is_quantified(node):
         if _has_array(node):
             return _of_array(node, scope)
@@ -352,7 +352,7 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 
 def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
-    """A row is NULL if all of its fields are, and is NOT NULL if none is."""
+    """Return the test that all fields of a row are NULL, or that none is."""
     values = [scope.value(each) for each in row.expressions]
     if node.args.get("negate"):
         there = all_of(*(missing(value, wanted=False) for value in values))

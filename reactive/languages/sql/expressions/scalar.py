@@ -99,7 +99,7 @@ def value(node: Any, scope: Scope) -> TypedValue:
 
 
 def _called(node: Any, scope: Scope) -> TypedValue:
-    """A condition, or a call of a function."""
+    """Return a condition, or a call of a function."""
     maker = _maker_of(node, scope)
     try:
         made: TypedValue | None = zones.called(node, scope, maker, cast, applied)
@@ -139,7 +139,7 @@ def _maker_of(node: Any, scope: Scope) -> Any:
 
 
 def unknown_function(node: Any, scope: Scope) -> Exception:
-    """The error about a function that there is not."""
+    """Return the error about a function that there is not."""
     name, where = written_name(node, scope), ""
     known = (*functions.NAMES, *aggregates.NAMES)
     if scope.dialect.name != "duckdb":
@@ -191,7 +191,7 @@ def _literal(node: exp.Literal, scope: Scope) -> TypedValue:
 
 
 def _number(text: str) -> TypedValue:
-    """A number of Postgres: an integer of the size that it needs, or a numeric."""
+    """Return a number of Postgres: an integer of the size that it needs, or a numeric."""
     if text.isdigit() and int(text) < 1 << 63:
         made = literal(int(text))
         return TypedValue(made.expr, SqlType("int", size=4 if int(text) < 1 << 31 else 8))
@@ -221,7 +221,7 @@ def _cast(node: Any, scope: Scope) -> TypedValue:
 
 
 def checked_length(declared: Any, scope: Scope) -> int | None:
-    """The length of a text that a type allows, where the dialect looks at it."""
+    """Return the length of a text that a type allows, where the dialect looks at it."""
     if scope.dialect.name == "sqlite":
         _ = [each.name for each in declared.expressions]  # SQLite reads past them
         return None
@@ -232,7 +232,7 @@ def checked_length(declared: Any, scope: Scope) -> int | None:
 
 
 def _row(node: Any, scope: Scope) -> TypedValue:
-    """`(a, b)` as one value."""
+    """Return `(a, b)` as one value."""
     values = [scope.value(each) for each in node.expressions]
     names = tuple(f"column{place}" for place in range(len(values)))
     kind = SqlType("struct", items=tuple(v.type for v in values), names=names)

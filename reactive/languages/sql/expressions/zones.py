@@ -45,7 +45,7 @@ OF_TIME = frozenset({"timestamp", "timestamptz", "date"})
 
 
 def is_zoned(value: TypedValue) -> bool:
-    """True if the value has a zone, or may have one."""
+    """Return True if the value has a zone, or may have one."""
     return value.type.kind == "timestamptz" or value.type == MOMENT
 
 
@@ -99,8 +99,10 @@ def agreed(
 
 
 def _naive_inside(kinds: Sequence[SqlType]) -> SqlType | None:
-    """Return the type of times without a zone that stand where others have instants, in the items
-    of arrays or structs; None if there is none."""
+    """Return the type of times without a zone where other arrays or structs have instants.
+
+    Return None if there is none.
+    """
     for place in range(max([len(kind.items) for kind in kinds], default=0)):
         items = [kind.items[place] for kind in kinds if place < len(kind.items)]
         if any(item.kind == "timestamptz" for item in items):
@@ -150,7 +152,7 @@ def _without_zone(node: exp.Expr | None, scope: Scope, value: TypedValue) -> Pla
 
 
 def _beside(known: TypedValue, value: TypedValue, scope: Scope, cast: Cast) -> TypedValue:
-    """A constant beside a value that may have a zone or not: as a timestamp, or as an instant."""
+    """Return a constant to compare with a value, as a timestamp or as an instant."""
     if value.type.kind not in ("text", "date", "timestamp") or not is_constant(value):
         return value
     plain, instant = (cast(value, kind, scope).expr for kind in (TIMESTAMP, INSTANT))
@@ -164,12 +166,12 @@ def _beside(known: TypedValue, value: TypedValue, scope: Scope, cast: Cast) -> T
 
 
 def either(known: Any, plain: Any, instant: Any) -> Any:
-    """A constant as an instant beside a value that has a zone."""
+    """Return a constant as an instant beside a value that has a zone."""
     return plain if known is None or known.tzinfo is None else instant
 
 
 def is_constant(value: TypedValue) -> bool:
-    """True if the value is a constant that is not NULL."""
+    """Return True if the value is a constant that is not NULL."""
     return isinstance(value.expr, Constant) and not value.nulls
 
 
@@ -242,7 +244,7 @@ def called(node: Any, scope: Scope, maker: Any, cast: Cast, applied: Applied) ->
 
 
 def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -> TypedValue:
-    """A function of instants as that of timestamps."""
+    """Return a function of instants as that of timestamps."""
     unit = _unit(key, node)
     is_of_epoch = key in OF_EPOCH or unit == "epoch"
     zone = "UTC" if is_of_epoch else scope.dialect.timezone
@@ -332,7 +334,7 @@ def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedVal
 
 
 def _zone(other: TypedValue, node: Any, scope: Scope, applied: Applied) -> TypedValue:
-    """The name of a zone, as the dialect reads it.
+    """Return the name of a zone, as the dialect reads it.
 
     Raises
     ------

@@ -74,7 +74,7 @@ def of(
     optional: int = 0,
     nullable: bool = False,
 ) -> Maker:
-    """A function that is NULL where an argument is; if it is `nullable`, elsewhere too.
+    """Make a function that is NULL where an argument is; if it is `nullable`, elsewhere too.
 
     `parameters` are the types that it takes, `ANY` for any; the last `optional` may be left out.
     Without parameters it takes as many of any type as it is given.
@@ -91,7 +91,7 @@ def of(
 
 
 def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> list[TypedValue]:
-    """The values of the arguments, as the types that a function takes.
+    """Return the values of the arguments, as the types that a function takes.
 
     Raises
     ------
@@ -126,12 +126,12 @@ def name_of(node: Any) -> str:
 
 
 def strings(node: Any) -> str:
-    """The text of a constant argument, as the name of a unit."""
+    """Return the text of a constant argument, as the name of a unit."""
     return str(node.name)
 
 
 def array_of(node: Any, scope: Scope) -> TypedValue:
-    """`[a, b]` and `ARRAY[a, b]`."""
+    """Return the value of `[a, b]` or `ARRAY[a, b]`."""
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     made = SqlType("array", items=(kind,))
     if _levels(made) > MOST_LEVELS:
@@ -180,7 +180,7 @@ def bracket(node: Any, scope: Scope) -> TypedValue:
 
 
 def struct_of(node: Any, scope: Scope) -> TypedValue:
-    """`{'a': 1}`, `struct_pack(a := 1)`, `row(1, 2)`: a tuple."""
+    """Return the tuple of `{'a': 1}`, `struct_pack(a := 1)` or `row(1, 2)`."""
     names, values = [], []
     for place, each in enumerate(node.expressions):
         is_named = isinstance(each, exp.PropertyEQ)
@@ -196,7 +196,7 @@ def _numbers(node: Any, scope: Scope) -> TypedValue:
 
 
 def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
-    """The array of RANGE or GENERATE_SERIES, cut to the first elements if that is known.
+    """Return the array of RANGE or GENERATE_SERIES, cut to the first elements if that is known.
 
     Raises
     ------

@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
 
 def md5(text: str | bytes) -> str:
-    """A hash of a text, in hexadecimal digits."""
+    """Return a hash of a text, in hexadecimal digits."""
     return hashlib.md5(text if isinstance(text, bytes) else text.encode()).hexdigest()
 
 
 def sha256(text: str | bytes, length: int = 256) -> str:
-    """A hash of a text, in hexadecimal digits."""
+    """Return a hash of a text, in hexadecimal digits."""
     found = text if isinstance(text, bytes) else text.encode()
     return hashlib.new(f"sha{length}", found).hexdigest()
 
 
 def hexadecimal(value: Any) -> str:
-    """A number, or the bytes of a text, in hexadecimal digits."""
+    """Return a number, or the bytes of a text, in hexadecimal digits."""
     if isinstance(value, int):
         return f"{value & (1 << 64) - 1:X}"
     return (value if isinstance(value, bytes) else value.encode()).hex().upper()
 
 
 def binary(value: Any) -> str:
-    """A number, or the bytes of a text, in binary digits.
+    """Return a number, or the bytes of a text, in binary digits.
 
     >>> binary(5), binary("a"), len(binary(-1))
     ('101', '01100001', 64)
@@ -88,7 +88,7 @@ def _parts(function: Any) -> Maker:
 
 
 def _hash(function: Any) -> Maker:
-    """A hash of a text or of bytes."""
+    """Make a hash of a text or of bytes."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         value, *more = given(node, scope)
@@ -100,7 +100,7 @@ def _hash(function: Any) -> Maker:
 
 
 def base_64(text: str | bytes) -> str:
-    """The bytes of a text in letters."""
+    """Return the bytes of a text in letters."""
     return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
 
 
@@ -281,7 +281,7 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
 def chosen(
     branches: list[tuple[Expr, TypedValue]], otherwise: TypedValue, scope: Scope, node: exp.Expr
 ) -> TypedValue:
-    """The value of the first branch whose test is true, or the last."""
+    """Return the value of the first branch whose test is true, or the last."""
     tests = [test for test, _ in branches]
     values = (otherwise, *(value for _, value in branches))
     values, kind = equal_types(values, scope, node)  # fields of structs are ordered as in ELSE
@@ -294,7 +294,7 @@ def chosen(
 
 
 def value_if(test: Expr, then: Expr, otherwise: Expr) -> Expr:
-    """A conditional, without one if the test is constant."""
+    """Return a conditional, without one if the test is constant."""
     if test == TRUE:
         return then
     return otherwise if test == FALSE else Conditional(test, then, otherwise)
@@ -328,7 +328,7 @@ def conditional(node: Any, scope: Scope) -> TypedValue:
 
 
 def coalesced(node: Any, scope: Scope) -> TypedValue:
-    """The first value that is not NULL."""
+    """Return the first value that is not NULL."""
     found = [scope.value(each) for each in arguments(node)]
     values, kind = equal_types(tuple(found), scope, node)
     values = tuple(value for value in values if not is_null(value))
@@ -355,7 +355,7 @@ def _until_never_null(values: tuple[TypedValue, ...]) -> tuple[TypedValue, ...]:
 
 
 def null_if(node: Any, scope: Scope) -> TypedValue:
-    """The first value, or NULL if it equals the second."""
+    """Return the first value, or NULL if it equals the second."""
     if scope.dialect.name == "postgres":  # of the type of the left operand of its `=`
         value, other = operands("=", node, (node.this, node.expression), scope)
     else:

@@ -41,7 +41,7 @@ FRACTIONS = frozenset({"epoch", "julian"})
 
 
 def extracted(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> TypedValue:
-    """A part of a time.
+    """Return a part of a time.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def _date_part(node: Any, scope: Scope) -> TypedValue:
 
 
 def unit_of(node: Any, scope: Scope, unit: str) -> TypedValue:
-    """The unit of a function as a constant.
+    """Return the unit of a function as a constant.
 
     Raises
     ------
@@ -386,7 +386,7 @@ def _float(function: Any) -> Maker:
 
 
 def floored_quotient(one: float, other: float) -> float:
-    """A whole number of times, rounded down, as a float."""
+    """Return a whole number of times, rounded down, as a float."""
     return numbers.floor(numbers.quotient(one, other))  # type: ignore[no-any-return]
 
 
@@ -418,14 +418,14 @@ def _absolute(node: Any, scope: Scope) -> TypedValue:
 
 
 def even(value: float) -> float:
-    """The even number next to a number, away from zero."""
+    """Return the even number next to a number, away from zero."""
     if not math.isfinite(value):
         return value
     return math.copysign(math.ceil(abs(value) / 2) * 2, value)
 
 
 def _of_bits(function: Any, *, sized: bool = False) -> Maker:
-    """A shift, or XOR, of the type that both operands have in common."""
+    """Make a shift, or XOR, of the type that both operands have in common."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         left, right = given(node, scope, INT, INT)

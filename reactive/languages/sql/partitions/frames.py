@@ -103,7 +103,7 @@ class Entries:
         return -1
 
     def at(self, place: int) -> tuple[Chunk, int]:
-        """The chunk that has a place, and where it is in there."""
+        """Return the chunk that has a place, and where it is in there."""
         if len(self._chunks) == 1:
             return self._chunks[0], place
         starts = self._all_starts()
@@ -111,12 +111,12 @@ class Entries:
         return self._chunks[number], place - starts[number]
 
     def key(self, place: int) -> SortKey:
-        """The sort key of the row at a place."""
+        """Return the sort key of the row at a place."""
         chunk, offset = self.at(place)
         return chunk.keys[offset]
 
     def row(self, place: int) -> Row:
-        """The row at a place."""
+        """Return the row at a place."""
         chunk, offset = self.at(place)
         return chunk.rows[offset]
 
@@ -131,7 +131,7 @@ class Entries:
         chunk.shown[offset] = shown
 
     def rows(self, start: int, stop: int) -> list[Row]:
-        """The rows from a place up to another."""
+        """Return the rows from a place up to another."""
         if len(self._chunks) == 1:
             return self._chunks[0].rows[start:stop]
         found = [chunk.rows[first:last] for chunk, first, last in self.pieces(start, stop)]
@@ -155,7 +155,7 @@ class Entries:
             yield from reversed(chunk.shown[first:last])
 
     def pieces(self, start: int, stop: int) -> Pieces:
-        """The chunks that have the rows from a place up to another, and from where to where."""
+        """Yield the chunks with the rows from a place up to another, and the places in them."""
         if start >= stop:
             return
         number = self._chunk_of(start)
@@ -221,7 +221,7 @@ class Entries:
             self._merge(number - 1)
 
     def with_more(self, more: Sequence[tuple[SortKey, Row]]) -> Entries:
-        """These rows and others; nothing here has changed."""
+        """Return a copy with more rows."""
         triples = [(key, row, None) for key, row in more]
         for chunk in self._chunks:
             triples += zip(chunk.keys, chunk.rows, chunk.shown, strict=True)
@@ -337,11 +337,11 @@ class Order:
         """True if the first key is descending."""
 
     def first(self, place: int) -> int:
-        """The place of the first row that has the same keys."""
+        """Return the place of the first row that has the same keys."""
         return self.entries.place(self.entries.key(place)[:-1])
 
     def behind(self, place: int) -> int:
-        """The place behind the last row that has the same keys."""
+        """Return the place behind the last row that has the same keys."""
         return self.entries.place(behind(self.entries.key(place)[:-1]))
 
     # Frames.
@@ -353,7 +353,7 @@ class Order:
         return start, max(start, min(size, self.end(frame, place)))
 
     def parts(self, frame: Frame, place: int) -> tuple[Span, ...]:
-        """A row's frame without what it excludes."""
+        """Return a row's frame without what it excludes."""
         start, end = self.frame(frame, place)
         match frame.exclude:
             case "current":
@@ -375,7 +375,7 @@ class Order:
         return self._edge(frame, frame.end, place, is_end=True)
 
     def seeing(self, frame: Frame, place: int) -> Span:
-        """The rows in whose frames a row is, or which it moves by coming or going."""
+        """Return the rows in whose frames a row is, or which it moves by coming or going."""
         if frame.kind == "rows":
             return self._seeing_rows(frame, place)
         return self._seeing_from(frame, place), self._seeing_to(frame, place)
@@ -416,7 +416,7 @@ class Order:
         return place
 
     def _by_key(self, place: int, offset: Any, following: bool, zone: str, *, is_end: bool) -> int:
-        """The first key that is not before an offset from the row's, or the last not behind."""
+        """Return the first place whose key reaches an offset from the row's, or the last."""
         key = self.entries.row(place)[2][0]
         if key is None:
             return self.behind(place) if is_end else self.first(place)
@@ -425,7 +425,7 @@ class Order:
         return self.entries.place(behind(found) if is_end else found)
 
     def _seeing_rows(self, frame: Frame, place: int) -> Span:
-        """A row between another one and its frame moves it too."""
+        """Return a row between another one and its frame moves it too."""
         start, end, size = _signed(frame.start), _signed(frame.end), self.entries.size
         first = 0 if end is None else max(0, place - max(0, end))
         return first, size if start is None else min(size, place - min(0, start) + 1)
@@ -473,6 +473,6 @@ def _moved(key: Any, offset: Any, zone: str, *, up: bool) -> Any:
 
 
 def _without(start: int, end: int, first: int, last: int) -> tuple[Span, ...]:
-    """A span without a part of it."""
+    """Return a span without a part of it."""
     cut, resume = min(end, max(start, first)), max(start, min(end, last))
     return ((start, max(start, cut)), (resume, max(resume, end)))

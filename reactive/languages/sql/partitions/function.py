@@ -47,7 +47,7 @@ def shifted(asked: Asked) -> Function:
 
 
 def nth(asked: Asked) -> Function:
-    """The value of a row of the frame by its place in it, from the end if negative."""
+    """Return the value of a row of the frame by its place in it, from the end if negative."""
     if asked.ignores_nulls or asked.frame.exclude:
         return Function(partial(_in_frame, asked), partial(_nth_of_all, asked))
     settles: Any = "always" if asked.frame.is_whole else "never"
@@ -110,7 +110,7 @@ def _shifted_among(asked: Asked, order: Order, start: int, stop: int, told: Told
 
 
 def _with_known_beside(asked: Asked, order: Order, start: int, stop: int) -> tuple[list[Any], int]:
-    """The values of some rows, and on as far as there are enough; the place of the first."""
+    """Return the values of some rows, and on as far as there are enough; the place of the first."""
     by, _ = asked.more
     values = values_of(order, asked.argument, start, stop)
     left = abs(by)
@@ -153,7 +153,7 @@ def _seeing_nth(asked: Asked, order: Order, place: int) -> Iterable[Span]:
 
 
 def _cut_off(frame: Frame, wanted: int, order: Order, place: int) -> Span:
-    """The rows whose frames are cut by an end of the partition, if a row is so near to it."""
+    """Return the rows whose frames an end of the partition cuts, if a row is near it."""
     side, offset = frame.end if wanted < 0 else frame.start
     size = order.entries.size
     if wanted < 0:
@@ -164,7 +164,7 @@ def _cut_off(frame: Frame, wanted: int, order: Order, place: int) -> Span:
 
 
 def _shortened(frame: Frame, wanted: int) -> Frame:
-    """The rows of a frame by number up to a place in it."""
+    """Return the rows of a frame by number up to a place in it."""
     side, offset = frame.end if wanted < 0 else frame.start
     edge = 0 if (side, offset) == CURRENT else offset if side == "following" else -offset
     other = edge + (wanted + 1 if wanted < 0 else wanted - 1)
@@ -207,7 +207,7 @@ _INTS = frozenset([int, bool])
 
 
 def totalled(asked: Asked) -> Function:
-    """The function of a name."""
+    """Return the function of a name."""
     (name,) = asked.more
     frame = asked.frame
     if frame.exclude:
@@ -220,7 +220,7 @@ def totalled(asked: Asked) -> Function:
 
 
 def folded(asked: Asked) -> Function:
-    """A callable of the values of a frame, asked anew for every row that sees a change."""
+    """Return a callable of the values of a frame, asked anew for every row that sees a change."""
     settles: Settles = "always" if asked.frame.is_whole else "never"
     return Function(partial(in_frame, asked.frame), partial(_folded, asked), settles=settles)
 
@@ -262,7 +262,7 @@ def _added(total: Total, asked: Asked, row: Any, weight: int) -> Total:
 
 
 def _of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
-    """The total of some rows, that of whole chunks as it is known."""
+    """Return the total of some rows, that of whole chunks as it is known."""
     parts, chunks = order.entries.apart(start, stop)
     name = (asked.more, asked.argument)
     for chunk in chunks:
@@ -342,9 +342,10 @@ Settles: TypeAlias = "Literal['never', 'always', 'if whole numbers']"
 
 @record
 class Asked:
-    """A window function: its name, or a callable of the values of a frame; the place of its
-        argument
-    among the arguments of a row; and further constants.
+    """A window function.
+
+    It has a name, or a callable of the values of a frame; the place of its argument among the
+    arguments of a row; and further constants.
     """
 
     function: str | Callable[..., Any]
@@ -370,8 +371,7 @@ class Function:
     late: Callable[[Order, int, Told], Iterable[Span]] = never_late
     """Return rows whose answer may change after all changes of a partition of an earlier size."""
     settles: Settles = "never"
-    """The kinds of values for which one unchanged answer means that all later ones in a span are, too.
-    """
+    """The answers that, unchanged in one row, are unchanged in all later rows of a span."""
     is_backward: bool = False
     """True if answers are computed from the last row of a span to the first."""
 
@@ -382,7 +382,7 @@ class Function:
 
 
 def values_of(order: Order, argument: int | None, start: int, stop: int) -> list[Any]:
-    """The argument of some rows."""
+    """Return the argument of some rows."""
     if argument is None:
         return [1] * (stop - start)
     return [row[3][argument] for row in order.entries.rows(start, stop)]

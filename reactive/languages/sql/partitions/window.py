@@ -86,7 +86,7 @@ def _from_peers(order: Order, place: int) -> Iterable[Span]:
 
 
 def _behind_only(order: Order, place: int) -> Iterable[Span]:
-    """The number of groups before a row changes only with the first row of a group, or the last."""
+    """Return the rows whose group number changes: with the first or last row of a group."""
     behind = order.behind(place)
     return ((behind, order.entries.size),) if behind - order.first(place) == 1 else ()
 
@@ -261,7 +261,7 @@ def _better(better: Better, one: Any, other: Any) -> Any:
 
 
 def _best(asked: Asked, order: Order, start: int, stop: int) -> Any:
-    """The best value of some rows, that of whole chunks as it is known."""
+    """Return the best value of some rows, that of whole chunks as it is known."""
     parts, chunks = order.entries.apart(start, stop)
     name = (asked.more, asked.argument)
     for chunk in chunks:

@@ -10,12 +10,12 @@ Array = tuple[Any, ...]
 
 
 def element(array: Any, place: int) -> Any:
-    """The element at a place, from 1 on; None where there is none."""
+    """Return the element at a place, from 1 on; None where there is none."""
     return array[place - 1] if 0 < place <= len(array) else None
 
 
 def slice_of(array: Array, first: int, last: int) -> Array:
-    """The elements from one place to another."""
+    """Return the elements from one place to another."""
     return array[max(0, first - 1) : max(0, last)] if first <= last else ()
 
 

@@ -98,19 +98,19 @@ class Form:
 def form(
     function: Callable[..., Any], result: SqlType | None, *parameters: SqlType, **more: Any
 ) -> Form:
-    """A form with its parameters behind the result."""
+    """Return a form with its parameters behind the result."""
     return Form(function, result, parameters, **more)
 
 
 def one(
     function: Callable[..., Any], result: SqlType | None, *parameters: SqlType, **more: Any
 ) -> Maker:
-    """A function that has one form."""
+    """Make a function that has one form."""
     return forms(form(function, result, *parameters, **more))
 
 
 def forms(*given: Form) -> Maker:
-    """A function that has several forms."""
+    """Make a function that has several forms."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         return called(given, arguments(node), node, scope)
@@ -121,7 +121,7 @@ def forms(*given: Form) -> Maker:
 def called(
     given: Sequence[Form], nodes: Sequence[exp.Expr], node: Any, scope: Scope, name: str = ""
 ) -> TypedValue:
-    """The value of the form that fits the arguments.
+    """Return the value of the form that fits the arguments.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def called(
 
 
 def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedValue:
-    """The value of a form, of arguments that it takes."""
+    """Return the value of a form, of arguments that it takes."""
     kinds = found.kinds(len(values))
     assert kinds is not None
     made = [_as(value, kind, scope) for value, kind in zip(values, kinds, strict=True)]
@@ -197,7 +197,7 @@ def _fits(value: TypedValue, is_text: bool, kind: SqlType, *, exact: bool) -> bo
 
 
 def fits(value: TypedValue, kind: SqlType) -> bool:
-    """True if a value can be one of a type without a cast."""
+    """Return True if a value can be one of a type without a cast."""
     return _fits(value, False, kind, exact=False)
 
 
@@ -214,7 +214,7 @@ def kind_name(value: TypedValue) -> str:
 
 
 def constant_text(node: Any, scope: Scope) -> str | None:
-    """The text of a constant argument; None of another."""
+    """Return the text of a constant argument; None of another."""
     return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
 
 
@@ -295,7 +295,7 @@ def _interval(node: Any, scope: Scope) -> TypedValue:
 
 
 def _interval_as_written(given: str, node: Any, scope: Scope) -> TypedValue:
-    """An interval with a unit, which the text of the query has inside or behind the quotes."""
+    """Return an interval whose unit is inside the quotes, or behind them."""
     text = str(node.this.this)
     inside = re.search(rf"'\s*{re.escape(text)}\s*[a-z]+\s*'", scope.text, re.IGNORECASE)
     if inside is None or re.search(rf"'\s*{re.escape(text)}\s*'", scope.text):

@@ -83,7 +83,7 @@ class Each:
 
 
 def maker(of: SqlType, to: SqlType) -> Made | None:
-    """The function that casts, with what it is given besides; None where there is no such cast."""
+    """Return the function that casts, and its further arguments; None if there is no cast."""
     if to.kind in ("any", "null") or of.kind == "null":
         return None, ()
     if to.kind == "text":

@@ -114,7 +114,7 @@ class _Fields:
         return text + (ordinal_ending(number, ordinal) if ordinal.upper() == "TH" else "")
 
     def _quarter(self, ordinal: str) -> str:
-        """The quarter of the months of an interval, cut towards 0; of no months nothing."""
+        """Return the quarter of the months of an interval, cut towards 0; of no months nothing."""
         if not self.month:
             return ""
         number = int((self.month - 1) / 3) + 1
@@ -152,7 +152,7 @@ class _Fields:
         return made.upper() if word.isupper() else made
 
     def _number(self, word: str) -> tuple[int, int]:
-        """A part, and the digits that it is filled to."""
+        """Return a part, and the digits that it is filled to."""
         match word:
             case "HH" | "HH12":
                 hour = self.hour % 12 if self.hour >= 0 else -(-self.hour % 12)
@@ -281,7 +281,7 @@ def _read_fields(text: str, form: str) -> dict[str, Any]:
 
 
 def _behind_blanks(text: str, place: int) -> tuple[int, int]:
-    """The place behind blanks, and how many they are."""
+    """Return the place behind blanks, and how many they are."""
     begin = place
     while place < len(text) and text[place].isspace():
         place += 1
@@ -350,7 +350,7 @@ _SAME = {
 
 
 def _nearest(year: int) -> int:
-    """The year near 2020 that has these last digits."""
+    """Return the year near 2020 that has these last digits."""
     if year < 70:
         return year + 2000
     if year < 100:
@@ -419,7 +419,7 @@ def _day_of(fields: dict[str, Any]) -> dt.date:
 
 
 def _year_of(fields: dict[str, Any]) -> int | None:
-    """The year, of a century if it has two digits, or the first of a century."""
+    """Return the year, of a century if it has two digits, or the first of a century."""
     year: int | None = fields.get("IYYY", fields.get("YYYY"))
     century = fields.get("CC")
     if not century:

@@ -69,7 +69,7 @@ def float_text(value: float) -> str:
 
 
 def _is_between(text: str, value: float) -> bool:
-    """True if digits are as near to another float: Postgres writes one digit more then."""
+    """Return True if digits are as near to another float: Postgres writes one digit more then."""
     digits = Fraction(text)
     return digits != Fraction(value) and any(
         2 * digits == Fraction(value) + Fraction(math.nextafter(value, end))

@@ -74,7 +74,7 @@ def _float(function: Any) -> Maker:
 
 
 def _both(of_numeric: Any, of_float: Any) -> Maker:
-    """A function of a numeric, and of a float, which an integer is made."""
+    """Make a function of a numeric, and of a float, which an integer is made."""
     numeric = form(of_numeric, DECIMAL, DECIMAL)
     of_floats = form(of_float, FLOAT, FLOAT)
 
@@ -392,7 +392,7 @@ def _array(node: Any, scope: Scope) -> TypedValue:
 
 
 def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An array of arrays of one length; one without elements if all of them are NULL."""
+    """Return an array of arrays of one length; one without elements if all of them are NULL."""
     if array and all(each is None for each in array):
         return ()
     if len({len(each) if each is not None else 0 for each in array}) > 1:
@@ -420,7 +420,7 @@ def _bracket(node: Any, scope: Scope) -> TypedValue:
 
 
 def _of_array(function: Any, result: SqlType | None, *more: SqlType, **options: Any) -> Maker:
-    """A function of an array and, in the place of `ANY`, an element of it."""
+    """Make a function of an array and, in the place of `ANY`, an element of it."""
     return lambda node, scope: _with_element(node, scope, function, result, 0, more, options)
 
 
@@ -492,7 +492,7 @@ def _filled(node: Any, scope: Scope) -> TypedValue:
 
 
 def _condition_of(symbol: str, function: Any) -> Maker:
-    """An operator that is TRUE or FALSE of two values of its types."""
+    """Make an operator that is TRUE or FALSE of two values of its types."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = operands(symbol, node, (node.this, node.expression), scope)

@@ -78,7 +78,7 @@ def _of_day(text: str) -> dt.timedelta:
 
 
 def _micros(fraction: str | None) -> int:
-    """The microseconds of `.123`, rounded to the even one."""
+    """Return the microseconds of `.123`, rounded to the even one."""
     return round(Decimal("0" + fraction) * 1_000_000) if fraction and len(fraction) > 1 else 0
 
 
@@ -162,7 +162,7 @@ def interval(text: str, unit: str = "second") -> dt.timedelta:
 def _field_of_interval(
     found: re.Match[str], text: str, unit: str
 ) -> tuple[Decimal, Decimal, Decimal]:
-    """The months, days and microseconds that one field says."""
+    """Return the months, days and microseconds that one field says."""
     none = Decimal(0)
     if found[2] is not None:
         if int(found[3]) > 59 or Decimal(found[4] or 0) >= 61:
@@ -215,8 +215,10 @@ def _iso_interval(text: str) -> dt.timedelta:
 
 
 def span(months: Any, micros: Any, days: Any = None) -> dt.timedelta:
-    """Return the interval of some months, days and microseconds; without `days` these are all that
-    is whole of the microseconds."""
+    """Return the interval of some months, days and microseconds.
+
+    Without `days`, whole days are taken from the microseconds.
+    """
     try:
         rest = int(Decimal(micros).quantize(Decimal(1), context=EXACT))
         if days is None:

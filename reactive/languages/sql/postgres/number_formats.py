@@ -134,7 +134,7 @@ def _scientific(value: Decimal, behind: int) -> str:
 
 
 def _words(form: str) -> list[tuple[str, str]]:
-    """The words of a format with their texts; other letters have no word."""
+    """Return the words of a format with their texts; other letters have no word."""
     made = []
     for found in _WORD.finditer(form):
         if found["quoted"] is not None:
@@ -202,11 +202,11 @@ class NumberFormat:
                 self.sign_after = None if names & {".", "D"} else self.before
 
     def crosses(self) -> str:
-        """The text of a number that EEEE cannot show."""
+        """Return the text of a number that EEEE cannot show."""
         return " " + "#" * self.before + "." + "#" * (self.behind + 4)
 
     def roman(self, number: int) -> str:
-        """The text of an integer in Roman digits."""
+        """Return the text of an integer in Roman digits."""
         text = "#" * _WIDTH
         if 0 < number < 4000:
             text = ""
@@ -264,7 +264,7 @@ class _Writing:
         self._last = self._last_shown() if form.is_bare and form.has_point else None
 
     def _last_shown(self) -> int | None:
-        """The place of the last letter that FM leaves."""
+        """Return the place of the last letter that FM leaves."""
         point = self._number.find(".")
         if point < 0:
             return None
@@ -273,7 +273,7 @@ class _Writing:
         return max(last, min(len(self._number) - 1, zeros)) if zeros > 0 else last
 
     def text(self) -> str:
-        """The text, up to the first place that finds no letter left."""
+        """Return the text, up to the first place that finds no letter left."""
         made: list[str] = []
         for word, written in self._form.words:
             if word in _PLACES:
@@ -304,7 +304,7 @@ class _Writing:
         return made
 
     def _taken(self, word: str) -> str:
-        """The next letter of the number."""
+        """Return the next letter of the number."""
         if self._place >= len(self._number):
             is_shown = self._last is None or self._place <= self._last or word == "0"
             self._number_ended = is_shown
@@ -323,7 +323,7 @@ class _Writing:
         return letter
 
     def _is_blank(self) -> bool:
-        """True for the 0 before the point, which only a format with a 0 shows."""
+        """Return True for the 0 before the point, which only a format with a 0 shows."""
         is_first = self._place == 0 and self._number.startswith("0")
         return is_first and self._form.first_zero is None and self._behind() > 0
 

@@ -100,7 +100,7 @@ def quotient(a: float, b: float) -> float:
 
 
 def power(base: float, exponent: float) -> float:
-    """A power of floats."""
+    """Return a power of floats."""
     if base == 0 and exponent < 0:
         raise ValueError("zero raised to a negative power is undefined")
     if base < 0 and math.isfinite(exponent) and exponent != math.floor(exponent):

@@ -302,7 +302,7 @@ def _weight_of_logarithm(value: Decimal) -> int:
 
 
 def numeric_power(base: Any, exponent: Any) -> Decimal:
-    """A power of numerics."""
+    """Return a power of numerics."""
     base, exponent = Decimal(base), Decimal(exponent)
     if not base.is_finite() or not exponent.is_finite():
         return _special_power(base, exponent)
@@ -333,7 +333,7 @@ def _special_power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def factorial(value: int) -> Decimal:
-    """The product of all numbers up to it."""
+    """Return the product of all numbers up to it."""
     if value > 32177:
         raise OutOfRangeError("value overflows numeric format")
     return Decimal(math.factorial(value))

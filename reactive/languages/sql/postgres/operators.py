@@ -106,7 +106,7 @@ SWAPPED = frozenset(
 
 
 def operation(node: Any, scope: Scope) -> TypedValue:
-    """The value of an operator.
+    """Return the value of an operator.
 
     Raises
     ------
@@ -144,14 +144,14 @@ def _unary(node: Any, scope: Scope) -> TypedValue:
 
 
 def positive(node: Any, scope: Scope) -> TypedValue:
-    """The operand of a prefix +, which is a number."""
+    """Return the operand of a prefix +, which is a number."""
     return operands("+", node, (node.this,), scope)[0]
 
 
 def combined(
     symbol: str, left: TypedValue, right: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
-    """The value of an operator of two sides."""
+    """Return the value of an operator of two sides."""
     if "null" in (left.type.kind, right.type.kind):  # the type of the other is not known
         return NULL_VALUE
     of_zones = zones.combined(symbol, left, right, node, scope, applied)
@@ -217,7 +217,7 @@ def _of_integers(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue
 
 
 def _checked(expr: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
-    """An integer that has to fit its size."""
+    """Return an integer that has to fit its size."""
     if kind.size is not None:
         expr = Call(callee(numbers.RANGES[kind.size]), (expr,))
     return strict(expr, kind, *of)
@@ -244,7 +244,7 @@ def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedValue:
 
 
 def _joined_arrays(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
-    """An array and another, or an element; NULL beside it is no array, or an element."""
+    """Return an array and another, or an element; NULL beside it is no array, or an element."""
     kinds = [
         side.type if side.type.kind in ("array", "null") else SqlType("array", items=(side.type,))
         for side in (left, right)

@@ -221,7 +221,7 @@ def _alike_types(given: Signature) -> Signature:
 
 
 def _accepts(signature: Signature, given: Sequence[str]) -> bool:
-    """True if each operand is of its type, or can be cast to it implicitly."""
+    """Return True if each operand is of its type, or can be cast to it implicitly."""
     return all(map(_is_castable, given, signature)) and _agree(signature, given)
 
 
@@ -235,7 +235,7 @@ def _is_castable(of: str, to: str) -> bool:
 
 
 def _agree(signature: Signature, given: Sequence[str]) -> bool:
-    """True if the types that stand for `anyarray` are one, or have a common type."""
+    """Return True if the types that stand for `anyarray` are one, or have a common type."""
     items = [
         name.removeprefix("_") if parameter.endswith("array") else name
         for parameter, name in zip(signature, given, strict=True)
@@ -415,7 +415,7 @@ def _shown(name: str) -> str:
 
 
 def is_unknown(node: Any) -> bool:
-    """True of a text that is written out, and of NULL: constants that have no type yet."""
+    """Return True for a text that is written out, and of NULL: constants that have no type yet."""
     while isinstance(node, exp.Paren):
         node = node.this
     return isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and bool(node.is_string))

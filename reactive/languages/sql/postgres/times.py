@@ -413,7 +413,7 @@ def overlap(one: Any, two: Any, three: Any, four: Any) -> bool | None:
 
 
 def _period(begin: Any, end: Any) -> tuple[Any, Any]:
-    """The earlier and the later end; one that is NULL is the later."""
+    """Return the earlier and the later end; one that is NULL is the later."""
     if isinstance(end, dt.timedelta) and begin is not None:
         end = later(begin, end)
     found = [_end(each) for each in (begin, end) if each is not None]

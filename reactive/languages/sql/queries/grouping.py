@@ -149,7 +149,7 @@ def _parts_of_window(window: Any) -> Iterator[exp.Expr]:
 
 
 def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> GroupingKeys | None:
-    """The keys of GROUP BY; `target` finds what a number or an alias stands for."""
+    """Return the keys of GROUP BY; `target` finds what a number or an alias stands for."""
     if group is None:
         return None
     nodes: list[exp.Expr] = []
@@ -178,7 +178,7 @@ def _other_sets(group: exp.Expr) -> list[exp.Expr]:
 
 
 def _sets(node: Any, place: Callable[[exp.Expr], int]) -> list[frozenset[int]]:
-    """The sets of keys that one part of GROUP BY stands for."""
+    """Return the sets of keys that one part of GROUP BY stands for."""
     match node:
         case exp.Rollup():
             parts = [_plain(each, place) for each in node.expressions]
@@ -299,7 +299,7 @@ def _one_set(
     *,
     is_grouped: bool,
 ) -> tuple[plan.Node, list[TypedValue], list[Expr]]:
-    """The groups of one list of keys, the places of the keys, and of the results."""
+    """Return the groups of one list of keys, the places of the keys, and of the results."""
     if not is_grouped:
         folds = folds or (fold(Count(), None, scope),)
         return freed(plan.Aggregate(source, None, folds)), [], list(all_parameters(len(folds)))
@@ -318,8 +318,10 @@ def _several(
     folds: tuple[plan.Folded, ...],
     sets: tuple[frozenset[int], ...],
 ) -> tuple[plan.Node, list[TypedValue], list[Expr]]:
-    """The groups of several sets of keys: the results, and a tuple of all keys, NULL where a set
-    does not have one; and behind them the number of the set."""
+    """Return the groups of several sets of keys: their plan, results and keys.
+
+    A key that the set does not have is NULL; the last value is the number of the set.
+    """
     folds = folds or (fold(Count(), None, scope),)
     node: plan.Node | None = None
     for number, chosen in enumerate(sets):
@@ -352,7 +354,7 @@ def filtered(node: plan.Node, scope: Scope, test: Expr) -> plan.Node:
 
 
 def freed(node: plan.Node) -> plan.Node:
-    """A node whose callables may have sub-queries, without any."""
+    """Return a node whose callables may have sub-queries, without any."""
     return subqueries.freed(node, of_no_rows=_of_no_rows, canonical=canonical, in_order=False)
 
 
@@ -367,7 +369,7 @@ def reads_query(value: TypedValue) -> bool:
 
 
 def columns_before(node: plan.Node, scope: Scope, columns: Sequence[Expr]) -> plan.Node:
-    """The bindings of a plan, with columns behind them that sub-queries give."""
+    """Return the bindings of a plan, with columns behind them that sub-queries give."""
     functions = tuple(map(scope.function, columns))
     return freed(plan.Extend(node, tuple(range(scope.bindings)), functions))
 
@@ -395,7 +397,7 @@ def lateral(
 def selected(
     node: plan.Node, scope: Scope, names: Sequence[str], values: Sequence[TypedValue]
 ) -> tuple[plan.Node, BindingSchema]:
-    """The rows of a SELECT."""
+    """Return the rows of a SELECT."""
     schema, kind = schema_of_values(names, values)
     columns = tuple(whole(value) for value in values)
     function = scope.function(record_of(kind, columns))
@@ -453,7 +455,7 @@ def unnested_value(argument: Any, scope: Scope) -> TypedValue:
 
 
 def one_row() -> plan.Node:
-    """A row without columns: what a SELECT without FROM reads."""
+    """Return a row without columns: what a SELECT without FROM reads."""
     return literal_rows([()])
 
 
@@ -511,7 +513,7 @@ def key_of(values: Sequence[TypedValue]) -> Expr:
 
 
 def keys_of(values: Sequence[TypedValue], key: Expr) -> list[TypedValue]:
-    """The values again, of their key."""
+    """Return the values again, of their key."""
     places = [key] if len(values) == 1 else [Item(key, constant(n)) for n in range(len(values))]
     return [
         TypedValue(place, value.type, (place,) if value.nullable else ())

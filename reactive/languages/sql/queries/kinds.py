@@ -322,7 +322,7 @@ def recursive(cte: Any, names: Sequence[str], around: Scope) -> NamedPlan:
 def _settled(
     cte: Any, begin: plan.Node, schema: BindingSchema, names: tuple[str, ...], around: Scope
 ) -> NamedPlan:
-    """The fixpoint; columns may become NULL on the way, which is only known when it is made."""
+    """Return the fixpoint; only its making shows which columns may become NULL."""
     is_bag = not cte.this.args.get("distinct")
     while True:
         step = _RecursionStep(cte, begin, schema, names, around)
@@ -337,8 +337,10 @@ def _settled(
 
 
 def _fixpoint(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRelation:
-    """Return the smallest set of rows; where a row may take others away, the set by rounds, as long
-    as the recursion is read by the FROM of its own step alone.
+    """Return the least set of rows.
+
+    If rows can exclude others, it is computed by rounds, provided that only the FROM of its own
+    step reads the recursion.
 
     Raises
     ------
@@ -409,7 +411,7 @@ class _RecursionStep:
         return inside[0] if inside else None
 
     def following(self, relation: AnyRelation) -> AnyRelation:
-        """The rows that follow others."""
+        """Return the rows that follow others."""
         inner = self._around.around()
         known = {self._cte.alias: named_rows(relation.plan, self._schema)}
         inner.environment = inner.environment.with_names(known)

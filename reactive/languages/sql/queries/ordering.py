@@ -64,7 +64,7 @@ def position_of(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> int
 
 
 def sort_keys(order: Sequence[tuple[Any, TypedValue]], scope: Scope) -> tuple[plan.SortKey, ...]:
-    """The keys as the plan has them."""
+    """Return the keys as the plan has them."""
     return tuple(sort_key(each, value, scope) for each, value in order)
 
 
@@ -102,7 +102,7 @@ def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
 
 
 def _count(node: Any, scope: Scope) -> int | None:
-    """A number of rows, which may be computed of parameters; NULL is no limit."""
+    """Return a number of rows, which may be computed of parameters; NULL is no limit."""
     if node is None:
         return 1
     if node.find(exp.Table) is not None:
@@ -136,7 +136,7 @@ def distinct_on(
     keys: tuple[plan.SortKey, ...],
     values: Sequence[TypedValue],
 ) -> plan.Node:
-    """The first row of each group, in the order of keys; without an order, by its columns."""
+    """Return the first row of each group by some keys, or by its columns without keys."""
     if not keys:
         if scope.dialect.numeric_booleans:  # the same texts by a collation stand in an order
             values = [bare(value) for value in values]
@@ -157,7 +157,7 @@ class SelectColumn:
 
 
 def columns_of(select: Any, rows: PlannedRows, scope: Scope) -> list[SelectColumn]:
-    """The columns, in order.
+    """Return the columns, in order.
 
     Raises
     ------

@@ -103,7 +103,7 @@ def _exists(node: plan.Node, correlation: Correlation) -> Expr:
 
 
 def _query(node: Any, scope: Scope) -> tuple[Correlation, SelectQuery]:
-    """A query inside an expression, and what it reads of the row around."""
+    """Return a query inside an expression, and what it reads of the row around."""
     while isinstance(node, exp.Subquery) and not node.args.get("limit"):
         node = node.this
     correlation = Correlation(scope)
@@ -114,7 +114,7 @@ def _query(node: Any, scope: Scope) -> tuple[Correlation, SelectQuery]:
 
 
 def subquery(node: Any, scope: Scope) -> TypedValue:
-    """The only value of a query; NULL where it has no row.
+    """Return the only value of a query; NULL where it has no row.
 
     Several rows are an error, except in SQLite, which takes any of them.
     """
@@ -132,7 +132,7 @@ def subquery(node: Any, scope: Scope) -> TypedValue:
 
 
 def _only(query: SelectQuery, value: TypedValue, scope: Scope) -> tuple[SelectQuery, TypedValue]:
-    """A row with the value of the only row, or with NULL."""
+    """Return a row with the value of the only row, or with NULL."""
     function = any_value if scope.dialect.name == "sqlite" else only_of
     collected = fold(Collect(_value), value, query.scope)
     node = freed(plan.Aggregate(query.node, None, (collected,)))
@@ -142,7 +142,7 @@ def _only(query: SelectQuery, value: TypedValue, scope: Scope) -> tuple[SelectQu
 
 
 def array(node: Any, scope: Scope) -> TypedValue:
-    """The values of a query as an array, in its order."""
+    """Return the values of a query as an array, in its order."""
     correlation, query = _query(node, scope)
     if len(query.values) != 1:
         raise scope.error(node, f"ARRAY of a query with {len(query.values)} columns, not one")
@@ -221,8 +221,10 @@ def _of_one_type(
 
 
 def _is_apart(mine: TypedValue, theirs: TypedValue, scope: Scope) -> bool:
-    """True for a constant of a query that is a text there, and not of the type of the other side;
-    in Postgres NULL is one, too."""
+    """Return True for a text constant of a query whose other side is of another type.
+
+    In Postgres NULL is such a constant, too.
+    """
     if scope.dialect.numeric_booleans or mine.type.kind in ("text", "any", "null"):
         return False
     is_null_text = scope.dialect.name == "postgres" and theirs.type.kind == "null"
@@ -318,7 +320,7 @@ def _tests(asked: Compared, left: Sequence[TypedValue]) -> list[Expr]:
 def _without_guard(
     left: TypedValue, column: TypedValue, symbol: str
 ) -> tuple[TypedValue, TypedValue]:
-    """A column that is None is equal to no value that is not: it needs no guard."""
+    """Return a column that is None is equal to no value that is not: it needs no guard."""
     is_leaf = column.nulls == (column.expr,)
     if symbol == "==" and is_leaf and not left.nullable:
         column = replace(column, nulls=())
@@ -401,7 +403,7 @@ class PlannedRows:
 
 
 def _bindings_of(value: TypedValue) -> tuple[Expr, ...]:
-    """The bindings that a value reads."""
+    """Return the bindings that a value reads."""
     found: dict[Expr, None] = {}
     pending = [value.expr, *value.nulls]
     for expr in pending:
@@ -415,7 +417,7 @@ def _parameters(expr: Expr) -> Iterator[Parameter]:
 
 
 def rows_of(found: NamedPlan, name: str, names: tuple[str, ...] = ()) -> PlannedRows:
-    """The rows of a plan under an alias; `names` are of its first columns."""
+    """Return the rows of a plan under an alias; `names` are of its first columns."""
     values = [value for _, value in found.columns]
     called = (*names, *(name for name, _ in found.columns[len(names) :]))
     source = ScopeSource(name, tuple(zip(called, values, strict=True)))
@@ -424,8 +426,10 @@ def rows_of(found: NamedPlan, name: str, names: tuple[str, ...] = ()) -> Planned
 
 @record
 class SelectQuery:
-    """The bindings of a plan, and the columns that are made of them; the order and the part of it
-    that is wanted. `is_one_row` says that there is one, whatever the tables have."""
+    """The bindings of a plan, and the columns computed from them, with ORDER BY and LIMIT.
+
+    `is_one_row` is True if there is one row, whatever the tables contain.
+    """
 
     node: plan.Node
     scope: Scope = field(compare=False)
@@ -459,7 +463,7 @@ class SelectQuery:
         )
 
     def rows(self, names: Sequence[str] = ()) -> tuple[plan.Node, BindingSchema]:
-        """A row for each, and their columns; `names` are other names for the first ones."""
+        """Return a row for each, and their columns; `names` are other names for the first ones."""
         made = self.cut()
         called = (*names, *self.names[len(names) :])
         if made.values == made.scope_values():
@@ -480,7 +484,7 @@ class SelectQuery:
         return named_rows(*self.rows(names), views)
 
     def scope_values(self) -> tuple[TypedValue, ...] | None:
-        """The columns of rows that are put together already."""
+        """Return the columns of rows that are put together already."""
         schema = self.scope.schema
         return None if schema is None else schema.values(Parameter(0))
 
@@ -498,7 +502,7 @@ def _is_read(value: TypedValue) -> bool:
 def query_of_rows(
     node: plan.Node, schema: BindingSchema, around: Scope, name: str = ""
 ) -> SelectQuery:
-    """A query whose rows are there already."""
+    """Return a query whose rows are there already."""
     values = schema.values(Parameter(0))
     scope = around.over([ScopeSource(name, tuple(zip(schema.names, values, strict=True)))], 1)
     scope.schema = schema

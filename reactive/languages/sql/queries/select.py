@@ -101,7 +101,7 @@ def select(node: Any, around: Scope) -> SelectQuery:
 
 
 def _asked(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> list[Any]:
-    """The expressions that are evaluated of groups, or of rows if there are none."""
+    """Return the expressions that are evaluated of groups, or of rows if there are none."""
     asked = [column.node for column in columns]
     for name in ("having", "qualify"):
         if node.args.get(name) is not None:
@@ -161,7 +161,7 @@ def name_windows(node: Any, scope: Scope) -> None:
 
 
 def _of_kind(node: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
-    """The outermost nodes of a kind in a node's own query."""
+    """Yield the outermost nodes of a kind in a node's own query."""
     if is_wanted(node):
         yield node
     elif not isinstance(node, exp.Query | exp.Subquery):
@@ -212,7 +212,7 @@ def _queries_in(node: Any) -> Iterator[Any]:
 def _with_elements(
     made: plan.Node, scope: Scope, asked: Sequence[Any]
 ) -> tuple[plan.Node, Scope, bool]:
-    """A row for each element of the arrays that are unnested in SELECT, side by side."""
+    """Return a row for each element of the arrays that are unnested in SELECT, side by side."""
     calls = [
         c for e in asked for c in _of_kind(e, lambda n: isinstance(n, exp.Explode | exp.Unnest))
     ]
@@ -234,7 +234,7 @@ def _with_elements(
 
 
 def _in_order(query: SelectQuery, node: Any, columns: Sequence[SelectColumn]) -> SelectQuery:
-    """The rows that DISTINCT leaves, with their order, and the part of it that is wanted."""
+    """Return the rows that DISTINCT leaves, with their order, and the part of it that is wanted."""
     order = order_of(node, query.scope, columns, query.values)
     limit, offset = limits(node, query.scope)
     distinct = node.args.get("distinct")
@@ -263,7 +263,7 @@ def _in_order(query: SelectQuery, node: Any, columns: Sequence[SelectColumn]) ->
 def _asked_before(
     query: SelectQuery, order: list[tuple[Any, TypedValue]]
 ) -> tuple[SelectQuery, list[tuple[Any, TypedValue]]]:
-    """A query whose columns and order read what sub-queries gave before."""
+    """Return a query whose columns and order read what sub-queries gave before."""
     every = [*query.values, *(value for _, value in order)]
     places = [n for n, value in enumerate(every) if reads_query(value)]
     if not places:

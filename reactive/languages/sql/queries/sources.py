@@ -50,7 +50,7 @@ KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
 
 def from_(select: exp.Expr, around: Scope) -> PlannedRows | None:
-    """The rows that a SELECT reads; None if it has no FROM."""
+    """Return the rows that a SELECT reads; None if it has no FROM."""
     first = select.args.get("from_")
     if first is None:
         return None
@@ -132,7 +132,7 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
 
 
 def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
-    """The joins that an item in parentheses has inside."""
+    """Return the joins that an item in parentheses has inside."""
     for join in node.args.get("joins") or ():
         rows = _joined(rows, join, around)
     for unsupported in ("pivots", "sample", "ordinality"):
@@ -157,13 +157,13 @@ def _table(node: Any, around: Scope) -> PlannedRows:
 
 
 def _columns(node: Any) -> tuple[str, ...]:
-    """The names that an alias gives to columns."""
+    """Return the names that an alias gives to columns."""
     alias = node.args.get("alias")
     return tuple(c.name for c in (alias.args.get("columns") or ())) if alias is not None else ()
 
 
 def _query(node: Any, around: Scope) -> PlannedRows:
-    """A query in FROM."""
+    """Return a query in FROM."""
     query = around.query(node if isinstance(node, exp.Values) else node.this)
     if around.dialect.name == "postgres":  # a column of NULL has texts
         values = [replace(v, type=TEXT) if v.type is NULL else v for v in query.values]
@@ -204,7 +204,7 @@ def _call_of(item: Any) -> Any:
 def _paired(
     left: PlannedRows, right: PlannedRows, join: Any, kind: Any, around: Scope
 ) -> PlannedRows:
-    """A join of two, inner if it has no kind."""
+    """Return a join of two, inner if it has no kind."""
     matched = _side_by_side(left, right, None)
     tests, shared = _shared(left, right, join, around)
     on = join.args.get("on")
@@ -249,7 +249,7 @@ def _side_by_side(left: PlannedRows, right: PlannedRows, kind: str | None) -> Pl
 
 
 def _half(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -> PlannedRows:
-    """The rows of the left that have a match on the right, or have none."""
+    """Return the rows of the left that have a match on the right, or have none."""
     both = _side_by_side(left, right, None)
     tests, _ = _shared(left, right, join, around)
     on = join.args.get("on")
@@ -262,7 +262,7 @@ def _half(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -> Pl
 def _shared(
     left: PlannedRows, right: PlannedRows, join: Any, around: Scope
 ) -> tuple[list[Expr], list[tuple[str, TypedValue, TypedValue]]]:
-    """The equations of USING or NATURAL, and the columns that they make one."""
+    """Return the equations of USING or NATURAL, and the columns that they make one."""
     names = [column.name for column in join.args.get("using") or ()]
     if (join.method or "").upper() == "NATURAL":
         theirs = {name.casefold() for _, name, _ in right.columns()}
@@ -316,7 +316,7 @@ def _merged(
 
 
 def _lateral_query(item: Any, left: PlannedRows, around: Scope) -> Any:
-    """The query of an item that reads those before it; None of another."""
+    """Return the query of an item that reads those before it; None of another."""
     if isinstance(item, exp.Lateral):
         if not isinstance(item.this, exp.Subquery):
             return None
@@ -378,7 +378,7 @@ def _unnested(
 
 
 def _called(call: Any, item: Any, scope: Scope) -> TypedValue:
-    """The array of a call in FROM; a series is no longer than a LIMIT asks for."""
+    """Return the array of a call in FROM; a series is no longer than a LIMIT asks for."""
     if not isinstance(call, exp.GenerateSeries) or scope.dialect.name != "duckdb":
         return scope.value(call)
     step = call.args.get("step")

@@ -31,7 +31,7 @@ BELOW_A_DAY = frozenset(intervals.LENGTHS) - {"day", "week"}
 
 
 def has_zone(text: str) -> bool:
-    """True if a text of a timestamp says its zone.
+    """Return True if a text of a timestamp says its zone.
 
     >>> has_zone("2024-01-02 03:04:05-08"), has_zone("2024-01-02")
     (True, False)
@@ -102,7 +102,7 @@ def turned(value: dt.datetime, other: str, zone: str) -> dt.datetime:
 
 
 def _checked(name: str) -> str:
-    """The name of a zone, in upper or lower case."""
+    """Return the name of a zone, in upper or lower case."""
     if not _OFFSET.fullmatch(name):
         zone_named(name)
     return name
@@ -323,8 +323,7 @@ def posix(name: str) -> str:
 
 
 def offset_of(span: dt.timedelta) -> str:
-    """Return the name of the zone whose clocks are ahead of UTC by an interval, to be read by
-    `posix`.
+    """Return the name of the zone that is ahead of UTC by an interval, as `posix` reads it.
 
     >>> offset_of(dt.timedelta(hours=5, minutes=30))
     '-05:30:00'
@@ -370,27 +369,27 @@ def concatenated(one: Any, other: Any) -> Array:
 
 
 def appended(array: Array | None, item: Any) -> Array:
-    """An array with one element more at its end."""
+    """Return an array with one element more at its end."""
     return (*(array or ()), item)
 
 
 def prepended(array: Array | None, item: Any) -> Array:
-    """An array with one element more at its beginning."""
+    """Return an array with one element more at its beginning."""
     return (item, *(array or ()))
 
 
 def first(array: Array) -> Any:
-    """The first element; None of none."""
+    """Return the first element; None of none."""
     return array[0] if array else None
 
 
 def last(array: Array) -> Any:
-    """The last element; None of none."""
+    """Return the last element; None of none."""
     return array[-1] if array else None
 
 
 def any_value(array: Array) -> Any:
-    """The first element that is not NULL."""
+    """Return the first element that is not NULL."""
     return next((item for item in array if item is not None), None)
 
 
@@ -409,7 +408,7 @@ def concatenated_of_all(*arrays: Array | None) -> Array | None:
 
 
 def element(array: Any, place: int) -> Any:
-    """The element at a place, from the end if that is negative; None if there is none.
+    """Return the element at a place, from the end if that is negative; None if there is none.
 
     >>> element((1, 2), 1), element((1, 2), -1), element((1, 2), 3), element("abc", 2)
     (1, 2, None, 'b')
@@ -421,7 +420,7 @@ def element(array: Any, place: int) -> Any:
 
 
 def slice_of(array: Any, first: int, last: int) -> Any:
-    """The elements from one place to another."""
+    """Return the elements from one place to another."""
     first, last = (place + len(array) + 1 if place < 0 else place for place in (first, last))
     return array[max(0, first - 1) : max(0, last)]
 
@@ -464,17 +463,17 @@ def is_in(array: Array | None, item: Any) -> bool | None:
 
 
 def distinct(array: Array) -> Array:
-    """The different elements, without NULL."""
+    """Return the different elements, without NULL."""
     return tuple(dict.fromkeys(item for item in array if item is not None))
 
 
 def backwards(array: Array) -> Array:
-    """The elements from the last to the first."""
+    """Return the elements from the last to the first."""
     return array[::-1]
 
 
 def in_order(array: Array, descending: bool = False, nulls_first: bool = False) -> Array:
-    """The elements from the least to the greatest or the other way, NULL last or first.
+    """Return the elements from the least to the greatest or the other way, NULL last or first.
 
     >>> in_order((2, None, 1)), in_order((2, None, 1), True, True)
     ((1, 2, None), (None, 2, 1))
@@ -485,24 +484,24 @@ def in_order(array: Array, descending: bool = False, nulls_first: bool = False) 
 
 
 def total(array: Array) -> Any:
-    """The sum of the elements that are not NULL."""
+    """Return the sum of the elements that are not NULL."""
     found = [item for item in array if item is not None]
     return sum(found) if found else None
 
 
 def mean(array: Array) -> Any:
-    """The mean of the elements that are not NULL."""
+    """Return the mean of the elements that are not NULL."""
     found = [float(item) for item in array if item is not None]
     return sum(found) / len(found) if found else None
 
 
 def least(array: Array) -> Any:
-    """The least element that is not NULL."""
+    """Return the least element that is not NULL."""
     return min((item for item in array if item is not None), default=None)
 
 
 def greatest(array: Array) -> Any:
-    """The greatest element that is not NULL."""
+    """Return the greatest element that is not NULL."""
     return max((item for item in array if item is not None), default=None)
 
 
@@ -525,7 +524,7 @@ MOST_ELEMENTS = 10_000_000
 
 
 def numbers(start: int, end: int, step: int = 1, most: int | None = None) -> Array:
-    """The numbers from one up to another, without that; `most` of them.
+    """Return the numbers from one up to another, without that; `most` of them.
 
     >>> numbers(5, 1, -2), numbers(1, 5, 0), numbers(0, 10**12, 1, 2)
     ((5, 3), (), (0, 1))
@@ -534,7 +533,7 @@ def numbers(start: int, end: int, step: int = 1, most: int | None = None) -> Arr
 
 
 def series(start: int, end: int, step: int = 1, most: int | None = None) -> Array:
-    """The numbers from one up to another, with that; `most` of them.
+    """Return the numbers from one up to another, with that; `most` of them.
 
     >>> series(1, 3), series(5, 1, -2)
     ((1, 2, 3), (5, 3, 1))
@@ -555,7 +554,7 @@ def _cut(found: range, most: int | None) -> Array:
 
 
 def too_long() -> Exception:
-    """The error about a series that would fill the memory."""
+    """Return the error about a series that would fill the memory."""
     return OverflowError(
         f"a series of more than {MOST_ELEMENTS:,} elements: give it a nearer end, or a LIMIT"
     )
@@ -569,8 +568,9 @@ def moments(
     zone: str = "",
     inclusive: bool = False,
 ) -> Array:
-    """The moments from one to another by an interval, `inclusive` with the end; instants by the
-    calendar of a zone. An interval of nothing gives none.
+    """Return the moments from one to another by an interval, `inclusive` with the end.
+
+    Instants follow the calendar of a zone. An empty interval yields no moment.
 
     Raises
     ------
@@ -612,7 +612,7 @@ def length(of: Any) -> int:
 
 
 def elements(offset: bool, *arrays: Iterable[Any] | None) -> list[Any]:
-    """The elements of an array, or of several side by side; none of NULL.
+    """Return the elements of an array, or of several side by side; none of NULL.
 
     >>> elements(False, (1, 2)), elements(True, (1,), (3, 4))
     ([1, 2], [(1, 3, 1), (None, 4, 2)])

@@ -84,7 +84,7 @@ NANOSECONDS = (dt.datetime(1677, 9, 22), dt.datetime(2262, 4, 11, 23, 47, 16, 85
 
 
 def to_integer(value: Any) -> int:
-    """A number rounded: a float to the even one of two, a decimal away from zero.
+    """Return a number rounded: a float to the even one of two, a decimal away from zero.
 
     >>> to_integer(2.5), to_integer(Decimal("2.5")), to_integer(" 7 ")
     (2, 3, 7)
@@ -105,7 +105,7 @@ def _integer_of_text(text: str) -> int:
 
 
 def to_float(value: Any) -> float:
-    """A number as a float."""
+    """Return a number as a float."""
     return float(value)
 
 
@@ -128,7 +128,7 @@ def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
 
 
 def to_uuid(value: Any) -> UUID:
-    """A UUID of its text, with hyphens anywhere or nowhere, and perhaps in braces.
+    """Return a UUID of its text, with hyphens anywhere or nowhere, and perhaps in braces.
 
     >>> str(to_uuid("{A0EEBC999C0B-4EF8BB6D6BB9BD380A11}"))
     'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'
@@ -143,18 +143,18 @@ def to_uuid(value: Any) -> UUID:
 
 
 def bytes_of_uuid(value: UUID) -> bytes:
-    """The 16 bytes of a UUID."""
+    """Return the 16 bytes of a UUID."""
     return value.bytes
 
 
 def to_real(value: Any) -> float:
-    """A float of four bytes."""
+    """Return a float of four bytes."""
     made: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]
     return made
 
 
 def to_real_or_infinity(value: float) -> float:
-    """The result of REAL arithmetic, infinite where four bytes are too few."""
+    """Return the result of REAL arithmetic, infinite where four bytes are too few."""
     try:
         return to_real(value)
     except OverflowError:
@@ -200,7 +200,7 @@ def _byte_text(byte: int) -> str:
 
 
 def _item_text(value: Any) -> str:
-    """A value inside a list or a struct, whose texts are quoted where they might be misread."""
+    """Return the text of a value inside a list or struct, quoted if it might be misread."""
     if value is None:
         return "NULL"
     text = to_text(value)
@@ -211,7 +211,7 @@ _QUOTED = frozenset("\"'(),:=[\\]{}")
 
 
 def quoted(text: str) -> str:
-    """A text as it stands in the text of a list.
+    """Return a text as it stands in the text of a list.
 
     >>> quoted("a b"), quoted("it's"), quoted("null"), quoted("")
     ('a b', "'it\\\\'s'", "'null'", "''")
@@ -233,7 +233,7 @@ def fraction_text(value: Decimal) -> str:
 
 
 def real_text(value: float) -> str:
-    """A float of four bytes with the digits that tell it from its neighbours.
+    """Return a float of four bytes with the digits that tell it from its neighbours.
 
     Where two texts are as near, or one lies in the middle of two floats, DuckDB writes the digits
     of a DOUBLE.
@@ -325,7 +325,7 @@ class ListOfText:
 
 
 def items_of_text(text: str) -> list[str | None]:
-    """The texts of the items of a list.
+    """Return the texts of the items of a list.
 
     >>> items_of_text("[a, 'b c', NULL, [1, 2]]"), items_of_text("[]")
     (['a', 'b c', None, '[1, 2]'], [])
@@ -409,7 +409,7 @@ def to_boolean(value: Any) -> bool:
 
 
 def to_interval(value: Any) -> dt.timedelta:
-    """An interval that is written out; a number alone is of seconds.
+    """Return an interval that is written out; a number alone is of seconds.
 
     >>> to_interval("1 day"), to_interval("1.5")
     (datetime.timedelta(days=1), datetime.timedelta(seconds=1, microseconds=500000))

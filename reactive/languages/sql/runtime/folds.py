@@ -22,14 +22,14 @@ from reactive.languages.sql.runtime.rows import item_key, key_of
 
 
 def exact(value: Any) -> Any:
-    """A number whose powers add up without rounding; infinities and NaN as they are."""
+    """Return a number whose powers add up without rounding; infinities and NaN as they are."""
     if isinstance(value, int):
         return value
     return Fraction(value) if math.isfinite(value) else float(value)
 
 
 def variance(count: int, total: Any, squares: Any, less: int) -> float | None:
-    """The mean square deviation, of the sum and the sum of squares; `less` is 1 for a sample.
+    """Return the variance, from the sum and the sum of squares; `less` is 1 for a sample.
 
     >>> variance(3, 6, 14, 1), variance(1, 2, 4, 1)
     (1.0, None)
@@ -40,7 +40,7 @@ def variance(count: int, total: Any, squares: Any, less: int) -> float | None:
 
 
 def deviation(count: int, total: Any, squares: Any, less: int) -> float | None:
-    """The root of the variance."""
+    """Return the root of the variance."""
     found = variance(count, total, squares, less)
     return None if found is None else math.sqrt(max(found, 0.0)) if found == found else found
 
@@ -57,17 +57,17 @@ def covariance(count: int, x: Any, y: Any, products: Any, less: int) -> float | 
 
 
 def deviations(count: int, x: Any, y: Any, products: Any) -> float | None:
-    """The sum of the products of the deviations of two numbers; None of nothing."""
+    """Return the sum of the products of the deviations of two numbers; None of nothing."""
     return float(products - _over(x * y, count)) if count else None
 
 
 def ratio(count: int, x: Any) -> float | None:
-    """The mean; None of nothing."""
+    """Return the mean; None of nothing."""
     return float(x / count) if count else None
 
 
 def correlation(count: int, x: Any, y: Any, products: Any, xx: Any, yy: Any) -> float | None:
-    """The covariance of two numbers over both deviations; NaN if one does not deviate."""
+    """Return the covariance of two numbers over both deviations; NaN if one does not deviate."""
     if not count:
         return None
     both, one, other = _deviations(count, x, y, products, xx, yy)
@@ -75,7 +75,7 @@ def correlation(count: int, x: Any, y: Any, products: Any, xx: Any, yy: Any) -> 
 
 
 def fit(count: int, y: Any, x: Any, products: Any, yy: Any, xx: Any) -> float | None:
-    """The square of the correlation; None if `x` does not deviate, 1 if only `y` does not."""
+    """Return the squared correlation; None if `x` is constant, 1 if only `y` is."""
     if not count:
         return None
     both, along, across = _deviations(count, x, y, products, xx, yy)
@@ -85,7 +85,7 @@ def fit(count: int, y: Any, x: Any, products: Any, yy: Any, xx: Any) -> float | 
 
 
 def slope(count: int, y: Any, x: Any, products: Any, xx: Any) -> float | None:
-    """The slope of the line through pairs of numbers; NaN if all have the same `x`."""
+    """Return the slope of the line through pairs of numbers; NaN if all have the same `x`."""
     if not count:
         return None
     both, along = (deviations(count, *of) or 0.0 for of in ((x, y, products), (x, x, xx)))
@@ -109,7 +109,7 @@ def _deviations(
 
 
 def total(values: Iterable[Any]) -> Any:
-    """The sum; None of nothing. Of floats it is rounded once.
+    """Return the sum; None of nothing. Of floats it is rounded once.
 
     >>> total([1, 2]), total([]), total([0.1] * 10)
     (3, None, 1.0)
@@ -125,7 +125,7 @@ def total(values: Iterable[Any]) -> Any:
 
 
 def mean(values: Iterable[Any]) -> Any:
-    """The mean as a float, or of intervals as an interval; None of nothing."""
+    """Return the mean as a float, or of intervals as an interval; None of nothing."""
     found = list(values)
     if not found:
         return None
@@ -140,7 +140,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def microseconds_of(value: date | time) -> int:
-    """The microseconds of a moment since 1970, or of a time since midnight.
+    """Return the microseconds of a moment since 1970, or of a time since midnight.
 
     >>> microseconds_of(date(1970, 1, 2)), microseconds_of(time(0, 0, 1))
     (86400000000, 1000000)
@@ -156,7 +156,7 @@ def microseconds_of(value: date | time) -> int:
 
 
 def moment_of_mean(total: int, count: int) -> datetime | None:
-    """The moment that a sum of microseconds is the mean of, cut towards 1970."""
+    """Return the moment that a sum of microseconds is the mean of, cut towards 1970."""
     if not count:
         return None
     mean = total // count if total >= 0 else -(-total // count)
@@ -164,13 +164,13 @@ def moment_of_mean(total: int, count: int) -> datetime | None:
 
 
 def instant_of_mean(total: int, count: int) -> datetime | None:
-    """The instant that a sum of microseconds is the mean of."""
+    """Return the instant that a sum of microseconds is the mean of."""
     found = moment_of_mean(total, count)
     return None if found is None else found.replace(tzinfo=UTC)
 
 
 def time_of_mean(total: int, count: int) -> time | None:
-    """The time of day that a sum of microseconds is the mean of."""
+    """Return the time of day that a sum of microseconds is the mean of."""
     found = moment_of_mean(total, count)
     return None if found is None else found.time()
 
@@ -187,23 +187,23 @@ class MeanOf:
 
 
 def total_of_different(values: Iterable[Any]) -> Any:
-    """The sum of the different values."""
+    """Return the sum of the different values."""
     return total(set(values))
 
 
 def total_or_zero_of_different(values: Iterable[Any]) -> float:
-    """The sum of different values as a float; 0 of nothing."""
+    """Return the sum of different values as a float; 0 of nothing."""
     return float(total_of_different(values) or 0)
 
 
 def exclusive_or_of_different(values: Iterable[int]) -> int | None:
-    """The bits that an odd number of the different values have; None of nothing."""
+    """Return the bits that an odd number of the different values have; None of nothing."""
     found = set(values)
     return reduce(xor, found) if found else None
 
 
 def mean_of_different(values: Iterable[Any]) -> Any:
-    """The mean of the different values."""
+    """Return the mean of the different values."""
     return mean(set(values))
 
 
@@ -214,13 +214,13 @@ def product(values: Iterable[Any]) -> float | None:
 
 
 def geometric_mean(values: Iterable[Any]) -> float | None:
-    """The root of the product."""
+    """Return the root of the product."""
     found = [math.log(value) for value in values]
     return math.exp(math.fsum(found) / len(found)) if found else None
 
 
 def mode(values: Iterable[Any]) -> Any:
-    """The most frequent value; of several the least."""
+    """Return the most frequent value; of several the least."""
     counts = Counter(values)
     if not counts:
         return None
@@ -229,7 +229,7 @@ def mode(values: Iterable[Any]) -> Any:
 
 
 def entropy(values: Iterable[Any]) -> float:
-    """The information in bits that a value has."""
+    """Return the information in bits that a value has."""
     counts = Counter(values)
     count = sum(counts.values())
     return -math.fsum(n / count * math.log2(n / count) for n in counts.values()) + 0.0
@@ -263,7 +263,7 @@ def kurtosis(values: Iterable[Any]) -> float | None:
 
 
 def quantile_between(values: Iterable[Any], at: Any) -> Any:
-    """The value at a part of the way from the least to the greatest, between two if it must be.
+    """Return the value at a fraction of the order, interpolated between two values.
 
     >>> quantile_between([4, 1, 2], 0.5), quantile_between([1, 2], (0.0, 0.5))
     (2.0, (1.0, 1.5))
@@ -313,8 +313,9 @@ def _scaled(low: Decimal, high: Decimal, part: Fraction) -> Decimal:
 
 
 def quantile_of(values: Iterable[Any], at: Any, *, descending: bool = False) -> Any:
-    """The least value that so great a part of all does not exceed; from the greatest on, if it is
-    `descending`.
+    """Return the least value that a fraction of all values does not exceed.
+
+    If `descending`, count from the greatest value.
 
     >>> quantile_of([4, 1, 2], 0.5), quantile_of([4, 1], 0.5)
     (2, 1)
@@ -336,7 +337,7 @@ def quantile_from_last(values: Iterable[Any], at: Any) -> Any:
 
 
 def spread(values: Iterable[Any]) -> Any:
-    """The median distance from the median."""
+    """Return the median distance from the median."""
     found = list(values)
     if not found:
         return None
@@ -361,7 +362,7 @@ def sorted_rows(
 def in_order(
     rows: Iterable[tuple[Any, ...]], directions: Sequence[tuple[bool, bool]], *, distinct: bool
 ) -> list[Any]:
-    """The last items of rows that are in an order."""
+    """Return the last items of rows that are in an order."""
     found = [row[-1] for row in sorted_rows(rows, directions)]
     return list(dict.fromkeys(found)) if distinct else found
 
@@ -377,12 +378,12 @@ def listed(values: Sequence[Any]) -> tuple[Any, ...] | None:
 
 
 def first(values: Sequence[Any]) -> Any:
-    """The first in order; None of nothing."""
+    """Return the first in order; None of nothing."""
     return values[0] if values else None
 
 
 def last(values: Sequence[Any]) -> Any:
-    """The last in order; None of nothing."""
+    """Return the last in order; None of nothing."""
     return values[-1] if values else None
 
 

@@ -102,23 +102,24 @@ def interval_of(months: int, days: int, micros: int) -> dt.timedelta:
 
 
 def parts_of(interval: dt.timedelta) -> tuple[int, int, int]:
-    """The months, days and microseconds of an interval."""
+    """Return the months, days and microseconds of an interval."""
     return months_of(interval), *clock_of(interval)
 
 
 def months_of(interval: dt.timedelta) -> int:
-    """The months of an interval."""
+    """Return the months of an interval."""
     return interval.months if isinstance(interval, Interval) else 0
 
 
 def rest_of(interval: dt.timedelta) -> dt.timedelta:
-    """An interval without its months."""
+    """Return an interval without its months."""
     return interval.rest if isinstance(interval, Interval) else interval
 
 
 def clock_of(interval: dt.timedelta) -> tuple[int, int]:
-    """The days and the microseconds of an interval beside its months; of a plain `timedelta` both
-    of one sign.
+    """Return the days and the microseconds of an interval beside its months.
+
+    Those of a plain `timedelta` have one sign.
 
     >>> clock_of(dt.timedelta(seconds=-1)), clock_of(dt.timedelta(hours=-25))
     ((0, -1000000), (-1, -3600000000))
@@ -131,17 +132,17 @@ def clock_of(interval: dt.timedelta) -> tuple[int, int]:
 
 
 def days_of(interval: dt.timedelta) -> int:
-    """The days of an interval."""
+    """Return the days of an interval."""
     return clock_of(interval)[0]
 
 
 def micros_of(interval: dt.timedelta) -> int:
-    """The microseconds of an interval beside its months and days."""
+    """Return the microseconds of an interval beside its months and days."""
     return clock_of(interval)[1]
 
 
 def unit_named(name: str) -> str:
-    """The one name of a unit of time that has several."""
+    """Return the one name of a unit of time that has several."""
     folded = name.lower()
     folded = SHORT.get(folded, folded)
     return SHORT.get(folded.rstrip("s"), folded.rstrip("s")) if folded != "s" else "second"
@@ -169,7 +170,7 @@ def of_clock(time: dt.timedelta) -> dt.timedelta:
 
 
 def interval_of_text(text: str) -> dt.timedelta:
-    """An interval written out.
+    """Return an interval written out.
 
     >>> interval_of_text("1 day 2 hours"), interval_of_text("01:30")
     (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(seconds=5400))
@@ -199,7 +200,7 @@ def sum_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
 
 
 def negative(a: dt.timedelta) -> dt.timedelta:
-    """An interval backwards."""
+    """Return an interval backwards."""
     months, days, micros = parts_of(a)
     return interval_of(-months, -days, -micros)
 
@@ -241,5 +242,5 @@ def part_of_interval(a: dt.timedelta, count: int) -> dt.timedelta:
 
 
 def mean_of_intervals(months: int, days: int, micros: int, count: int) -> dt.timedelta:
-    """The mean of intervals, by the sums of their parts."""
+    """Return the mean of intervals, by the sums of their parts."""
     return part_of_interval(interval_of(months, days, micros), count)

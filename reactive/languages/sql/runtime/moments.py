@@ -25,7 +25,7 @@ _INFINITE = frozenset({"inf", "infinity", "-inf", "-infinity"})
 
 
 def to_date(value: Any) -> dt.date:
-    """The day of a timestamp or of a text.
+    """Return the day of a timestamp or of a text.
 
     >>> to_date(" 2024-2-3 "), to_date("2024-02-03 24:00")
     (datetime.date(2024, 2, 3), datetime.date(2024, 2, 3))
@@ -39,7 +39,7 @@ def to_date(value: Any) -> dt.date:
 
 
 def to_timestamp(value: Any) -> dt.datetime:
-    """The beginning of a day, or what a text says.
+    """Return the beginning of a day, or what a text says.
 
     >>> to_timestamp("2024-2-3 4:05"), to_timestamp("2024/02/03T24:00:00")
     (datetime.datetime(2024, 2, 3, 4, 5), datetime.datetime(2024, 2, 4, 0, 0))
@@ -57,7 +57,7 @@ def to_timestamp(value: Any) -> dt.datetime:
 
 
 def to_time(value: Any) -> dt.time:
-    """The time of a timestamp or of a text.
+    """Return the time of a timestamp or of a text.
 
     >>> to_time("1:5"), to_time("2024-02-03 04:05:06.7"), to_time("2024-02-03")
     (datetime.time(1, 5), datetime.time(4, 5, 6, 700000), datetime.time(0, 0))
@@ -89,7 +89,7 @@ def _in_known_years(text: str) -> str:
 
 
 def _day(text: str) -> tuple[dt.date, str]:
-    """The day that a text begins with, and what follows it."""
+    """Return the day that a text begins with, and what follows it."""
     if text.lower() == "epoch":
         return EPOCH.date(), ""
     found = _DAY.match(text)
@@ -124,7 +124,7 @@ def _since_midnight(text: str, found: re.Match[str], after: re.Pattern[str]) -> 
 
 
 def written(of: Moment, form: str) -> str:
-    """A moment in the form of `strftime`.
+    """Return a moment in the form of `strftime`.
 
     >>> written(dt.date(2024, 2, 3), "%-d.%-m.%Y")
     '3.2.2024'
@@ -160,7 +160,7 @@ _WRITTEN: dict[str, Any] = {
 
 
 def read(text: str, form: str) -> dt.datetime:
-    """A moment from the form of `strptime`."""
+    """Return a moment from the form of `strptime`."""
     return dt.datetime.strptime(text.strip(), form)
 
 
@@ -172,7 +172,7 @@ class Unrepresentable(ValueError):
 
 
 def strict_call(function: Callable[..., Any], *values: Any) -> Any:
-    """The function of the values, or None if one is None.
+    """Return the function of the values, or None if one is None.
 
     >>> strict_call(max, 1, 2), strict_call(max, 1, None)
     (2, None)
@@ -194,12 +194,12 @@ def attempt(function: Callable[..., Any], *values: Any) -> Any:
 
 
 def coalesce(*values: Any) -> Any:
-    """The first that is not None."""
+    """Return the first that is not None."""
     return next((value for value in values if value is not None), None)
 
 
 def null_if(value: Any, other: Any) -> Any:
-    """The value, or None if it is equal to the other."""
+    """Return the value, or None if it is equal to the other."""
     return None if value == other else value
 
 

@@ -74,7 +74,7 @@ def remainder(a: Any, b: Any) -> Any:
 
 
 def rounded(value: Any, digits: int = 0) -> Any:
-    """A number rounded to a place, halves away from zero.
+    """Return a number rounded to a place, halves away from zero.
 
     >>> rounded(2.5), rounded(Decimal("-0.125"), 2), rounded(1250, -2)
     (3.0, Decimal('-0.13'), 1300)
@@ -115,7 +115,7 @@ def _unit(digits: int) -> Decimal:
 
 
 def truncated(value: Any, digits: int = 0) -> Any:
-    """A number cut off at a place towards zero, of its own type.
+    """Return a number cut off at a place towards zero, of its own type.
 
     >>> truncated(-2.77), truncated(Decimal("-2.77"), 1), truncated(277, -1)
     (-2.0, Decimal('-2.7'), 270)
@@ -147,12 +147,12 @@ def truncated_by_power(value: float, digits: int) -> float:
 
 
 def ceiling(value: Any) -> Any:
-    """The least whole number that is not below, of the number's own type."""
+    """Return the least whole number that is not below, of the number's own type."""
     return _whole(math.ceil, value)
 
 
 def floor(value: Any) -> Any:
-    """The greatest whole number that is not above, of the number's own type."""
+    """Return the greatest whole number that is not above, of the number's own type."""
     return _whole(math.floor, value)
 
 
@@ -164,12 +164,12 @@ def _whole(function: Any, value: Any) -> Any:
 
 
 def absolute(value: Any) -> Any:
-    """A number without its sign; a decimal keeps all its digits."""
+    """Return a number without its sign; a decimal keeps all its digits."""
     return value.copy_abs() if isinstance(value, Decimal) else abs(value)
 
 
 def negative(value: Decimal) -> Decimal:
-    """A decimal with the other sign, and all its digits."""
+    """Return a decimal with the other sign, and all its digits."""
     return value.copy_negate() if value else value
 
 
@@ -179,7 +179,7 @@ def sign(value: Any) -> int:
 
 
 def power(base: float, exponent: float) -> float:
-    """A power of floats.
+    """Return a power of floats.
 
     >>> power(2, -1), power(-8.0, 0.5), power(-0.0, -3)
     (0.5, nan, -inf)
@@ -195,7 +195,7 @@ def power(base: float, exponent: float) -> float:
 
 
 def exponential(value: float) -> float:
-    """A power of e; infinite where a float is too small for it."""
+    """Return a power of e; infinite where a float is too small for it."""
     try:
         return math.exp(value)
     except OverflowError:
@@ -213,17 +213,17 @@ def cube_root(value: float) -> float:
 
 
 def logarithm(value: float) -> float:
-    """The natural one."""
+    """Return the natural one."""
     return _logarithm(math.log, value)
 
 
 def logarithm_10(value: float) -> float:
-    """The common one."""
+    """Return the common one."""
     return _logarithm(math.log10, value)
 
 
 def logarithm_2(value: float) -> float:
-    """The binary one."""
+    """Return the binary one."""
     return _logarithm(math.log2, value)
 
 

@@ -188,7 +188,7 @@ class Tied:
     __hash__ = None  # type: ignore[assignment]
 
     def rank(self) -> Any:
-        """The comparable value of the row, computed at the first access."""
+        """Return the comparable value of the row, computed at the first access."""
         if self._rank is None:
             self._rank = rank_of(self.row)
         return self._rank
@@ -210,7 +210,6 @@ def key_of(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
     >>> sorted([2, None, 3], key=lambda n: key((n,), n))
     [3, 2, None]
     """
-
     ranks = [(descending, -1 if nulls_first else 1) for descending, nulls_first in directions]
 
     def made(values: Sequence[Any], row: Any) -> SortKey:
@@ -237,8 +236,9 @@ def prefix(value: Any, *, descending: bool) -> SortKey:
 
 
 def item_key(value: Any) -> Any:
-    """Return what a value that is not NULL is compared by: NaN is the greatest, and so is NULL
-    inside of rows and arrays.
+    """Return a comparable value of a value that is not NULL.
+
+    NaN is the greatest, and so is NULL inside rows and arrays.
 
     >>> sorted([(1, None), (1, 2), (0,)], key=item_key)
     [(0,), (1, 2), (1, None)]

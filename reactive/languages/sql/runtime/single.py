@@ -12,7 +12,7 @@ class CardinalityError(ValueError):
 
 
 def only_of(values: Iterable[Any]) -> Any:
-    """The only value, or None.
+    """Return the only value, or None.
 
     >>> from reactive.languages.sql.runtime.single import only_of
     >>> only_of([7]), only_of([])
@@ -39,7 +39,7 @@ Direction = tuple[bool, Literal["first", "last"] | None]
 
 
 def in_order(directions: tuple[Direction, ...], entries: Iterable[tuple[Any, ...]]) -> Any:
-    """The last items of entries, in the order of those before; without any, in their own.
+    """Return the last items of entries, in the order of those before; without any, in their own.
 
     >>> in_order(((True, "last"),), [(1, "a"), (None, "b"), (2, "c")])
     ('c', 'a', 'b')

@@ -19,7 +19,7 @@ from reactive.languages.sql.runtime.wildcards import (
 
 
 def cut(text: str, length: int) -> str:
-    """The first letters of a text, as a cast to VARCHAR(n) leaves them."""
+    """Return the first letters of a text, as a cast to VARCHAR(n) leaves them."""
     return text[:length]
 
 
@@ -115,7 +115,7 @@ def is_match(text: str, pattern: str, options: str = "") -> bool:
 
 
 def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
-    """The parts of a text between matches of a regular expression; its letters if that is empty.
+    """Return the parts of a text between matches of an expression; letters if it is empty.
 
     >>> parts_between_matches("a1b22c", "[0-9]+")
     ('a', 'b', 'c')
@@ -132,7 +132,7 @@ def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
 
 
 def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
-    """A text with the first match of a regular expression replaced; all with the option `g`."""
+    """Replace the first match of a regular expression; all matches with the option `g`."""
     finder, groups = _expression(pattern, options).finder(text), _python_groups(new)
     if "g" not in options:
         return finder.sub(groups, text, count=1)
@@ -149,7 +149,7 @@ def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
 
 
 def extracted_match(text: str, pattern: str, group: int = 0, options: str = "") -> str:
-    """The first match of a regular expression, or a group of it; empty if there is none."""
+    """Return the first match of a regular expression, or a group of it; empty if there is none."""
     found = _expression(pattern, options).finder(text).search(text)
     return "" if found is None else found.group(group) or ""
 
@@ -176,7 +176,7 @@ _OF_RE2 = re.compile(r"\[:(\w+):\]|\\([wdsWDSbz])|\\.|\[\^?\]?|\]|\$", re.DOTALL
 
 @lru_cache(4096)
 def _re2(pattern: str) -> str:
-    """A regular expression of RE2, whose classes are of ASCII, as Python has it.
+    """Return a regular expression of RE2, whose classes are of ASCII, as Python has it.
 
     >>> _re2(r"\\d+$"), _re2("[[:alpha:]_]")
     ('[0-9]+\\\\Z', '[A-Za-z_]')
@@ -290,12 +290,12 @@ def _filling(text: str, length: int, fill: str) -> str:
 
 
 def left(text: str, count: int) -> str:
-    """The first letters; all but the last ones if the count is negative."""
+    """Return the first letters; all but the last ones if the count is negative."""
     return text[:count]
 
 
 def right(text: str, count: int) -> str:
-    """The last letters; all but the first ones if the count is negative."""
+    """Return the last letters; all but the first ones if the count is negative."""
     return text[-count:] if count else ""
 
 
@@ -306,7 +306,7 @@ def repeated(text: str, times: int) -> str:
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """A text with another in place of each occurrence; of the empty text there is none."""
+    """Return a text with another in place of each occurrence; of the empty text there is none."""
     if not old:
         return text
     if len(text) * len(new) > LARGEST:
@@ -338,7 +338,7 @@ def part_between(text: str, delimiter: str, place: int) -> str:
 
 
 def parts_between(text: str, delimiter: str) -> tuple[str, ...]:
-    """The parts of a text between delimiters; its letters if that is empty."""
+    """Return the parts of a text between delimiters; its letters if that is empty."""
     return tuple(text.split(delimiter)) if delimiter else tuple(text)
 
 
@@ -357,7 +357,7 @@ def parts_of_matches(text: str | None, pattern: str | None) -> tuple[str, ...] |
 
 
 def capitalized(text: str) -> str:
-    """The first letter of each word upper, the others lower."""
+    """Return the first letter of each word upper, the others lower."""
     return re.sub(r"[^\W_]+", lambda word: word[0][0].upper() + word[0][1:].lower(), text)
 
 
@@ -377,17 +377,17 @@ def contains(text: str, wanted: str) -> bool:
 
 
 def code_of(text: str) -> int:
-    """The number of the first letter; 0 of the empty text."""
+    """Return the number of the first letter; 0 of the empty text."""
     return ord(text[0]) if text else 0
 
 
 def code_or_less(text: str) -> int:
-    """The number of the first letter; -1 of the empty text."""
+    """Return the number of the first letter; -1 of the empty text."""
     return ord(text[0]) if text else -1
 
 
 def letters_of(*codes: int) -> str:
-    """The letters of some numbers."""
+    """Return the letters of some numbers."""
     return "".join(map(chr, codes))
 
 

@@ -27,7 +27,7 @@ def _interval(months: int, rest: dt.timedelta) -> dt.timedelta:
 
 
 def later(moment: Moment, by: dt.timedelta) -> dt.datetime:
-    """A moment after an interval; on the last day of a month that is too short.
+    """Return a moment after an interval; on the last day of a month that is too short.
 
     >>> later(dt.date(2024, 1, 31), interval_of(1, 0, 0))
     datetime.datetime(2024, 2, 29, 0, 0)
@@ -37,7 +37,7 @@ def later(moment: Moment, by: dt.timedelta) -> dt.datetime:
 
 
 def earlier(moment: Moment, by: dt.timedelta) -> dt.datetime:
-    """A moment before an interval."""
+    """Return a moment before an interval."""
     return later(moment, negative(by))
 
 
@@ -51,7 +51,7 @@ def months_later(moment: Any, months: int) -> Any:
 
 
 def time_later(time: dt.time, by: dt.timedelta) -> dt.time:
-    """A time of a day after the hours of an interval, on whatever day.
+    """Return a time of a day after the hours of an interval, on whatever day.
 
     >>> time_later(dt.time(12), dt.timedelta(hours=13))
     datetime.time(1, 0)
@@ -60,17 +60,17 @@ def time_later(time: dt.time, by: dt.timedelta) -> dt.time:
 
 
 def time_earlier(time: dt.time, by: dt.timedelta) -> dt.time:
-    """A time of a day before the hours of an interval."""
+    """Return a time of a day before the hours of an interval."""
     return time_later(time, negative(by))
 
 
 def at_time(day: dt.date, time: dt.time) -> dt.datetime:
-    """A time of a day as a moment."""
+    """Return a time of a day as a moment."""
     return dt.datetime.combine(day, time)
 
 
 def time_of_parts(hour: int, minute: int, second: float) -> dt.time:
-    """A time of a day."""
+    """Return a time of a day."""
     if not 0 <= second < 60:
         raise ValueError(f"{second} is no second")
     whole, micros = divmod(round(second * 1_000_000), 1_000_000)
@@ -78,12 +78,12 @@ def time_of_parts(hour: int, minute: int, second: float) -> dt.time:
 
 
 def days_later(day: dt.date, days: int) -> dt.date:
-    """A day after some others."""
+    """Return a day after some others."""
     return day + dt.timedelta(days)
 
 
 def days_earlier(day: dt.date, days: int) -> dt.date:
-    """A day before some others."""
+    """Return a day before some others."""
     return day - dt.timedelta(days)
 
 
@@ -116,19 +116,19 @@ def age_of(one: dt.datetime, two: dt.datetime) -> dt.timedelta:
 
 
 def as_timestamp(moment: Moment) -> dt.datetime:
-    """The beginning of a day; a timestamp as it is."""
+    """Return the beginning of a day; a timestamp as it is."""
     if isinstance(moment, dt.datetime):
         return moment
     return dt.datetime(moment.year, moment.month, moment.day)
 
 
 def as_date(moment: Moment) -> dt.date:
-    """The day of a moment."""
+    """Return the day of a moment."""
     return moment.date() if isinstance(moment, dt.datetime) else moment
 
 
 def extracted(unit: str, of: Any) -> Any:
-    """A part of a date, timestamp, time or interval.
+    """Return a part of a date, timestamp, time or interval.
 
     >>> extracted("quarter", dt.date(2024, 5, 1)), extracted("dow", dt.date(2024, 5, 5))
     (2, 0)
@@ -274,8 +274,9 @@ def truncated(unit: str, of: Moment) -> dt.datetime:
 
 
 def boundaries(unit: str, begin: Moment, end: Moment) -> int:
-    """DATEDIFF: how many hours, days, months, ... begin between two moments; of weeks, how many are
-    whole, as DuckDB has it.
+    """Return DATEDIFF: the number of hours, days, months, ... that begin between two moments.
+
+    As in DuckDB, only whole weeks count.
 
     >>> boundaries("month", dt.date(2024, 1, 31), dt.date(2024, 2, 1))
     1
@@ -292,7 +293,7 @@ def boundaries(unit: str, begin: Moment, end: Moment) -> int:
 
 
 def last_day(of: Moment) -> dt.date:
-    """The last day of the month."""
+    """Return the last day of the month."""
     return dt.date(of.year, of.month, calendar.monthrange(of.year, of.month)[1])
 
 
@@ -317,14 +318,14 @@ def bucket(width: dt.timedelta, of: Moment) -> Moment:
 
 
 def date_of_parts(year: int, month: int, day: int) -> dt.date:
-    """A day of a month of a year."""
+    """Return a day of a month of a year."""
     return dt.date(year, month, day)
 
 
 def timestamp_of_parts(
     year: int, month: int, day: int, hour: int, minute: int, second: float
 ) -> dt.datetime:
-    """A moment of a day."""
+    """Return a moment of a day."""
     rest = dt.timedelta(seconds=float(second))
     return dt.datetime(year, month, day, hour, minute) + rest
 
@@ -345,17 +346,17 @@ def timestamp_of_microseconds(microseconds: int) -> dt.datetime:
 
 
 def epoch(of: Any) -> float:
-    """The seconds since 1970, or of an interval."""
+    """Return the seconds since 1970, or of an interval."""
     return float(extracted("epoch", of))
 
 
 def epoch_milliseconds(of: Moment) -> int:
-    """The milliseconds since 1970, rounded."""
+    """Return the milliseconds since 1970, rounded."""
     return ((as_timestamp(of) - EPOCH) // LENGTHS["microsecond"] + 500) // 1000
 
 
 def epoch_microseconds(of: Moment) -> int:
-    """The microseconds since 1970."""
+    """Return the microseconds since 1970."""
     return (as_timestamp(of) - EPOCH) // LENGTHS["microsecond"]
 
 

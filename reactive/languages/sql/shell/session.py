@@ -228,7 +228,7 @@ def _csv(path: Path) -> tuple[list[str], list[list[Any]]]:
 
 
 def _converted(cells: list[str]) -> list[Any]:
-    """The cells as values of the first type that all of them are of."""
+    """Return the cells as values of the first type that all of them are of."""
     for read in (int, float, date.fromisoformat, datetime.fromisoformat, _bool):
         made = _all(read, cells)
         if made is not None:
@@ -261,7 +261,7 @@ def _parquet(path: Path) -> tuple[list[str], list[list[Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that can be in a row: lists are tuples."""
+    """Return a value that can be in a row: lists are tuples."""
     if isinstance(value, list):
         return tuple(map(_plain, value))
     return tuple(map(_plain, value.values())) if isinstance(value, dict) else value

@@ -51,14 +51,14 @@ NUMERIC = frozenset({"INTEGER", "REAL", "NUMERIC"})
 
 
 def column_type(declared: str, *, collation: str | None = None, is_rowid: bool = False) -> SqlType:
-    """The type of a column, by the words that declare it. An INTEGER PRIMARY KEY has integers."""
+    """Return the type of a declared column; an INTEGER PRIMARY KEY has integers."""
     affinity = runtime.affinity_of(declared)
     kind = "int" if is_rowid else "any"
     return SqlType(kind, affinity=affinity, collation=collation or "BINARY")  # type: ignore[arg-type]
 
 
 def bare(value: TypedValue) -> TypedValue:
-    """A value of an expression, which has no affinity."""
+    """Return a value of an expression, which has no affinity."""
     return replace(
         value, type=replace(value.type, affinity=None, collation=None, is_collated=False)
     )
@@ -92,7 +92,7 @@ def collation_of(*types: SqlType) -> str | None:
 
 
 def collated(value: TypedValue, collation: str | None) -> TypedValue:
-    """A value as a collation compares it."""
+    """Return a value as a collation compares it."""
     function = runtime.COLLATIONS.get(collation or "")
     if function is None or is_number(value.type) or value.type.kind in ("null", "bytes"):
         return value
@@ -100,7 +100,7 @@ def collated(value: TypedValue, collation: str | None) -> TypedValue:
 
 
 def converted(value: TypedValue, affinity: str | None) -> TypedValue:
-    """A value where the other side of a comparison has some affinity."""
+    """Return a value where the other side of a comparison has some affinity."""
     if value.type.kind in ("null", "bytes"):
         return value
     if affinity in NUMERIC and not is_number(value.type):
@@ -111,7 +111,7 @@ def converted(value: TypedValue, affinity: str | None) -> TypedValue:
 
 
 def _written(value: TypedValue) -> TypedValue:
-    """A date or time of a class of Python as its text."""
+    """Return a date or time of a class of Python as its text."""
     if value.type.kind not in ("date", "time", "timestamp", "timestamptz"):
         return value
     return mapped(runtime.characters, TEXT, value)
@@ -177,12 +177,12 @@ def grouped_by(value: TypedValue) -> TypedValue:
 
 
 def unranked(value: TypedValue) -> TypedValue:
-    """The value whose `rank` this is."""
+    """Return the value whose `rank` this is."""
     return TypedValue(Call(constant(runtime.value_of), (value.expr,)), value.type, value.nulls)
 
 
 def as_truth(value: TypedValue) -> TypedValue:
-    """A value as a condition."""
+    """Return a value as a condition."""
     return (
         value
         if is_number(value.type) or value.type.kind == "null"
@@ -191,7 +191,7 @@ def as_truth(value: TypedValue) -> TypedValue:
 
 
 def shown(value: TypedValue) -> TypedValue:
-    """A value of a SELECT: a condition is 1 or 0."""
+    """Return a value of a SELECT: a condition is 1 or 0."""
     return value if value.type.kind != "bool" or is_column(value.expr) else mapped(int, INT, value)
 
 
@@ -209,14 +209,14 @@ Number = int | float
 
 
 def _fitting(value: Number, of: Callable[[float, float], float], a: Number, b: Number) -> Any:
-    """A result; of floats where an integer has more than 64 bits, and None in place of NaN."""
+    """Return a result as a float if an integer exceeds 64 bits, and None for NaN."""
     if isinstance(value, int):
         return value if LEAST <= value <= GREATEST else of(float(a), float(b))
     return value if value == value else None
 
 
 def total(a: Any, b: Any) -> Any:
-    """`a + b`.
+    """Return `a + b`.
 
     >>> total("3abc", 1), total(GREATEST, 1)
     (4, 9.223372036854776e+18)
@@ -226,19 +226,19 @@ def total(a: Any, b: Any) -> Any:
 
 
 def difference(a: Any, b: Any) -> Any:
-    """`a - b`."""
+    """Return `a - b`."""
     a, b = number(a), number(b)
     return _fitting(a - b, float.__sub__, a, b)
 
 
 def product(a: Any, b: Any) -> Any:
-    """`a * b`."""
+    """Return `a * b`."""
     a, b = number(a), number(b)
     return _fitting(a * b, float.__mul__, a, b)
 
 
 def quotient(a: Any, b: Any) -> Any:
-    """`a / b`: of integers without its fraction, by zero None.
+    """Return `a / b`, truncated for integers, None by zero.
 
     >>> quotient(-7, 2), quotient(7, 2.0), quotient(1, 0)
     (-3, 3.5, None)
@@ -254,7 +254,7 @@ def quotient(a: Any, b: Any) -> Any:
 
 
 def remainder(a: Any, b: Any) -> Any:
-    """`a % b` of the integers that the operands are cut to, by zero None."""
+    """Return `a % b` of the operands truncated to integers, None by zero."""
     one, other = integer(a), integer(b)
     if not other:
         return None
@@ -264,22 +264,22 @@ def remainder(a: Any, b: Any) -> Any:
 
 
 def both_bits(a: Any, b: Any) -> int:
-    """`a & b`."""
+    """Return `a & b`."""
     return integer(a) & integer(b)
 
 
 def any_bits(a: Any, b: Any) -> int:
-    """`a | b`."""
+    """Return `a | b`."""
     return integer(a) | integer(b)
 
 
 def other_bits(a: Any) -> int:
-    """`~a`."""
+    """Return `~a`."""
     return ~integer(a)
 
 
 def shifted_left(a: Any, b: Any) -> int:
-    """`a << b`, in 64 bits; to the right by less than nothing.
+    """Return `a << b` in 64 bits; shift right if `b` is negative.
 
     >>> shifted_left(1, 63) == LEAST, shifted_left(-8, -1), shifted_left(1, 64)
     (True, -4, 0)
@@ -292,17 +292,17 @@ def shifted_left(a: Any, b: Any) -> int:
 
 
 def shifted_right(a: Any, b: Any) -> int:
-    """`a >> b`."""
+    """Return `a >> b`."""
     return shifted_left(a, -integer(b))
 
 
 def negative(value: Any) -> Any:
-    """`-a`."""
+    """Return `-a`."""
     return difference(0, value)
 
 
 def joined(a: Any, b: Any) -> str:
-    """`a || b`."""
+    """Return `a || b`."""
     return characters(a) + characters(b)
 
 
@@ -327,7 +327,7 @@ def is_operator(node: exp.Expr) -> bool:
 
 
 def operation(node: Any, scope: Scope) -> TypedValue:
-    """The value of an operator.
+    """Return the value of an operator.
 
     Raises
     ------
@@ -380,7 +380,7 @@ def of_two(
 
 
 def literal_of(value: Any, kind: SqlType) -> TypedValue:
-    """A constant of a type."""
+    """Return a constant of a type."""
     return NULL_VALUE if value is None else TypedValue(literal(value).expr, kind)
 
 

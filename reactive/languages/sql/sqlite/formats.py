@@ -36,13 +36,13 @@ class _Part:
         self.counts_letters = "!" in flags
 
     def filled(self, text: str) -> str:
-        """A text in the width of the part, which is of bytes unless `!` says of letters."""
+        """Return a text in the width of the part, which is of bytes unless `!` says of letters."""
         size = len(text) if self.counts_letters else len(text.encode())
         space = " " * (self.width - size)
         return text + space if self.is_left else space + text
 
     def shortened(self, text: str) -> str:
-        """The beginning of a text by the precision."""
+        """Return the beginning of a text by the precision."""
         if self.precision < 0:
             return text
         if self.counts_letters:
@@ -77,7 +77,7 @@ def formatted(pattern: Any, *values: Any) -> str | None:
 
 
 def _joined(parts: list[str]) -> str | None:
-    """The text of some parts; None where the pattern has none."""
+    """Return the text of some parts; None where the pattern has none."""
     return "".join(parts) if parts else None
 
 
@@ -155,7 +155,7 @@ def _real(part: _Part, given: Iterator[Any]) -> str:
 
 
 def _digits(value: float, precision: int, kind: str, most: int) -> tuple[str, int]:
-    """The first digits of a number that is rounded at its precision, and its exponent."""
+    """Return the first digits of a number that is rounded at its precision, and its exponent."""
     with localcontext(_EXACT):
         exact = Decimal(value)
         half = Decimal(5).scaleb(-precision - 1)

@@ -69,7 +69,7 @@ def cast(node: Any, scope: Scope) -> TypedValue:
 
 
 def declared_name(declared: Any) -> str:
-    """The words of a declared type; the numbers behind them mean nothing."""
+    """Return the words of a declared type; the numbers behind them mean nothing."""
     if declared is None:
         return ""
     _ = declared.this  # a type of the user's, whatever its name
@@ -83,7 +83,7 @@ def _collate(node: Any, scope: Scope) -> TypedValue:
 
 
 def collation_named(node: Any, scope: Scope) -> str:
-    """The collation that a node names.
+    """Return the collation that a node names.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def of(
     *,
     may: bool = False,
 ) -> Maker:
-    """A function of `least` to `most` values; it `may` give NULL by itself."""
+    """Make a function of `least` to `most` values; it `may` give NULL by itself."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, least if most is None else most)
@@ -120,7 +120,7 @@ def of(
 
 
 def given(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
-    """The arguments of a call.
+    """Return the arguments of a call.
 
     Raises
     ------
@@ -268,7 +268,7 @@ def _null_if(node: Any, scope: Scope) -> TypedValue:
 
 
 def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
-    """A function that knows NULL, and never gives it."""
+    """Make a function that knows NULL, and never gives it."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, 1, 1)
@@ -307,7 +307,7 @@ def _swapped(function: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def zero_bytes(count: Any) -> bytes:
-    """A blob of zeros."""
+    """Return a blob of zeros."""
     size = runtime.integer(count)
     if size > 1_000_000_000:
         raise ValueError("string or blob too big")
@@ -338,7 +338,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
 
 
 def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int) -> Maker:
-    """A function that knows NULL."""
+    """Make a function that knows NULL."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)
@@ -370,7 +370,7 @@ def _made_json(
 
 
 def _told(expr: Expr) -> Expr:
-    """A call whose result is known to be JSON where SQLite knows it: by all that hands it on."""
+    """Mark the result of a call as JSON wherever SQLite treats it as JSON."""
     if not isinstance(expr, Call) or not isinstance(expr.function, Constant):
         return expr
     function = expr.function.value

@@ -70,7 +70,7 @@ class SQLiteGrammar(SQLite):
         PLACEHOLDER_PARSERS = {**SQLite.Parser.PLACEHOLDER_PARSERS, COLON: named_placeholder}
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
-            """A declared type: words, and up to two numbers behind them."""
+            """Return a declared type: words, and up to two numbers behind them."""
             if not (options.get("schema") or options.get("with_collation")):
                 return super()._parse_types(*args, **options)
             words = []

@@ -87,7 +87,7 @@ class Node:
         self.places, self.looked_at = {}, 0
 
     def value(self) -> Any:
-        """The value of SQL; of an array or object its text."""
+        """Return the value of SQL; of an array or object its text."""
         match self.kind:
             case "null":
                 return None
@@ -163,7 +163,7 @@ class _JsonReader:
 
 
 def read(value: Any) -> Node:
-    """The value that a text spells.
+    """Return the value that a text spells.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def read(value: Any) -> Node:
 
 
 def at(node: Node, path: Any) -> Node | None:
-    """The part at a path; None if there is none, or the path is NULL.
+    """Return the part at a path; None if there is none, or the path is NULL.
 
     Raises
     ------
@@ -228,7 +228,7 @@ class Json(str):
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON; a text that is known to be JSON as it is."""
+    """Return a value as JSON; a text that is known to be JSON as it is."""
     return str(value) if isinstance(value, Json) else quoted(value)
 
 
@@ -321,13 +321,13 @@ def _arrow(value: Any, path: Any) -> Node | None:
 
 
 def part(value: Any, path: Any) -> str | None:
-    """The operator `->`: the part as JSON, by a path, a label or an index."""
+    """Return the operator `->`: the part as JSON, by a path, a label or an index."""
     found = _arrow(value, path)
     return None if found is None else str(found)
 
 
 def value_at(value: Any, path: Any) -> Any:
-    """The operator `->>`: the part as a value."""
+    """Return the operator `->>`: the part as a value."""
     found = _arrow(value, path)
     return None if found is None else found.value()
 
@@ -377,7 +377,7 @@ class Edit:
         return str(made) if isinstance(made, Json) else made
 
     def told(self, value: Any, *given: Any) -> Any:
-        """The result, which is known to be JSON unless it is one of the values."""
+        """Return the result, which is known to be JSON unless it is one of the values."""
         if value is None:
             return None
         root = read(value)
@@ -390,7 +390,7 @@ class Edit:
 
 
 def _located(node: Node, path: Any, *, adds: bool) -> tuple[Node | None, bool]:
-    """The part at a path, and True if it was added; None if there is none."""
+    """Return the part at a path, and True if it was added; None if there is none."""
     if path is None:
         return None, False
     if not adds:
@@ -408,7 +408,7 @@ def _located(node: Node, path: Any, *, adds: bool) -> tuple[Node | None, bool]:
 
 
 def _end_of_known(node: Node, text: str) -> int:
-    """The length of the longest beginning of a path that leads to a part."""
+    """Return the length of the longest beginning of a path that leads to a part."""
     place = 1
     while (found := STEP.match(text, place)) is not None:
         wanted = "object" if text[place] == "." else "array"
@@ -436,7 +436,7 @@ def _add(node: Node, found: re.Match[str], part: Node) -> bool:
 
 
 def _branch(text: str, place: int) -> tuple[Node, Node] | None:
-    """New parts for the rest of a path, and the last of them; None if they cannot be."""
+    """Return new nodes for the rest of a path, and the last one; None if impossible."""
     if place == len(text):
         made = Node("null", "null")
         return made, made

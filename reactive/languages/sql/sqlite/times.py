@@ -265,7 +265,7 @@ class Instant:
 
 
 def _instant(value: Any, modifiers: tuple[Any, ...]) -> Instant | None:
-    """The instant of a time value and modifiers; None if it is none."""
+    """Return the instant of a time value and modifiers; None if it is none."""
     made = Instant()
     try:
         if isinstance(value, int | float):

@@ -30,7 +30,7 @@ _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
 
 
 def affinity_of(declared: str) -> str:
-    """The affinity that the name of a declared type says.
+    """Return the affinity that the name of a declared type says.
 
     >>> [affinity_of(each) for each in ("CHARINT", "varchar(9)", "", "doub", "date")]
     ['INTEGER', 'TEXT', 'BLOB', 'REAL', 'NUMERIC']
@@ -49,14 +49,14 @@ def affinity_of(declared: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value of Python as one of SQLite: a truth is a number, NaN is NULL."""
+    """Return a value of Python as one of SQLite: a truth is a number, NaN is NULL."""
     if isinstance(value, bool):
         return int(value)
     return None if isinstance(value, float) and value != value else value
 
 
 def characters(value: Any) -> str:
-    """A value as a text.
+    """Return a value as a text.
 
     >>> characters(1.0), characters(1e20), characters(True), characters(0.1 + 0.2)
     ('1.0', '1.0e+20', '1', '0.3')
@@ -84,7 +84,7 @@ def _float_text(value: float) -> str:
 
 
 def integer(value: Any) -> int:
-    """A value as an integer: a number without its fraction, of a text the one it begins with.
+    """Return a value as an integer: a truncated number, or the number a text begins with.
 
     >>> integer(2.9), integer("12abc"), integer("1e3"), integer(1e30) == GREATEST
     (2, 12, 1, True)
@@ -105,7 +105,7 @@ def short_integer(value: Any) -> int:
 
 
 def real(value: Any) -> float:
-    """A value as a float, of a text the number that it begins with."""
+    """Return a value as a float, of a text the number that it begins with."""
     if isinstance(value, int | float):
         return float(value)
     found = NUMBER.match(characters(value))
@@ -113,7 +113,7 @@ def real(value: Any) -> float:
 
 
 def number(value: Any) -> int | float:
-    """A value as an operand of arithmetic.
+    """Return a value as an operand of arithmetic.
 
     >>> number("3abc"), number("3.5"), number("3.0"), number("x"), number("1e2x")
     (3, 3.5, 3.0, 0, 100.0)
@@ -131,7 +131,7 @@ def number(value: Any) -> int | float:
 
 
 def addend(value: Any) -> int | float:
-    """A value as SUM adds it: an integer only where a text is one as a whole.
+    """Return a value as SUM adds it: an integer only where a text is one as a whole.
 
     >>> addend("12"), addend("12x"), addend("x"), addend(b"5")
     (12, 12.0, 0.0, 5.0)
@@ -143,7 +143,7 @@ def addend(value: Any) -> int | float:
 
 
 def numeric(value: Any) -> Any:
-    """A text that is a number as a whole as that number; any other value as it is.
+    """Return a text that is a number as a whole as that number; any other value as it is.
 
     >>> numeric(" 12 "), numeric("1e3"), numeric("12 a"), numeric(3.0), numeric("2024-01-31")
     (12, 1000.0, '12 a', 3.0, '2024-01-31')
@@ -162,14 +162,14 @@ def numeric(value: Any) -> Any:
 
 
 def _as_integer(value: float) -> int | float:
-    """A float as the integer that it equals, if there is one."""
+    """Return a float as the integer that it equals, if there is one."""
     if math.isfinite(value) and value == (whole := int(value)) and LEAST < whole < GREATEST:
         return whole
     return value
 
 
 def stored(value: Any, affinity: str | None) -> Any:
-    """A value as a column of some affinity keeps it.
+    """Return a value as a column of some affinity keeps it.
 
     >>> stored("2.7", "INTEGER"), stored("3.0", "INTEGER"), stored(12, "TEXT"), stored("1", "REAL")
     (2.7, 3, '12', 1.0)
@@ -189,7 +189,7 @@ def stored(value: Any, affinity: str | None) -> Any:
 
 
 def as_text(value: Any) -> Any:
-    """A number as a text; any other value as it is."""
+    """Return a number as a text; any other value as it is."""
     return characters(value) if isinstance(value, int | float) else value
 
 
@@ -254,14 +254,14 @@ _LOWER = {n: n + 32 for n in range(ord("A"), ord("Z") + 1)}
 
 
 def without_case(value: Any) -> Any:
-    """A text as NOCASE compares it: its letters A to Z small."""
+    """Return a text as NOCASE compares it: its letters A to Z small."""
     if value.__class__ is not str:
         return value
     return value.lower() if value.isascii() else value.translate(_LOWER)
 
 
 def without_spaces(value: Any) -> Any:
-    """A text as RTRIM compares it: without spaces at its end."""
+    """Return a text as RTRIM compares it: without spaces at its end."""
     return value.rstrip(" ") if value.__class__ is str else value
 
 
@@ -315,22 +315,22 @@ class RankBy:
 
 
 def value_of(place: Any) -> Any:
-    """The value whose rank stands at the end."""
+    """Return the value whose rank stands at the end."""
     return place[len(place) - 4 + place[-4]]
 
 
 def least(*values: Any) -> Any:
-    """The least of values that are not None; of equal ones the last."""
+    """Return the least of values that are not None; of equal ones the last."""
     return min(reversed(values), key=rank)
 
 
 def greatest(*values: Any) -> Any:
-    """The greatest of values that are not None; of equal ones the first."""
+    """Return the greatest of values that are not None; of equal ones the first."""
     return max(values, key=rank)
 
 
 def type_name(value: Any) -> str:
-    """The storage class of a value.
+    """Return the storage class of a value.
 
     >>> type_name(None), type_name(1), type_name(1.0), type_name("a"), type_name(b"")
     ('null', 'integer', 'real', 'text', 'blob')
@@ -434,13 +434,13 @@ def replaced(value: Any, old: Any, new: Any) -> Any:
 
 
 def code(value: Any) -> int | None:
-    """The number of the first letter; None of the empty text."""
+    """Return the number of the first letter; None of the empty text."""
     text = characters(value)
     return ord(text[0]) if text else None
 
 
 def letters(*codes: Any) -> str:
-    """The letters of some numbers."""
+    """Return the letters of some numbers."""
     numbers = (0 if each is None else integer(each) for each in codes)
     return "".join(chr(n) if 0 <= n <= 0x10FFFF else "\ufffd" for n in numbers)
 
@@ -453,7 +453,7 @@ def digits(value: Any) -> str:
 
 
 def quoted(value: Any) -> str:
-    """A value as it is written in a text of SQL.
+    """Return a value as it is written in a text of SQL.
 
     >>> quoted(None), quoted("it's"), quoted(b"a"), quoted(0.1)
     ('NULL', "'it''s'", "X'61'", '0.1')
@@ -507,7 +507,7 @@ def _glob(pattern: str) -> Wildcards | None:
 
 
 def _set(inside: str, *, inverted: bool) -> str:
-    """The letters between brackets, with ranges, as an expression."""
+    """Return the letters between brackets, with ranges, as an expression."""
     parts, at = list[str](), 0
     while at < len(inside):
         if inside[at + 1 : at + 2] == "-" and at + 2 < len(inside):

@@ -104,7 +104,7 @@ def _refuse_renumbering(conflict: Any, target: ChangedTable, around: Scope) -> N
 
 
 def _rows(tree: Any, target: ChangedTable, places: list[int], around: Scope) -> Iterator[Any]:
-    """The rows that are inserted, with defaults for the columns that are not named."""
+    """Yield the rows that are inserted, with defaults for the columns that are not named."""
     defaults = [target.defaults.get(column.name) for column in target.schema.columns]
     if target.numbers.place is not None:
         defaults[target.numbers.place] = None  # SQLite numbers the row, whatever DEFAULT says
@@ -168,7 +168,7 @@ def _assigned(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> Type
 
 
 def _in_order(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequence[Any]]:
-    """The first items of rows, in the order of the keys that stand behind them."""
+    """Return the first items of rows, in the order of the keys that stand behind them."""
     for place, key in reversed(list(enumerate(keys, 1))):
         empty = [row for row in rows if row[place] is None] if key.nulls else []
         full = [row for row in rows if row[place] is not None] if key.nulls else rows
@@ -255,8 +255,10 @@ class _Conflict:
 
 
 def _keeping(target: ChangedTable, places: list[int]) -> Callable[[Any, Any], Any]:
-    """Return what makes the row that INSERT OR REPLACE of some columns leaves: DuckDB keeps the
-    values of the others."""
+    """Return the function that makes the row of INSERT OR REPLACE with some columns.
+
+    DuckDB keeps the values of the other columns.
+    """
     columns = len(target.schema.columns)
     sides = [target.schema.values(Parameter(side)) for side in (0, 1)]
     values = [whole(sides[place in places][place]) for place in range(columns)]
@@ -349,7 +351,7 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
 
 
 def _changed(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
-    """The values of a row after some assignments, as a tuple."""
+    """Return the values of a row after some assignments, as a tuple."""
     values: list[TypedValue] = list(target.schema.values(Parameter(0)))
     for each in assignments:
         if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):

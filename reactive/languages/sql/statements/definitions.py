@@ -124,14 +124,14 @@ def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
 
 
 def _names(tree: Any) -> tuple[str, ...]:
-    """The names of columns in parentheses behind that of a table or view."""
+    """Return the names of columns in parentheses behind that of a table or view."""
     if not isinstance(tree.this, exp.Schema):
         return ()
     return tuple(column.name for column in tree.this.expressions)
 
 
 def _declared(tree: Any, around: Scope) -> tuple[BindingSchema, dict[str, Any], tuple[str, ...]]:
-    """The columns, their defaults, and the folded names of the key."""
+    """Return the columns, their defaults, and the folded names of the key."""
     if not isinstance(tree.this, exp.Schema):
         raise around.error(tree, "CREATE TABLE needs columns, or AS and a query")
     _refuse(tree, around)
@@ -167,7 +167,7 @@ def _is_untyped(node: Any, around: Scope) -> bool:
 
 
 def _rowid_of(tree: Any, name: str) -> SqlType | None:
-    """The type of an INTEGER PRIMARY KEY, whose values are integers; None of other keys."""
+    """Return the type of an INTEGER PRIMARY KEY, whose values are integers; None of other keys."""
     for node in tree.this.expressions:
         is_key = isinstance(node, exp.ColumnDef) and node.name.casefold() == name
         if (
@@ -188,7 +188,7 @@ def _is_descending(node: Any) -> bool:
 
 
 def _lengths(tree: Any, around: Scope) -> dict[str, int]:
-    """The greatest lengths of texts, by the names of columns that have one."""
+    """Return the greatest lengths of texts, by the names of columns that have one."""
     columns = [node for node in tree.this.expressions if isinstance(node, exp.ColumnDef)]
     if around.dialect.name == "sqlite":
         return {}
@@ -243,7 +243,7 @@ def _column(node: Any, around: Scope) -> tuple[BindingColumn, Any, bool]:
 
 
 def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlType:
-    """The type of a column of SQLite: its affinity, and what its texts are compared by."""
+    """Return the type of a column of SQLite: its affinity, and what its texts are compared by."""
     names = [
         collation_named(each.this, around)
         for each in constraints
@@ -316,7 +316,7 @@ def _drop(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> Non
 
 @class_maker
 def table_class(name: str, fields: tuple[tuple[str, Any], ...]) -> Any:
-    """The class of rows of a table.
+    """Return the class of rows of a table.
 
     >>> import pickle
     >>> Word = table_class("words", (("id", int), ("word", str)))
@@ -338,5 +338,5 @@ def _reduced_of(name: str, fields: tuple[tuple[str, Any], ...]) -> Any:
 
 
 def table_row(name: str, fields: tuple[tuple[str, Any], ...], values: Sequence[Any]) -> Any:
-    """A row of a table."""
+    """Return a row of a table."""
     return table_class(name, fields)(*values)

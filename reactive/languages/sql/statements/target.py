@@ -78,7 +78,7 @@ class ChangedTable:
         )
 
     def key_names(self) -> set[str] | None:
-        """The folded names of the columns of the key; None if it is no column."""
+        """Return the folded names of the columns of the key; None if it is no column."""
         key = self.table.plan.key
         if key and isinstance(key.function, KeyBy):
             return {c.name.casefold() for c in self.schema.columns if c.read in key.function.fields}
@@ -97,7 +97,7 @@ class ChangedTable:
         return [n for n, (column, v) in enumerate(pairs) if v is None and not column.nullable]
 
     def made(self, values: Sequence[Any]) -> Any:
-        """The row with these values."""
+        """Return the row with these values."""
         for column, value in zip(self.schema.columns, values, strict=True):
             if value is None and not column.nullable:
                 raise TableError(
@@ -187,7 +187,7 @@ def found_rows(
 
 
 def _candidates(target: ChangedTable, test: Expr) -> Any:
-    """The row of a key, where the condition has it, or all rows."""
+    """Return the row of a key, where the condition has it, or all rows."""
     keyed, key = target.table._keyed, target.table.plan.key
     if keyed is None:
         return list(target.table)
@@ -272,8 +272,10 @@ class RowNumbers:
         self._known_before = known.of(table)
 
     def note(self, *, inserted: bool) -> None:
-        """Take notice of the statement, once it is over; `inserted` says that rows were added, none
-        removed, and no key changed."""
+        """Record the statement after it has run.
+
+        `inserted` says that rows were added, none removed, and no key changed.
+        """
         greatest = None
         if inserted and not self._table._engine.pending:
             greatest = self._known_before

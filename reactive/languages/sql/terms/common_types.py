@@ -148,7 +148,7 @@ def _common_struct(place: Place, left: SqlType, right: SqlType) -> SqlType | Non
 
 
 def _is_one_type(left: SqlType, right: SqlType) -> bool:
-    """True unless the types are known to be two; of Python's integers the size is not known."""
+    """Return True unless the types are known to differ; Python's integers have no known size."""
     if left.kind == right.kind == "int":
         return left.size == right.size or None in (left.size, right.size)
     if left.kind == right.kind == "float":
@@ -176,7 +176,7 @@ def common_of_all(dialect: str, place: Place, kinds: Iterable[SqlType]) -> SqlTy
 
 
 def goes_on(dialect: str, first: SqlType, following: SqlType) -> bool:
-    """True if a recursion whose column begins with a type may go on with another.
+    """Return True if a recursion whose column begins with a type may go on with another.
 
     DuckDB casts to the first type; Postgres takes it only if it is the common type of both,
     which has no digits beside NULL or a constant text.

@@ -45,12 +45,12 @@ BRACKET = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|[()\[\]]")
 
 
 def sql_error(text: str, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
-    """The error about a node of a parsed text. Only its tokens know where they are."""
+    """Return the error about a node of a parsed text. Only its tokens know where they are."""
     return error_at(text, None if node is None else start_of(node), message, remedy)
 
 
 def error_at(text: str, start: int | None, message: str, remedy: str = "") -> PlanError:
-    """The error about the character at an offset."""
+    """Return the error about the character at an offset."""
     lines = [] if start is None else _pointed(text, start)
     where = "" if start is None else " at line {}, column {}".format(*line_and_column(text, start))
     more = [f"  {line}" for line in (*lines, remedy) if line]
@@ -99,7 +99,7 @@ def _above(node: exp.Expr) -> int | None:
 
 
 def source_of(text: str, node: exp.Expr) -> str:
-    """The text of a node from its first to its last token, on one line."""
+    """Return the text of a node from its first to its last token, on one line."""
     found = [each.meta for each in node.walk() if "start" in each.meta]
     if not found:
         return ""
@@ -111,8 +111,10 @@ def source_of(text: str, node: exp.Expr) -> str:
 
 
 def _with_names(text: str, first: int, node: exp.Expr) -> int:
-    """The begin of a text with the names of its functions before it, which some releases of sqlglot
-    give no place."""
+    """Return the start of a text including the names of its functions.
+
+    Some releases of sqlglot give these names no place.
+    """
     from sqlglot import exp
 
     calls = [each for each in node.walk() if isinstance(each, exp.Func) and not each.meta]
@@ -125,7 +127,7 @@ def _with_names(text: str, first: int, node: exp.Expr) -> int:
 
 
 def _closed(text: str, first: int, last: int) -> str:
-    """The part of a text, with the brackets around it that belong to its own."""
+    """Return the part of a text, with the brackets around it that belong to its own."""
     for opening, closing in ("()", "[]"):
         missing = text.count(opening, first, last) - text.count(closing, first, last)
         while missing > 0 and last < len(text):
@@ -138,7 +140,7 @@ def _closed(text: str, first: int, last: int) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """A question that names the most similar candidate, if there is one.
+    """Return a question that names the most similar candidate, if there is one.
 
     >>> nearest("amonut", ["id", "amount"])
     "; did you mean 'amount'?"
@@ -149,7 +151,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 
 
 def _pointed(text: str, start: int) -> list[str]:
-    """The line, and a caret below the character."""
+    """Return the line, and a caret below the character."""
     line, column = line_and_column(text, start)
     shown = text.split("\n")[line - 1].replace("\t", " ")
     return [shown, " " * (column - 1) + "^"]
@@ -287,7 +289,7 @@ def refuse_unread(tree: exp.Expr, text: str) -> None:
 
 
 def unread(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
-    """The arguments that are set and were not asked for, each with its node, from the top."""
+    """Yield the arguments that are set and were not asked for, each with its node, from the top."""
     todo, same = [tree], _Twins(tree)
     while todo:
         node = todo.pop()

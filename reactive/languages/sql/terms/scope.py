@@ -69,7 +69,7 @@ class Correlation:
         self.arguments: list[Expr] = []
 
     def read(self, value: TypedValue) -> TypedValue:
-        """A value of the row around, inside."""
+        """Return a value of the row around, inside."""
         argument = whole(value)
         if argument not in self.arguments:
             self.arguments.append(argument)
@@ -120,7 +120,7 @@ class Scope:
         return self._text.sql
 
     def value(self, node: exp.Expr) -> TypedValue:
-        """The value of a node."""
+        """Return the value of a node."""
         take(node)
         known = self.known(node)
         return self._once("value", self._value, node) if known is None else known
@@ -178,8 +178,7 @@ class Scope:
             raise self.misread(node, error) from error
 
     def misread(self, node: exp.Expr | None, error: Exception) -> PlanError:
-        """Return the error about a node that has not the parts that its kind has, or a constant
-        that is out of the range of its type."""
+        """Return the error about a node without expected parts, or with a constant out of range."""
         if OUT_OF_RANGE in str(error):
             return self.error(node, str(error))
         if isinstance(node, exp.Anonymous | exp.Func) and not isinstance(node, exp.Connector):
@@ -192,7 +191,7 @@ class Scope:
         return self.values.get(id(node))
 
     def subquery(self, node: exp.Expr) -> TypedValue:
-        """The value of a query in the place of a value."""
+        """Return the value of a query in the place of a value."""
         return self._text.language.subquery(node, self)
 
     def exists(self, node: exp.Expr) -> Expr:
@@ -204,7 +203,7 @@ class Scope:
         return self._text.language.matches(node, self, negated=negated)
 
     def parameter(self, node: exp.Expr) -> TypedValue:
-        """The value of `:name`, as it is now."""
+        """Return the value of `:name`, as it is now."""
         name = node.name
         if name not in self._text.parameters:
             given = tuple(self._text.parameters)
@@ -231,7 +230,7 @@ class Scope:
         return self._text.error(node, message, remedy)
 
     def nearest(self, name: str, candidates: Iterable[str]) -> str:
-        """A question that names the most similar candidate, if there is one."""
+        """Return a question that names the most similar candidate, if there is one."""
         return nearest(name, candidates)
 
     def renamed(self, names: Sequence[str], own: Sequence[str], node: exp.Expr) -> tuple[str, ...]:
@@ -392,7 +391,7 @@ class Scope:
     # Making others.
 
     def query(self, node: exp.Expr) -> Any:
-        """A query that reads what this scope's own query may read: in its FROM, or a part of it."""
+        """Return a query with the same outer scope as this one: in its FROM, or a part of it."""
         return self._read(self._text.language.query, node)
 
     def around(self, correlation: Correlation | None = None) -> Scope:
@@ -401,7 +400,7 @@ class Scope:
         return Scope(self._text, (), 0, around, self.environment)
 
     def over(self, sources: Sequence[ScopeSource], bindings: int) -> Scope:
-        """The names of some sources, with the same around them."""
+        """Return the names of some sources, with the same around them."""
         return Scope(self._text, sources, bindings, self.correlation, self.environment)
 
     def wider(self, count: int) -> Self:
@@ -469,8 +468,10 @@ def _unread(*row: Any) -> Any:
 
 
 def field_of(value: TypedValue, name: str, *, folded: bool) -> TypedValue | None:
-    """Return a field of a struct or object, its name in any case if `folded`; None if it has none
-    of the name."""
+    """Return a field of a struct or object; None if it has none of the name.
+
+    If `folded`, upper and lower case are the same.
+    """
     fields = fields_of(value.type)
     found = name if name in fields else _folded(name, fields) if folded else None
     if found is None:

@@ -45,14 +45,15 @@ Kind: TypeAlias = Literal[
 
 @record
 class SqlType:
-    """A type. `precision` and `scale` are of decimals, `size` of integers in bytes, `items` the
-    types of the elements of an array (one) or of the fields of a struct, which `names` names.
+    """A SQL type.
 
-    Of an object ("any") `record` is the kind of its class, whose fields a text may read; it is
-    None where nothing is known.
+    Decimals have `precision` and `scale`, integers a `size` in bytes. `items` are the type of the
+    elements of an array (one), or the types of the fields of a struct, which `names` names. For an
+    object ("any") `record` is the kind of its class, whose fields a text may read, or None.
 
-    Of SQLite: `affinity` is that of a column or a CAST, `collation` what a text is compared by, and
-    `is_collated` says that COLLATE is written in the expression."""
+    In SQLite, `affinity` is that of a column or a CAST, `collation` orders texts, and `is_collated`
+    says that the expression has a COLLATE.
+    """
 
     kind: Kind
     precision: int | None = None
@@ -159,7 +160,7 @@ def range_of(kind: SqlType) -> tuple[int, int]:
 
 
 def is_written_apart(of: SqlType) -> bool:
-    """True of REAL, and of decimals with no digits before the point."""
+    """Return True for REAL, and of decimals with no digits before the point."""
     if of.kind == "decimal":
         return of.precision is not None and of.precision == of.scale
     return of.kind == "float" and of.size == 4
@@ -191,7 +192,7 @@ def full_hint_of(kind: SqlType) -> Any:
 
 
 def type_of_value(value: Any) -> SqlType:
-    """The type of a Python value.
+    """Return the type of a Python value.
 
     >>> type_of_value(3).kind, type_of_value((1, 2)).kind
     ('int', 'array')
@@ -204,7 +205,7 @@ def type_of_value(value: Any) -> SqlType:
 
 
 def type_of_hint(hint: Any) -> tuple[SqlType, bool]:
-    """The type that an annotation says, and whether None is among its values.
+    """Return the type that an annotation says, and whether None is among its values.
 
     >>> kind, nullable = type_of_hint(int | None)
     >>> kind.kind, nullable
@@ -217,7 +218,7 @@ def type_of_hint(hint: Any) -> tuple[SqlType, bool]:
 
 
 def _type_of_kind(kind: kinds.Kind) -> SqlType:
-    """The type of the values of a kind that are not None."""
+    """Return the type of the values of a kind that are not None."""
     match kind:
         case Scalar(zone=zone) if zone is not None:
             return INSTANT
@@ -316,7 +317,7 @@ def type_of_sql(declared: Any, *, exact: bool = True) -> SqlType | None:
 
 
 def length_of_sql(declared: Any) -> int | None:
-    """The number in VARCHAR(n) or CHAR(n); None of other types.
+    """Return the number in VARCHAR(n) or CHAR(n); None of other types.
 
     >>> from sqlglot import exp
     >>> length_of_sql(exp.DataType.build("varchar(8)"))
@@ -329,7 +330,7 @@ def length_of_sql(declared: Any) -> int | None:
 
 
 def common(left: SqlType, right: SqlType) -> SqlType:
-    """The type that values of both can be made, as for the two sides of a comparison.
+    """Return the type that values of both can be made, as for the two sides of a comparison.
 
     >>> common(INT, FLOAT).kind, common(DATE, TIMESTAMP).kind, common(NULL, TEXT).kind
     ('float', 'timestamp', 'text')
@@ -373,7 +374,7 @@ OF_KINDS = {"int": "INTEGER", "float": "REAL", "text": "TEXT", "bytes": "BLOB", 
 
 
 def with_affinity(kind: SqlType) -> SqlType:
-    """The type of a field, with its affinity in SQLite."""
+    """Return the type of a field, with its affinity in SQLite."""
     return replace(kind, affinity=OF_KINDS.get(kind.kind), collation="BINARY")
 
 
@@ -388,7 +389,7 @@ def _whole_digits(kind: SqlType) -> int:
 
 
 def is_row(kind: SqlType) -> bool:
-    """True if a struct is of `row(a, b)` or `(a, b)`, which names no fields."""
+    """Return True if a struct is of `row(a, b)` or `(a, b)`, which names no fields."""
     return kind.names == tuple(f"column{place}" for place in range(len(kind.names)))
 
 

@@ -85,7 +85,7 @@ NULL_VALUE = TypedValue(NONE, NULL, (NONE,))
 
 
 def literal(value: Any, name: str | None = None) -> TypedValue:
-    """A Python value as a constant."""
+    """Return a Python value as a constant."""
     if value is None:
         return NULL_VALUE
     kind = type_of_value(value)
@@ -95,7 +95,7 @@ def literal(value: Any, name: str | None = None) -> TypedValue:
 
 
 def callee(function: Any) -> Constant:
-    """A function as a constant; one that is a record is equal to another that is equal."""
+    """Return a function as a constant; one that is a record is equal to another that is equal."""
     is_record = hasattr(type(function), "__dataclass_fields__")
     return Constant(function, (type(function), function)) if is_record else constant(function)
 
@@ -116,7 +116,7 @@ def leaves(*values: TypedValue) -> tuple[Expr, ...]:
 
 
 def whole(value: TypedValue) -> Expr:
-    """The value, or None where it is NULL."""
+    """Return the value, or None where it is NULL."""
     if not value.nulls or value.nulls == (value.expr,):
         return value.expr
     if is_null(value):
@@ -246,7 +246,7 @@ def _read_counts(function: Any) -> tuple[int, int | None]:
 
 
 def called(function: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
-    """A call of a function that is NULL where an argument is.
+    """Return a call of a function that is NULL where an argument is.
 
     Raises
     ------
@@ -288,7 +288,7 @@ class NamedPlan:
 
 
 def named_rows(node: plan.Node, schema: BindingSchema, views: tuple[Any, ...] = ()) -> NamedPlan:
-    """A plan of rows that have some columns."""
+    """Return a plan of rows that have some columns."""
     values = schema.values(Parameter(0))
     return NamedPlan(node, tuple(zip(schema.names, values, strict=True)), 1, views)
 
@@ -328,7 +328,7 @@ class Catalog:
         return None
 
     def schema_of(self, table: Any) -> BindingSchema:
-        """The columns of a table."""
+        """Return the columns of a table."""
         declared = self.schemas.get(table.plan.number)
         if declared is not None:
             return declared
@@ -338,7 +338,7 @@ class Catalog:
         return BindingSchema(tuple(replace(c, type=with_affinity(c.type)) for c in found.columns))
 
     def table(self, name: str) -> Any:
-        """The table of a name, or None."""
+        """Return the table of a name, or None."""
         return next(self._named(self.engine.tables.values(), name), None)
 
     def names(self) -> list[str]:
@@ -382,7 +382,7 @@ class Environment:
 
 
 def named(relation: AnyRelation) -> NamedPlan:
-    """A relation of the API as a source: its fields, or one column for each of its bindings."""
+    """Return a relation as a source: with its fields, or with one column per binding."""
     node, of = relation.plan, shapes(relation.plan)
     views = relation._kept_views()
     known = getattr(relation, "schema", None)
@@ -429,7 +429,7 @@ class BindingSchema:
         return {str(column.read): full_hint_of(column.type) for column in self.columns}
 
     def values(self, row: Expr, missing: tuple[Expr, ...] = ()) -> tuple[TypedValue, ...]:
-        """The columns of a row, which is not there where one of `missing` is None."""
+        """Return the columns of a row, which is not there where one of `missing` is None."""
         made = []
         for column in self.columns:
             expr = _read(row, column.read)
@@ -445,7 +445,7 @@ def _read(row: Expr, place: str | int | None) -> Expr:
 
 
 def schema_of_type(row_type: Any) -> BindingSchema:
-    """The columns of a table of such rows.
+    """Return the columns of a table of such rows.
 
     >>> schema_of_type(tuple[int, str | None]).names
     ('column0', 'column1')
@@ -478,7 +478,7 @@ def schema_of_shape(shape: Shape) -> BindingSchema | None:
 def schema_of_values(
     names: Sequence[str], values: Sequence[TypedValue]
 ) -> tuple[BindingSchema, Any]:
-    """The columns of a SELECT, and the class of its rows."""
+    """Return the columns of a SELECT, and the class of its rows."""
     fields = field_names(names)
     columns = tuple(
         BindingColumn(name, value.type, value.nullable, field)
@@ -488,7 +488,7 @@ def schema_of_values(
 
 
 def record_of(kind: Any, items: Sequence[Expr]) -> Expr:
-    """The row of a class with these fields."""
+    """Return the row of a class with these fields."""
     return Call(constant(kind), tuple(items))
 
 

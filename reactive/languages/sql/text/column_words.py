@@ -132,7 +132,7 @@ def _select_lists(tokens: Sequence[Any]) -> list[bool]:
 
 
 def _is_of_grammar(tokens: Sequence[Any], place: int, word: str) -> bool:
-    """True of the frame of a window, and of an operator behind NOT."""
+    """Return True for the frame of a window, and of an operator behind NOT."""
     earlier = tokens[place - 2].token_type if place > 1 else None
     if tokens[place - 1].token_type == TokenType.NOT:
         return earlier not in _BEFORE  # as in IS NOT, and in `x not like -1`

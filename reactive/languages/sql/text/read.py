@@ -38,7 +38,7 @@ SLICES = ("[", "]", ")", "'", '"')
 
 
 def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list[Any]:
-    """The statements of a text. `:name` is one of the parameters.
+    """Return the statements of a text. `:name` is one of the parameters.
 
     Raises
     ------
@@ -63,8 +63,10 @@ def _grammar(dialect: Dialect) -> Any:
 
 
 def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
-    """`$name` for `:name`, which DuckDB's grammar does not have in all places; the other way round
-    for SQLite, whose grammar takes `$name` for a column."""
+    """Write `$name` for `:name`, which DuckDB's grammar does not allow everywhere.
+
+    For SQLite, whose grammar parses `$name` as a column, write `:name` for `$name`.
+    """
     if dialect.name == "sqlite":
         return IN_DOLLARS.sub(lambda found: f":{found[1]}" if found[1] else found[0], text)
     if dialect.name != "duckdb":
@@ -80,7 +82,7 @@ def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
 
 
 def one(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
-    """The only statement of a text."""
+    """Return the only statement of a text."""
     found = parsed(text, dialect, parameters)
     if len(found) != 1:
         what = "no statement" if not found else f"{len(found)} statements"
@@ -100,7 +102,7 @@ def depth_of(tree: exp.Expr) -> int:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """sqlglot logs what it does not know the syntax of; that is an error here."""
+    """Silence sqlglot, which logs unknown syntax; here that is an error."""
     level = LOG.level
     LOG.setLevel(logging.CRITICAL)
     try:
@@ -162,7 +164,7 @@ PARTS = re.compile(
 
 
 def statements(text: str) -> Iterator[str]:
-    """The statements, without their semicolons.
+    """Yield the statements, without their semicolons.
 
     >>> list(statements("select ';'; -- one; two\\n.tables\\nselect 2"))
     ["select ';'", '.tables', 'select 2']

@@ -84,7 +84,7 @@ OF_PLACES: dict[type[exp.Expr], tuple[str, SqlType]] = {
 def appended(
     source: plan.Node, scope: Scope, nodes: Sequence[Any]
 ) -> tuple[plan.Node, list[TypedValue]]:
-    """The rows of a plan with bindings behind them, and the value of each window in these.
+    """Return the rows of a plan with bindings behind them, and the value of each window in these.
 
     Raises
     ------
@@ -336,7 +336,7 @@ def _is_numeric(name: str, of: TypedValue, scope: Scope) -> bool:
 
 
 def _is_of_times(name: str, of: TypedValue) -> bool:
-    """True if it is AVG of moments, which have no sum, or adds up intervals, which have parts."""
+    """Return True for AVG of moments, which have no sum, and for sums of intervals."""
     if of.type.kind == "interval":
         return name in ("sum", "avg")
     return name == "avg" and of.type.kind in ("date", "time", "timestamp", "timestamptz")
