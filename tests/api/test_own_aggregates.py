@@ -81,6 +81,7 @@ def _played(query: str, name: str, policy: Policy) -> list[str]:
     return shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["raise", "drop", "null"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_an_own_aggregate_may_have_the_name_of_any_other(query: str, policy: Policy) -> None:

@@ -53,6 +53,7 @@ WAYS: dict[str, Callable[[Any, Any, str], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("is_durable", [False, True])
@@ -91,6 +92,7 @@ def nested(depth: int, inner: Any = None) -> Any:
     return value
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("inner", [None, float("nan"), 1, "x"], ids=repr)
 @pytest.mark.parametrize("is_durable", [False, True])
 @pytest.mark.parametrize("key", [None, "id"])
@@ -123,6 +125,7 @@ EXACTLY = Context(prec=2_100_000, Emax=10**9, Emin=-(10**9), traps=[Inexact])
 FAR = ["1E+999999", "1E-999999", "9E+999999", "-1E+999999", "1", "1E+500000", "-1E-999999", "0E-5"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("one", FAR)
 @pytest.mark.parametrize("other", FAR)
 def test_decimals_far_apart_are_summed(one: str, other: str) -> None:

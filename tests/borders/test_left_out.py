@@ -72,6 +72,7 @@ def test_each_border_and_language_is_tried() -> None:
     assert USES.keys() == packages()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", USES)
 def test_all_else_works_without_it_and_what_needs_it_names_it(name: str) -> None:
     code = f"""LEFT_OUT = "reactive.{name}"

@@ -173,6 +173,8 @@ def by_ingest(db: Any, sales: Any) -> None:
 WAYS = [by_add, by_add_all, by_update, by_transaction, by_replace_all, by_ingest]
 
 
+@pytest.mark.long
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("policy", ["drop", "null"])
 @pytest.mark.parametrize("name", QUERIES)
@@ -210,6 +212,7 @@ def test_a_clash_comes_and_leaves(name: str, policy: Any, way: Any, plans: Plans
     assert all(not each.closed for each in listening)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["drop", "null"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_clash_is_there_before_the_view(name: str, policy: Any) -> None:
@@ -375,6 +378,8 @@ class Any1(NamedTuple):
     x: Any
 
 
+@pytest.mark.long
+@pytest.mark.sampled
 @pytest.mark.parametrize("policy", ["drop", "null"])
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", SQL)
@@ -407,6 +412,7 @@ def test_sql_over_any_fields_takes_values_beside_plain_ones(
     assert not list(view.errors) and not listening.closed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_random_histories_of_many_views(seed: int) -> None:
     chance, db = Random(seed), Database()

@@ -208,6 +208,8 @@ def check(view: Any, rows: list[tuple[int, Row]], name: str, f: Any, *, at_most:
 
 
 # S#
+@pytest.mark.long
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("policy", ["drop", "null"])
@@ -234,6 +236,8 @@ def test_rows_that_clash_are_errors_in_any_order(
 
 
 # S#
+@pytest.mark.long
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("policy", ["drop", "null"])

@@ -65,6 +65,7 @@ CONTAINERS = {
 """Containers that modules begin empty, or that weak references fill."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", KINDS)
 def test_classes_of_rows_go_when_they_are_dropped(name: str) -> None:
     world, make = World(), KINDS[name]

@@ -74,6 +74,7 @@ QUERIES: dict[str, Query] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_stored", [True, False])
 @pytest.mark.parametrize(
     ("name", "kind"),

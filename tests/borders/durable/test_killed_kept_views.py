@@ -86,6 +86,7 @@ def killed(path: Path, name: str, commits: int) -> int:
     return told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", cases(*NAMES))
 def test_views_are_right_after_kills_and_stay_right(name: str, tmp_path: Path) -> None:
     path, found = tmp_path / "a.db", Counter[str]()

@@ -90,6 +90,7 @@ def shape(value: Any) -> Any:
     return type(value), repr(value)
 
 
+@pytest.mark.long
 @given(st.lists(values, max_size=12))
 def test_a_column_comes_back_as_it_was(column: list[Any]) -> None:
     assert list(map(shape, Unpacker(packed(column)).column())) == list(map(shape, column))
@@ -165,6 +166,7 @@ def test_nothing_that_is_read_is_run() -> None:
             Unpacker(pickle.dumps(bomb)).column()
 
 
+@pytest.mark.long
 def test_damage_is_unreadable_or_read_as_a_column() -> None:
     column = [(1, "a", Colour.RED), Arc(1, 2), Town("a", 2), date(2026, 1, 1), timedelta(1), UTC]
     column += [UUID(int=7), Fraction(1, 3), *range(100)]

@@ -124,6 +124,7 @@ class History:
             rows.append(row)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_rows_are_those_of_all_pairs(predicate: str, values: str) -> None:
@@ -237,6 +238,7 @@ EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", EXTREMES)
 def test_an_extreme_that_moves_touches_the_rows_whose_answer_changes(form: str) -> None:
     few, many = (_touched_by_extremes(form, size) for size in (100, 10_000))

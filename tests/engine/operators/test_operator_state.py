@@ -230,6 +230,7 @@ def play(db: Database, table: Any, gone: list[Arc], come: list[Arc]) -> None:
         table.add_all(come)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", NAMES)
 def test_views_of_restored_operators_stay_right(name: str, seed: int) -> None:
@@ -375,6 +376,7 @@ def test_each_operator_with_state_is_restored_or_computed_for_a_reason() -> None
     assert {"Fixpoint", "Closure", "Onward", "Measured", "GroupAggregates", "Distinct"} <= restored
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", NAMES)
 def test_a_first_commit_that_fails_leaves_restored_operators_right(name: str, seed: int) -> None:

@@ -271,6 +271,7 @@ def _view(form: str) -> tuple[Tables, Any]:
     return tables, view
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_verify_finds_a_broken_translation_inside_a_recursion(
     form: str, monkeypatch: Patch

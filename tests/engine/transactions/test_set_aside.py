@@ -181,6 +181,7 @@ async def long(number: int, random: Random, world: World) -> None:
             world.beneath.pop(number, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(10_000, share=100))
 def test_tasks_are_as_if_each_had_been_alone(seed: int) -> None:
     random = Random(seed)

@@ -155,6 +155,7 @@ NOT_WRITTEN = ("order", "except_", "replace")
 """Lists that no grammar puts such a node into."""
 
 
+@pytest.mark.long
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(60))
 def test_a_node_without_arguments_is_read_or_refused_in_each_list(seed: int) -> None:

@@ -69,11 +69,13 @@ def differing(dialect: Any, run: Callable[[str], Any], rows: Callable[[str], Row
     return wrong
 
 
+@pytest.mark.long
 def test_words_are_columns_where_they_are_in_sqlite() -> None:
     engine = sqlite3.connect(":memory:", isolation_level=None)
     assert not differing("sqlite", engine.execute, lambda text: engine.execute(text).fetchall())
 
 
+@pytest.mark.long
 def test_words_are_columns_where_they_are_in_duckdb() -> None:
     engine = pytest.importorskip("duckdb").connect()
     assert not differing("duckdb", engine.execute, lambda text: engine.execute(text).fetchall())

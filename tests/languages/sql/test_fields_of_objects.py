@@ -108,6 +108,7 @@ def _fill(engine: Any, people: list[Person]) -> None:
         engine.execute("insert into people values (?, ?, ?)", row)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", TEXTS)
 def test_fields_are_those_of_structs(engine: Any, text: str) -> None:
     db = Database()

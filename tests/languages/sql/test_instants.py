@@ -350,6 +350,7 @@ def test_a_time_zone_that_there_is_not_is_refused() -> None:
         Database().sql("select timestamp '2024-01-01' at time zone '+03'")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "by", ["30 minutes", "3 hours", "1 day", "24 hours", "25 hours", "1 day 1 hour"]
 )

@@ -161,6 +161,7 @@ AROUND = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", AROUND)
 def test_a_window_inside_of_a_query_inside_is_as_in_duckdb(text: str) -> None:
     random = drawing()

@@ -20,6 +20,7 @@ def test_a_history_is_that_of_sqlite() -> None:
         assert not history.both.refused, f"seed {seed}\n" + "\n".join(history.both.refused)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collation", ["nocase", "rtrim"])
 def test_a_key_is_compared_by_its_collation(collation: str) -> None:
     both = Both(f"create table t (k text not null collate {collation} primary key, v)")
