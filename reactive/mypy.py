@@ -66,6 +66,7 @@ class ReactivePlugin(Plugin):
     """Infer the types of values that strings and keywords name."""
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
+        """Return the function that infers the type of a method's result, if any."""
         if fullname == f"{DATABASE}.table":
             return table_with_key
         if fullname.startswith(ROOMS) and fullname.endswith(".aggregate"):

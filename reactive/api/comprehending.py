@@ -100,6 +100,7 @@ class Comprehending:
         self._engine = engine
 
     def plan_of(self, value: Any) -> plan.Node | None:
+        """Return the plan of a relation of this database; None for any other value."""
         if not isinstance(value, Live) or not hasattr(value, "_kept_views"):
             return None
         other: Any = value
@@ -113,28 +114,34 @@ class Comprehending:
         return found
 
     def finds_keys(self, value: Any) -> bool:
+        """Return True if `value[key]` finds a row by its key."""
         if not isinstance(value, Live):
             return False
         node = getattr(value, "plan", None)
         return (isinstance(node, plan.Table) and node.key is not None) or hasattr(value, "keys")
 
     def text_of(self, value: Any) -> Callable[[], Any] | None:
+        """Return the function that a query was written as; None if there is none."""
         text = getattr(value, "text", None) if isinstance(value, Live) else None
         return getattr(text, "function", None)
 
     def fold(self, name: Fold, value: Function | None) -> plan.Folded:
+        """Return the aggregate of a comprehension as a part of the plan."""
         if name == "Only":
             return _only(value)
         accumulator: Accumulator = PLAIN[name]()
         return plan.Folded(name, accumulator, value)
 
     def freed(self, node: plan.Node) -> plan.Node:
+        """Return the node with joins in place of its subqueries."""
         return without_subqueries(node)
 
     def lateral(self, left: plan.Node, query: plan.Node, arguments: tuple[Expr, ...]) -> plan.Node:
+        """Return the rows of `left`, each with the rows of a query for it."""
         return lateral(left, query, arguments, of_no_rows=of_no_rows, canonical=canonical)
 
     def fixpoint(self, body: plan.Node, level: object, name: str) -> plan.Node:
+        """Return the least relation of a definition that names itself."""
         (found,) = smallest(plan.Fixpoint((body,), level, (name,), (None,), MOST_ROUNDS))
         return found
 

@@ -69,6 +69,7 @@ class Shown:
 
     @property
     def caption(self) -> str:
+        """Return the text below the table, empty if it shows all rows."""
         return f"{self.more} more rows" if self.more else ""
 
     def lines(self) -> Iterator[tuple[str, ...]]:

@@ -286,5 +286,6 @@ def checked_names(step: Any, names: Any) -> tuple[str, ...]:
 
 
 def check_count(name: str, value: Any) -> None:
+    """Refuse a number of rounds that is not an int, or too small."""
     if type(value) is not int or value < (name == "max_rounds"):
         raise PlanError(f"{name} is a number of rounds, not {value!r:.60}")

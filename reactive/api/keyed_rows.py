@@ -200,7 +200,9 @@ class KeyedRows(Generic[T, K]):
         def get(self, key: K) -> T | None: ...
         @overload
         def get(self, key: K, default: D) -> T | D: ...
-        def get(self, key: K, default: Any = None) -> Any: ...
+        def get(self, key: K, default: Any = None) -> Any:
+            """Return the row of a key, or the default. Only for keyed tables."""
+
         def keys(self) -> list[K]:
             """Return the key of each row, in the order of iteration. Only for keyed tables."""
 

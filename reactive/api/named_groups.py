@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
         def materialize(
             self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
-        ) -> NamedGroupsView[K, R]: ...
+        ) -> NamedGroupsView[K, R]:
+            """Return a view that is also a mapping; see `Relation.materialize`."""
+
         def where(
             self, predicate: Callable[[R], object] | None = None, /, **fields: Any
-        ) -> NamedGroups[K, R]: ...
+        ) -> NamedGroups[K, R]:
+            """Keep the groups for which the predicate is true; see `Relation.where`."""
 
     class NamedGroupsView(View[R], NamedGroups[K, R], Generic[K, R]):
         """One record per group; also a mapping from the key to the record."""
@@ -41,10 +44,17 @@ if TYPE_CHECKING:
         def get(self, key: K) -> R | None: ...
         @overload
         def get(self, key: K, default: D) -> R | D: ...
-        def get(self, key: K, default: Any = None) -> Any: ...
-        def keys(self) -> list[K]: ...
-        def values(self) -> list[R]: ...
-        def items(self) -> list[tuple[K, R]]: ...  # type: ignore[override]
+        def get(self, key: K, default: Any = None) -> Any:
+            """Return the record of a group, or the default if it does not exist."""
+
+        def keys(self) -> list[K]:
+            """Return the keys of the groups."""
+
+        def values(self) -> list[R]:
+            """Return the records of the groups, as of one commit."""
+
+        def items(self) -> list[tuple[K, R]]:  # type: ignore[override]
+            """Return the key of each group with its record, as of one commit."""
 
 else:
     from reactive.api.grouped_view import GroupedView as NamedGroupsView

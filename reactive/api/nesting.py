@@ -135,6 +135,7 @@ class InSequence(Arranges):
 
     @property
     def descending(self) -> bool:
+        """Return True if the first sort key is descending."""
         return self.directions[0][0]
 
     def key(self, value: Any) -> Any:
@@ -459,6 +460,7 @@ class OfWhole:
         self._count = count
 
     def __call__(self, key: None, rows: Bag[tuple[int, Any]]) -> Iterable[Any]:
+        """Return the rows of the function for a group of numbered rows."""
         weights: list[dict[Any, int]] = [{} for _ in range(self._count)]
         for (place, row), weight in rows.items():
             if place >= 0:

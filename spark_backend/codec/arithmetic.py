@@ -27,7 +27,7 @@ from spark_backend.codec.values import (
 
 
 def negative(value: Value) -> Value:
-    """`-value`"""
+    """Return `-value`."""
     value = _number(value)
     if type(value.known) in (int, float):
         return literal(-value.known)
@@ -40,7 +40,7 @@ def negative(value: Value) -> Value:
 
 
 def magnitude(value: Value) -> Value:
-    """`abs(value)`"""
+    """Return `abs(value)`."""
     value = _number(value)
     if value.of.kind is float:
         return Value(F.abs(value.column), value.of)

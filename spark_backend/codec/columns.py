@@ -423,7 +423,7 @@ _STRIPS = {"strip": F.btrim, "lstrip": F.ltrim, "rstrip": F.rtrim}
 
 
 def length(value: Value) -> Value:
-    """`len(value)`"""
+    """Return `len(value)`."""
     value = present(value, "len")
     if value.of.kind in (str, bytes):
         return Value(F.length(value.column).cast("bigint"), Plain(int, low=0, high=LONGEST))
@@ -443,7 +443,7 @@ def _count(of: Whole, column: Column) -> Column:
 
 
 def joined(left: Value, right: Value) -> Value:
-    """`left + right`"""
+    """Return `left + right`."""
     return Value(F.concat(present(left, "+").column, present(right, "+").column), Plain(str))
 
 

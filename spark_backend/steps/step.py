@@ -438,7 +438,7 @@ class WorkedOut:
 
 
 class Together:
-    """Union of bags: the changes of both.  d(L + R) = dL + dR"""
+    """Union of bags, which has the changes of both: d(L + R) = dL + dR."""
 
     def __init__(self, left: Step, right: Step, kept: Typed) -> None:
         self._sides, self.kept = (left, right), kept

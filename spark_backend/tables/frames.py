@@ -75,6 +75,7 @@ class Frames:
     folder: the path or URI of the changes. Existing changes are continued.
     key: one or several fields that identify a row; for `upsert`.
     format: the format of the files: `"parquet"`, `"csv"`, `"delta"`.
+
     Raises
     ------
     OffloadError: rows of this type have no Spark type.

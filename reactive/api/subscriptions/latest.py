@@ -126,6 +126,7 @@ class LatestFeed:
             self._left.append(stretch)
 
     def has_news(self, reader: Latest[Any]) -> bool:
+        """Return True if there are changes that a reader has not read."""
         stretch = reader.stretch
         if stretch is None:
             return False

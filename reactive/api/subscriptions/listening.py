@@ -486,14 +486,25 @@ class CallbackSink(Protocol):
     """The sink that calls the callback, as far as a subscription uses it."""
 
     @property
-    def state(self) -> str: ...
+    def state(self) -> str:
+        """Return "stopped" after the sink was stopped, else another text."""
+
     @property
-    def error(self) -> BaseException | None: ...
+    def error(self) -> BaseException | None:
+        """Return the exception of the callback for the last delta, or None."""
+
     @property
-    def position(self) -> Any: ...
-    def flush(self) -> object: ...
-    def stop(self) -> object: ...
-    def forget(self) -> object: ...
+    def position(self) -> Any:
+        """Return the number of the last delta, and its commit."""
+
+    def flush(self) -> object:
+        """Deliver waiting changes now."""
+
+    def stop(self) -> object:
+        """Stop the delivery."""
+
+    def forget(self) -> object:
+        """Stop the delivery, and delete the stored state."""
 
 
 @boundary

@@ -70,27 +70,35 @@ class Observer(Protocol[T_contra]):
     0 -> 1
     """
 
-    def added(self, row: T_contra, /) -> object: ...
-    def removed(self, row: T_contra, /) -> object: ...
-    def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+    def added(self, row: T_contra, /) -> object:
+        """Handle an inserted row."""
+
+    def removed(self, row: T_contra, /) -> object:
+        """Handle a deleted row."""
+
+    def updated(self, old: T_contra, new: T_contra, /) -> object:
+        """Handle a replaced row."""
 
 
 class AddedObserver(Protocol[T_contra]):
     """An object with the method `added`."""
 
-    def added(self, row: T_contra, /) -> object: ...
+    def added(self, row: T_contra, /) -> object:
+        """Handle an inserted row."""
 
 
 class Removed(Protocol[T_contra]):
     """An object with the method `removed`."""
 
-    def removed(self, row: T_contra, /) -> object: ...
+    def removed(self, row: T_contra, /) -> object:
+        """Handle a deleted row."""
 
 
 class Updated(Protocol[T_contra]):
     """An object with the method `updated`."""
 
-    def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+    def updated(self, old: T_contra, new: T_contra, /) -> object:
+        """Handle a replaced row."""
 
 
 Observes: TypeAlias = AddedObserver[T] | Removed[T] | Updated[T]

@@ -141,8 +141,11 @@ class Publishing:
         return found
 
     def _gathered(self, touched: Touched) -> list[tuple[Publishing, Touched]]:
-        """This, and the other mirrors of the database over the same engine, which would come to
-        their own turn only when this has stepped; with what each has to read."""
+        """Return this part and the others of the database over the same engine.
+
+        The others would be notified only after this one has stepped. Each is paired with the rows
+        that it must read.
+        """
         parts = [(self, touched)]
         for part in self._engine.mirrors:
             if part.source is self.source and part is not self:

@@ -180,6 +180,8 @@ class State:
 
 
 class SumState(State):
+    """The state of a sum."""
+
     __slots__ = ()
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:
@@ -190,6 +192,8 @@ class SumState(State):
 
 
 class CountState(State):
+    """The state of a count."""
+
     __slots__ = ()
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:
@@ -197,6 +201,8 @@ class CountState(State):
 
 
 class Any_(State):
+    """The state of `any`: the number of true values."""
+
     __slots__ = ()
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:
@@ -207,6 +213,8 @@ class Any_(State):
 
 
 class All(State):
+    """The state of `all`: the number of false values."""
+
     __slots__ = ()
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:

@@ -317,7 +317,6 @@ class DeliveryQueue(deque[Delivery]):
 
     def _leave(self, version: int, loop: Any = None) -> None:
         """Leave the delivery of `version` to the event loop or to the thread of the queue."""
-
         wake = self._leave_to_timer
         if loop is not None:
             wake = partial(loop.call_soon_threadsafe, self.deliver_here, version, None)

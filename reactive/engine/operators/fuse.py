@@ -209,7 +209,6 @@ def grouped(
     Equal ones over rows of one shape share loops, unless `keeps_negative`: then the loop calls its
     own operator to test if a group is empty.
     """
-
     called = read_functions(*below.chain, node)
 
     def made(plain: GroupAggregates, kind: type[Grouping]) -> Callable[..., Any]:
@@ -338,7 +337,6 @@ def sums_of_rows(
     recall: Recall = anew,
 ) -> Make:
     """Return the maker of the operator that maintains the rows of a chain as sums by key."""
-
     called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
 
     def row_pipeline() -> RowPipeline:

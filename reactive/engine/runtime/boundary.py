@@ -86,7 +86,6 @@ def hide(error: BaseException) -> None:
 
 def outermost(function: F) -> F:
     """Wrap a public function, so that tracebacks do not show the library's frames."""
-
     # `made` has the globals of the function: `doctest` finds the function by them
     take_out, note = hide, _name_keyword
 

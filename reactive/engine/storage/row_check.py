@@ -452,7 +452,7 @@ class KeyedStore:
     def recount(self) -> None: ...
 
     def get(self, key: Any) -> Row | None:
-        """Return the row of a key, or None. (A row is never None: it would have no key.)"""
+        """Return the row of a key, or None; a row is never None, because it has a key."""
         return self.by_key.get(key)
 
     def held_row(self, row: Row) -> Row:

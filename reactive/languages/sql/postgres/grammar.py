@@ -131,6 +131,8 @@ class PostgresGrammar(Postgres):
     INDEX_OFFSET = 0
 
     class Parser(ColumnWords, ArrayKeyword, Postgres.Parser):  # type: ignore[valid-type, misc]
+        """The parser of Postgres."""
+
         COLUMN_DIALECT = "postgres"
         FUNCTIONS = {
             name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name in KEPT

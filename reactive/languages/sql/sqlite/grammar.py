@@ -54,6 +54,8 @@ class SQLiteGrammar(SQLite):
     """The grammar of SQLite."""
 
     class Parser(ColumnWords, SQLite.Parser):  # type: ignore[valid-type, misc]
+        """The parser of SQLite."""
+
         COLUMN_DIALECT = "sqlite"
         FUNCTIONS = {name: made for name, made in SQLite.Parser.FUNCTIONS.items() if name in KEPT}
         FUNCTION_PARSERS = {

@@ -73,9 +73,13 @@ class DuckDBGrammar(DuckDB):
     INDEX_OFFSET = 0
 
     class Tokenizer(DuckDB.Tokenizer):
+        """The tokenizer of DuckDB."""
+
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
     class Parser(ColumnWords, ArrayKeyword, DuckDB.Parser):  # type: ignore[valid-type, misc]
+        """The parser of DuckDB."""
+
         COLUMN_DIALECT = "duckdb"
 
         def _parse_primary(self) -> Any:
