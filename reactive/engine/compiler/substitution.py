@@ -11,9 +11,10 @@ Cost:  O(records above a place).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import lru_cache
 from itertools import count
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -31,6 +32,8 @@ INERT = (
     *(CodeType, FunctionType, BuiltinFunctionType, ModuleType),
 )
 """Classes whose objects contain no place."""
+PLAIN = frozenset({int, str, float, bytes, bool, complex, type(None), type})
+"""Classes whose objects neither contain nor are a place."""
 
 
 FACTS = ("shapes", "is_set", "keeps_identity")
@@ -114,6 +117,10 @@ class _PlaceFinder:
                 return None
         raise UnknownPlace(kind.__name__)
 
+    def _all(self, values: Iterable[Any]) -> list[Make | None]:
+        """What makes each of some values; None for those without a place."""
+        return [None if each.__class__ in PLAIN else self.of(each) for each in values]
+
     def _slot(self, value: Slot) -> Make:
         """Return the function that replaces a slot by a constant."""
         place, name = self._places.get(id(value.held)), value.name
@@ -122,7 +129,7 @@ class _PlaceFinder:
         return lambda values: Constant(values[place], meaning(values[place]), name, place)
 
     def _tuple(self, value: tuple[Any, ...]) -> Make | None:
-        parts = [self.of(each) for each in value]
+        parts = self._all(value)
         if not any(parts):
             return None
         made = [part or _always(each) for part, each in zip(parts, value, strict=True)]
@@ -132,10 +139,10 @@ class _PlaceFinder:
         return lambda values: tuple([make(values) for make in made])
 
     def _record(self, value: Any) -> Make | None:
-        kind = type(value)
-        names = [each.name for each in fields(value) if each.init]
+        kind: Any = type(value)
+        names = _names(kind)
         own = [getattr(value, name) for name in names]
-        parts = [self.of(each) for each in own]
+        parts = self._all(own)
         if not any(parts):
             return None
         number = next(self._numbers)
@@ -151,6 +158,12 @@ class _PlaceFinder:
             if name in value.known
         ]
         return _making_node(_making(kind, fixed, made, number), value.known, stays, derived)
+
+
+@lru_cache(maxsize=256)
+def _names(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields that a record is made of."""
+    return tuple([each.name for each in fields(kind) if each.init])
 
 
 Parts = list[tuple[str, Make]]

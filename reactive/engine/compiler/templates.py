@@ -3,9 +3,9 @@
     look up SLOT where o.customer == SLOT        a template
     look up "ann" where o.customer == "ann"      the plan of a query of its shape
 
-The second query of a shape is planned with slots in place of constants (`optimizer.expr.Slot`).
+The first query of a shape is planned with slots in place of constants (`optimizer.expr.Slot`).
 Slots have the values of this query, so that its plan is unchanged. For another query, its constants
-replace the slots, and its callables and tables replace the second query's.
+replace the slots, and its callables and tables replace the first query's.
 
 Sound:  a slot notes if its value was read, by any rule or by the choice of a physical plan. A value
         that was not read has decided nothing; the values of other slots are part of the key of a
@@ -44,11 +44,13 @@ from optimizer.expressions.evaluated import computed
 from optimizer.kinds.fields import ClassCache
 from optimizer.plans.properties import nodes
 from optimizer.record import record
-from optimizer.rewriting.optimize import Optimized, Phase
+from optimizer.rewriting.optimize import Optimized
+from optimizer.rewriting.phases import Phase
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
 from reactive.engine.compiler import substitution
 from reactive.engine.compiler.chooser import (
+    Asked,
     Chooser,
     Place,
     Shaped,
@@ -65,7 +67,8 @@ MOST_TEMPLATES = 8
 MOST_KEYS = 256
 """Maximum number of tuples of deciding values; above it, almost every query has its own."""
 LEARNED_AT = 2
-"""The number of the query that is planned as a template, per tuple of deciding values."""
+"""The number of the query that is planned as a template, per tuple of deciding values, once the
+shape has a template; the first query of a shape is planned as one."""
 Planned = tuple[Optimized, Chooser]
 Key = tuple[Hashable, ...]
 
@@ -206,7 +209,7 @@ class Templates:
         if shape.is_hopeless or shape.count >= MOST_TEMPLATES or len(shape.seen) > MOST_KEYS:
             return None
         shape.seen[key] += 1
-        if shape.seen[key] < LEARNED_AT:
+        if shape.count and shape.seen[key] < LEARNED_AT:
             return None
         template = self._template(written, given, shape)
         return None if template is None else self._made(template, given)
@@ -216,7 +219,7 @@ class Templates:
         while True:
             tagged, opaques, held = self._read(written, given, shape)
             optimized, chooser = self._planned(tagged)
-            literals = _literals(optimized.plan)
+            literals = _literals(optimized.plan) if held else set()
             equal = {each.value for each in held.values()} & literals
             if not equal:
                 break
@@ -238,10 +241,10 @@ class Templates:
         ):
             if own is not other:
                 places[id(own)] = number
-        root = (substitution.Later(optimized), physical, asked)
-        of_tables = substitution.substitution(root, places)
+        made = _Made(optimized, physical, asked)
+        of_tables = made.with_places(places) if held or places else made.as_it_is
         start += len(opaques)
-        of_others = _later(root, places | _tables(tagged, given.tables, start))
+        of_others = made.later(places | _tables(tagged, given.tables, start))
         tables = tuple(map(replace, given.tables))  # their cached facts refer to a graph
         found = Template(tables, slots, more, frozenset(literals), of_tables, of_others)
         shape.templates.setdefault(shape.key(given), []).insert(0, found)
@@ -254,6 +257,8 @@ class Templates:
         while True:
             held = _held(given, shape.varying(given))
             tagged, opaques = with_slots(written, held)
+            if not given.values:
+                return tagged, opaques, held
             read = rebuilt(tagged, read_callables)
             fixed = {value for place, value in given.values.items() if place not in held}
             literals = _literals(read) - fixed
@@ -372,14 +377,31 @@ def _tables(root: plan.Node, tables: Sequence[plan.Table], start: int) -> dict[i
     return {id(node): start + tables.index(node) for node in found}
 
 
-def _later(root: Any, places: Mapping[int, int]) -> substitution.Make:
-    """Return a substitution that is built on the first call."""
-    made: substitution.Make | None = None
+@record
+class _Made:
+    """The plan of the query that a template was learned of."""
 
-    def make(values: substitution.Values) -> Any:
-        nonlocal made
-        if made is None:
-            made = substitution.substitution(root, places)
-        return made(values)
+    optimized: Optimized
+    physical: Physical
+    asked: tuple[Asked, ...]
 
-    return make
+    def as_it_is(self, values: substitution.Values) -> Any:
+        """Return the same for queries that differ in nothing."""
+        return (lambda: self.optimized), self.physical, self.asked
+
+    def with_places(self, places: Mapping[int, int]) -> substitution.Make:
+        """Return the substitution of what is in some places."""
+        root = substitution.Later(self.optimized), self.physical, self.asked
+        return substitution.substitution(root, places)
+
+    def later(self, places: Mapping[int, int]) -> substitution.Make:
+        """Return a substitution that is made when it is first wanted."""
+        found: substitution.Make | None = None
+
+        def make(values: substitution.Values) -> Any:
+            nonlocal found
+            if found is None:
+                found = self.with_places(places)
+            return found(values)
+
+        return make

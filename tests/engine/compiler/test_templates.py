@@ -296,7 +296,7 @@ def test_chains_that_do_the_same_have_one_loop_by_a_template() -> None:
 def test_chains_that_do_the_same_have_one_loop_while_an_operator_runs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(templates, "LEARNED_AT", 10**9)
+    monkeypatch.setattr(templates, "MOST_TEMPLATES", 0)
     table = Database().table(Order)
     graph = table._engine.graph
     views = [QUERIES["behind a condition"](table, n, 0).materialize() for n in range(40)]
