@@ -153,7 +153,7 @@ QUERY = Picture(
             "rewrite",
             "phases of rules, each until none applies: the same rows for less",
             (
-                "optimizer/rewriting/optimize.py: PHASES",
+                "optimizer/rewriting/phases.py: PHASES",
                 "optimizer/rewriting/optimize.py: optimize",
             ),
         ),

@@ -43,52 +43,8 @@ from optimizer.plans.properties import (
     tables,
 )
 from optimizer.record import record
-from optimizer.rules.drop_distinct import drop_distinct
-from optimizer.rules.drop_distinct_keys import drop_distinct_keys
-from optimizer.rules.drop_identity_extend import drop_identity_extend
-from optimizer.rules.drop_identity_select import drop_identity_select
-from optimizer.rules.drop_inner_distinct import drop_inner_distinct
-from optimizer.rules.drop_left_join import drop_left_join
-from optimizer.rules.drop_only_value import drop_only_value
-from optimizer.rules.drop_true_where import drop_true_where
-from optimizer.rules.empty_false_where import empty_false_where
-from optimizer.rules.factor_disjunction import factor_disjunction
-from optimizer.rules.flatten_nest import flatten_nest
-from optimizer.rules.fold_constants import fold_constants
-from optimizer.rules.fold_values import fold_values
-from optimizer.rules.fuse_selects import fuse_selects
-from optimizer.rules.fuse_wheres import fuse_wheres
-from optimizer.rules.inline_value import inline_value
-from optimizer.rules.limit_reduce import limit_reduce
-from optimizer.rules.make_join import make_join
-from optimizer.rules.make_select import make_select
-from optimizer.rules.make_semi_join import make_semi_join
-from optimizer.rules.merge_equal_sides import merge_equal_sides
-from optimizer.rules.merge_selections import merge_selections
-from optimizer.rules.merge_where_into_join import merge_where_into_join
-from optimizer.rules.order_joins import order_joins
-from optimizer.rules.propagate_constants import propagate_constants
-from optimizer.rules.propagate_empty import propagate_empty
-from optimizer.rules.prune_join_inputs import prune_join_inputs
-from optimizer.rules.push_test_below_join import push_test_below_join
-from optimizer.rules.push_where_below_aggregate import push_where_below_aggregate
-from optimizer.rules.push_where_below_difference import push_where_below_difference
-from optimizer.rules.push_where_below_distinct import push_where_below_distinct
-from optimizer.rules.push_where_below_extend import push_where_below_extend
-from optimizer.rules.push_where_below_outer_join import push_where_below_outer_join
-from optimizer.rules.push_where_below_reduce import push_where_below_reduce
-from optimizer.rules.push_where_below_select import push_where_below_select
-from optimizer.rules.push_where_below_semi_join import push_where_below_semi_join
-from optimizer.rules.push_where_below_top import push_where_below_top
-from optimizer.rules.push_where_below_union import push_where_below_union
-from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
-from optimizer.rules.read_bitwise_tests import read_bitwise_tests
+from optimizer.rewriting.phases import ANY, PHASES, RULE_KINDS, Kinds, Phase
 from optimizer.rules.read_callables import read_callables
-from optimizer.rules.read_keys_as_equations import read_keys_as_equations
-from optimizer.rules.shape_recursion import shape_recursion
-from optimizer.rules.split_disjunction import split_disjunction
-from optimizer.rules.split_where import split_where
-from optimizer.rules.strengthen_outer_join import strengthen_outer_join
 from optimizer.traverse import (
     Interned,
     Rule,
@@ -96,42 +52,6 @@ from optimizer.traverse import (
     has_components,
     rebuilt,
     with_inputs,
-)
-
-Phase = tuple[Rule, ...]
-
-PHASES: tuple[Phase, ...] = (
-    (read_callables, read_bitwise_tests, shape_recursion),
-    (fold_constants, drop_true_where, empty_false_where, fold_values, propagate_empty),
-    (
-        *(inline_value, fold_values, drop_identity_extend, make_select, flatten_nest),
-        *(drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
-    ),
-    (
-        *(factor_disjunction, split_where, make_join, merge_where_into_join),
-        *(read_keys_as_equations, strengthen_outer_join),
-        *(push_where_below_select, push_where_below_union, push_where_below_distinct),
-        *(push_where_below_difference, push_where_below_aggregate),
-        *(push_where_below_reduce, push_where_below_top, push_where_below_extend),
-        *(push_where_below_semi_join, push_where_below_outer_join, push_where_into_fixpoint),
-        *(propagate_constants, push_test_below_join, flatten_nest),
-    ),
-    (order_joins,),
-    (
-        make_semi_join,
-        drop_distinct_keys,
-        drop_only_value,
-        fuse_wheres,
-        limit_reduce,
-        fuse_selects,
-        drop_identity_select,
-        drop_identity_extend,
-        make_select,
-        drop_distinct,
-    ),
-    (fold_constants, drop_true_where, empty_false_where, propagate_empty),
-    (drop_left_join, prune_join_inputs, fuse_wheres, fuse_selects),
-    (split_disjunction,),
 )
 
 ENABLING = frozenset({"drop_true_where", "empty_false_where", "propagate_empty"})
@@ -229,8 +149,8 @@ def _run(
         node = start = known.one(node)
         if id(node) in settled:
             return node
-        for rule in phase:
-            new = rule(node)
+        for rule, kinds in rules:
+            new = rule(node) if isinstance(node, kinds) else node
             if new is not node:
                 name = _name(rule)
                 if not isinstance(new, plan.Node):
@@ -246,7 +166,8 @@ def _run(
         return node
 
     settled: set[int] = set()
-    if read_callables not in phase and _is_left_alone(every, phase, settled):
+    rules = [(rule, RULE_KINDS.get(rule, ANY)) for rule in phase]
+    if read_callables not in phase and _is_left_alone(every, rules, settled):
         return root
     last, largest = [""], 0
     for passes in range(MOST_PASSES):
@@ -265,12 +186,14 @@ def _run(
     )
 
 
-def _is_left_alone(every: Sequence[plan.Node], phase: Phase, settled: set[int]) -> bool:
+def _is_left_alone(
+    every: Sequence[plan.Node], rules: Sequence[tuple[Rule, Kinds]], settled: set[int]
+) -> bool:
     """Return True if no rule applies anywhere; the nodes before the first where one does are
     settled."""
     for node in every:
-        for rule in phase:
-            if rule(node) is not node:
+        for rule, kinds in rules:
+            if isinstance(node, kinds) and rule(node) is not node:
                 return False
         settled.add(id(node))
     return True

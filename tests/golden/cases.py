@@ -20,7 +20,8 @@ from pathlib import Path
 
 from optimizer import plan
 from optimizer.plans.explain import explain
-from optimizer.rewriting.optimize import PHASES, optimize
+from optimizer.rewriting.optimize import optimize
+from optimizer.rewriting.phases import PHASES
 from optimizer.traverse import Rule
 from reactive import Database
 from tests.golden.tables import NAMES, tables

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from optimizer import plan
 from optimizer.plans.properties import nodes
-from optimizer.rewriting.optimize import PHASES, optimize
+from optimizer.rewriting.optimize import optimize
+from optimizer.rewriting.phases import PHASES
 from optimizer.rules.empty_false_where import empty_false_where
 from optimizer.rules.fold_constants import fold_constants
 from optimizer.rules.fuse_wheres import fuse_wheres

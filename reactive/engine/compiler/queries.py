@@ -29,7 +29,8 @@ from optimizer.plans.properties import free, nodes, tables
 from optimizer.plans.wanted import Between
 from optimizer.record import record
 from optimizer.rewriting import equality_checks
-from optimizer.rewriting.optimize import PHASES, Optimized, Phase, Segment, optimize, settle, whole
+from optimizer.rewriting.optimize import Optimized, Segment, optimize, settle, whole
+from optimizer.rewriting.phases import PHASES, Phase
 from optimizer.traverse import Rule, functions, without_iterations, without_views
 from reactive.engine.compiler import hops, inner_graph, placement
 from reactive.engine.compiler.build import Builder

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optimizer import plan
-from optimizer.rewriting.optimize import PHASES
+from optimizer.rewriting.phases import PHASES
 from reactive import Database, VerificationError
 from reactive.engine.compiler import queries
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from optimizer import plan
-from optimizer.rewriting.optimize import PHASES, optimize
+from optimizer.rewriting.optimize import optimize
+from optimizer.rewriting.phases import PHASES
 from optimizer.rules.read_callables import read_callables
 from reactive import Database
 from tests.golden.cases import RULES
