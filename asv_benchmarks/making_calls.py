@@ -2,7 +2,8 @@
 asv_benchmarks.making_calls`.
 
 Each query is made once to warm the process up, then over the tables of another database: what
-depends on callables is known then, what depends on tables is not. Calls are as many in each run,
+depends on callables is known then, what depends on tables is not. Those of the first time are
+counted too, in one process for all: the first query has the most. Calls are as many in each run,
 where seconds differ by what else the machine does.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from reactive import Count, Database, Sum, fixpoint
-from tests.counted_calls import calls_of
+from tests.counted_calls import OwnCalls, calls_of, own_calls_of
 
 
 class Order(NamedTuple):
@@ -75,14 +76,29 @@ def opened() -> Tables:
 def calls(query: Callable[[Tables], Any]) -> int:
     """Return the calls of functions of Python and C that a view of a query takes to be made."""
     query(opened()).materialize()
+    return calls_of(_making(query))
+
+
+def own_calls(query: Callable[[Tables], Any], *, is_first: bool = False) -> OwnCalls:
+    """Return how many functions of the project are called, and in how many files, for one more view
+    of a query; or for the first one of the process."""
+    if not is_first:
+        query(opened()).materialize()
+    return own_calls_of(_making(query))
+
+
+def _making(query: Callable[[Tables], Any]) -> Callable[[], None]:
     tables = opened()
     views: list[Any] = []
-    return calls_of(lambda: views.append(query(tables).materialize()))
+    return lambda: views.append(query(tables).materialize())
 
 
 def main() -> None:
+    print("calls of all functions, of the project's own and files of these; own and files at first")
     for name, query in QUERIES.items():
-        print(f"{name:30} {calls(query):7,}")
+        first, more = own_calls(query, is_first=True), own_calls(query)
+        counts = (calls(query), *more, *first)
+        print(f"{name:30}", *[f"{count:7,}" for count in counts])
 
 
 if __name__ == "__main__":

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asv_benchmarks.making_calls import QUERIES, calls
+from asv_benchmarks.making_calls import QUERIES, calls, own_calls
 from reactive import Count, Database, fixpoint
 from tests.budget import TIMES, sampled
 from tests.counted_calls import calls_of
 
+ROOT = Path(__file__).parents[2]
 MOST = 2.5
 """Times the calls, for twice the length."""
 LENGTH, EACH, LEVELS = (75, 36, 1_000) if TIMES else (28, 20, 200)
@@ -192,15 +196,42 @@ def _is_linear(short: int, long: int) -> None:
 
 
 CALLS = {
-    "where, group_by, aggregate": 9_500,
-    "join, select": 11_000,
-    "closure": 10_900,
-    "SQL": 20_000,
+    "where, group_by, aggregate": 1_750,
+    "join, select": 1_950,
+    "closure": 10_200,
+    "SQL": 9_600,
 }
 """The most calls of functions that a view takes: some 6 % more than in a process of its own, since
 caches that other tests have filled are looked through, too."""
+OWN = {
+    "where, group_by, aggregate": (850, 60),
+    "join, select": (1_000, 60),
+    "closure": (4_900, 118),
+    "SQL": (3_100, 106),
+}
+"""The most of them that are functions of the project, and the most files that these are in."""
+FIRST = (3_800, 140)
+"""The same of the first view of a process."""
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_view_takes_few_calls(name: str) -> None:
     assert calls(QUERIES[name]) <= CALLS[name]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_view_takes_few_calls_of_the_project_in_few_files(name: str) -> None:
+    found = own_calls(QUERIES[name])
+    assert found.calls <= OWN[name][0] and found.files <= OWN[name][1], found
+
+
+def test_the_first_view_of_a_process_takes_few_calls() -> None:
+    script = (
+        "from asv_benchmarks.making_calls import group, own_calls\n"
+        "print(*own_calls(group, is_first=True))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    found, files = map(int, run.stdout.split())
+    assert found <= FIRST[0] and files <= FIRST[1], run.stdout
