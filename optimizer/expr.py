@@ -397,10 +397,10 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
 
 _PARTS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     Attribute: lambda e: (e.of,),
-    Item: lambda e: (e.of, e.key),
+    Item: attrgetter("of", "key"),
     Operation: attrgetter("operands"),
     **dict.fromkeys((And, Or, Text), attrgetter("parts")),
-    Conditional: lambda e: (e.test, e.then, e.otherwise),
+    Conditional: attrgetter("test", "then", "otherwise"),
     Display: attrgetter("items"),
     Call: lambda e: (e.function, *e.arguments, *(value for _, value in e.keywords)),
     Formatted: lambda e: (e.value,) if e.spec is None else (e.value, e.spec),
@@ -475,20 +475,31 @@ def substitute(expr: Expr, arguments: tuple[Expr, ...]) -> Expr:
     return expr if all(map(is_, old, new)) else rebuilt(expr, new)
 
 
-def walk(expr: Expr) -> Iterator[Expr]:
-    """Iterate over the expression and all its parts."""
+def walk(expr: Expr) -> list[Expr]:
+    """Return the expression and all its parts."""
+    found: list[Expr] = []
     waiting = [expr]
     while waiting:
         expr = waiting.pop()
-        yield expr
+        found.append(expr)
         find = _PARTS.get(expr.__class__)
         if find is not None:
             waiting += find(expr)[::-1]
+    return found
+
+
+def is_longer(expr: Expr, most: int) -> bool:
+    """Whether an expression has more than so many parts, which it may have many times over."""
+    count, waiting = 0, [expr]
+    while waiting and count <= most:
+        count += 1
+        waiting += parts(waiting.pop())
+    return count > most
 
 
 def has_subquery(expr: Expr) -> bool:
     """Return True if there is a sub-query in an expression."""
-    return any(isinstance(part, Subquery) for part in walk(expr))
+    return Subquery in map(type, walk(expr))
 
 
 def reads(expr: Expr) -> frozenset[int]:

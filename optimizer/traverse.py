@@ -5,7 +5,7 @@ Plans are graphs without cycles and may be deep; nothing here recurses into inpu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import islice
@@ -35,13 +35,15 @@ class Interned:
         already."""
         if id(node) in self._ids:
             return node
-        signature = tuple(
-            [
-                tuple(map(id, plan.nodes_in(value))) or value
-                for value in [getattr(node, name) for name in _names(node)]
-            ]
-        )
-        found = self._known.setdefault((type(node), signature), node)
+        signature: list[Any] = [type(node)]
+        for name in _names(node):
+            value = getattr(node, name)
+            if isinstance(value, Tree):
+                value = (id(value),)
+            elif value.__class__ is tuple and value and isinstance(value[0], Tree):
+                value = tuple(map(id, value))
+            signature.append(value)
+        found = self._known.setdefault(tuple(signature), node)
         self._ids.add(id(found))
         return found
 
@@ -220,7 +222,10 @@ def functions(node: plan.Node) -> list[Function]:
 
 
 def _functions(node: plan.Node) -> list[Function]:
-    return [function for calls in node.facts.calls for function, _ in _at(node, calls.names)]
+    found: list[Function] = []
+    for calls in node.facts.calls:
+        found += [function for function, _ in _at(node, calls.names)]
+    return found
 
 
 def functions_of_rows(node: plan.Node) -> list[Function]:
@@ -252,56 +257,65 @@ def read_functions(*nodes: plan.Node) -> list[Lifted]:
 
 def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> plan.Node:
     """Return the node with other callables; itself if they are the same."""
-    return with_called(node, lambda function, _: change(function))
+    old = functions(node)
+    return _with(node, old, [change(function) for function in old]) if old else node
 
 
 def with_called(node: plan.Node, change: Callable[[Function, Shapes], Function]) -> plan.Node:
     """Return the node with other callables; `change` also gets the shapes of the arguments."""
-    if not node.facts.calls:
+    old = called(node)
+    new = [change(function, of) for function, of in old]
+    return _with(node, [function for function, _ in old], new) if old else node
+
+
+def _with(node: plan.Node, old: list[Function], new: list[Function]) -> plan.Node:
+    """Return the node with new callables in place of the old ones, in the order of its facts."""
+    if all(map(is_, new, old)):
         return node
-    of = [shapes(source) for source in node.inputs()]
-    changed = node
+    given = iter(new)
     for calls in node.facts.calls:
-        changed = _changed(
-            changed, calls.names, 0, lambda f, place: change(f, calls.given(of, place))
-        )
-    return changed
+        node = _changed(node, calls.names, lambda _: next(given))
+    return node
 
 
-def _at(thing: Any, names: Sequence[str], place: int = 0) -> Iterator[tuple[Function, int]]:
-    """Iterate over the callables at a path of fields, each with its place in a tuple on the
-    path."""
-    value = getattr(thing, names[0])
-    if value is None:
-        return
-    if len(names) == 1:
-        yield from ((each, place) for each in (value if value.__class__ is tuple else (value,)))
-    elif value.__class__ is tuple:
-        for number, each in enumerate(value):
-            if each is not None:
-                yield from _at(each, names[1:], number)
-    else:
-        yield from _at(value, names[1:], place)
+def _at(node: plan.Node, names: Sequence[str]) -> list[tuple[Function, int]]:
+    """Return the callables at a path of fields, each with its place in a tuple on the path."""
+    holders: list[tuple[Any, int]] = [(node, 0)]
+    for name in names[:-1]:
+        below: list[tuple[Any, int]] = []
+        for holder, place in holders:
+            value = getattr(holder, name)
+            if value.__class__ is tuple:
+                below += [(each, number) for number, each in enumerate(value) if each is not None]
+            elif value is not None:
+                below.append((value, place))
+        holders = below
+    found: list[tuple[Function, int]] = []
+    for holder, place in holders:
+        value = getattr(holder, names[-1])
+        if value.__class__ is tuple:
+            found += [(each, place) for each in value]
+        elif value is not None:
+            found.append((value, place))
+    return found
 
 
-def _changed(
-    thing: T, names: Sequence[str], place: int, change: Callable[[Function, int], Function]
-) -> T:
+def _changed(thing: T, names: Sequence[str], change: Callable[[Function], Function]) -> T:
     """Return a record with other callables at a path of fields; itself if they are the same."""
     value, rest = getattr(thing, names[0]), names[1:]
     new: Any
     if value is None:
         return thing
     if not rest and value.__class__ is tuple:
-        new = tuple([change(each, place) for each in value])
+        new = tuple([change(each) for each in value])
         new = value if all(map(is_, new, value)) else new
     elif not rest:
-        new = change(value, place)
+        new = change(value)
     elif value.__class__ is tuple:
-        new = tuple(v and _changed(v, rest, number, change) for number, v in enumerate(value))
+        new = tuple([v and _changed(v, rest, change) for v in value])
         new = value if all(map(is_, new, value)) else new
     else:
-        new = _changed(value, rest, place, change)
+        new = _changed(value, rest, change)
     return thing if new is value else replace(thing, **{names[0]: new})  # type: ignore[type-var]
 
 

@@ -45,7 +45,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from inspect import CO_OPTIMIZED
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from threading import RLock
 from types import CodeType
 from typing import Any, TypeAlias
@@ -91,6 +91,7 @@ class Parsed:
         tree = self._compiled(text, ast.PyCF_ONLY_AST)
         assert isinstance(tree, ast.Module)
         self._statements = tree.body
+        self._first_lines = [_first_line(statement) for statement in tree.body]
         self._imports = list(_imports(tree.body))
         self._nodes: dict[int, dict[Label, list[Syntax]]] = {}
         self._codes: dict[int | None, dict[Label, list[CodeType]]] = {}
@@ -103,11 +104,11 @@ class Parsed:
         label = (code.co_name, code.co_firstlineno)
         nodes = [
             (node, number)
-            for number, statement in enumerate(self._statements)
-            if _first_line(statement) <= label[1] <= (statement.end_lineno or 0)
+            for number, first in enumerate(self._first_lines)
+            if first <= label[1] <= (self._statements[number].end_lineno or 0)
             for node in self._nodes_of(number).get(label, [])
         ]
-        numbers = dict.fromkeys(number for _, number in nodes)
+        numbers = dict.fromkeys([number for _, number in nodes])
         for number in (*numbers, None) if nodes else ():
             codes = self._codes_of(number).get(label, [])
             same = [other for other in codes if same_code(code, other)]
@@ -178,7 +179,12 @@ def _by_columns(nodes: list[Syntax], code: CodeType) -> list[Syntax]:
         if None not in (line, end, column, end_column)
     ]
     own = [place for place in places if place[0] != place[1]]  # instructions without a text
-    around = [node for node in nodes if own and all(_is_in(place, _body(node)) for place in own)]
+    if not own:
+        return []
+    whole = min(own)[0], max(map(itemgetter(1), own))
+    around = [node for node in nodes if _is_in(whole, _body(node))]
+    if len(around) < 2:
+        return around
     return [n for n in around if all(_is_in(_body(n), _body(other)) for other in around)]
 
 
@@ -201,7 +207,8 @@ def _label(node: Syntax) -> Label:
 def _first_line(statement: ast.stmt) -> int:
     """Return the line where a statement begins, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(each.lineno for each in decorators)])
+    first: int = min([statement.lineno, *map(attrgetter("lineno"), decorators)])
+    return first
 
 
 def _imports(statements: Iterable[ast.AST]) -> Iterator[ast.stmt]:
@@ -343,6 +350,12 @@ def _same(value: object, other: object, shift: int) -> bool:
 
 BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 COPIED = (ast.AST, list)
+STATELESS = frozenset(
+    kind
+    for base in (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+    for kind in base.__subclasses__()
+)
+"""Nodes without fields or places, of which the parser has one object each."""
 BINDS = "binds in expressions"
 ONE_AT_A_TIME = RLock()  # a proof moves nodes and silences warnings for a moment
 
@@ -472,6 +485,8 @@ def _copy(node: Any) -> Any:
     if node.__class__ is list:
         return [_copy(item) if isinstance(item, COPIED) else item for item in node]
     kind: Any = type(node)
+    if kind in STATELESS:
+        return node
     copy = kind.__new__(kind)
     fields, places, own = kind._fields, kind._attributes, vars(copy)
     for name, value in vars(node).items():

@@ -12,10 +12,11 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from optimizer.expr import (
+    LEAVES,
     Again,
     And,
     Apply,
@@ -35,6 +36,7 @@ from optimizer.expr import (
     Or,
     Outer,
     Parameter,
+    Slot,
     Text,
     Within,
     parts,
@@ -120,10 +122,14 @@ class Foldable:
         return fold.plain(each(self), options)
 
 
+SAFE = frozenset({Parameter, Local, Outer, Constant, Slot, Guard, Attempt, Within})
+"""Expressions that raise nothing, whatever they are made of."""
+
+
 def total(expr: Expr, shapes: Shapes) -> bool:
     """Return True if evaluating an expression raises nothing, for rows of these shapes."""
     match expr:
-        case Parameter() | Local() | Outer() | Constant() | Guard() | Attempt() | Within():
+        case _ if expr.__class__ in SAFE:
             return True
         case Attribute(of, name):
             shape = shape_of(of, shapes)
@@ -132,14 +138,18 @@ def total(expr: Expr, shapes: Shapes) -> bool:
             length = _length(shape_of(of, shapes))
             return length is not None and -length <= position < length and total(of, shapes)
         case Operation(operator, operands):
-            return operator in CANNOT_RAISE and all(total(o, shapes) for o in operands)
+            return operator in CANNOT_RAISE and _are_total(operands, shapes)
         case And() | Or() | Conditional() | Display("tuple" | "list") | First() | Again():
-            return all(total(part, shapes) for part in parts(expr))
+            return _are_total(parts(expr), shapes)
         case Call(Constant(value), arguments):
             known = _always_answers(value, arguments) or makes_record(expr)
-            return known and all(total(a, shapes) for a in parts(expr)[1:])
+            return known and _are_total(parts(expr)[1:], shapes)
         case _:
             return False
+
+
+def _are_total(exprs: Sequence[Expr], shapes: Shapes) -> bool:
+    return all(total(expr, shapes) for expr in exprs if expr.__class__ not in SAFE)
 
 
 def shape_of(expr: Expr, shapes: Shapes) -> Shape:
@@ -173,11 +183,15 @@ def is_value(expr: Expr, shapes: Shapes) -> bool:
             return total(expr, shapes)
         case Call(Constant(value)):
             known = _is_pure(value) or makes_record(expr)
-            return known and all(is_value(part, shapes) for part in parts(expr)[1:])
+            return known and _are_values(parts(expr)[1:], shapes)
         case Apply() | Call() | Display("list" | "set" | "dict"):
             return False
         case _:
-            return all(is_value(part, shapes) for part in parts(expr))
+            return _are_values(parts(expr), shapes)
+
+
+def _are_values(exprs: Sequence[Expr], shapes: Shapes) -> bool:
+    return all(is_value(expr, shapes) for expr in exprs if expr.__class__ not in LEAVES)
 
 
 def is_container(expr: Expr) -> bool:

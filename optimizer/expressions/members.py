@@ -77,7 +77,8 @@ def row_of(instance: Any) -> Any:
 def has(kind: type, name: str) -> bool:
     """Return True if instances of a record have an attribute, as far as the class declares."""
     return (
-        any(_declares(base, name) for base in kind.__mro__)
+        _declares(kind, name)
+        or any(_declares(base, name) for base in kind.__mro__[1:])
         or name in members(kind)
         or name in getattr(kind, "__private_attributes__", ())
         or any(name in _annotated(base) for base in kind.__mro__)

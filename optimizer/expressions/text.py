@@ -10,16 +10,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from itertools import islice
 from types import GenericAlias, ModuleType
 from typing import Any
 
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
     FALSE,
+    LEAVES,
     TRUE,
     Again,
     And,
@@ -46,12 +46,12 @@ from optimizer.expr import (
     Quantified,
     Subquery,
     Text,
+    is_longer,
     origins,
     parts,
     substitute,
     transform,
     tuple_of,
-    walk,
 )
 from optimizer.expressions.evaluated import evaluated
 from optimizer.expressions.knowledge import (
@@ -321,7 +321,7 @@ def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
 
 def is_too_long(expr: Expr) -> bool:
     """Return True if an expression has more nodes than rules may make."""
-    return sum(1 for _ in islice(walk(expr), LARGEST)) == LARGEST
+    return is_longer(expr, LARGEST - 1)
 
 
 def first(needed: tuple[Expr, ...], then: Expr) -> Expr:
@@ -387,19 +387,23 @@ def projected(expr: Expr) -> Expr:
             return evaluated(expr)
 
 
-def surely(expr: Expr) -> Iterator[Expr]:
-    """Iterate over the expression and the parts of it that are evaluated whenever it is."""
-    yield expr
-    match expr:
-        case And(inner) | Or(inner):
-            yield from surely(inner[0])
-        case Conditional(test):
-            yield from surely(test)
-        case Guard() | Attempt():
-            return
-        case _:
-            for part in parts(expr):
-                yield from surely(part)
+def surely(expr: Expr) -> list[Expr]:
+    """Return the expression and the parts of it that are evaluated whenever it is."""
+    found: list[Expr] = []
+    waiting = [expr]
+    while waiting:
+        expr = waiting.pop()
+        found.append(expr)
+        match expr:
+            case And(inner) | Or(inner):
+                waiting.append(inner[0])
+            case Conditional(test):
+                waiting.append(test)
+            case Guard() | Attempt():
+                pass
+            case _ if expr.__class__ not in LEAVES:
+                waiting += parts(expr)[::-1]
+    return found
 
 
 # Classes of records, and names of their columns.

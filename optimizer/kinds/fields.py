@@ -143,7 +143,7 @@ def shortest_lived(kinds: Iterable[Any]) -> type | None:
     name, or that was seen last.
     """
     found: ClassFacts | None = None
-    for kind in kinds:
+    for kind in dict.fromkeys(kinds):
         facts = facts_of(kind)
         if facts is not None and (found is None or facts.number > found.number):
             found = facts

@@ -22,7 +22,6 @@ import ast
 import functools
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from operator import attrgetter, itemgetter, methodcaller
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -49,6 +48,7 @@ from optimizer.expr import (
     Parameter,
     Text,
     constant,
+    is_longer,
     row_names,
     walk,
 )
@@ -414,7 +414,7 @@ class Reader:
 
 
 def _check_length(expr: Expr) -> None:
-    if sum(1 for _ in islice(walk(expr), LARGEST + 1)) > LARGEST:
+    if is_longer(expr, LARGEST):
         raise Unreadable(TOO_LONG)
 
 

@@ -68,7 +68,7 @@ def remembered(function: Opaque, shapes: Shapes, read: Read) -> Reading:
 
 def is_whole(reading: Reading) -> bool:
     """Return True if no part is kept as a callable, whose role is part of its text."""
-    return not any(isinstance(part, Apply) for part in walk(reading[0]))
+    return Apply not in map(type, walk(reading[0]))
 
 
 def of_all_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:

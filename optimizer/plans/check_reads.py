@@ -411,12 +411,11 @@ def _is_suspicious(function: Function, of: Shapes) -> bool:
     code = _plain_code(function)
     if code is None or not SUBSCRIPTION.isdisjoint(code.co_code[::2]) or any(map(zoned_fields, of)):
         return True
-    return not all(
-        isinstance(shape, type) and has(shape, name)
-        for shape in of
-        if shape is not None
-        for name in code.co_names
-    )
+    for shape in of:
+        for name in () if shape is None else code.co_names:
+            if not isinstance(shape, type) or not has(shape, name):
+                return True
+    return False
 
 
 def _plain_code(function: Function) -> types.CodeType | None:
@@ -429,7 +428,7 @@ def _plain_code(function: Function) -> types.CodeType | None:
         return None
     captured = [*(called.__defaults__ or ()), *(called.__kwdefaults__ or {}).values()]
     captured += [cell.cell_contents for cell in called.__closure__ or () if _is_set(cell)]
-    nested = any(isinstance(const, types.CodeType) for const in called.__code__.co_consts)
+    nested = types.CodeType in map(type, called.__code__.co_consts)
     return None if nested or any(map(callable, captured)) else called.__code__
 
 

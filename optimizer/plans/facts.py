@@ -349,9 +349,15 @@ def own(node: Tree) -> tuple[Any, ...]:
     known: tuple[Any, ...] | None = node.known.get("own values")
     if known is None:
         kind: Any = type(node)
-        values = [getattr(node, name) for name in _compared(kind)]
-        known = tuple([len(found) if (found := nodes_in(value)) else value for value in values])
-        node.known["own values"] = known
+        values: list[Any] = []
+        for name in _compared(kind):
+            value = getattr(node, name)
+            if isinstance(value, Tree):
+                value = 1
+            elif value.__class__ is tuple and value and isinstance(value[0], Tree):
+                value = len(value)
+            values.append(value)
+        known = node.known["own values"] = tuple(values)
     return known
 
 

@@ -46,8 +46,8 @@ def bindings(node: plan.Node) -> int:
 
 def shapes(node: plan.Node) -> Shapes:
     """Return the shape of each binding of the rows."""
-    found: Shapes = fact(node, "shapes", _shapes)
-    return found
+    found: Shapes | None = node.known.get("shapes")
+    return fact(node, "shapes", _shapes) if found is None else found
 
 
 def row_shape(node: plan.Node) -> Shape:
@@ -85,24 +85,24 @@ def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any
 
     It is computed once per node, and once per form if it is one of `SHARED`.
     """
-    if name in node.known or _is_known_of_form(node, name):
+    if name in node.known:
+        return node.known[name]
+    is_shared = name in SHARED
+    if is_shared and _is_known_of_form(node, name):
         return node.known[name]
     waiting = [node]
     while waiting:
         current = waiting[-1]
-        missing = [
-            source
-            for source in current.inputs()
-            if name not in source.known and not _is_known_of_form(source, name)
-        ]
-        if missing:
-            waiting.extend(missing)
-        else:
+        start = len(waiting)
+        for source in current.inputs():
+            if name not in source.known and not (is_shared and _is_known_of_form(source, name)):
+                waiting.append(source)
+        if len(waiting) == start:
             waiting.pop()
             if name not in current.known:
                 found = current.known[name] = compute(current)
                 form = current.known.get("form")
-                if form is not None and form.is_general and name in SHARED:
+                if is_shared and form is not None and form.is_general:
                     form.known[name] = found
     return node.known[name]
 
@@ -114,7 +114,7 @@ SHARED = frozenset({"shapes", "believed", "is_set", "keeps_identity", "free"})
 def _is_known_of_form(node: plan.Node, name: str) -> bool:
     """Copy a fact from the form of a node; return False if the form does not have it."""
     form = node.known.get("form")
-    if form is None or name not in form.known or name not in SHARED:
+    if form is None or name not in form.known:
         return False
     node.known[name] = form.known[name]
     return True
@@ -312,7 +312,8 @@ def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> 
         elif id(current) not in found:
             waiting.append((current, True))
             if until is None or not until(current):
-                waiting.extend((source, False) for source in reversed(current.inputs()))
+                for source in current.inputs()[::-1]:
+                    waiting.append((source, False))
     return list(found.values())
 
 

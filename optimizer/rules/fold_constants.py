@@ -29,13 +29,19 @@ from optimizer.expressions.knowledge import Shapes, total
 from optimizer.plans.properties import shapes
 from optimizer.traverse import with_functions
 
+FOLDED = "constants are folded"
+
 
 def fold_constants(node: plan.Node) -> plan.Node:
+    if FOLDED in node.known:
+        return node
     folded = with_functions(node, _folded)
     if isinstance(folded, plan.Where) and isinstance(folded.predicate, Lifted):
         body = _condition(folded.predicate.body, shapes(folded.input))
         if body is not folded.predicate.body:
             return plan.Where(folded.input, folded.predicate.with_body(body))
+    if folded is node:
+        node.known[FOLDED] = True
     return folded
 
 

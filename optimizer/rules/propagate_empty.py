@@ -25,7 +25,7 @@ NEEDS_BOTH = (plan.Product, plan.Join, plan.SemiJoin, plan.Intersection, plan.In
 
 
 def propagate_empty(node: plan.Node) -> plan.Node:
-    if not any(isinstance(source, Empty) for source in node.inputs()):
+    if Empty not in map(type, node.inputs()):
         return node
     match node:
         case plan.Where() | plan.Select() | plan.Extend() | plan.Unnest() | plan.SelectMany():

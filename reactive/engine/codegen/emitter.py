@@ -313,7 +313,7 @@ class Emitter:
     def _name_what_comes_twice(self, expr: Expr) -> None:
         if expr in self._known:
             return
-        for part in reversed(list(surely(expr))[1:]):
+        for part in surely(expr)[:0:-1]:
             if self._expected.comes_twice(part) and part not in self._known:
                 self._name(part)
         if self._expected.comes_twice(expr):
@@ -327,7 +327,7 @@ class Emitter:
         if isinstance(expr, Parameter):
             return self._names[expr.index]
         wish = expr.name if isinstance(expr, Attribute) else "value"
-        for part in reversed(list(surely(expr))[1:]):
+        for part in surely(expr)[:0:-1]:
             if self._expected.comes_twice(part):
                 self._name(part)
         self._name_attempts(expr)
@@ -350,7 +350,7 @@ class Emitter:
 
     def _name_attempts(self, expr: Expr) -> None:
         """Assign attempts, which are a constant if they raise, to variables by lines of code."""
-        for part in [] if expr in self._known else list(surely(expr)):
+        for part in [] if expr in self._known else surely(expr):
             if isinstance(part, Attempt) and part not in self._known:
                 self._name_attempt(part)
 

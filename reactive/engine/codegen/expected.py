@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 
 from optimizer.expr import (
+    LEAVES,
     Again,
     And,
     Apply,
@@ -50,6 +51,9 @@ MAKES_NEW = frozenset({"+", "*", "/", "//", "%", "**"})
 """Operators with the same result for one object twice as for two equal objects."""
 
 
+CALLS = frozenset({Call, Apply})
+
+
 class ValueUse(IntEnum):
     """The use of a value, in ascending order of possible effects on it."""
 
@@ -69,7 +73,7 @@ class Expected:
     def add(self, exprs: list[tuple[Expr, ValueUse]]) -> None:
         """Add expressions, each with the use of its value."""
         for expr, use in exprs:
-            if any(isinstance(part, Call | Apply) for part in walk(expr)):
+            if not CALLS.isdisjoint(map(type, walk(expr))):
                 self._note(expr, use)
         for expr, _ in exprs:
             self._count(expr)
@@ -97,7 +101,7 @@ class Expected:
             self._often[expr] = count
             if count > 1:
                 return  # it gets a variable: its parts are not written again
-        for part in parts(expr):
+        for part in () if expr.__class__ in LEAVES else parts(expr):
             self._count(part)
 
     def _is_one(self, expr: Expr) -> bool:

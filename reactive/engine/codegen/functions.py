@@ -34,7 +34,7 @@ import math
 import re
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from functools import lru_cache, partial
 from types import CodeType, FunctionType
@@ -114,18 +114,19 @@ class BoundValues:
 
     def bind(self, by_name: Mapping[str, Any]) -> None:
         """Bind values to names of the code's own."""
-        assert all(map(is_own, by_name)), by_name
+        assert OWN.issuperset(by_name) or all(map(is_own, by_name)), by_name
         self.by_name |= by_name
 
     def are_seen(self, variables: Set[str]) -> bool:
         """Return True if no variable of the code hides a bound value or a builtin, or could."""
         if not self.by_name.keys().isdisjoint(variables):
             return False
-        known = (is_own(name) or name in self._reserved for name in variables)
-        hidden = (
-            name != "_" and hasattr(builtins, name) for name in variables
-        )  # `_` is the last value of a prompt
-        return not self._reserved or (all(known) and not any(hidden))
+        for name in variables if self._reserved else ():
+            if name not in self._reserved and name not in OWN and not is_own(name):
+                return False
+            if name != "_" and hasattr(builtins, name):  # `_` is the last value of a prompt
+                return False
+        return True
 
     def constant(self, constant: Constant) -> str:
         """Return a literal or the name of a value.
@@ -335,7 +336,7 @@ def build(name: str, text: str, values: BoundValues) -> Callable[..., Any]:
     file = f"{GENERATED}{name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     code = _code(text)
-    assert values.are_seen(set(_variables(code))), text
+    assert values.are_seen(_variables(code)), text
     made = FunctionType(_in_file(code, file), dict(values.by_name), name)
     if values.slots:
         vars(made)["slots"] = values.slots
@@ -375,12 +376,13 @@ def _code(text: str) -> CodeType:
     return code
 
 
-def _variables(code: CodeType) -> Iterator[str]:
-    """Yield the variables of a function and of its inner functions."""
-    yield from code.co_varnames
+def _variables(code: CodeType) -> set[str]:
+    """Return the variables of a function and of its inner functions."""
+    found = set(code.co_varnames)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from (name for name in _variables(inner) if name != ".0")
+            found |= _variables(inner) - {".0"}
+    return found
 
 
 def _in_file(code: CodeType, file: str) -> CodeType:

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from operator import is_
 from types import CellType, FunctionType
 from typing import Any, TypeGuard, TypeVar
 
@@ -129,6 +130,7 @@ class Chooser:
         self.fixpoints: dict[int, PhysicalFixpoint] = {}
         self.loops: dict[int, PhysicalLoop] = {}
         self.chosen: dict[int, Physical] = {}
+        self._chains: dict[int, tuple[plan.Node, PipelineSource | None]] = {}
         self._rules = rules
 
     def choose(self, root: plan.Node) -> Physical:
@@ -192,6 +194,12 @@ class Chooser:
 
     def chain_of(self, node: plan.Node) -> PipelineSource | None:
         """Return the chain that the loop of a node runs over; None for a node without a loop."""
+        found = self._chains.get(id(node))
+        if found is None:  # rules ask one after the other
+            found = self._chains[id(node)] = node, self._chain_of(node)
+        return found[1]
+
+    def _chain_of(self, node: plan.Node) -> PipelineSource | None:
         if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
@@ -459,7 +467,7 @@ class _Maker:
     def _record(self, value: Any, names: tuple[str, ...]) -> Any:
         old = {name: getattr(value, name) for name in names}
         new = {name: self.made(each) for name, each in old.items()}
-        return value if all(new[name] is old[name] for name in old) else replace(value, **new)
+        return value if all(map(is_, new.values(), old.values())) else replace(value, **new)
 
     def _opaque(self, function: Opaque) -> Opaque:
         if id(function) not in self.opaques:
