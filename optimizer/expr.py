@@ -489,7 +489,7 @@ def walk(expr: Expr) -> list[Expr]:
 
 
 def is_longer(expr: Expr, most: int) -> bool:
-    """Whether an expression has more than so many parts, which it may have many times over."""
+    """Return True if an expression has more than `most` parts, each counted at every occurrence."""
     count, waiting = 0, [expr]
     while waiting and count <= most:
         count += 1

@@ -43,15 +43,15 @@ def calls_of(run: Callable[[], object]) -> int:
 
 
 class OwnCalls(NamedTuple):
-    """How many functions of the project are called, and in how many of its files they stand;
-    generated functions are in files of their own."""
+    """Calls of the project's own functions, and the files of these functions. A generated function
+    is a file of its own."""
 
     calls: int
     files: int
 
 
 def own_calls_of(run: Callable[[], object]) -> OwnCalls:
-    """Count the calls of the project's own functions, as a reader who steps through them does."""
+    """Count the calls of the project's own functions, and their files."""
     files: Counter[str] = Counter()
 
     def note(frame: FrameType, event: str, argument: object) -> None:

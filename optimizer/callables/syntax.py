@@ -355,7 +355,7 @@ STATELESS = frozenset(
     for base in (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
     for kind in base.__subclasses__()
 )
-"""Nodes without fields or places, of which the parser has one object each."""
+"""Kinds of nodes without fields and places; the parser has one object of each."""
 BINDS = "binds in expressions"
 ONE_AT_A_TIME = RLock()  # a proof moves nodes and silences warnings for a moment
 

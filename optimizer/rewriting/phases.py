@@ -6,7 +6,7 @@
     a user's rule       any
 
 Sound:  a rule with kinds returns its argument for nodes of all others, so it is not tried there.
-Pays:   of the rules that would be tried at a table four are left, at an aggregate thirteen.
+Pays:   of 57 trials of rules 5 are left at a table, 12 at an aggregate, 31 at a `where`.
 """
 
 from __future__ import annotations
@@ -156,6 +156,6 @@ RULE_KINDS: dict[Rule, Kinds] = {
     split_where: WHERE,
     strengthen_outer_join: (plan.Where, plan.Select, plan.Extend),
 }
-"""The kinds of nodes that a rule may change; a rule that is not here may change any."""
+"""The kinds of nodes that a rule may change; other rules may change any node."""
 ANY: Kinds = (plan.Node,)
-"""The kinds of such a rule."""
+"""The kinds of other rules."""

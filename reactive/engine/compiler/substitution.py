@@ -118,7 +118,7 @@ class _PlaceFinder:
         raise UnknownPlace(kind.__name__)
 
     def _all(self, values: Iterable[Any]) -> list[Make | None]:
-        """What makes each of some values; None for those without a place."""
+        """Return a maker for each value; None for values without a place."""
         return [None if each.__class__ in PLAIN else self.of(each) for each in values]
 
     def _slot(self, value: Slot) -> Make:

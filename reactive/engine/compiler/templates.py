@@ -386,11 +386,11 @@ class _Made:
     asked: tuple[Asked, ...]
 
     def as_it_is(self, values: substitution.Values) -> Any:
-        """Return the same for queries that differ in nothing."""
+        """Return the plan for queries that differ in nothing."""
         return (lambda: self.optimized), self.physical, self.asked
 
     def with_places(self, places: Mapping[int, int]) -> substitution.Make:
-        """Return the substitution of what is in some places."""
+        """Return the substitution of the values in some places."""
         root = substitution.Later(self.optimized), self.physical, self.asked
         return substitution.substitution(root, places)
 
