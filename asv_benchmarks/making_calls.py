@@ -80,8 +80,8 @@ def calls(query: Callable[[Tables], Any]) -> int:
 
 
 def own_calls(query: Callable[[Tables], Any], *, is_first: bool = False) -> OwnCalls:
-    """Count the project's own calls, and their files, for one more view of a query; or for the first
-    view of the process."""
+    """Count the project's own calls, and their files, for one more view of a query; or for the
+    first view of the process."""
     if not is_first:
         query(opened()).materialize()
     return own_calls_of(_making(query))

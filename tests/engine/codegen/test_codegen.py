@@ -15,6 +15,7 @@ import pytest
 
 from reactive import Count, Database, Sum, Table, fixpoint
 from reactive.engine.codegen.functions import OWN, BoundValues, build
+from reactive.engine.compiler.templates import SHAPES
 from reactive.engine.operators.loops.grouped import Grouped
 from tests.budget import share_of
 
@@ -23,7 +24,7 @@ def generated() -> set[str]:
     return {name for name in linecache.cache if name.startswith("<reactive ")}
 
 
-def test_the_text_of_generated_code_goes_with_the_view() -> None:
+def test_the_text_of_generated_code_goes_with_the_view_and_its_template() -> None:
     db = Database()
     numbers = db.table(int, name="numbers")
     numbers.add_all(range(5))  # the check of rows is made once for their class
@@ -34,6 +35,7 @@ def test_the_text_of_generated_code_goes_with_the_view() -> None:
     assert len(generated() - before) > 0
     view.close()
     del view
+    SHAPES.clear()
     gc.collect()
     after = build("after", "def after():\n    return None\n", BoundValues())
     assert generated() <= {*before, after.__code__.co_filename}
