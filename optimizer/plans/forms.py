@@ -85,6 +85,8 @@ FORMLESS = (
 )
 PASSING = (plan.Where, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin, plan.OrderBy)
 """Nodes whose rows have the same shapes whatever their callables return."""
+ATOMS = frozenset({str, int, bool, type(None), type})
+"""Kinds of fields that are their own key."""
 Value = tuple[Opaque | Lifted, tuple[Constant, ...]]
 """A callable of a node, and its constants if it was lifted."""
 
@@ -188,8 +190,16 @@ class _Reader:
                 raise Formless
             return Own((plan.Table, key, node.stored, node.row_type), ())
         kind: Any = type(node)
-        key = (kind, *[self._key(getattr(node, name)) for name in _names(kind)])
-        return Own(key, tuple(self._callables))
+        return Own(self._record(node, _names(kind)), tuple(self._callables))
+
+    def _record(self, value: Any, names: Iterable[str]) -> Hashable:
+        """Return the key of the fields of a node or a record."""
+        found: list[Any] = [type(value)]
+        for name in names:
+            each = getattr(value, name)
+            kind = each.__class__
+            found.append((kind, each) if kind in ATOMS else self._key(each))
+        return tuple(found)
 
     def _key(self, value: Any) -> Hashable:
         """Return the key of a field of a node, without values that may differ."""
@@ -202,7 +212,7 @@ class _Reader:
             return (tuple, *map(self._key, value))
         names = None if value is None else _fields(kind)
         if names is not None:
-            return (kind, *[self._key(getattr(value, name)) for name in names])
+            return self._record(value, names)
         if callable(value) and not isinstance(value, type):
             raise Formless
         return (kind, value)

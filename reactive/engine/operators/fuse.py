@@ -77,6 +77,8 @@ from reactive.engine.operators.plain import (
 Rows = Callable[[Sequence[Any]], Sequence[Any]]
 Make = Callable[[], Any]
 Loops = MutableMapping[Hashable, Callable[..., Any]]
+Taken = tuple[Expr | None, list[tuple[Any, Expr | None]]]
+"""A key, and accumulators with the values that they take."""
 G = TypeVar("G", bound=Grouping)
 S = TypeVar("S", bound="factored_sums.GroupingOfSums")
 
@@ -210,14 +212,18 @@ def grouped(
     own operator to test if a group is empty.
     """
     called = read_functions(*below.chain, node)
+    shared: list[tuple[RowPipeline, Taken]] = []  # by both loops
 
     def made(plain: GroupAggregates, kind: type[Grouping]) -> Callable[..., Any]:
         again = anew if plain.keeps_negative else recall
         return again(kind.__name__, lambda: written(plain, kind))[0]
 
     def written(plain: GroupAggregates, kind: type[Grouping]) -> Made:
-        pipeline = below.pipeline()
-        sink = grouping_sink(node, pipeline, plain, kind)
+        if not shared:
+            pipeline = below.pipeline()
+            shared.append((pipeline, _taken(node, pipeline)))
+        pipeline, taken = shared[0]
+        sink = _sink_of(node, taken, plain, kind)
         return delta_loop("groups, before, delta", pipeline, called, sink)
 
     def make() -> Grouped:
@@ -543,6 +549,17 @@ def grouping_sink(
     kind: type[G] = Grouping,  # type: ignore[assignment]
 ) -> G:
     """Return the sink that adds the rows of a pipeline to the groups of an aggregate."""
+    return _sink_of(node, _taken(node, pipeline), plain, kind)
+
+
+def _sink_of(node: plan.Aggregate, taken: Taken, plain: GroupAggregates, kind: type[G]) -> G:
+    key, accumulators = taken
+    is_empty = plain.is_empty if plain.keeps_negative else None
+    return kind(key, accumulators, shared_accumulators(node), is_empty=is_empty, row=node.row)
+
+
+def _taken(node: plan.Aggregate, pipeline: RowPipeline) -> Taken:
+    """Return the key of an aggregate, and its accumulators with their values, of a row."""
     accumulators: list[tuple[Any, Expr | None]] = []
     for folded in node.aggregates:
         if isinstance(folded.accumulator, CountAccumulator):
@@ -550,9 +567,7 @@ def grouping_sink(
             continue
         value = pipeline.value() if folded.value is None else pipeline.take(_body(folded.value))
         accumulators.append((folded.accumulator, value))
-    key = None if node.key is None else pipeline.take(_body(node.key))
-    is_empty = plain.is_empty if plain.keeps_negative else None
-    return kind(key, accumulators, shared_accumulators(node), is_empty=is_empty, row=node.row)
+    return None if node.key is None else pipeline.take(_body(node.key)), accumulators
 
 
 def _body(function: Any) -> Expr:
