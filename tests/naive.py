@@ -21,11 +21,11 @@ from optimizer.expressions.attempts import Fault
 from optimizer.plans.properties import bindings, free, nodes
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.bag import Multiset
-from reactive.engine.collections.exact import rounded
+from reactive.engine.collections.exact import nearest_float
 from reactive.engine.collections.index import NO_MATCH, match_key
 from reactive.engine.collections.order import LAST, sort_key, tie_key
-from reactive.engine.collections.sorting import ranker, sorted_by
-from reactive.engine.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat
+from reactive.engine.collections.sorting import make_sort_key, ranker
+from reactive.engine.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat_by_weight
 from reactive.engine.operators import accumulators
 from reactive.engine.operators.tolerant import Tolerant
 from reactive.errors import FixpointError
@@ -153,11 +153,11 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
 
 
 def _order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
-    return sorted_by(node.keys, [_caller(key.function, node.input) for key in node.keys])
+    return make_sort_key(node.keys, [_caller(key.function, node.input) for key in node.keys])
 
 
 def _in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
-    rows = sorted(repeat(bag.items()), key=tie_key)
+    rows = sorted(repeat_by_weight(bag.items()), key=tie_key)
     key = _order_key(node)
     keys = {id(row): sort_key(key(row)) for row in rows}
     rows.sort(key=lambda row: _Key(keys[id(row)]), reverse=node.descending)
@@ -252,7 +252,7 @@ def _key(key: Function | None, source: plan.Node | None) -> Callable[[Row], Any]
 
 
 def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
-    whole = {(): list(repeat(rows.items()))}
+    whole = {(): list(repeat_by_weight(rows.items()))}
     groups = whole if node.key is None else _groups(node.key, node.input, rows)
     values = [None if a.value is None else _caller(a.value, node.input) for a in node.aggregates]
     out: Bag = Counter()
@@ -269,7 +269,7 @@ def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
 def _groups(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Row]]:
     key_of = _caller(key, source)
     groups: dict[Any, list[Row]] = {}
-    for row in repeat(rows.items()):
+    for row in repeat_by_weight(rows.items()):
         groups.setdefault(key_of(row), []).append(row)
     return groups
 
@@ -338,7 +338,7 @@ def _total(values: list[Any]) -> Any:
         odd = {repr(v) for v in values if isinstance(v, float) and not math.isfinite(v)}
         if odd:
             return canonical(float(odd.pop())) if len(odd) == 1 else NAN
-        return rounded(sum(map(Fraction, values), Fraction()))
+        return nearest_float(sum(map(Fraction, values), Fraction()))
     return _plain_sum(values) if values else 0
 
 

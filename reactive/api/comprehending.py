@@ -53,7 +53,7 @@ from optimizer.subqueries.freed import freed, lateral
 from optimizer.traverse import functions
 from reactive.api.columns import Live
 from reactive.engine.collections.bag import Bag
-from reactive.engine.collections.order import compare_plainly, pairs_in_order, tie_key
+from reactive.engine.collections.order import are_plainly_comparable, pairs_in_order, tie_key
 from reactive.engine.collections.zset import Pair, Row, canonical
 from reactive.engine.compiler.placement import agree
 from reactive.engine.operators.accumulators import (
@@ -84,7 +84,7 @@ def in_order(pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, .
 def by_themselves(values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
     """Return values in their own order, as `order_by` sorts them."""
     every = list(values)
-    if compare_plainly(every):
+    if are_plainly_comparable(every):
         return tuple(sorted(every, reverse=descending))
     return in_order(zip(every, every, strict=True), descending)
 

@@ -37,7 +37,7 @@ from reactive.api.relation import GroupedRelation, OrderedRelation, Relation, vi
 from reactive.api.subscriptions import at_path
 from reactive.api.view import View
 from reactive.engine.collections.order import tie_key
-from reactive.engine.collections.zset import canonical, repeat
+from reactive.engine.collections.zset import canonical, repeat_by_weight
 from reactive.engine.runtime.boundary import boundary
 from reactive.errors import MissingKeyError
 
@@ -339,7 +339,7 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
         with self._reading():
             find = getattr(self._contents, "pieces", None)
             pieces = None if find is None else find()
-        return self._all_rows() if pieces is None else repeat(chain.from_iterable(pieces))
+        return self._all_rows() if pieces is None else repeat_by_weight(chain.from_iterable(pieces))
 
     def _read(self, what: str, *arguments: Any) -> Any:
         """Return an answer of the leaf, inside the lock, because a tree may cache its reads."""

@@ -81,10 +81,10 @@ from optimizer.traverse import rebuilt, with_functions
 from reactive.api.aggregates import Nulls
 from reactive.api.columns import Live, kind_shown, taken
 from reactive.engine.collections.bag import Bag
-from reactive.engine.collections.bag import bag_of as make_bag
-from reactive.engine.collections.collected import arranged
+from reactive.engine.collections.bag import bag_from_weights as make_bag
+from reactive.engine.collections.collected import arrange_bag
 from reactive.engine.collections.inner_changes import nested_class
-from reactive.engine.collections.sorting import sorted_by
+from reactive.engine.collections.sorting import make_sort_key
 from reactive.engine.operators.accumulators import CollectAccumulator
 
 NUMBERS = count(FIRST_UNIQUE)
@@ -154,14 +154,14 @@ class InSequence(Arranges):
 
     def __call__(self, pairs: Bag[tuple[Any, Any]] | None) -> Any:
         """Return the rows in order; () for None, the value of a row that its own commit deletes."""
-        return () if pairs is None else arranged(pairs, self)
+        return () if pairs is None else arrange_bag(pairs, self)
 
 
 @lru_cache(maxsize=256)
 def _by(directions: tuple[tuple[bool, Nulls | None], ...]) -> Callable[[Any], Any]:
     """Return the function from a tuple of sort keys to a comparable key."""
     calls = [itemgetter(place) for place in range(len(directions))]
-    return sorted_by([plan.SortKey(_KEY, *direction) for direction in directions], calls)
+    return make_sort_key([plan.SortKey(_KEY, *direction) for direction in directions], calls)
 
 
 _KEY = Lifted(Parameter(0), ("key",), (), 1)

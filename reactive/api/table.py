@@ -29,7 +29,7 @@ from reactive.engine.collections.zset import (
     consolidate,
     is_hashable,
     negate,
-    repeat,
+    repeat_by_weight,
 )
 from reactive.engine.compiler.lineage import lost_of
 from reactive.engine.runtime.boundary import boundary, hide
@@ -354,7 +354,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def _first_rows(self, n: int) -> list[T]:
         self._check_stored("head")
         with self._reading():
-            return list(islice(repeat(self._visible().pairs()), n))
+            return list(islice(repeat_by_weight(self._visible().pairs()), n))
 
     def _find(self, key: Any) -> Any:
         """Return the row of a key; None if there is none, or if the table has no key."""

@@ -32,7 +32,7 @@ from reactive.api.subscriptions.observe import Relay, Subscription, drop_with
 from reactive.api.subscriptions.subscribe import join
 from reactive.engine.collections import weight_tree
 from reactive.engine.collections.bag import Bag
-from reactive.engine.collections.zset import Pair, Row, canonical, repeat
+from reactive.engine.collections.zset import Pair, Row, canonical, repeat_by_weight
 from reactive.engine.dataflow.delta import Delta, named
 from reactive.engine.reference import verify as verifying
 from reactive.engine.runtime import closeable, foreign_names
@@ -540,7 +540,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     def _first_rows(self, n: int) -> list[Any]:
         with self._reading():
-            return list(islice(repeat(self._contents.items()), n))
+            return list(islice(repeat_by_weight(self._contents.items()), n))
 
     @optimistic_read("node.operator.rows()", ready=LEAF)
     def _all_rows(self) -> list[Any]:

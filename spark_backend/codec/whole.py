@@ -25,7 +25,7 @@ from optimizer.kinds.instants import instant
 from optimizer.kinds.kind import is_uuid
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.long_tuple import FEW, LongTuple
-from reactive.engine.collections.zset import repeat
+from reactive.engine.collections.zset import repeat_by_weight
 from reactive.errors import OffloadError
 from spark_backend.codec.schema import Digits, Instant, Record, Typed, Whole, type_name
 
@@ -72,7 +72,7 @@ def to_arrow(
         return sorted(row.items(), key=lambda pair: _place(inside, pair[0]))
 
     if of.is_listed:
-        return _listed(rows, lambda row: list(repeat(pairs(row))), values)
+        return _listed(rows, lambda row: list(repeat_by_weight(pairs(row))), values)
     return _listed(rows, pairs, lambda found: _weighted(found, values))
 
 

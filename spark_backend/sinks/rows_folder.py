@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, Position
-from reactive.engine.collections.zset import Pair, consolidate, negate, repeat
+from reactive.engine.collections.zset import Pair, consolidate, negate, repeat_by_weight
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import Place, located, parquet_in, rows_in, table_in
 from spark_backend.cluster.paths import absolute, is_remote
@@ -268,7 +268,7 @@ class RowsFolder:
                     f"{self._root} does not have {row!r:.100}, which is to go: somebody else has "
                     "changed it\n  the next batch compares it with the view"
                 )
-        rows = list(repeat(found))
+        rows = list(repeat_by_weight(found))
         if self._key and len(rows) > 1:
             self._check_keys(rows)
         return rows

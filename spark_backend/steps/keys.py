@@ -62,7 +62,7 @@ from optimizer.plans.forms import NO_KEY, Key
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import AnyJoin
 from reactive.engine.codegen.functions import compiled_of
-from reactive.engine.collections.order import compares
+from reactive.engine.collections.order import is_comparable_class
 from reactive.engine.collections.zset import Row
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.plain import sides, spread
@@ -405,7 +405,7 @@ def _of_tie(value: Value) -> Iterator[By]:
         return
     if value.optional:
         yield By(value.column.isNotNull())
-    if isinstance(value.of, Record) and compares(value.of.kind):
+    if isinstance(value.of, Record) and is_comparable_class(value.of.kind):
         for place in range(len(value.of.fields)):
             yield from _of_tie(field_of(value, place))
 
@@ -417,7 +417,7 @@ def _is_decided(of: Typed, path: Expr, known: frozenset[Expr]) -> bool:
     if not isinstance(of, Record):
         return False
     paths = [_part(of, path, place) for place in range(len(of.fields))]
-    if compares(of.kind):
+    if is_comparable_class(of.kind):
         return all(_is_decided(f, p, known) for f, p in zip(of.fields, paths, strict=True))
     return not of.optional and all(part in known for part in paths)
 

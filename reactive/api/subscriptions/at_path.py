@@ -22,10 +22,10 @@ from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.text import Level, Nesting
 from optimizer.kinds.fields import is_record, members
 from optimizer.kinds.kind import class_of, hints_of, kind_of, name_of
-from reactive.engine.collections.bag import Bag, changed_values
-from reactive.engine.collections.inner_changes import fields_of
-from reactive.engine.collections.long_tuple import parts_between
-from reactive.engine.collections.nested_edits import NestedKey, of_sequence
+from reactive.engine.collections.bag import Bag, value_changes
+from reactive.engine.collections.inner_changes import named_fields
+from reactive.engine.collections.long_tuple import sequence_differences
+from reactive.engine.collections.nested_edits import NestedKey, sequence_edits
 from reactive.engine.collections.nested_edits import Path as EditPath
 from reactive.engine.collections.zset import Pair, Row, consolidate
 from reactive.engine.dataflow.delta import Delta
@@ -116,7 +116,7 @@ def at_path(
         pairs = _between(level, old, new)
     if not pairs and not delta.is_snapshot:
         return None
-    edits = of_sequence(level, old, new, ()) if level.is_sequence else ()
+    edits = sequence_edits(level, old, new, ()) if level.is_sequence else ()
     key_of = level.key if level.is_sequence else NestedKey(level)
     return Delta(delta.version, pairs, key_of, tuple(edits), is_snapshot=delta.is_snapshot)
 
@@ -134,7 +134,7 @@ def _of(is_there: bool, row: Any, other: Any) -> Any:
 def _between(level: Level, old: Any, new: Any) -> Sequence[Pair]:
     """Return the deleted and inserted rows between two nested values."""
     if level.is_sequence:
-        parts = parts_between(old, new)
+        parts = sequence_differences(old, new)
         return consolidate(
             [(row, -1) for part in parts for row in part[1]]
             + [(row, 1) for part in parts for row in part[3]]
@@ -174,7 +174,7 @@ def at_bag(delta: Delta[Any], path: Path) -> Delta[Any] | None:
         found = [pair for pair in pairs if _is_meant(pair[0], wanted, key)]
         old = next((_bag(row, field) for row, weight in found if weight < 0), NOTHING)
         new = next((_bag(row, field) for row, weight in found if weight > 0), NOTHING)
-        pairs, key = changed_values(old, new), None
+        pairs, key = value_changes(old, new), None
     if not pairs and not delta.is_snapshot:
         return None
     return Delta(delta.version, tuple(pairs), is_snapshot=delta.is_snapshot)
@@ -187,12 +187,12 @@ def _is_meant(row: Row, wanted: Any, key: Callable[[Row], Any] | None) -> bool:
 
 
 def _bag(row: Row, field: Any) -> Bag[Any]:
-    found = dict(fields_of(row)).get(field)
+    found = dict(named_fields(row)).get(field)
     if isinstance(found, Bag):
         return found
     raise PlanError(
         f"path: there is no Bag {field!r} in {row!r:.200}\n"
-        f"  its fields are {', '.join(str(name) for name, _ in fields_of(row))}"
+        f"  its fields are {', '.join(str(name) for name, _ in named_fields(row))}"
     )
 
 

@@ -43,7 +43,7 @@ from reactive.api.table import Table
 from reactive.api.view import View
 from reactive.borders.sources.ingestion import Ingestion
 from reactive.borders.sources.net_changes import UnfitRow
-from reactive.engine.collections.zset import Pair, Row, consolidate, negate, repeat
+from reactive.engine.collections.zset import Pair, Row, consolidate, negate, repeat_by_weight
 from reactive.engine.dataflow.node import Node
 from reactive.engine.remote.remote import (
     Adopt,
@@ -463,8 +463,8 @@ def fill(engine: Engine, operators: Sequence[RemoteOperator], adopt: Adopt | Non
     if from_state:
         with Transaction(engine):
             for table, rows in _missing(engine, from_state).items():
-                table.remove_all(repeat((row, -n) for row, n in rows.items() if n < 0))
-                table.add_all(repeat((row, n) for row, n in rows.items() if n > 0))
+                table.remove_all(repeat_by_weight((row, -n) for row, n in rows.items() if n < 0))
+                table.add_all(repeat_by_weight((row, n) for row, n in rows.items() if n > 0))
         with engine.inside():
             for operator in from_state:
                 operator.restored()

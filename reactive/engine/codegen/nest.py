@@ -60,13 +60,13 @@ from reactive.engine.collections.exact import (
     UP,
     DecimalSum,
     ExactSum,
-    copied,
-    plus,
-    plus_value,
+    add_sums,
+    add_value,
+    copy_sum,
+    scale_sum,
+    scale_value,
     scaled_sum,
-    shown,
-    times,
-    times_value,
+    sum_result,
 )
 
 
@@ -355,12 +355,12 @@ RUNNING_SUMS: dict[str, Any] = {
     "DecimalSum": DecimalSum,
     "ExactSum": ExactSum,
     "scaled_sum": scaled_sum,
-    "plus_value": plus_value,
-    "plus": plus,
-    "times_value": times_value,
-    "times_sum": times,
-    "copied": copied,
-    "sum_of": shown,
+    "plus_value": add_value,
+    "plus": add_sums,
+    "times_value": scale_value,
+    "times_sum": scale_sum,
+    "copied": copy_sum,
+    "sum_of": sum_result,
 }
 """The functions that the lines call by name."""
 

@@ -18,9 +18,9 @@ from optimizer.record import record
 from reactive.engine.codegen.emitter import Emitter
 from reactive.engine.codegen.loop_expressions import KEYS, matching_key, whole
 from reactive.engine.codegen.nest import Bound, LoopNest, Move, Then
-from reactive.engine.collections.index import NOTHING, FewRows, Weighted
-from reactive.engine.collections.row_index import Many
-from reactive.engine.collections.trie import meetings, pairs
+from reactive.engine.collections.index import NOTHING, FewRows, WeightedRows
+from reactive.engine.collections.row_index import ManyRows
+from reactive.engine.collections.trie import count_joined_pairs, joined_pairs
 from reactive.engine.collections.zset import Pair
 
 Form = Callable[[LoopNest, Emitter, str, Bound, Then], None]
@@ -105,7 +105,7 @@ class Meeting:
         self.right.look_up(nest, emitter)
 
     def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
-        nest.values.bind({"pairs": pairs, "meetings": meetings})
+        nest.values.bind({"pairs": joined_pairs, "meetings": count_joined_pairs})
         both = f"{self.left.found}, {self.right.found}"
         nest.hoist(emitter, bound)
         if self._is_read(nest):
@@ -159,7 +159,7 @@ def split(*places: int) -> Form:
     """
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": FewRows, "Weighted": Weighted})
+        nest.values.bind({"Rows": FewRows, "Weighted": WeightedRows})
         nest.hoist(emitter, bound)
         weighted = emitter.block(f"if {found}.__class__ is Weighted:")
         if bound.weights:
@@ -188,7 +188,7 @@ def paired(times: str, *places: int) -> Form:
     """Loop over pairs of row and weight, made from rows in any form."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": FewRows, "Weighted": Weighted, "once": _once})
+        nest.values.bind({"Rows": FewRows, "Weighted": WeightedRows, "once": _once})
         nest.hoist(emitter, bound)
         emitter.line(f"if {found}.__class__ is Weighted: {found} = {found}.values()")
         one = f"once({found}) if {found}.__class__ is Rows else (({found}, 1),)"
@@ -208,7 +208,7 @@ def members(*places: int, weight: str = "") -> Form:
     """
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": FewRows, "Weighted": Weighted, "Many": Many})
+        nest.values.bind({"Rows": FewRows, "Weighted": WeightedRows, "Many": ManyRows})
         nest.hoist(emitter, bound)
         emitter.line(f"kind = {found}.__class__")
         emitter.line("if kind is not Rows and kind is not Many:")
@@ -230,7 +230,7 @@ def only(times: str, *places: int) -> Form:
     """Bind the only row, with weight one; if there are more, the function returns None."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": FewRows, "Weighted": Weighted})
+        nest.values.bind({"Rows": FewRows, "Weighted": WeightedRows})
         nest.hoist(emitter, bound)
         several = f"{found}.__class__ is Weighted or {found}.__class__ is Rows"
         emitter.line(f"if {several}: return None")
@@ -245,7 +245,7 @@ def only_one(place: int) -> Form:
     """Bind the only row: its key is unique."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Weighted": Weighted})
+        nest.values.bind({"Weighted": WeightedRows})
         emitter.line(f"if {found}.__class__ is Weighted: (({found}, _),) = {found}.values()")
         emitter.line(f"{nest.one((place,))} = {found}")
         nest.count(emitter, "1")
@@ -258,7 +258,7 @@ def _once(rows: Sequence[Any]) -> list[Pair]:
     return [(row, 1) for row in rows]
 
 
-def _repeated(found: Weighted) -> list[Any] | None:
+def _repeated(found: WeightedRows) -> list[Any] | None:
     """Repeat the rows by their weight; None if some weight is below one, or weights are large."""
     rows = [row for row, times in found.values() if times == 1]
     if len(rows) == len(found):
@@ -270,4 +270,4 @@ def _repeated(found: Weighted) -> list[Any] | None:
 
 
 def _size(found: Any) -> int:
-    return len(found) if found.__class__ is FewRows or found.__class__ is Weighted else 1
+    return len(found) if found.__class__ is FewRows or found.__class__ is WeightedRows else 1

@@ -71,7 +71,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
     def __init__(self, values: Iterable[T] = ()) -> None: ...
     def __init__(self, values: Any = ()) -> None:
         """Create a bag from values with counts, or from the values themselves."""
-        weights = _counted(values) if isinstance(values, Mapping) else _counts(values)
+        weights = _check_counts(values) if isinstance(values, Mapping) else _count_values(values)
         self._tree: weight_tree.Tree = weights
         self._split: weight_tree.Tree | None = None
         self._hash: int | None = None
@@ -108,7 +108,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
         Bag({'a': 2})
         """
         below: dict[Any, int] = {}
-        made = changed(self, weight_tree.added_up(changes.items()), below)
+        made = change_bag(self, weight_tree.sum_weights(changes.items()), below)
         for value, weight in below.items():
             there = self.count(value)
             raise ValueError(
@@ -136,13 +136,13 @@ class Bag(Collection[T], Foldable, Generic[T]):
         return self._length
 
     def __bool__(self) -> bool:
-        return weight_tree.size_of(self._tree) > 0
+        return weight_tree.tree_size(self._tree) > 0
 
     def __iter__(self) -> Iterator[T]:
         tree = self._tree
         if isinstance(tree, dict):
-            return _repeated(tree)
-        return chain.from_iterable(map(_repeated, weight_tree.leaves(tree)))
+            return _repeat_values(tree)
+        return chain.from_iterable(map(_repeat_values, weight_tree.tree_dicts(tree)))
 
     def __contains__(self, value: object) -> bool:
         return self.count(value) > 0
@@ -167,7 +167,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
         ours, theirs = self._length, other._length
         if ours != theirs and ours is not None and theirs is not None:
             return False
-        return weight_tree.same(self._split or tree, other._split or like)
+        return weight_tree.have_equal_weights(self._split or tree, other._split or like)
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -175,16 +175,16 @@ class Bag(Collection[T], Foldable, Generic[T]):
         return self._hash
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
-        return weight_tree.changed_values(_split_of(before), _split_of(self))
+        return weight_tree.identity_changes(_split_of(before), _split_of(self))
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return folded.folded(self, fold, each, beside, options)
+        return folded.fold_bag(self, fold, each, beside, options)
 
     def _is_small(self) -> bool:
-        return weight_tree.is_small(weight_tree.size_of(self._tree))
+        return weight_tree.is_small(weight_tree.tree_size(self._tree))
 
     def _weighted(self) -> ItemsView[T, int] | None:
-        return None if len(self) == weight_tree.size_of(self._tree) else self.items()
+        return None if len(self) == weight_tree.tree_size(self._tree) else self.items()
 
     def __copy__(self) -> Bag[T]:
         return self
@@ -203,19 +203,19 @@ class Bag(Collection[T], Foldable, Generic[T]):
 
     def __sizeof__(self) -> int:
         held = [tree for tree in (self._tree, self._split) if tree is not None]
-        return object.__sizeof__(self) + sum(map(weight_tree.bytes_of, held))
+        return object.__sizeof__(self) + sum(map(weight_tree.tree_bytes, held))
 
 
 Multiset = Bag
 """Alias of `Bag`."""
 
 
-def bag_of(weights: dict[Any, int]) -> Bag[Any]:
+def bag_from_weights(weights: dict[Any, int]) -> Bag[Any]:
     """Return a bag that owns a dictionary of canonical values and positive weights."""
-    return _made(weights, None, None)
+    return _build_bag(weights, None, None)
 
 
-def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) -> Bag[T]:
+def change_bag(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) -> Bag[T]:
     """Return a bag with changed weights of canonical values; no change is 0.
 
     below: receives the weights that would be negative; the bag does not have these values.
@@ -225,7 +225,7 @@ def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) 
     tree, known, length = bag._tree, bag._hash, bag._length
     if known is None and tree.__class__ is dict:
         if weight_tree.is_small(len(tree) + len(changes)):
-            found = _made(_copied(tree, changes, below), None, None)
+            found = _build_bag(_change_small(tree, changes, below), None, None)
             return found if bag._order is None else _with_order(bag, found, changes, below)
         known = hash(bag)
     if tree.__class__ is dict:
@@ -234,17 +234,17 @@ def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) 
     if len(changes) == 1:
         ((value, weight),) = changes.items()
         mark = hash((value, weight_tree.SALT))
-        made = weight_tree.plus_one(tree, mark, value, weight, below)
+        made = weight_tree.add_change(tree, mark, value, weight, below)
         total, length = known + mark * weight, length + weight  # type: ignore[operator]
     else:
-        marked = weight_tree.marked(changes)
-        made = weight_tree.plus(tree, marked, below)
+        marked = weight_tree.mark_values(changes)
+        made = weight_tree.add_changes(tree, marked, below)
         total = known + sum([mark * weight for mark, _, weight in marked])  # type: ignore[operator]
         length += sum(changes.values())
     if below:
         length -= sum(below.values())
         total -= weight_tree.hash_of(below)
-    found = _made(made, total % weight_tree.PRIME, length)
+    found = _build_bag(made, total % weight_tree.PRIME, length)
     if bag._kept is not None or bag._before is not None:
         found._before = bag._before if bag._kept is None else weakref.ref(bag)
     return found if bag._order is None else _with_order(bag, found, changes, below)
@@ -259,18 +259,18 @@ def _with_order(
     return made
 
 
-def changed_values(old: Bag[Any], new: Bag[Any]) -> list[tuple[Any, int]]:
+def value_changes(old: Bag[Any], new: Bag[Any]) -> list[tuple[Any, int]]:
     """Return `new.difference(old)`, with equal values that are not identical, as 1 and 1.0,
     included as one deleted and one inserted value."""
     return new._changed_since(old)
 
 
-def held(bag: Bag[T], value: Any) -> T:
+def stored_value(bag: Bag[T], value: Any) -> T:
     """Return the value of a bag that is equal to `value`, though perhaps with other bags."""
-    return weight_tree.held(_split_of(bag), canonical(value))  # type: ignore[no-any-return]
+    return weight_tree.find_equal(_split_of(bag), canonical(value))  # type: ignore[no-any-return]
 
 
-def _copied(
+def _change_small(
     tree: weight_tree.Weights, changes: Mapping[Any, int], below: dict[Any, int] | None
 ) -> dict[Any, int]:
     """Return a changed copy of a small dictionary."""
@@ -280,18 +280,18 @@ def _copied(
         if now > 0:
             tree[value] = now
         else:
-            weight_tree.add(tree, value, weight, below)
+            weight_tree.add_weight(tree, value, weight, below)
     return tree
 
 
-def _made(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[Any]:
+def _build_bag(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[Any]:
     made: Bag[Any] = Bag.__new__(Bag)
     made._tree, made._split, made._hash, made._length = tree, None, known, length
     made._order = made._kept = made._before = None
     return made
 
 
-def _repeated(weights: dict[Any, int]) -> Iterator[Any]:
+def _repeat_values(weights: dict[Any, int]) -> Iterator[Any]:
     """Yield each value, repeated by its weight."""
     if max(weights.values(), default=1) == 1:
         return iter(weights)
@@ -304,17 +304,17 @@ def _split_of(bag: Bag[Any]) -> weight_tree.Tree:
     if not isinstance(tree, dict) or weight_tree.is_small(len(tree)):
         return tree
     if bag._split is None:
-        bag._split = weight_tree.split(tree)
+        bag._split = weight_tree.split_tree(tree)
     return bag._split
 
 
-def _counts(values: Iterable[Any]) -> dict[Any, int]:
+def _count_values(values: Iterable[Any]) -> dict[Any, int]:
     return dict(Counter(map(canonical, values)))
 
 
-def _counted(counts: Mapping[Any, int]) -> dict[Any, int]:
+def _check_counts(counts: Mapping[Any, int]) -> dict[Any, int]:
     """Return canonical values with positive counts."""
-    found = weight_tree.added_up(counts.items())
+    found = weight_tree.sum_weights(counts.items())
     for value, count in found.items():
         if count < 0:
             raise ValueError(f"a Bag cannot have {value!r} {count} times")
@@ -330,10 +330,10 @@ class _BagItems(ItemsView[T, int]):
         self._bag = bag
 
     def __len__(self) -> int:
-        return weight_tree.size_of(self._bag._tree)
+        return weight_tree.tree_size(self._bag._tree)
 
     def __iter__(self) -> Iterator[tuple[T, int]]:
-        return iter(weight_tree.items(self._bag._tree))
+        return iter(weight_tree.weighted_values(self._bag._tree))
 
     def __contains__(self, item: object) -> bool:
         return (

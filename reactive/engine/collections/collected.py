@@ -29,14 +29,14 @@ from itertools import chain
 from typing import Any, Protocol
 
 from reactive.engine.collections import order_tree
-from reactive.engine.collections.bag import Bag, bag_of, changed
-from reactive.engine.collections.long_tuple import mark, rows_of
+from reactive.engine.collections.bag import Bag, bag_from_weights, change_bag
+from reactive.engine.collections.long_tuple import row_mark, sequence_from_tree
 from reactive.engine.collections.order import sort_key
-from reactive.engine.collections.order_tree import Tree, leaves
-from reactive.engine.collections.weight_tree import added_up
+from reactive.engine.collections.order_tree import Tree, iterate_leaves
+from reactive.engine.collections.weight_tree import sum_weights
 from reactive.engine.collections.zset import EXACT, canonical
 
-EMPTY: Bag[Any] = bag_of({})
+EMPTY: Bag[Any] = bag_from_weights({})
 
 
 class GroupValues:
@@ -79,7 +79,7 @@ class GroupValues:
         if value.__class__ not in EXACT:
             value = canonical(value)
         below: dict[Any, int] = {}
-        made._bag = changed(bag, {value: weight}, below)
+        made._bag = change_bag(bag, {value: weight}, below)
         if below:
             made.negative = below
         return made
@@ -91,11 +91,11 @@ class GroupValues:
             below: dict[Any, int] = {}
             bag, negative = self._bag, self.negative
             if negative is not None:
-                bag = changed(bag, added_up(chain(negative.items(), changes.items())), below)
+                bag = change_bag(bag, sum_weights(chain(negative.items(), changes.items())), below)
             elif bag is EMPTY and min(changes.values()) > 0:
-                bag = bag_of(changes)
+                bag = bag_from_weights(changes)
             else:
-                bag = changed(bag, changes, below)
+                bag = change_bag(bag, changes, below)
             self._bag, self.negative, self._changes = bag, below or None, {}
         return self._bag
 
@@ -128,12 +128,12 @@ class ArrangedValues:
     def __init__(self, order: ValueOrder, rows: Any, tree: Tree, total: int) -> None:
         self.order, self.rows, self.tree, self.total = order, rows, tree, total
 
-    def after(self, changes: dict[Any, int]) -> Noted | None:
+    def after(self, changes: dict[Any, int]) -> PendingArrangement | None:
         """Return the arrangement with pending changes, for the changed bag."""
-        return Noted(self, changes) if len(changes) <= MOST_NOTED else None
+        return PendingArrangement(self, changes) if len(changes) <= MOST_NOTED else None
 
 
-class Noted:
+class PendingArrangement:
     """Arrangement of a bag before some changes."""
 
     __slots__ = ("before", "changes")
@@ -141,42 +141,44 @@ class Noted:
     def __init__(self, before: ArrangedValues, changes: dict[Any, int]) -> None:
         self.before, self.changes = before, changes
 
-    def after(self, changes: dict[Any, int]) -> Noted | None:
+    def after(self, changes: dict[Any, int]) -> PendingArrangement | None:
         if len(self.changes) + len(changes) > MOST_NOTED:
             return None
-        both = added_up(chain(self.changes.items(), changes.items()))
-        return Noted(self.before, both)
+        both = sum_weights(chain(self.changes.items(), changes.items()))
+        return PendingArrangement(self.before, both)
 
 
-def arranged(bag: Bag[Any], order: ValueOrder) -> Any:
+def arrange_bag(bag: Bag[Any], order: ValueOrder) -> Any:
     """Return the second items of a bag's pairs in an order: a tuple if few, else a `LongTuple`."""
     known = bag._order
     if isinstance(known, ArrangedValues) and known.order == order:
         return known.rows
-    if isinstance(known, Noted) and known.before.order == order:
-        made = _changed(known.before, known.changes)
+    if isinstance(known, PendingArrangement) and known.before.order == order:
+        made = _rearrange(known.before, known.changes)
     else:
-        made = _sorted(bag, order)
+        made = _sort_bag(bag, order)
     bag._order = made
     return made.rows
 
 
-def _sorted(bag: Bag[Any], order: ValueOrder) -> ArrangedValues:
+def _sort_bag(bag: Bag[Any], order: ValueOrder) -> ArrangedValues:
     tree = order_tree.sorted_tree([(order.key(value), value[1]) for value in bag], order)
-    return _shown(order, tree, sum([mark(row) for leaf in leaves(tree) for row in leaf.rows]))
+    return _make_arrangement(
+        order, tree, sum([row_mark(row) for leaf in iterate_leaves(tree) for row in leaf.rows])
+    )
 
 
-def _shown(order: ValueOrder, tree: Tree, total: int) -> ArrangedValues:
-    return ArrangedValues(order, rows_of(tree, total), tree, total)
+def _make_arrangement(order: ValueOrder, tree: Tree, total: int) -> ArrangedValues:
+    return ArrangedValues(order, sequence_from_tree(tree, total), tree, total)
 
 
-def _changed(before: ArrangedValues, changes: dict[Any, int]) -> ArrangedValues:
+def _rearrange(before: ArrangedValues, changes: dict[Any, int]) -> ArrangedValues:
     order, tree, total = before.order, before.tree, before.total
     for value, weight in sorted(changes.items(), key=_is_more):
         row = value[1]
-        tree = order_tree.changed(tree, sort_key(order.key(value)), row, weight, order)
-        total += mark(row) * weight
-    return _shown(order, tree, total)
+        tree = order_tree.change_row(tree, sort_key(order.key(value)), row, weight, order)
+        total += row_mark(row) * weight
+    return _make_arrangement(order, tree, total)
 
 
 def _is_more(change: tuple[Any, int]) -> bool:

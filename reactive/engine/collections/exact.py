@@ -210,7 +210,7 @@ class ExactSum:
         """Add `times` times the total of `count` values of a type, or of a special value."""
         others = self._others or {}
         before, total = others.get(name, (0, None))
-        total = value if isinstance(name, str) else _plus(total, value, times)
+        total = value if isinstance(name, str) else _add_multiple(total, value, times)
         self._others = others
         others[name] = (before + count, total)
         if before + count == 0 and (isinstance(name, str) or _is_nothing(total)):
@@ -225,7 +225,7 @@ class ExactSum:
         try:
             return exact / (1 << self._shift)
         except OverflowError:
-            return rounded(Fraction(exact, 1 << self._shift))
+            return nearest_float(Fraction(exact, 1 << self._shift))
 
     def _mixed(self, others: dict[Any, tuple[int, Any]]) -> Any:
         specials = [value for name, (_, value) in others.items() if isinstance(name, str)]
@@ -235,7 +235,7 @@ class ExactSum:
             if self._specials is not None:
                 return self._float()
             floats = Fraction(self._numerator, 1 << self._shift)
-            return rounded(floats + self._integers + others[Fraction][1])
+            return nearest_float(floats + self._integers + others[Fraction][1])
         parts = [total for _, total in others.values()]
         parts += [self._float()] if self._floats else [self._integers] if self._integers else []
         result = parts[0]
@@ -245,7 +245,7 @@ class ExactSum:
         return result
 
 
-def rounded(exact: Fraction | int) -> float:
+def nearest_float(exact: Fraction | int) -> float:
     """Return the nearest float; infinity beyond the largest one."""
     try:
         return float(exact)
@@ -262,7 +262,7 @@ def _is_nothing(total: Any) -> bool:
     return not total if isinstance(total, Decimal) else bool(total == total - total)
 
 
-def _plus(total: Any, value: Any, weight: int) -> Any:
+def _add_multiple(total: Any, value: Any, weight: int) -> Any:
     if isinstance(value, Decimal):
         return TIMES(value, weight) if total is None else PLUS_TIMES(value, weight, total)
     try:
@@ -315,7 +315,7 @@ class DecimalSum:
         decimals = self.decimals + weight
         if decimals:  # nearly always true; saves a call
             return DecimalSum(number, decimals, self.integers)
-        return _settled(number, 0, self.integers)
+        return _decimal_or_integers(number, 0, self.integers)
 
     def plus_integers(self, integers: int) -> DecimalSum:
         """Return this sum plus integers."""
@@ -327,12 +327,12 @@ class DecimalSum:
             return self.plus_integers(more * times)
         number = PLUS_TIMES(more.number, times, self.number)
         decimals = self.decimals + more.decimals * times
-        return _settled(number, decimals, self.integers + more.integers * times)
+        return _decimal_or_integers(number, decimals, self.integers + more.integers * times)
 
     def times(self, times: int, integers: int) -> int | DecimalSum:
         """Return this sum multiplied by `times`, plus integers."""
         number = TIMES(self.number, times)
-        return _settled(number, self.decimals * times, self.integers * times + integers)
+        return _decimal_or_integers(number, self.decimals * times, self.integers * times + integers)
 
     def shown(self) -> Decimal:
         """Return the sum as a decimal; raise `decimal.Inexact` if it has too many digits."""
@@ -342,10 +342,10 @@ class DecimalSum:
 
 def of_decimal(value: Decimal, weight: int, integers: int = 0) -> int | DecimalSum:
     """Return the sum of a finite decimal, `weight` times, and integers."""
-    return _settled(TIMES(value, weight), weight, integers)
+    return _decimal_or_integers(TIMES(value, weight), weight, integers)
 
 
-def _settled(number: Decimal, decimals: int, integers: int) -> int | DecimalSum:
+def _decimal_or_integers(number: Decimal, decimals: int, integers: int) -> int | DecimalSum:
     """Return a sum, or its integers if no decimal is left.
 
     With negative weights, the number of decimals may be zero although their sum is not.
@@ -365,10 +365,10 @@ UNIT = 2.0**-BITS
 FRACTION = (1 << BITS) - 1
 
 
-def plus_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
+def add_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
     """Return a sum plus `weight` times a value; raise, changing nothing, if it cannot be summed.
 
-    >>> plus_value(1, 0.5, 1), plus_value(plus_value(1, 0.5, 1), 0.5, -1)
+    >>> add_value(1, 0.5, 1), add_value(add_value(1, 0.5, 1), 0.5, -1)
     ((1901475900342344102245054808064, 1), 1)
     """
     kind = value.__class__
@@ -389,12 +389,12 @@ def plus_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
         if scaled.is_integer() and total.__class__ in _SCALED:
             number, floats = total if total.__class__ is tuple else (total << BITS, 0)
             return scaled_sum(number + int(scaled) * weight, floats + weight)
-    exact = _exact(total)
+    exact = _as_exact(total)
     exact.add(value, weight)
     return exact
 
 
-def plus(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
+def add_sums(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
     """Return a sum plus `times` times another one."""
     if total.__class__ is int and more.__class__ is int:
         return total + more * times
@@ -403,8 +403,8 @@ def plus(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
     if more.__class__ is DecimalSum and total.__class__ is int:
         return more.times(times, total)
     if total.__class__ not in _SCALED or more.__class__ not in _SCALED:
-        exact = _exact(total)
-        exact.merge(_exact(more), times)
+        exact = _as_exact(total)
+        exact.merge(_as_exact(more), times)
         return exact
     number, floats = total if total.__class__ is tuple else (total << BITS, 0)
     more_number, more_floats = more if more.__class__ is tuple else (more << BITS, 0)
@@ -426,7 +426,7 @@ def summable(value: Any) -> None:
     (None, None)
     """
     if value.__class__ not in NUMBERS:
-        plus_value(0, value, 1)
+        add_value(0, value, 1)
 
 
 def summable_or_none(value: Any) -> None:
@@ -435,17 +435,17 @@ def summable_or_none(value: Any) -> None:
         summable(value)
 
 
-def times_value(value: Any, weight: int) -> RunningSum:
+def scale_value(value: Any, weight: int) -> RunningSum:
     """Return a value multiplied by `weight`."""
-    return value * weight if value.__class__ is int else plus_value(0, value, weight)
+    return value * weight if value.__class__ is int else add_value(0, value, weight)
 
 
-def times(total: RunningSum, weight: int) -> RunningSum:
+def scale_sum(total: RunningSum, weight: int) -> RunningSum:
     """Return a sum multiplied by `weight`."""
-    return plus(0, total, weight)
+    return add_sums(0, total, weight)
 
 
-def copied(total: RunningSum) -> RunningSum:
+def copy_sum(total: RunningSum) -> RunningSum:
     """Return a sum that may be changed; in a simpler form, if no value needs the general one."""
     if total.__class__ is not ExactSum:
         return total
@@ -455,10 +455,10 @@ def copied(total: RunningSum) -> RunningSum:
     return total.with_decimals() or total.copy()
 
 
-def shown(total: RunningSum) -> Any:
+def sum_result(total: RunningSum) -> Any:
     """Return the sum in the type of Python's `sum`, rounded once.
 
-    >>> shown((3 << 99, 1)), shown(2)
+    >>> sum_result((3 << 99, 1)), sum_result(2)
     (1.5, 2)
     """
     if total.__class__ is int:
@@ -470,16 +470,16 @@ def shown(total: RunningSum) -> Any:
     try:
         return total[0] * UNIT  # the integer is rounded as a float; the product is exact
     except OverflowError:
-        return rounded(Fraction(total[0], 1 << BITS))
+        return nearest_float(Fraction(total[0], 1 << BITS))
 
 
-def bytes_of(state: Any) -> int:
+def state_bytes(state: Any) -> int:
     """Return the bytes of a sum, or of another state of a group; of a pair with its parts."""
-    parts = sum(map(bytes_of, state)) if state.__class__ is tuple else 0
+    parts = sum(map(state_bytes, state)) if state.__class__ is tuple else 0
     return sys.getsizeof(state) + parts
 
 
-def _exact(total: RunningSum) -> ExactSum:
+def _as_exact(total: RunningSum) -> ExactSum:
     """Return a sum as `ExactSum`; itself if it is one."""
     if total.__class__ is ExactSum:
         return total

@@ -32,7 +32,7 @@ from typing import Any
 
 from reactive.engine.collections import inner_changes
 from reactive.engine.collections import values as multisets
-from reactive.engine.collections.exact import plus_value, shown
+from reactive.engine.collections.exact import add_value, sum_result
 from reactive.engine.collections.zset import EXACT, Pairs, canonical
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -55,7 +55,7 @@ class FoldResult:
         self.beside = beside
 
 
-def folded(
+def fold_bag(
     bag: Any,
     fold: Any,
     each: Each,
@@ -65,10 +65,10 @@ def folded(
     """Return the result of a fold over a bag."""
     try:
         if bag._is_small():
-            return _of_small(bag, fold, each, options)
+            return _fold_small(bag, fold, each, options)
         if _FROM_SCRATCH.get():
-            return STATES[fold.kind].gives(_state_of(bag, fold, each))
-        return _of_large(bag, fold, each, beside())
+            return STATES[fold.kind].gives(_compute_state(bag, fold, each))
+        return _fold_large(bag, fold, each, beside())
     except Exception as error:  # the fold as written raises it, or not
         reraise_asynchronous(error)
         return fold.plain(each(bag), options)
@@ -84,7 +84,7 @@ def from_scratch() -> Iterator[None]:
         _FROM_SCRATCH.reset(token)
 
 
-def _of_small(bag: Any, fold: Any, each: Each, options: Mapping[str, Any]) -> Any:
+def _fold_small(bag: Any, fold: Any, each: Each, options: Mapping[str, Any]) -> Any:
     if fold.kind not in ("sum", "min", "max"):
         return fold.plain(each(bag), options)
     found = list(each(bag))
@@ -97,36 +97,36 @@ def _of_small(bag: Any, fold: Any, each: Each, options: Mapping[str, Any]) -> An
     return fold.plain(found, options)
 
 
-def _of_large(bag: Any, fold: Any, each: Each, beside: tuple[Any, ...]) -> Any:
+def _fold_large(bag: Any, fold: Any, each: Each, beside: tuple[Any, ...]) -> Any:
     key = (fold, *[(v.__class__, v if v.__class__ in EXACT else id(v)) for v in beside])
     kept = bag._kept
     if kept is None:
         kept = bag._kept = {}
     found = kept.get(key)
     if found is None:
-        state = _moved_on(bag, key, fold, each)
+        state = _take_over_state(bag, key, fold, each)
         if state is None:
-            state = [_state_of(bag, fold, each)]
+            state = [_compute_state(bag, fold, each)]
         if len(kept) >= MOST_KEPT:
             kept.pop(next(iter(kept)), None)
         found = kept[key] = FoldResult(state[0], STATES[fold.kind].gives(state[0]), beside)
     return found.gave
 
 
-def _state_of(bag: Any, fold: Any, each: Each) -> Any:
+def _compute_state(bag: Any, fold: Any, each: Each) -> Any:
     how = STATES[fold.kind]
     state = how.zero()
     if fold.kind == "bag":
         state[0] = fold.called()
     weighted = bag._weighted()
     if weighted is not None:
-        return _with(state, how, weighted, each)
+        return _add_pairs(state, how, weighted, each)
     for value in each(bag):
         state = how.plus(state, value, 1)
     return state
 
 
-def _moved_on(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:
+def _take_over_state(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:
     """Take the state of the bag that this one was derived from, and apply the changes."""
     before = None if bag._before is None else bag._before()
     found = None if before is None or before._kept is None else before._kept.get(key)
@@ -135,7 +135,7 @@ def _moved_on(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:
     how = STATES[fold.kind]
     changes: Pairs = bag._changed_since(before)
     for loop in fold.loops:
-        changes = _inner(loop)(changes)
+        changes = _make_inner_bag(loop)(changes)
     made = [(value, weight, list(each((value,)))) for value, weight in changes]
     try:
         state = found.state.pop()
@@ -149,15 +149,17 @@ def _moved_on(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:
     return [state]
 
 
-def _with(state: Any, how: State, pairs: Iterable[tuple[Any, int]], each: Each) -> Any:
+def _add_pairs(state: Any, how: State, pairs: Iterable[tuple[Any, int]], each: Each) -> Any:
     for value, weight in pairs:
         for found in each((value,)):
             state = how.plus(state, found, weight)
     return state
 
 
-def _inner(loop: Any) -> inner_changes.InnerBag:
-    return inner_changes.InnerBag(loop.bag, loop.fields, [_inner(each) for each in loop.within])
+def _make_inner_bag(loop: Any) -> inner_changes.InnerBag:
+    return inner_changes.InnerBag(
+        loop.bag, loop.fields, [_make_inner_bag(each) for each in loop.within]
+    )
 
 
 # States.
@@ -185,10 +187,10 @@ class SumState(State):
     __slots__ = ()
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:
-        return plus_value(state, value, weight)
+        return add_value(state, value, weight)
 
     def gives(self, state: Any) -> Any:
-        return shown(state)
+        return sum_result(state)
 
 
 class CountState(State):
@@ -200,7 +202,7 @@ class CountState(State):
         return state + weight
 
 
-class Any_(State):
+class AnyState(State):
     """The state of `any`: the number of true values."""
 
     __slots__ = ()
@@ -212,7 +214,7 @@ class Any_(State):
         return state > 0
 
 
-class All(State):
+class AllState(State):
     """The state of `all`: the number of false values."""
 
     __slots__ = ()
@@ -224,7 +226,7 @@ class All(State):
         return not state
 
 
-class Extreme(State):
+class ExtremeState(State):
     """The least or the greatest value; without values, the fold as written decides."""
 
     __slots__ = ("_read",)
@@ -270,10 +272,10 @@ class BagState(State):
 STATES: dict[str, State] = {
     "sum": SumState(),
     "count": CountState(),
-    "any": Any_(),
-    "all": All(),
-    "min": Extreme(multisets.OrderedValues.least),
-    "max": Extreme(multisets.OrderedValues.greatest),
+    "any": AnyState(),
+    "all": AllState(),
+    "min": ExtremeState(multisets.OrderedValues.least),
+    "max": ExtremeState(multisets.OrderedValues.greatest),
     "bag": BagState(),
 }
 
@@ -281,15 +283,15 @@ STATES: dict[str, State] = {
 # Explanations: the part of a row that cannot be hashed, the rows that cannot be compared.
 
 
-def reason(row: Any) -> str | None:
+def unhashable_reason(row: Any) -> str | None:
     """Return a text like `its field 'tags' is a list`; None if the row is hashable."""
-    return None if _is_hashable(row) else _reason(row)
+    return None if _is_hashable(row) else _explain_unhashable(row)
 
 
-def _reason(row: Any) -> str:
-    for name, value in _parts(row):
+def _explain_unhashable(row: Any) -> str:
+    for name, value in _named_parts(row):
         if not _is_hashable(value):
-            inner = _reason(value)
+            inner = _explain_unhashable(value)
             nested = "" if inner.startswith("a ") else f": {inner}"
             return f"{name} is a {type(value).__name__}{nested}"
     hint = "; make it @dataclass(frozen=True)" if dataclasses.is_dataclass(row) else ""
@@ -304,7 +306,7 @@ def _is_hashable(value: Any) -> bool:
     return True
 
 
-def _parts(row: Any) -> Iterator[tuple[str, Any]]:
+def _named_parts(row: Any) -> Iterator[tuple[str, Any]]:
     if dataclasses.is_dataclass(row):
         for field in dataclasses.fields(row):
             yield f"its field {field.name!r}", getattr(row, field.name)
@@ -314,7 +316,7 @@ def _parts(row: Any) -> Iterator[tuple[str, Any]]:
             yield (f"its field {names[position]!r}" if names else f"its element {position}"), value
 
 
-def clash(
+def find_clash(
     rows: Iterable[Any], others: Iterable[Any], of: Callable[[Any], Any]
 ) -> tuple[Any, Any] | None:
     """Return two rows whose values of `of` have equal hashes, but an `==` that raises.
@@ -330,18 +332,18 @@ def clash(
             continue
         same = by_hash.setdefault(hash(value), [])
         for other, its in same:
-            if not _compare(value, its):
+            if not _can_compare(value, its):
                 return row, other
         same.append((row, value))
     for other in others:
         its = of(other)
         for row, value in by_hash.get(hash(its), ()):
-            if not _compare(value, its):
+            if not _can_compare(value, its):
                 return row, other
     return None
 
 
-def _compare(row: Any, other: Any) -> bool:
+def _can_compare(row: Any, other: Any) -> bool:
     try:
         return row is other or bool(row == other) or bool(other == row) or True
     except Exception as error:

@@ -37,9 +37,9 @@ from typing import Any, TypeVar
 
 from optimizer.expressions.knowledge import Foldable
 from reactive.engine.collections import folded, order_tree, weight_tree
-from reactive.engine.collections.long_tuple import replaced
+from reactive.engine.collections.long_tuple import replace_row
 from reactive.engine.collections.order_tree import Tree
-from reactive.engine.collections.weight_tree import PRIME, without_equal
+from reactive.engine.collections.weight_tree import PRIME, cancel_equal
 from reactive.engine.collections.zset import canonical
 
 K = TypeVar("K")
@@ -64,8 +64,10 @@ class FrozenDict(Mapping[K, V], Foldable):
 
     def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         given = {canonical(key): canonical(value) for key, value in dict(items).items()}
-        self._order: Tree = order_tree.made_of(tuple(given.items()), range(1, len(given) + 1))
-        self._places = weight_tree.split(dict(zip(given, range(1, len(given) + 1), strict=True)))
+        self._order: Tree = order_tree.build_tree(tuple(given.items()), range(1, len(given) + 1))
+        self._places = weight_tree.split_tree(
+            dict(zip(given, range(1, len(given) + 1), strict=True))
+        )
         self._next = len(given) + 1
         self._sum: int | None = None
         self._views: dict[Any, Any] = {}
@@ -88,16 +90,16 @@ class FrozenDict(Mapping[K, V], Foldable):
 
     def after(self, key: Any, default: Any) -> Any:
         """Return the key that follows a present key, or `default` after the last."""
-        place, _ = _find(self._order, weight_tree.weight_of(self._places, canonical(key)))
+        place, _ = _find_item(self._order, weight_tree.weight_of(self._places, canonical(key)))
         if place + 1 == len(self):
             return default
-        return order_tree.at(self._order, place + 1)[0]
+        return order_tree.get_row(self._order, place + 1)[0]
 
     def _remove(self, key: Any) -> None:
         number = weight_tree.weight_of(self._places, key)
         if number:
-            place, gone = _find(self._order, number)
-            self._order = order_tree.deleted(self._order, place)
+            place, gone = _find_item(self._order, number)
+            self._order = order_tree.delete_at(self._order, place)
             self._mark_place(key, -number)
             self._mark(gone, -1)
 
@@ -105,20 +107,20 @@ class FrozenDict(Mapping[K, V], Foldable):
         number = weight_tree.weight_of(self._places, key)
         if not number:
             number, self._next = self._next, self._next + 1
-            self._order = order_tree.inserted(self._order, self._order.size, number, (key, value))
+            self._order = order_tree.insert_at(self._order, self._order.size, number, (key, value))
             self._mark_place(key, number)
             self._mark((key, value), 1)
             return
-        place, old = _find(self._order, number)
+        place, old = _find_item(self._order, number)
         if old[1] is not value:
             new = (old[0], value)
-            self._order = replaced(self._order, place, new, has_keys=True)
+            self._order = replace_row(self._order, place, new, has_keys=True)
             self._mark(old, -1)
             self._mark(new, 1)
 
     def _mark_place(self, key: Any, change: int) -> None:
         mark = hash((key, weight_tree.SALT))
-        self._places = weight_tree.plus_one(self._places, mark, key, change, None)
+        self._places = weight_tree.add_change(self._places, mark, key, change, None)
 
     def _mark(self, item: Item, sign: int) -> None:
         if self._sum is not None:
@@ -141,7 +143,7 @@ class FrozenDict(Mapping[K, V], Foldable):
         return weight_tree.weight_of(self._places, canonical(key)) > 0
 
     def __iter__(self) -> Iterator[K]:
-        return (row[0] for leaf in order_tree.leaves(self._order) for row in leaf.rows)
+        return (row[0] for leaf in order_tree.iterate_leaves(self._order) for row in leaf.rows)
 
     def __reversed__(self) -> Iterator[K]:
         return reversed(list(self))
@@ -214,7 +216,7 @@ class FrozenDict(Mapping[K, V], Foldable):
         return self._viewed(KeysOfDict)._folded(fold, each, beside, options)
 
 
-def _find(tree: Tree, number: int) -> tuple[int, Item]:
+def _find_item(tree: Tree, number: int) -> tuple[int, Item]:
     """Return the place of a present number, and its item."""
     place = 0
     while isinstance(tree, order_tree.TreeNode):
@@ -249,10 +251,12 @@ class _View(Collection[Any], Foldable):
         parts = order_tree.parts_between(old, new)
         gone = [(pick(row), -1) for _, rows, _, _ in parts for row in rows]
         came = [(pick(row), 1) for _, _, _, rows in parts for row in rows]
-        return without_equal([*gone, *came]) if gone and came else gone or came
+        return cancel_equal([*gone, *came]) if gone and came else gone or came
 
     def __iter__(self) -> Iterator[Any]:
-        return (self.pick(row) for leaf in order_tree.leaves(self._order) for row in leaf.rows)
+        return (
+            self.pick(row) for leaf in order_tree.iterate_leaves(self._order) for row in leaf.rows
+        )
 
     def __len__(self) -> int:
         return self._order.size
@@ -264,7 +268,7 @@ class _View(Collection[Any], Foldable):
         return self.changes(before._order, self._order)
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return folded.folded(self, fold, each, beside, options)
+        return folded.fold_bag(self, fold, each, beside, options)
 
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))
@@ -320,7 +324,7 @@ class Items(_View, Set[Any]):
         if not (isinstance(item, tuple) and len(item) == 2):
             return False
         number = weight_tree.weight_of(self._places, canonical(item[0]))
-        return number > 0 and bool(_find(self._order, number)[1][1] == item[1])
+        return number > 0 and bool(_find_item(self._order, number)[1][1] == item[1])
 
 
 T = TypeVar("T", covariant=True)
@@ -341,7 +345,7 @@ class FrozenSet(Set[T], Foldable):
     __slots__ = ("__weakref__", "_before", "_joined", "_kept", "_tree")
 
     def __init__(self, values: Iterable[T] = ()) -> None:
-        self._tree = weight_tree.split(dict.fromkeys(map(canonical, values), 1))
+        self._tree = weight_tree.split_tree(dict.fromkeys(map(canonical, values), 1))
         self._joined: int | None = None
         self._kept: dict[Any, Any] | None = None  # results of folds (`folded.py`)
         self._before: weakref.ref[FrozenSet[Any]] | None = None  # the last version with results
@@ -352,10 +356,10 @@ class FrozenSet(Set[T], Foldable):
         if not changes:
             return self
         made: FrozenSet[T] = FrozenSet.__new__(FrozenSet)
-        made._tree = weight_tree.plus(self._tree, weight_tree.marked(changes), None)
+        made._tree = weight_tree.add_changes(self._tree, weight_tree.mark_values(changes), None)
         made._joined = self._joined
         if made._joined is not None:
-            made._joined ^= reduce(xor, map(_mixed, changes))
+            made._joined ^= reduce(xor, map(_mix_hash, changes))
         made._kept = None
         made._before = self._before if self._kept is None else weakref.ref(self)
         return made
@@ -368,10 +372,10 @@ class FrozenSet(Set[T], Foldable):
         return weight_tree.weight_of(self._tree, canonical(value)) > 0
 
     def __iter__(self) -> Iterator[T]:
-        return chain.from_iterable(weight_tree.leaves(self._tree))
+        return chain.from_iterable(weight_tree.tree_dicts(self._tree))
 
     def __len__(self) -> int:
-        return weight_tree.size_of(self._tree)
+        return weight_tree.tree_size(self._tree)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -380,12 +384,12 @@ class FrozenSet(Set[T], Foldable):
             return super().__eq__(other)
         if self._joined != other._joined and None not in (self._joined, other._joined):
             return False
-        return weight_tree.same(self._tree, other._tree)
+        return weight_tree.have_equal_weights(self._tree, other._tree)
 
     def __hash__(self) -> int:
         if self._joined is None:
-            self._joined = reduce(xor, map(_mixed, self), 0)
-        return _finished(self._joined, len(self))
+            self._joined = reduce(xor, map(_mix_hash, self), 0)
+        return _finish_hash(self._joined, len(self))
 
     def isdisjoint(self, other: Iterable[Any]) -> bool:
         """Return True if no value is in both."""
@@ -436,13 +440,13 @@ class FrozenSet(Set[T], Foldable):
         return f"FrozenSet({set(self) or '{}'})"
 
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + weight_tree.bytes_of(self._tree)
+        return object.__sizeof__(self) + weight_tree.tree_bytes(self._tree)
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
-        return weight_tree.changed_values(before._tree, self._tree)
+        return weight_tree.identity_changes(before._tree, self._tree)
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return folded.folded(self, fold, each, beside, options)
+        return folded.fold_bag(self, fold, each, beside, options)
 
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))
@@ -451,13 +455,13 @@ class FrozenSet(Set[T], Foldable):
         """Return None: each value counts once."""
 
 
-def _mixed(value: Any) -> int:
+def _mix_hash(value: Any) -> int:
     """Return the contribution of a value to the hash."""
     number = hash(value)
     return ((number ^ (number << 16) ^ 89869747) * 3644798167) & MASK
 
 
-def _finished(joined: int, size: int) -> int:
+def _finish_hash(joined: int, size: int) -> int:
     """Return the hash of `size` values from their combined contributions."""
     joined ^= (1927868237 * (size + 1)) & MASK
     joined ^= (joined >> 11) ^ (joined >> 25)

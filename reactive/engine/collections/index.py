@@ -2,7 +2,7 @@
 
     key -> row                              the only row of its key, once
     key -> FewRows [row, ...]               a few rows, each once
-    key -> Weighted {handle: (row, weight)} many rows, or other weights
+    key -> WeightedRows {handle: (row, weight)} many rows, or other weights
 
 It stores little more than references to rows. The handle is the row itself, or its `id` if the rows
 are interned (`properties.is_interned`), which is an integer, and quick to hash.
@@ -63,7 +63,7 @@ class KeyedBatch(Sequence[Keyed]):
         return zip(self.keys, zip(self.rows, repeat(self.weight)), strict=False)
 
 
-def keys_of(keyed: Sequence[Keyed]) -> Sequence[Any]:
+def delta_keys(keyed: Sequence[Keyed]) -> Sequence[Any]:
     """Return the keys of a delta."""
     return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
 
@@ -81,11 +81,11 @@ def add_each(index: RowReceiver, keyed: Sequence[Keyed]) -> None:
         for done, (key, (row, weight)) in enumerate(keyed):  # noqa: B007
             index.add(key, row, weight)
     except BaseException:
-        take_back(index, keyed[:done])
+        remove_pairs(index, keyed[:done])
         raise
 
 
-def take_back(index: RowReceiver, keyed: Sequence[Keyed]) -> None:
+def remove_pairs(index: RowReceiver, keyed: Sequence[Keyed]) -> None:
     """Remove pairs that were added, the last first."""
     for key, (row, weight) in reversed(keyed):
         index.add(key, row, -weight)
@@ -128,7 +128,7 @@ class FewRows(list[Row]):
     __slots__ = ()
 
 
-class Weighted(dict[Any, Pair]):
+class WeightedRows(dict[Any, Pair]):
     """Rows of a key by their handle."""
 
     __slots__ = ()
@@ -188,12 +188,12 @@ class Index:
         """Return the rows of a key."""
         if key is NO_MATCH or key not in self.buckets:
             return ()
-        return rows_of(self.buckets[key])
+        return bucket_pairs(self.buckets[key])
 
     def weight(self, key: Key, row: Row) -> int:
         """Return the weight of a row."""
         bucket = self.buckets.get(key, NOTHING)
-        if bucket.__class__ is Weighted:
+        if bucket.__class__ is WeightedRows:
             held: Pair = bucket.get(self._handle(row), (row, 0))
             return held[1]
         if bucket.__class__ is FewRows:
@@ -207,7 +207,7 @@ class Index:
             if kind is FewRows:
                 for row in bucket:
                     yield key, (row, 1)
-            elif kind is Weighted:
+            elif kind is WeightedRows:
                 for pair in bucket.values():
                     yield key, pair
             else:
@@ -222,7 +222,7 @@ class Index:
             self.rows += 1
             return
         kind = bucket.__class__
-        if kind is Weighted:
+        if kind is WeightedRows:
             self._add_to_weighted(key, bucket, row, weight)
         elif kind is FewRows:
             self._add_to_few(key, bucket, row, weight)
@@ -253,7 +253,7 @@ class Index:
                 elif weight == -1 and bucket is row:
                     del buckets[key]
                     more -= 1
-                elif bucket.__class__ is Weighted:
+                elif bucket.__class__ is WeightedRows:
                     handle, size = id(row) if same else row, len(bucket)
                     held, total = bucket.setdefault(handle, pair)
                     if len(bucket) > size:
@@ -276,7 +276,7 @@ class Index:
             self.rows += more
         except BaseException:
             self.rows += more
-            take_back(self, keyed[:done])
+            remove_pairs(self, keyed[:done])
             raise
 
     def _fill(self, batch: KeyedBatch) -> bool:
@@ -312,7 +312,9 @@ class Index:
                 buckets[key] = FewRows((bucket, row))
         for key, bucket in buckets.items():
             if bucket.__class__ is FewRows and len(bucket) > FEW:
-                buckets[key] = Weighted(zip(map(id, bucket), zip(bucket, repeat(1)), strict=False))
+                buckets[key] = WeightedRows(
+                    zip(map(id, bucket), zip(bucket, repeat(1)), strict=False)
+                )
 
     def _add_to_few(self, key: Key, bucket: FewRows, row: Row, weight: int) -> None:
         place = self._place(bucket, row)
@@ -326,9 +328,9 @@ class Index:
                 del bucket[place]
             self.rows -= 1
         else:
-            self._become_weighted(key, [*rows_of(bucket), (row, weight)])
+            self._become_weighted(key, [*bucket_pairs(bucket), (row, weight)])
 
-    def _add_to_weighted(self, key: Key, bucket: Weighted, row: Row, weight: int) -> None:
+    def _add_to_weighted(self, key: Key, bucket: WeightedRows, row: Row, weight: int) -> None:
         handle = self._handle(row)
         held, total = bucket.get(handle, (row, 0))
         if total + weight:
@@ -344,7 +346,7 @@ class Index:
             raise
         self.rows -= 1
 
-    def _shrink(self, key: Key, bucket: Weighted) -> None:
+    def _shrink(self, key: Key, bucket: WeightedRows) -> None:
         if not bucket:
             del self.buckets[key]
             return
@@ -361,8 +363,8 @@ class Index:
             self._shrink(key, bucket)
         self.rows += len(bucket) - (len(held) if held.__class__ is FewRows else 1)
 
-    def _weighted(self, pairs: list[Pair]) -> Weighted:
-        bucket, handle = Weighted(), self._handle
+    def _weighted(self, pairs: list[Pair]) -> WeightedRows:
+        bucket, handle = WeightedRows(), self._handle
         for row, weight in pairs:
             held, total = bucket.pop(handle(row), (row, 0))
             if total + weight:
@@ -384,9 +386,9 @@ class Index:
         """Return the bytes of dictionaries and lists, without the rows and keys."""
         size = sys.getsizeof(self.buckets)
         for bucket in self.buckets.values():
-            if bucket.__class__ is FewRows or bucket.__class__ is Weighted:
+            if bucket.__class__ is FewRows or bucket.__class__ is WeightedRows:
                 size += sys.getsizeof(bucket)
-            if bucket.__class__ is Weighted:
+            if bucket.__class__ is WeightedRows:
                 size += len(bucket) * sys.getsizeof((0, 0))
         return size
 
@@ -410,7 +412,7 @@ class IndexBefore:
     def __init__(self, index: Any, delta: Iterable[KeyedPair]) -> None:
         self._index = index
         self._delta = delta if type(delta) is KeyedBatch else list(delta)
-        self._keys = Counter(keys_of(self._delta))
+        self._keys = Counter(delta_keys(self._delta))
         self._by_key: dict[Key, list[Pair]] = {}
         self._come: set[int] = set()  # the ids of the rows of a batch
         self._found: dict[Key, Any] = {}  # looked up changed keys
@@ -428,8 +430,8 @@ class IndexBefore:
         bucket = self._index.buckets.get(key, NOTHING)
         rows = bucket if bucket.__class__ is FewRows else (bucket,)
         left = len(rows) - self._keys[key]
-        if bucket.__class__ is Weighted or left < 0 or not self._have_come(key, rows[left:]):
-            return Weighted(enumerate(self.pairs(key))) or NOTHING
+        if bucket.__class__ is WeightedRows or left < 0 or not self._have_come(key, rows[left:]):
+            return WeightedRows(enumerate(self.pairs(key))) or NOTHING
         return NOTHING if left == 0 else rows[0] if left == 1 else FewRows(rows[:left])
 
     def _have_come(self, key: Key, rows: Sequence[Row]) -> bool:
@@ -455,12 +457,12 @@ class IndexBefore:
         return self._by_key[key]
 
 
-def rows_of(bucket: Any) -> Sequence[Pair]:
+def bucket_pairs(bucket: Any) -> Sequence[Pair]:
     """Return the rows of a bucket, with their weights."""
     kind = bucket.__class__
     if kind is FewRows:
         return UniformDelta(bucket, 1)
-    return list(bucket.values()) if kind is Weighted else ((bucket, 1),)
+    return list(bucket.values()) if kind is WeightedRows else ((bucket, 1),)
 
 
 # Keys of an index in order that match a key of the other side of a join.

@@ -76,15 +76,15 @@ class InsideMapping:
     values = items = keys
 
 
-def _keys_of(field: Field) -> Callable[[Any], Any]:
+def _keys_getter(field: Field) -> Callable[[Any], Any]:
     return _view_of(field, "keys")
 
 
-def _values_of(field: Field) -> Callable[[Any], Any]:
+def _values_getter(field: Field) -> Callable[[Any], Any]:
     return _view_of(field, "values")
 
 
-def _items_of(field: Field) -> Callable[[Any], Any]:
+def _items_getter(field: Field) -> Callable[[Any], Any]:
     return _view_of(field, "items")
 
 
@@ -100,7 +100,7 @@ def _view_of(field: Field, name: str) -> Callable[[Any], Any]:
     return view
 
 
-VIEWS: dict[str, Any] = {"keys": _keys_of, "values": _values_of, "items": _items_of}
+VIEWS: dict[str, Any] = {"keys": _keys_getter, "values": _values_getter, "items": _items_getter}
 
 
 class InnerBag:
@@ -154,7 +154,7 @@ class InnerBag:
         if not is_mixed(pairs):
             return delta
         try:
-            found = self._found(pairs, [_items(key) for key, _ in delta])
+            found = self._found(pairs, [_key_items(key) for key, _ in delta])
         except Exception as error:  # as above
             reraise_asynchronous(error)
             return delta
@@ -170,10 +170,10 @@ class InnerBag:
         bag = before[-1]
         if gone != -came or bag.__class__ is not after[-1].__class__:
             return delta
-        if not isinstance(bag, Foldable) or not all(map(_are_one, before[:-1], after[:-1])):
+        if not isinstance(bag, Foldable) or not all(map(_are_identical, before[:-1], after[:-1])):
             return delta
         for beside in self._others:
-            if not _are_one(old[beside], new[beside]):
+            if not _are_identical(old[beside], new[beside]):
                 return delta
         changes: Pairs = after[-1]._changed_since(bag)
         for inner in self._within:
@@ -199,26 +199,26 @@ class InnerBag:
         if len(old) > 1 or len(new) > 1:
             self._match(old, new, _likeness, found)
         if old and new:
-            self._match(old, new, _marks, found)
+            self._match(old, new, _read_marks, found)
         return found
 
-    def _changed(self, delta: Pairs, keys: Sequence[Values], sign: int) -> dict[int, _Changed]:
+    def _changed(self, delta: Pairs, keys: Sequence[Values], sign: int) -> dict[int, _ChangedRow]:
         """Return the inserted or deleted rows that have a bag, by their places."""
-        found: dict[int, _Changed] = {}
+        found: dict[int, _ChangedRow] = {}
         for place, (row, weight) in enumerate(delta):
             if weight * sign > 0:
                 own = row if self._binding is None else row[self._binding]
                 values = [get(own) for get in self._getters]
                 if isinstance(values[-1], Foldable):
                     read = (*keys[place], *[row[other] for other in self._others], *values)
-                    found[place] = _Changed(row, weight, own, read)
+                    found[place] = _ChangedRow(row, weight, own, read)
         return found
 
     def _match(
         self,
-        old: dict[int, _Changed],
-        new: dict[int, _Changed],
-        mark: Callable[[_Changed], Values],
+        old: dict[int, _ChangedRow],
+        new: dict[int, _ChangedRow],
+        mark: Callable[[_ChangedRow], Values],
         found: dict[int, Pair | None],
     ) -> None:
         """Match rows with equal marks, add their stand-ins to `found`, and remove them from
@@ -236,9 +236,9 @@ class InnerBag:
         self,
         found: dict[int, Pair | None],
         before: int,
-        old: _Changed,
+        old: _ChangedRow,
         after: int,
-        new: _Changed,
+        new: _ChangedRow,
     ) -> None:
         """Add the stand-ins of two rows; None if the other bag has all values."""
         changes: Pairs = new.read[-1]._changed_since(old.read[-1])
@@ -266,7 +266,7 @@ class InnerBag:
         return stands if place is None else (*row[:place], stands, *row[place + 1 :])
 
 
-class _Changed(NamedTuple):
+class _ChangedRow(NamedTuple):
     """A row of a delta with its weight, the binding with the bag, and the values that are read.
 
     `read` has the parts of the key (if there is one), the other bindings, the fields, and the bag
@@ -279,18 +279,21 @@ class _Changed(NamedTuple):
     read: Values
 
 
-def _marks(changed: _Changed) -> Values:
+def _read_marks(changed: _ChangedRow) -> Values:
     """Return marks of all values that are read except the bag, without comparing them."""
-    return tuple(map(mark, changed.read[:-1]))
+    return tuple(map(value_mark, changed.read[:-1]))
 
 
-def _likeness(changed: _Changed) -> Values:
+def _likeness(changed: _ChangedRow) -> Values:
     """Return marks that rows share if they differ only in bags; they match before others."""
-    fields = fields_of(changed.own)
-    return (*_marks(changed), *[mark(v) for _, v in fields if not isinstance(v, Foldable)])
+    fields = named_fields(changed.own)
+    return (
+        *_read_marks(changed),
+        *[value_mark(v) for _, v in fields if not isinstance(v, Foldable)],
+    )
 
 
-def fields_of(row: Any) -> list[tuple[Any, Any]]:
+def named_fields(row: Any) -> list[tuple[Any, Any]]:
     """Return the fields of a row by name, or by place for a plain tuple."""
     if isinstance(row, tuple):
         names = getattr(row, "_fields", None)
@@ -298,12 +301,12 @@ def fields_of(row: Any) -> list[tuple[Any, Any]]:
     return [(name, getattr(row, name)) for name in _members(row.__class__)]
 
 
-def _items(key: Any) -> Values:
+def _key_items(key: Any) -> Values:
     """Return the parts of a key."""
     return key if key.__class__ is tuple else (key,)
 
 
-def mark(value: Any) -> Any:
+def value_mark(value: Any) -> Any:
     """Return a value that is equal only for values that cannot be told apart."""
     return value if value.__class__ in EXACT else id(value)
 
@@ -313,14 +316,14 @@ def _members(kind: Any) -> list[str]:
     return members(kind)
 
 
-def _are_alike(old: _Changed, new: _Changed) -> bool:
+def _are_alike(old: _ChangedRow, new: _ChangedRow) -> bool:
     """True if weights are opposite, bags have one class, and all other values are identical."""
     if old.weight != -new.weight or old.read[-1].__class__ is not new.read[-1].__class__:
         return False
-    return all(map(_are_one, old.read[:-1], new.read[:-1]))
+    return all(map(_are_identical, old.read[:-1], new.read[:-1]))
 
 
-def _are_one(old: Any, new: Any) -> bool:
+def _are_identical(old: Any, new: Any) -> bool:
     """True if two values cannot be told apart."""
     return old is new or (old.__class__ is new.__class__ and old.__class__ in EXACT and old == new)
 
@@ -355,7 +358,7 @@ def nested_class(roots: int, columns: tuple[str, ...]) -> Any:
             obj=row,
         )
 
-    body = {"__slots__": (), "__getattr__": __getattr__, "__reduce__": _reduced, "roots": roots}
+    body = {"__slots__": (), "__getattr__": __getattr__, "__reduce__": _reduce_row, "roots": roots}
     made: Any = type("Row", (base,), body)
     made.__module__ = __name__
     made.__qualname__ = f"{_PREFIX}{', '.join((str(roots), *columns))})"
@@ -375,7 +378,7 @@ def is_nested(value: Any) -> bool:
 
 def is_nested_class(kind: Any) -> bool:
     """True if a class is one of nested rows."""
-    return getattr(kind, "__reduce__", None) is _reduced
+    return getattr(kind, "__reduce__", None) is _reduce_row
 
 
 def __getattr__(name: str) -> Any:
@@ -385,5 +388,5 @@ def __getattr__(name: str) -> Any:
     return nested_class(int(roots), tuple(columns))
 
 
-def _reduced(row: Any) -> Any:
+def _reduce_row(row: Any) -> Any:
     return nested_row, (row.roots, row._fields, tuple(row))

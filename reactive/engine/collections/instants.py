@@ -22,12 +22,12 @@ def zone_named(name: str) -> tzinfo:
     if name.upper() in ("UTC", "Z"):
         return UTC
     try:
-        return ZoneInfo(_written(name))
+        return ZoneInfo(_canonical_name(name))
     except (LookupError, OSError, ValueError):
         raise ValueError(f"there is no time zone {name!r}") from None
 
 
-def _written(name: str) -> str:
+def _canonical_name(name: str) -> str:
     """Return the name with the case that the time zone database uses."""
     from zoneinfo import available_timezones
 

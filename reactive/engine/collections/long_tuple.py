@@ -44,7 +44,7 @@ from typing import Any, TypeVar, overload
 from optimizer.expressions.knowledge import Foldable
 from reactive.engine.collections import folded, order_tree, weight_tree
 from reactive.engine.collections.order_tree import Part, Tree, TreeLeaf, TreeNode
-from reactive.engine.collections.weight_tree import PRIME, without_equal
+from reactive.engine.collections.weight_tree import PRIME, cancel_equal
 from reactive.engine.collections.zset import Row, canonical
 
 T = TypeVar("T", covariant=True)
@@ -55,7 +55,7 @@ FEW = 64
 SALT = 0x2545F491
 
 
-def mark(row: Row) -> int:
+def row_mark(row: Row) -> int:
     """Return the contribution of a row to the hash."""
     return hash((row, SALT))
 
@@ -78,7 +78,7 @@ class LongTuple(Sequence[T], Foldable):
 
     def __init__(self, rows: Iterable[T] = ()) -> None:
         every = tuple(rows)
-        self._tree = order_tree.made_of(every, every)
+        self._tree = order_tree.build_tree(every, every)
         self._sum: int | None = None
         self._hash: int | None = None
 
@@ -97,19 +97,19 @@ class LongTuple(Sequence[T], Foldable):
         at = place.__index__()
         if not -size <= at < size:
             raise IndexError("LongTuple index out of range")
-        return order_tree.at(self._tree, at % size)
+        return order_tree.get_row(self._tree, at % size)
 
     def __len__(self) -> int:
         return self._tree.size
 
     def __iter__(self) -> Iterator[T]:
-        return chain.from_iterable(leaf.rows for leaf in order_tree.leaves(self._tree))
+        return chain.from_iterable(leaf.rows for leaf in order_tree.iterate_leaves(self._tree))
 
     def __reversed__(self) -> Iterator[T]:
         return reversed(tuple(self))
 
     def __contains__(self, row: object) -> bool:
-        return any(row in leaf.rows for leaf in order_tree.leaves(self._tree))
+        return any(row in leaf.rows for leaf in order_tree.iterate_leaves(self._tree))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -161,18 +161,18 @@ class LongTuple(Sequence[T], Foldable):
     def sum(self) -> int:
         """Return the sum of the marks of all rows."""
         if self._sum is None:
-            self._sum = sum(map(mark, self)) % PRIME
+            self._sum = sum(map(row_mark, self)) % PRIME
         return self._sum
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
-        return changed_values(order_tree.parts_between(before._tree, self._tree))
+        return net_row_changes(order_tree.parts_between(before._tree, self._tree))
 
     def to_python(self) -> list[T]:
         """Return the rows in a list."""
         return list(self)
 
     def _between(self, start: int, stop: int) -> Iterator[T]:
-        for leaf in order_tree.leaves(self._tree, start) if start < stop else ():
+        for leaf in order_tree.iterate_leaves(self._tree, start) if start < stop else ():
             size = leaf.size
             skipped = start - self._start_of(start)
             rows = leaf.rows[skipped : skipped + stop - start]
@@ -193,7 +193,7 @@ class LongTuple(Sequence[T], Foldable):
         return begin
 
 
-def rows_of(tree: order_tree.Tree, total: int | None) -> Any:
+def sequence_from_tree(tree: order_tree.Tree, total: int | None) -> Any:
     """Return the rows of a tree: a tuple if few, else a `LongTuple`.
 
     total: the sum of their marks, if it is known.
@@ -206,24 +206,24 @@ def rows_of(tree: order_tree.Tree, total: int | None) -> Any:
     return tuple(made) if len(made) <= FEW else made
 
 
-def tree_of(rows: Any) -> order_tree.Tree:
+def rows_as_tree(rows: Any) -> order_tree.Tree:
     """Return the tree of a tuple or a `LongTuple`."""
-    return rows._tree if isinstance(rows, LongTuple) else order_tree.made_of(rows, rows)
+    return rows._tree if isinstance(rows, LongTuple) else order_tree.build_tree(rows, rows)
 
 
-def sum_of(rows: Any) -> int | None:
+def known_sum(rows: Any) -> int | None:
     """Return the sum of the marks of a `LongTuple`, if it is known."""
     return rows._sum if isinstance(rows, LongTuple) else None
 
 
-def changed_values(parts: Sequence[order_tree.Part]) -> list[tuple[Row, int]]:
+def net_row_changes(parts: Sequence[order_tree.Part]) -> list[tuple[Row, int]]:
     """Return the deleted and inserted rows of parts, net."""
     gone = [(row, -1) for _, rows, _, _ in parts for row in rows]
     came = [(row, 1) for _, _, _, rows in parts for row in rows]
-    return without_equal([*gone, *came]) if gone and came else gone or came
+    return cancel_equal([*gone, *came]) if gone and came else gone or came
 
 
-def parts_between(old: Any, new: Any) -> list[order_tree.Part]:
+def sequence_differences(old: Any, new: Any) -> list[order_tree.Part]:
     """Return the differences of two sequences; tuples differ as a whole."""
     if isinstance(old, LongTuple) and isinstance(new, LongTuple):
         return order_tree.parts_between(old._tree, new._tree)
@@ -269,9 +269,9 @@ class FrozenList(LongTuple[T]):
         gone = list(self._between(start, stop)) if start < stop else []
         total = self._sum
         if total is not None:
-            total = (total + sum(map(mark, values)) - sum(map(mark, gone))) % PRIME
+            total = (total + sum(map(row_mark, values)) - sum(map(row_mark, gone))) % PRIME
         made: FrozenList[T] = FrozenList.__new__(FrozenList)
-        made._tree = spliced(self._tree, start, stop, values)
+        made._tree = splice_rows(self._tree, start, stop, values)
         made._sum, made._hash, made._kept = total, None, None
         own = weakref.ref(self)
         made._before = self._before if self._kept is None else own
@@ -281,7 +281,7 @@ class FrozenList(LongTuple[T]):
     def parts_since(self, before: FrozenList[Any]) -> list[Part]:
         """Return the differences from another list, in order.
 
-        Cost: O(changes log n) if one was derived from the other; O(changes) by one `spliced`.
+        Cost: O(changes log n) if one was derived from the other; O(changes) by one `splice_rows`.
         """
         made_of = self._made_of
         if made_of is not None and self._part is not None and made_of() is before:
@@ -289,7 +289,7 @@ class FrozenList(LongTuple[T]):
         return order_tree.parts_between(before._tree, self._tree)
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
-        return changed_values(self.parts_since(before))
+        return net_row_changes(self.parts_since(before))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, list):
@@ -338,7 +338,7 @@ class FrozenList(LongTuple[T]):
         return f"FrozenList({list(self)!r})"
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return folded.folded(self, fold, each, beside, options)
+        return folded.fold_bag(self, fold, each, beside, options)
 
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))
@@ -351,31 +351,31 @@ SHARE = 256
 """Whole leaves are cheaper than paths for more than one in `SHARE` of all rows."""
 
 
-def spliced(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
+def splice_rows(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
     """Return the tree with the rows from `start` up to `stop` replaced.
 
-    >>> tree = order_tree.made_of(range(1000), range(1000))
-    >>> tree = spliced(tree, 3, 998, "ab")
-    >>> [row for leaf in order_tree.leaves(tree) for row in leaf.rows]
+    >>> tree = order_tree.build_tree(range(1000), range(1000))
+    >>> tree = splice_rows(tree, 3, 998, "ab")
+    >>> [row for leaf in order_tree.iterate_leaves(tree) for row in leaf.rows]
     [0, 1, 2, 'a', 'b', 998, 999]
     """
     count = stop - start
     if not count and len(rows) == 1:
-        return order_tree.inserted(tree, start, rows[0], rows[0])
+        return order_tree.insert_at(tree, start, rows[0], rows[0])
     most = max(count, len(rows))
     if most > 1 and most * SHARE > tree.size:
-        return _by_leaves(tree, start, stop, rows)
+        return _splice_leaves(tree, start, stop, rows)
     stays = min(count, len(rows))
     for place in range(stays):
-        tree = replaced(tree, start + place, rows[place])
+        tree = replace_row(tree, start + place, rows[place])
     for _ in range(count - stays):
-        tree = order_tree.deleted(tree, start + stays)
+        tree = order_tree.delete_at(tree, start + stays)
     for place in range(stays, len(rows)):
-        tree = order_tree.inserted(tree, start + place, rows[place], rows[place])
+        tree = order_tree.insert_at(tree, start + place, rows[place], rows[place])
     return tree
 
 
-def replaced(tree: Tree, place: int, row: Row, *, has_keys: bool = False) -> Tree:
+def replace_row(tree: Tree, place: int, row: Row, *, has_keys: bool = False) -> Tree:
     """Return the tree with the row at a place replaced.
 
     has_keys: True if keys differ from rows; the key stays.
@@ -383,18 +383,18 @@ def replaced(tree: Tree, place: int, row: Row, *, has_keys: bool = False) -> Tre
     if isinstance(tree, TreeLeaf):
         rows = (*tree.rows[:place], row, *tree.rows[place + 1 :])
         return TreeLeaf(rows, tree.keys if has_keys else rows)
-    number, place = order_tree.child(tree, place)
-    made = replaced(tree.trees[number], place, row, has_keys=has_keys)
+    number, place = order_tree.find_child(tree, place)
+    made = replace_row(tree.trees[number], place, row, has_keys=has_keys)
     return tree.with_child(number, made)
 
 
-def _by_leaves(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
+def _splice_leaves(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
     before: list[TreeLeaf] = []
     behind: list[TreeLeaf] = []
     left: Sequence[Row] = ()
     right: Sequence[Row] = ()
     begin = 0
-    for leaf in order_tree.leaves(tree):
+    for leaf in order_tree.iterate_leaves(tree):
         end = begin + leaf.size
         if end <= start:
             before.append(leaf)
@@ -408,16 +408,16 @@ def _by_leaves(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
         left = before.pop().rows
     if behind and behind[0].size < order_tree.FILLED and not right:
         right = behind.pop(0).rows
-    return _raised([*before, *_leaves(tuple(chain(left, rows, right))), *behind])
+    return _build_levels([*before, *_make_leaves(tuple(chain(left, rows, right))), *behind])
 
 
-def _leaves(rows: tuple[Row, ...]) -> list[Tree]:
+def _make_leaves(rows: tuple[Row, ...]) -> list[Tree]:
     width = order_tree.FILLED
     cut = [rows[place : place + width] for place in range(0, len(rows), width)]
     return [TreeLeaf(each, each) for each in cut]
 
 
-def _raised(trees: list[Tree]) -> Tree:
+def _build_levels(trees: list[Tree]) -> Tree:
     """Return one tree of several trees of equal height."""
     if not trees:
         return TreeLeaf((), ())

@@ -32,7 +32,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from reactive.engine.collections.index import NOTHING, Index, itself, rows_of
+from reactive.engine.collections.index import NOTHING, Index, bucket_pairs, itself
 from reactive.engine.collections.trie import SEVERAL
 from reactive.engine.collections.zset import Pair, Row
 
@@ -66,13 +66,13 @@ class NeighbourRows:
     def rows(self, u: End, v: End) -> list[Pair]:
         """Return the rows from one end to the other."""
         found = self.onward.get(u, {}).get(v, NOTHING)
-        return [] if found is NOTHING else list(rows_of(found))
+        return [] if found is NOTHING else list(bucket_pairs(found))
 
     def items(self) -> Iterator[tuple[End, End, Row, int]]:
         """Yield every row with its ends and its weight."""
         for u, below in self.onward.items():
             for v, found in below.items():
-                for row, weight in rows_of(found):
+                for row, weight in bucket_pairs(found):
                     yield u, v, row, weight
 
     def add(self, u: End, v: End, row: Row, weight: int) -> None:
@@ -116,13 +116,15 @@ class NeighbourRows:
         return count, size
 
 
-def without(bucket: Any, row: Row, weight: int) -> list[Pair]:
+def subtract_row(bucket: Any, row: Row, weight: int) -> list[Pair]:
     """Return the rows of a bucket, with `row` reduced by the absolute `weight`.
 
-    >>> without("a", "a", -1), without("b", "a", 1)
+    >>> subtract_row("a", "a", -1), subtract_row("b", "a", 1)
     ([], [('b', 1)])
     """
-    pairs = [(each, n - abs(weight) * (each is row or each == row)) for each, n in rows_of(bucket)]
+    pairs = [
+        (each, n - abs(weight) * (each is row or each == row)) for each, n in bucket_pairs(bucket)
+    ]
     return [pair for pair in pairs if pair[1]]
 
 

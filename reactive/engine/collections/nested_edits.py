@@ -8,7 +8,8 @@ Nested edits: insertions and deletions at each level of a nest.
 An inserted row with the same roots as a deleted one is the same row; their inner rows are compared,
 level by level. Edits of one level are ordered: deletions, inner changes, insertions.
 
-Cost:   for each level, the difference of two inner values (`Bag.difference`, `parts_between`).
+Cost:   for each level, the difference of two inner values (`Bag.difference`,
+        `sequence_differences`).
 Source: deep updates [slender].
 
 Record edits: insertions and deletions in the bags of records.
@@ -32,10 +33,10 @@ from operator import itemgetter
 from typing import Any
 
 from optimizer.expressions.text import Level, Nesting
-from reactive.engine.collections.bag import Bag, changed_values
-from reactive.engine.collections.inner_changes import fields_of, mark
-from reactive.engine.collections.long_tuple import parts_between
-from reactive.engine.collections.order import Edit, fewest, rising
+from reactive.engine.collections.bag import Bag, value_changes
+from reactive.engine.collections.inner_changes import named_fields, value_mark
+from reactive.engine.collections.long_tuple import sequence_differences
+from reactive.engine.collections.order import Edit, fewest_edits, longest_increasing
 from reactive.engine.collections.order_tree import Part
 from reactive.engine.collections.zset import Pair, Row
 
@@ -56,7 +57,7 @@ class NestedKey:
         return self._key(row)
 
 
-def edits_by(
+def keyed_edits(
     key: Callable[[Row], Any] | None, pairs: Iterable[Pair], edits: Sequence[Edit]
 ) -> Iterable[Edit]:
     """Return the edits of rows with this key, with paths if they have inner rows.
@@ -82,7 +83,7 @@ def _inside_of_ordered(nesting: Nesting | Level, edits: Sequence[Edit]) -> Seque
     """
     if len(edits) < 2:
         return edits
-    fewer = fewest(edits)
+    fewer = fewest_edits(edits)
     gone = [edit for edit in fewer if edit.weight < 0][::-1]
     came = [edit for edit in fewer if edit.weight > 0]
     gaps: defaultdict[tuple[int, Any], list[int]] = defaultdict(list)
@@ -90,14 +91,14 @@ def _inside_of_ordered(nesting: Nesting | Level, edits: Sequence[Edit]) -> Seque
     for number in range(len(gone) - 1, -1, -1):
         gaps[gone[number].position - number, gone[number].row[:roots]].append(number)
     found = [(n, gaps.get((came[n].position - n, came[n].row[:roots]))) for n in range(len(came))]
-    kept = rising([(number, before.pop()) for number, before in found if before])
+    kept = longest_increasing([(number, before.pop()) for number, before in found if before])
     if not kept:
         return fewer
     stayed, stays = {was for _, was in kept}, {now for now, _ in kept}
     made = [edit for number, edit in enumerate(gone) if number not in stayed][::-1]
     changed = {nesting.key(came[now].row): (gone[was].row, came[now].row) for now, was in kept}
     for old, new in changed.values():
-        made += inside_of(nesting, old, new, ())
+        made += inner_edits(nesting, old, new, ())
     return [*made, *(edit for number, edit in enumerate(came) if number not in stays)]
 
 
@@ -108,11 +109,11 @@ def edits_of(nesting: Nesting | Level, pairs: Iterable[Pair], path: Path = ()) -
     >>> list(edits_of(level, [("to", 1), ("be", -2)], ("key", "words")))[0]
     Edit(path=('key', 'words'), position=None, row='be', weight=-2)
     """
-    gone, stays, came = _matched(nesting, pairs)
+    gone, stays, came = _match_rows(nesting, pairs)
     for row, weight in gone:
         yield Edit(None, row, weight, path=path)
     for old, new in stays:
-        yield from inside_of(nesting, old, new, path)
+        yield from inner_edits(nesting, old, new, path)
     for row, weight in came:
         yield Edit(None, row, weight, path=path)
 
@@ -120,7 +121,7 @@ def edits_of(nesting: Nesting | Level, pairs: Iterable[Pair], path: Path = ()) -
 Matched = tuple[list[Pair], list[tuple[Row, Row]], list[Pair]]
 
 
-def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
+def _match_rows(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
     """Return the deleted rows, the rows that changed inside, and the inserted rows."""
     if not nesting.levels:
         every = list(pairs)
@@ -141,18 +142,18 @@ def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
                 came.append((row, weight - count))
     gone += [(row, -count) for row, count in old.values()]
     if gone and came:
-        stays += _alike(nesting, gone, came)
+        stays += _match_alike(nesting, gone, came)
     return gone, stays, came
 
 
-def _alike(
+def _match_alike(
     nesting: Nesting | Level, gone: list[Pair], came: list[Pair]
 ) -> Iterator[tuple[Row, Row]]:
     """Match rows of equal keys whose roots differ only in bags; remove them from both lists."""
 
     def marked(row: Row) -> tuple[Any, ...]:
         roots = row[: nesting.kind.roots]
-        return (nesting.key(row), *map(beside, roots))
+        return (nesting.key(row), *map(fields_without_bags, roots))
 
     by_mark = {marked(pair[0]): pair for pair in gone if pair[1] == -1}
     for pair in list(came):
@@ -163,34 +164,36 @@ def _alike(
             yield before[0], pair[0]
 
 
-def inside_of(
+def inner_edits(
     nesting: Nesting | Level, old: Row, new: Row, path: Path, without: Collection[int] = ()
 ) -> Iterator[Edit]:
     """Yield the edits inside a row, except at the places `without`."""
     begin = nesting.kind.roots
     if old[:begin] != new[:begin]:
         for was, now in zip(old[:begin], new[:begin], strict=True):
-            yield from values_of(was, now, (*path, nesting.key(old)))
+            yield from bag_value_edits(was, now, (*path, nesting.key(old)))
     for place, level in enumerate(nesting.levels, begin):
         before, after = old[place], new[place]
         if before is not after and place not in without:
             inner = (*path, nesting.key(new), level.name)
             if level.is_sequence:
-                yield from of_sequence(level, before, after, inner)
+                yield from sequence_edits(level, before, after, inner)
             else:
                 yield from edits_of(level, after.difference(before).items(), inner)
 
 
-def of_sequence(level: Level, old: Sequence[Row], new: Sequence[Row], path: Path) -> Iterator[Edit]:
+def sequence_edits(
+    level: Level, old: Sequence[Row], new: Sequence[Row], path: Path
+) -> Iterator[Edit]:
     """Yield the edits of rows with an order: deletions from the end first."""
     roots = level.kind.roots if level.levels else 0
 
     def inside(pairs: Iterable[tuple[Row, Row]]) -> Iterator[Edit]:
         for before, after in {level.key(new): (old, new) for old, new in pairs}.values():
-            yield from inside_of(level, before, after, path)
+            yield from inner_edits(level, before, after, path)
 
     return edits_of_parts(
-        parts_between(old, new),
+        sequence_differences(old, new),
         (lambda row: row[:roots]) if roots else _itself,
         path,
         inside=inside if roots else None,
@@ -214,7 +217,7 @@ def edits_of_parts(
     was, now: return the shown form of old and new rows, if it differs from the row.
     inside: returns the edits inside of rows that stay, given as pairs of old and new rows.
     """
-    known = [(part, _kept(begins, part[1], part[3])) for part in parts]
+    known = [(part, _match_staying(begins, part[1], part[3])) for part in parts]
     for (start, gone, _, _), kept in reversed(known):
         stayed = {place for _, place in kept}
         for place in range(len(gone) - 1, -1, -1):
@@ -232,7 +235,7 @@ def edits_of_parts(
                 yield Edit(start + place, row if now is None else now(row), 1, path=path)
 
 
-def _kept(
+def _match_staying(
     begins: Callable[[Row], Any], old: Sequence[Row], new: Sequence[Row]
 ) -> list[tuple[int, int]]:
     """Return the new and old places of rows that stay in the same order."""
@@ -242,7 +245,7 @@ def _kept(
     for place in range(len(old) - 1, -1, -1):
         places.setdefault(begins(old[place]), []).append(place)
     found = [(place, places.get(begins(row))) for place, row in enumerate(new)]
-    return rising([(place, before.pop()) for place, before in found if before])
+    return longest_increasing([(place, before.pop()) for place, before in found if before])
 
 
 def _itself(row: Row) -> Row:
@@ -251,7 +254,7 @@ def _itself(row: Row) -> Row:
 
 def has_bags(pairs: Iterable[Pair]) -> bool:
     """True if a row has a bag."""
-    return any(value.__class__ is Bag for row, _ in pairs for _, value in fields_of(row))
+    return any(value.__class__ is Bag for row, _ in pairs for _, value in named_fields(row))
 
 
 def record_edits(
@@ -267,11 +270,11 @@ def record_edits(
     came = [pair for pair in pairs if pair[1] > 0]
     by_mark: dict[Any, list[Pair]] = {}
     for row, weight in reversed(came):
-        by_mark.setdefault(beside(row), []).append((row, weight))
+        by_mark.setdefault(fields_without_bags(row), []).append((row, weight))
     stays: list[tuple[Row, Row]] = []
     for row, weight in pairs:
         if weight < 0:
-            alike = by_mark.get(beside(row), []) if weight == -1 else []
+            alike = by_mark.get(fields_without_bags(row), []) if weight == -1 else []
             if alike and alike[-1][1] == 1:
                 stays.append((row, alike.pop()[0]))
             else:
@@ -286,27 +289,27 @@ def record_edits(
 
 def edits_of_bags(old: Row, new: Row, path: Path) -> Iterator[Edit]:
     """Yield the edits of the bags of a row that is unchanged otherwise."""
-    for (field, before), (_, after) in zip(fields_of(old), fields_of(new), strict=True):
+    for (field, before), (_, after) in zip(named_fields(old), named_fields(new), strict=True):
         if before is not after and before.__class__ is Bag:
-            yield from record_edits(None, changed_values(before, after), (*path, field))
+            yield from record_edits(None, value_changes(before, after), (*path, field))
 
 
-def values_of(old: Row, new: Row, path: Path) -> Iterator[Edit]:
+def bag_value_edits(old: Row, new: Row, path: Path) -> Iterator[Edit]:
     """Yield the edits of the bags of a row, without looking into their values, so that the edits
     can be applied in order."""
-    for (field, before), (_, after) in zip(fields_of(old), fields_of(new), strict=True):
+    for (field, before), (_, after) in zip(named_fields(old), named_fields(new), strict=True):
         if before is not after and before.__class__ is Bag:
-            for value, weight in sorted(changed_values(before, after), key=itemgetter(1)):
+            for value, weight in sorted(value_changes(before, after), key=itemgetter(1)):
                 yield Edit(None, value, weight, path=(*path, field))
 
 
-def beside(row: Row) -> tuple[Any, ...]:
+def fields_without_bags(row: Row) -> tuple[Any, ...]:
     """Return a value that identifies a row except for its bags."""
-    fields = fields_of(row)
+    fields = named_fields(row)
     if not fields:
-        return (mark(row),)
-    return (row.__class__, *[_but_bags(value) for _, value in fields])
+        return (value_mark(row),)
+    return (row.__class__, *[_mark_unless_bag(value) for _, value in fields])
 
 
-def _but_bags(value: Any) -> Any:
-    return None if value.__class__ is Bag else mark(value)
+def _mark_unless_bag(value: Any) -> Any:
+    return None if value.__class__ is Bag else value_mark(value)

@@ -13,7 +13,7 @@ Edits: changes of a sequence, and the net effect of several edits.
     edits            insert a at 0, delete d from 2; ...
     fewest           delete d from 1, delete b from 0, insert a at 0, insert c at 1
 
-An ordered view reports the changes of its window as edits, to be applied in order. `Sequenced`
+An ordered view reports the changes of its window as edits, to be applied in order. `EditedSequence`
 applies any edits and returns the fewest edits with the same effect.
 """
 
@@ -71,16 +71,16 @@ def sort_key(key: Any) -> Any:
     return LAST if is_nan(key) else key
 
 
-class _Placed(tuple[Any, ...]):
+class _TupleKey(tuple[Any, ...]):
     """Sort key of a tuple, with the tuple."""
 
     value: tuple[Any, ...]
 
 
-def placed(value: Any) -> Any:
+def to_sortable(value: Any) -> Any:
     """Return the value, or its sort key if it is a tuple with a NaN.
 
-    >>> placed((2, "a")), placed((2, float("nan"))) > (2, 5.0)
+    >>> to_sortable((2, "a")), to_sortable((2, float("nan"))) > (2, 5.0)
     ((2, 'a'), True)
     """
     if not isinstance(value, tuple):
@@ -88,14 +88,14 @@ def placed(value: Any) -> Any:
     key = sort_key(value)
     if key == value:
         return value
-    found = _Placed(key)
+    found = _TupleKey(key)
     found.value = value
     return found
 
 
-def value_at(place: Any) -> Any:
-    """Return the value from which `placed` made a sort key."""
-    return place.value if place.__class__ is _Placed else place
+def from_sortable(place: Any) -> Any:
+    """Return the value from which `to_sortable` made a sort key."""
+    return place.value if place.__class__ is _TupleKey else place
 
 
 def tie_key(value: Any) -> tuple[Any, ...]:
@@ -127,24 +127,26 @@ def tie_key(value: Any) -> tuple[Any, ...]:
     return (7, kind.__qualname__, aware, value)
 
 
-def advise(error: BaseException) -> None:
+def add_none_note(error: BaseException) -> None:
     """Add a note to an error that a None among the keys has caused."""
     if isinstance(error, TypeError) and "'NoneType'" in str(error):
         error.add_note('  nulls="first" or nulls="last" gives None a place')
 
 
-def compares(kind: Any) -> bool:
+def is_comparable_class(kind: Any) -> bool:
     """True if rows of a class with equal keys are sorted by themselves, not by arrival."""
     if kind.__lt__ is _NO_ORDER:
         return kind is type(None)
     return not issubclass(kind, Set | complex)
 
 
-def compare_plainly(rows: Sequence[Row]) -> bool:
+def are_plainly_comparable(rows: Sequence[Row]) -> bool:
     """True if rows compare like their tie keys: tuples, or values, of equal plain classes.
 
-    >>> compare_plainly([("a", 1), ("b", 2)]), compare_plainly([("a", 1), ("b", None)])
-    (True, False)
+    >>> are_plainly_comparable([("a", 1), ("b", 2)])
+    True
+    >>> are_plainly_comparable([("a", 1), ("b", None)])
+    False
     """
     kinds: set[Any] = set(map(type, rows))
     if len(kinds) != 1:
@@ -170,12 +172,12 @@ def pairs_in_order(
     every = list(pairs)
     rows = [row for _, row in every] if tie is None else [tie(row) for _, row in every]
     if tie is None or not every:
-        every.sort(key=_ROW if compare_plainly(rows) else _tie_of_row)
+        every.sort(key=_ROW if are_plainly_comparable(rows) else _tie_of_row)
     else:
-        ties = rows if compare_plainly(rows) else list(map(tie_key, rows))
+        ties = rows if are_plainly_comparable(rows) else list(map(tie_key, rows))
         every = [every[n] for n in sorted(range(len(every)), key=ties.__getitem__)]
     keys = [key for key, _ in every]
-    every.sort(key=_KEY if compare_plainly(keys) else _order_of_key, reverse=descending)
+    every.sort(key=_KEY if are_plainly_comparable(keys) else _order_of_key, reverse=descending)
     return every
 
 
@@ -205,10 +207,10 @@ def precedes(row: Row, other: Row) -> bool:
     kind: Any = row.__class__
     if row is other or (kind is other.__class__ and kind.__lt__ is _NO_ORDER):
         return False
-    return _compared(row, other) < 0
+    return _compare_values(row, other) < 0
 
 
-def _compared(value: Any, other: Any) -> int:
+def _compare_values(value: Any, other: Any) -> int:
     """Return a number below 0, 0 or above 0 if the first is less, equal or greater."""
     if value is other:
         return 0
@@ -225,13 +227,13 @@ def _compared(value: Any, other: Any) -> int:
                 if part.__class__ is its.__class__ and part.__class__ in _EXACT:
                     if part != its:  # as below, without a call
                         return -1 if part < its else 1
-                elif found := _compared(part, its):
+                elif found := _compare_values(part, its):
                     return found
             return len(value) - len(other)
         if hasattr(kind, "__dataclass_fields__"):
             for field in dataclasses.fields(kind):
                 if field.compare:
-                    found = _compared(getattr(value, field.name), getattr(other, field.name))
+                    found = _compare_values(getattr(value, field.name), getattr(other, field.name))
                     if found:
                         return found
             return 0
@@ -319,19 +321,19 @@ class Insertions(Sequence[Edit]):
         return len(self._rows)
 
 
-def fewest(edits: Iterable[Edit]) -> list[Edit]:
+def fewest_edits(edits: Iterable[Edit]) -> list[Edit]:
     """Return the fewest edits with the same effect; rows that are inserted and deleted are left
     out.
 
-    >>> fewest([Edit(0, "a", 1), Edit(2, "c", -1), Edit(0, "a", -1), Edit(1, "d", 1)])
+    >>> fewest_edits([Edit(0, "a", 1), Edit(2, "c", -1), Edit(0, "a", -1), Edit(1, "d", 1)])
     [Edit(position=1, row='c', weight=-1), Edit(position=1, row='d', weight=1)]
     """
-    sequence = Sequenced()
+    sequence = EditedSequence()
     sequence.edit(edits)
     return sequence.edits()
 
 
-def without_copies(edits: list[Edit], row_at: Callable[[int], Row], size: int) -> list[Edit]:
+def drop_copied_edits(edits: list[Edit], row_at: Callable[[int], Row], size: int) -> list[Edit]:
     """Drop edits that delete a copy of a row at one end of its copies and insert one at the other.
 
     Copies of a row are neighbours, and cannot be told apart.
@@ -352,36 +354,36 @@ def without_copies(edits: list[Edit], row_at: Callable[[int], Row], size: int) -
         stayed = gone.position - n
         first, last = stayed + bisect_left(before, stayed), stayed + bisect_right(before, stayed)
         for came in into if gone.row in copied else ():
-            if _is_same(came.row, gone.row) and came not in dropped:
-                start, end = _run(came.position, row_at, size)
+            if _is_copy(came.row, gone.row) and came not in dropped:
+                start, end = _copies_around(came.position, row_at, size)
                 if first <= end and last >= start:
                     dropped |= {gone, came}
                     break
     return [edit for edit in edits if edit not in dropped]
 
 
-def _run(position: int, row_at: Callable[[int], Row], size: int) -> tuple[int, int]:
+def _copies_around(position: int, row_at: Callable[[int], Row], size: int) -> tuple[int, int]:
     """Return the start and end of the copies of the row at a position."""
     row, start, end = row_at(position), position, position + 1
-    while start and _is_same(row_at(start - 1), row):
+    while start and _is_copy(row_at(start - 1), row):
         start -= 1
-    while end < size and _is_same(row_at(end), row):
+    while end < size and _is_copy(row_at(end), row):
         end += 1
     return start, end
 
 
-def _is_same(row: Row, other: Row) -> bool:
+def _is_copy(row: Row, other: Row) -> bool:
     """True if rows are copies of each other, also if they are NaN."""
     return row is other or bool(row == other)
 
 
-class Sequenced:
+class EditedSequence:
     """Edited sequence, in terms of its original.
 
     State:  an item per edit that does not cancel another.
     Cost:   O(sqrt(edits)) to apply an edit, at any position.
 
-    >>> numbers = Sequenced()
+    >>> numbers = EditedSequence()
     >>> numbers.edit([Edit(1, "a", -1), Edit(3, "b", 1), Edit(1, "a", 1), Edit(4, "b", -1)])
     >>> numbers.edits()
     []
@@ -417,7 +419,7 @@ class Sequenced:
         """Return the edits from the old to the new sequence: deletions from the end, then
         insertions."""
         gone, came = self._differences()
-        out = [Edit(place, row, -1) for place, row in sorted(gone.items(), key=_place)[::-1]]
+        out = [Edit(place, row, -1) for place, row in sorted(gone.items(), key=_old_place)[::-1]]
         return out + [Edit(position, row, 1) for position, row in came]
 
     def _differences(self) -> tuple[dict[int, Row], list[tuple[int, Row]]]:
@@ -437,7 +439,7 @@ class Sequenced:
                 continue
             end = bisect_left(places, item.start)
             if gap:
-                kept = _unmoved(gap, [(place, gone[place]) for place in places[start:end]])
+                kept = _match_unmoved(gap, [(place, gone[place]) for place in places[start:end]])
                 for place in kept.values():
                     del gone[place]
                 came += [pair for pair in gap if pair[0] not in kept]
@@ -493,8 +495,8 @@ class _SequenceItems:
         """Return the block of a position, the item in the block, and the place within the item."""
         block = 0
         if len(self._sizes) > 1:
-            block, position = _located(self._sizes, position)
-        index, within = _located(map(len, self._blocks[block]), position)
+            block, position = _locate(self._sizes, position)
+        index, within = _locate(map(len, self._blocks[block]), position)
         return block, index, within
 
     def _keep_short(self, block: int) -> None:
@@ -510,23 +512,25 @@ LONG = 512
 """Most items of a block; longer ones are split."""
 
 
-def _located(sizes: Iterable[int], position: int) -> tuple[int, int]:
+def _locate(sizes: Iterable[int], position: int) -> tuple[int, int]:
     """Return the index of the size that a position falls into, and the offset in it."""
     ends = list(accumulate(sizes))
     at = bisect_right(ends, position)
     return at, position - (ends[at - 1] if at else 0)
 
 
-def _unmoved(came: Sequence[tuple[int, Row]], gone: Sequence[tuple[int, Row]]) -> dict[int, int]:
+def _match_unmoved(
+    came: Sequence[tuple[int, Row]], gone: Sequence[tuple[int, Row]]
+) -> dict[int, int]:
     """Return new position -> old place of rows that were deleted and inserted in the same order."""
     places: defaultdict[Row, list[int]] = defaultdict(list)
     for place, row in reversed(gone):
         places[row].append(place)
     pairs = [(position, places[row].pop()) for position, row in came if places.get(row)]
-    return dict(rising(pairs))
+    return dict(longest_increasing(pairs))
 
 
-def rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the longest subsequence of `pairs` whose second items strictly increase. O(n log
     n)."""
     ends: list[int] = []  # the least end of an increasing run of each length
@@ -544,5 +548,5 @@ def rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return run[::-1]
 
 
-def _place(pair: tuple[int, Row]) -> int:
+def _old_place(pair: tuple[int, Row]) -> int:
     return pair[0]

@@ -90,11 +90,11 @@ Part: TypeAlias = tuple[int, list[Row], int, list[Row]]
 """A difference of two sequences: a place in the old one and its rows, and those of the new one."""
 
 
-def made_of(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:
+def build_tree(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:
     """Return a tree of rows in their order.
 
-    >>> tree = made_of(range(1000), range(1000))
-    >>> tree.size, at(tree, 700), [row for leaf in leaves(tree) for row in leaf.rows][-1]
+    >>> tree = build_tree(range(1000), range(1000))
+    >>> tree.size, get_row(tree, 700), [row for _, row in keyed_rows(tree)][-1]
     (1000, 700, 999)
     """
     if not rows:
@@ -108,27 +108,27 @@ def made_of(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:
     return trees[0]
 
 
-def leaves(tree: Tree, start: int = 0) -> Iterator[TreeLeaf]:
+def iterate_leaves(tree: Tree, start: int = 0) -> Iterator[TreeLeaf]:
     """Yield the leaves, without those before a place."""
     if isinstance(tree, TreeLeaf):
         yield tree
         return
     for each in tree.trees:
         if start < each.size:
-            yield from leaves(each, max(start, 0))
+            yield from iterate_leaves(each, max(start, 0))
         start -= each.size
 
 
-def items(tree: Tree) -> Iterator[tuple[Any, Row]]:
+def keyed_rows(tree: Tree) -> Iterator[tuple[Any, Row]]:
     """Yield the rows with their keys."""
-    for leaf in leaves(tree):
+    for leaf in iterate_leaves(tree):
         yield from zip(leaf.keys, leaf.rows, strict=True)
 
 
-def at(tree: Tree, place: int) -> Row:
+def get_row(tree: Tree, place: int) -> Row:
     """Return the row at a place."""
     while isinstance(tree, TreeNode):
-        number, place = child(tree, place)
+        number, place = find_child(tree, place)
         tree = tree.trees[number]
     return tree.rows[place]
 
@@ -160,45 +160,45 @@ def count_while(tree: Tree, test: Callable[[Any, Row], bool]) -> int:
     return count + low
 
 
-def inserted(tree: Tree, place: int, key: Any, row: Row) -> Tree:
+def insert_at(tree: Tree, place: int, key: Any, row: Row) -> Tree:
     """Return the tree with a row inserted before a place."""
     path: list[tuple[TreeNode, int]] = []
     while isinstance(tree, TreeNode):
-        number, place = child(tree, place)
+        number, place = find_child(tree, place)
         path.append((tree, number))
         tree = tree.trees[number]
     made = with_row(tree, place, key, row)
     while path:
         node, number = path.pop()
         made = with_children(node, number, made)
-    return _joined(made)
+    return _join_trees(made)
 
 
-def deleted(tree: Tree, place: int) -> Tree:
+def delete_at(tree: Tree, place: int) -> Tree:
     """Return the tree without the row at a place."""
-    return lowered(_deleted(tree, place))
+    return trim_root(_delete_at(tree, place))
 
 
-def lowered(made: Tree) -> Tree:
+def trim_root(made: Tree) -> Tree:
     """Return a tree without nodes of a single child at the top."""
     while isinstance(made, TreeNode) and len(made.trees) == 1:
         made = made.trees[0]
     return made
 
 
-def _joined(trees: list[Tree]) -> Tree:
+def _join_trees(trees: list[Tree]) -> Tree:
     return trees[0] if len(trees) == 1 else TreeNode(trees)
 
 
 def with_row(leaf: TreeLeaf, place: int, key: Any, row: Row) -> list[Tree]:
     """Return a leaf with a row inserted before a place, or its two halves."""
-    rows = _with(leaf.rows, place, row)
+    rows = _insert_value(leaf.rows, place, row)
     if leaf.keys is leaf.rows and key is row:
         return _cut_leaf(rows, rows)
-    return _cut_leaf(rows, _with(leaf.keys, place, key))
+    return _cut_leaf(rows, _insert_value(leaf.keys, place, key))
 
 
-def _with(values: Sequence[Any], place: int, value: Any) -> Sequence[Any]:
+def _insert_value(values: Sequence[Any], place: int, value: Any) -> Sequence[Any]:
     """Insert a value into a tuple; at its end by one copy, in a third of the time."""
     if place == len(values) and values.__class__ is tuple:
         return values + (value,)  # noqa: RUF005
@@ -223,12 +223,12 @@ def with_children(node: TreeNode, number: int, made: list[Tree]) -> list[Tree]:
 def with_less(node: TreeNode, number: int, small: Tree) -> TreeNode:
     """Return a node with a smaller tree in place of a child."""
     trees = node.trees
-    if len(trees) > 1 and (not small.size or _width(small) < LEAST):
+    if len(trees) > 1 and (not small.size or _node_width(small) < LEAST):
         trees = trees.copy()
         trees[number] = small
         if small.size:
             number = max(0, number - 1)
-            trees[number : number + 2] = _merged(trees[number], trees[number + 1])
+            trees[number : number + 2] = _merge_trees(trees[number], trees[number + 1])
         else:
             del trees[number]
         return TreeNode(trees)
@@ -251,7 +251,7 @@ def _cut_node(trees: list[Tree]) -> list[Tree]:
     return [TreeNode(trees[:half]), TreeNode(trees[half:])]
 
 
-def child(node: TreeNode, place: int) -> tuple[int, int]:
+def find_child(node: TreeNode, place: int) -> tuple[int, int]:
     """Return the child that has a place, or ends before it, and the place in the child."""
     trees = node.trees
     if 2 * place <= node.size:
@@ -266,18 +266,18 @@ def child(node: TreeNode, place: int) -> tuple[int, int]:
     return (number, place - begin) if number < len(trees) else (number - 1, trees[-1].size)
 
 
-def _deleted(tree: Tree, place: int) -> Tree:
+def _delete_at(tree: Tree, place: int) -> Tree:
     if isinstance(tree, TreeLeaf):
         return without_row(tree, place)
-    number, place = child(tree, place)
-    return with_less(tree, number, _deleted(tree.trees[number], place))
+    number, place = find_child(tree, place)
+    return with_less(tree, number, _delete_at(tree.trees[number], place))
 
 
-def _width(tree: Tree) -> int:
+def _node_width(tree: Tree) -> int:
     return tree.size if isinstance(tree, TreeLeaf) else len(tree.trees)
 
 
-def _merged(left: Any, right: Any) -> list[Tree]:
+def _merge_trees(left: Any, right: Any) -> list[Tree]:
     if isinstance(left, TreeLeaf):
         return _cut_leaf((*left.rows, *right.rows), (*left.keys, *right.keys))
     return _cut_node(left.trees + right.trees)
@@ -286,21 +286,21 @@ def _merged(left: Any, right: Any) -> list[Tree]:
 def parts_between(old: Tree, new: Tree) -> list[Part]:
     """Return the differences of two sequences, in order; shared parts are skipped.
 
-    >>> old = made_of(range(1000), range(1000))
-    >>> parts_between(old, deleted(old, 7))
+    >>> old = build_tree(range(1000), range(1000))
+    >>> parts_between(old, delete_at(old, 7))
     [(7, [7], 7, [])]
     """
     found: list[Part] = []
-    _compare([old], [new], 0, 0, found)
+    _compare_levels([old], [new], 0, 0, found)
     return found
 
 
-def _compare(
+def _compare_levels(
     old: Sequence[Tree], new: Sequence[Tree], before: int, after: int, found: list[Part]
 ) -> None:
     """Compare two lists of consecutive trees, each list of equal height."""
-    same, same_end = _shared(old, new)
-    before, after = before + _size(old[:same]), after + _size(new[:same])
+    same, same_end = _count_shared(old, new)
+    before, after = before + _total_size(old[:same]), after + _total_size(new[:same])
     old, new = old[same : len(old) - same_end], new[same : len(new) - same_end]
     numbers = {id(tree): number for number, tree in enumerate(old)}
     start = stop = 0
@@ -309,41 +309,41 @@ def _compare(
         if same < start:
             continue
         gone, came = old[start:same], new[stop:number]
-        _differ(gone, came, before, after, found)
-        before += _size(gone) + tree.size
-        after += _size(came) + tree.size
+        _compare_unshared(gone, came, before, after, found)
+        before += _total_size(gone) + tree.size
+        after += _total_size(came) + tree.size
         start, stop = same + 1, number + 1
-    _differ(old[start:], new[stop:], before, after, found)
+    _compare_unshared(old[start:], new[stop:], before, after, found)
 
 
-def _shared(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int]:
+def _count_shared(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int]:
     """Return how many items are identical at the start, and how many of the rest at the end."""
     most = min(len(old), len(new))
-    start = _alike(map(is_, old, new), most)
-    return start, min(_alike(map(is_, reversed(old), reversed(new)), most), most - start)
+    start = _count_leading(map(is_, old, new), most)
+    return start, min(_count_leading(map(is_, reversed(old), reversed(new)), most), most - start)
 
 
-def _alike(same: Iterable[bool], most: int) -> int:
+def _count_leading(same: Iterable[bool], most: int) -> int:
     found = list(same)
     return found.index(False) if False in found else most
 
 
-def _differ(
+def _compare_unshared(
     old: Sequence[Tree], new: Sequence[Tree], before: int, after: int, found: list[Part]
 ) -> None:
     if not (old or new):
         return
     if not (old and new) or _height(old[0]) == _height(new[0]) == 0:
-        gone, came = _rows(old), _rows(new)
-        same, same_end = _shared(gone, came)
+        gone, came = _list_rows(old), _list_rows(new)
+        same, same_end = _count_shared(gone, came)
         gone, came = gone[same : len(gone) - same_end], came[same : len(came) - same_end]
         if gone or came:
             found.append((before + same, gone, after + same, came))
         return
     high, other = _height(old[0]), _height(new[0])
-    below_old = _below(old) if high >= other else old
-    below_new = _below(new) if other >= high else new
-    _compare(below_old, below_new, before, after, found)
+    below_old = _list_children(old) if high >= other else old
+    below_new = _list_children(new) if other >= high else new
+    _compare_levels(below_old, below_new, before, after, found)
 
 
 def _height(tree: Tree) -> int:
@@ -353,16 +353,16 @@ def _height(tree: Tree) -> int:
     return height
 
 
-def _below(trees: Sequence[Any]) -> list[Tree]:
+def _list_children(trees: Sequence[Any]) -> list[Tree]:
     return [each for tree in trees for each in tree.trees]
 
 
-def _size(trees: Sequence[Tree]) -> int:
+def _total_size(trees: Sequence[Tree]) -> int:
     return sum([tree.size for tree in trees])
 
 
-def _rows(trees: Sequence[Tree]) -> list[Row]:
-    return list(chain.from_iterable(leaf.rows for tree in trees for leaf in leaves(tree)))
+def _list_rows(trees: Sequence[Tree]) -> list[Row]:
+    return list(chain.from_iterable(leaf.rows for tree in trees for leaf in iterate_leaves(tree)))
 
 
 class TreeOrder(Protocol):
@@ -378,17 +378,19 @@ class TreeOrder(Protocol):
 def sorted_tree(pairs: Iterable[tuple[Any, Row]], order: TreeOrder) -> Tree:
     """Return the tree of rows, sorted by their keys."""
     every = pairs_in_order(pairs, order.descending, order.tie)
-    return made_of([row for _, row in every], [sort_key(key) for key, _ in every])
+    return build_tree([row for _, row in every], [sort_key(key) for key, _ in every])
 
 
-def changed(tree: Tree, key: Any, row: Row, weight: int, order: TreeOrder) -> Tree:
+def change_row(tree: Tree, key: Any, row: Row, weight: int, order: TreeOrder) -> Tree:
     """Return the tree after inserting or deleting a row `weight` times."""
     for _ in range(weight):
         made = _insert_newest(tree, key, row, order)
         tree = made[0] if len(made) == 1 else TreeNode(made)
     for _ in range(-weight):
-        found = _without(tree, key, row, order)
-        tree = deleted(tree, _place_of(tree, key, row, order)) if found is None else lowered(found)
+        found = _remove_newest(tree, key, row, order)
+        tree = (
+            delete_at(tree, _place_of(tree, key, row, order)) if found is None else trim_root(found)
+        )
     return tree
 
 
@@ -396,19 +398,19 @@ def _insert_newest(tree: Tree, key: Any, row: Row, order: TreeOrder) -> list[Tre
     """Return the tree with a row inserted, as the newest of incomparable ones, or its two
     halves."""
     if isinstance(tree, TreeLeaf):
-        place = _newest(tree.keys, tree.rows.__getitem__, key, row, order)
+        place = _newest_place(tree.keys, tree.rows.__getitem__, key, row, order)
         return with_row(tree, place, key, row)
     trees = tree.trees
-    place = _newest(tree.keys, lambda n: trees[n].first.rows[0], key, row, order)
+    place = _newest_place(tree.keys, lambda n: trees[n].first.rows[0], key, row, order)
     number = max(place - 1, 0)
     return with_children(tree, number, _insert_newest(trees[number], key, row, order))
 
 
-def _newest(
+def _newest_place(
     keys: Sequence[Any], row_at: Callable[[int], Row], key: Any, row: Row, order: TreeOrder
 ) -> int:
     """Return the place of a new row, as the newest, among rows or among first rows of trees."""
-    start, stop = _run(keys, key, descending=order.descending)
+    start, stop = _equal_range(keys, key, descending=order.descending)
     if start == stop:
         return start
     tie = order.tie(row)
@@ -421,22 +423,22 @@ def _newest(
     return start
 
 
-def _without(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Tree | None:
+def _remove_newest(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Tree | None:
     """Return the tree without a row; None if other leaves may have rows of its key."""
     if isinstance(tree, TreeLeaf):
-        start, stop = _run(tree.keys, key, descending=order.descending)
+        start, stop = _equal_range(tree.keys, key, descending=order.descending)
         is_whole = start and stop < tree.size
         for place in range(start, stop) if is_whole or stop - start == 1 else ():
             found = tree.rows[place]
             if found is row or found == row:
                 return without_row(tree, place)
         return None
-    number = max(_run(tree.keys, key, descending=order.descending)[1] - 1, 0)
-    small = _without(tree.trees[number], key, row, order)
+    number = max(_equal_range(tree.keys, key, descending=order.descending)[1] - 1, 0)
+    small = _remove_newest(tree.trees[number], key, row, order)
     return None if small is None else with_less(tree, number, small)
 
 
-def _run(keys: Sequence[Any], key: Any, *, descending: bool) -> tuple[int, int]:
+def _equal_range(keys: Sequence[Any], key: Any, *, descending: bool) -> tuple[int, int]:
     """Return start and end of the rows with an equal key."""
     if not descending:
         start = bisect_left(keys, key)
@@ -459,7 +461,7 @@ def _run(keys: Sequence[Any], key: Any, *, descending: bool) -> tuple[int, int]:
     return start, stop
 
 
-def places(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Iterator[int]:
+def find_places(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Iterator[int]:
     """Yield the places of a row, the oldest of equal rows first."""
     descending, tie = order.descending, order.tie(row)
 
@@ -470,7 +472,7 @@ def places(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Iterator[int]:
 
     place, end = count_while(tree, is_before), tree.size
     while place < end:
-        found = at(tree, place)
+        found = get_row(tree, place)
         if found is row or found == row:
             yield place
         place += 1
@@ -478,6 +480,6 @@ def places(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Iterator[int]:
 
 def _place_of(tree: Tree, key: Any, row: Row, order: TreeOrder) -> int:
     """Return the place of a row, even if the user's callable returns another key than before."""
-    for place in places(tree, key, row, order):
+    for place in find_places(tree, key, row, order):
         return place
-    return next(n for n, (_, r) in enumerate(items(tree)) if r is row or r == row)
+    return next(n for n, (_, r) in enumerate(keyed_rows(tree)) if r is row or r == row)

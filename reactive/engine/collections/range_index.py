@@ -56,10 +56,10 @@ from reactive.engine.collections.index import (
     KeyedPair,
     Mark,
     Range,
-    Weighted,
+    WeightedRows,
     add_each,
+    bucket_pairs,
     itself,
-    rows_of,
 )
 from reactive.engine.collections.index import (
     Key as IndexKey,
@@ -138,8 +138,8 @@ class RangeIndex:
         for bucket in found:
             if bucket.__class__ is FewRows:
                 rows.extend(bucket)
-            elif bucket.__class__ is Weighted:
-                return Weighted(enumerate(pair for b in found for pair in rows_of(b)))
+            elif bucket.__class__ is WeightedRows:
+                return WeightedRows(enumerate(pair for b in found for pair in bucket_pairs(b)))
             else:
                 rows.append(bucket)
         return rows
@@ -150,7 +150,7 @@ class RangeIndex:
         if key.__class__ is Mark:
             return self._index.pairs(key) if key is ERROR_KEY else ()
         found = self.find(key, NOTHING)
-        return () if found is NOTHING else rows_of(found)
+        return () if found is NOTHING else bucket_pairs(found)
 
     def between(
         self, low: Any, high: Any, closed: tuple[bool, bool]
@@ -173,15 +173,15 @@ class RangeIndex:
             else:
                 keys, found = order, others
             for key in keys:
-                found += rows_of(buckets[key])
+                found += bucket_pairs(buckets[key])
         return inside, others
 
-    def earlier(self, delta: Iterable[KeyedPair]) -> Earlier:
+    def earlier(self, delta: Iterable[KeyedPair]) -> RangeIndexBefore:
         """Return the index as it was before a delta that is already applied."""
         taken = RangeIndex(self._range, self._handle)
         for key, (row, weight) in delta:
             taken.add(key, row, -weight)
-        return Earlier(self, taken)
+        return RangeIndexBefore(self, taken)
 
     def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
         return self.earlier(delta).get
@@ -256,7 +256,7 @@ class RangeIndex:
         return found
 
 
-class Earlier:
+class RangeIndexBefore:
     """Range index before a delta, whose negation is `taken`."""
 
     __slots__ = ("_index", "_taken")
@@ -267,7 +267,7 @@ class Earlier:
 
     def get(self, key: IndexKey, default: Any) -> Any:
         """Return the previous bucket of rows that match a key of the other side."""
-        return Weighted(enumerate(self.pairs(key))) or default
+        return WeightedRows(enumerate(self.pairs(key))) or default
 
     def pairs(self, key: IndexKey) -> Sequence[Pair]:
         now, changed = self._index.pairs(key), self._taken.pairs(key)
@@ -346,9 +346,11 @@ class IntervalTree:
         return self._root.bytes()
 
     def _build(self, keys: list[Key]) -> None:
-        nodes: list[_Leaf | _InnerNode] = list(map(_Leaf, _cut(sorted(keys)))) or [_Leaf([])]
+        nodes: list[_Leaf | _InnerNode] = list(map(_Leaf, _split_evenly(sorted(keys)))) or [
+            _Leaf([])
+        ]
         while len(nodes) > 1:
-            nodes = list(map(_InnerNode, _cut(nodes)))
+            nodes = list(map(_InnerNode, _split_evenly(nodes)))
         self._root, self._size, self._gone = nodes[0], len(keys), 0
 
 
@@ -454,6 +456,6 @@ class _InnerNode:
         self.tops[place : place + 1] = [node.top() for node in nodes]
 
 
-def _cut(items: list[Any]) -> Iterator[list[Any]]:
+def _split_evenly(items: list[Any]) -> Iterator[list[Any]]:
     size = max(WIDTH // 2, 2)
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -38,7 +38,7 @@ from struct import Struct
 from typing import Any
 
 from reactive.engine.collections.order import precedes
-from reactive.engine.collections.sorting import chunks_in_order, cut
+from reactive.engine.collections.sorting import chunks_in_order, cut_chunks
 from reactive.engine.collections.zset import Row
 
 ABSENT: Any = object()
@@ -355,7 +355,7 @@ class RankedIndex:
         return chunk, place - (self._ends[chunk] - self._sizes[chunk])
 
     def _fill(self, keys: list[Any], rows: list[Row]) -> None:
-        self._hold(cut(keys, LOAD), cut(rows, LOAD))
+        self._hold(cut_chunks(keys, LOAD), cut_chunks(rows, LOAD))
 
     def _hold(self, keys: list[list[Any]], rows: list[list[Row]]) -> None:
         maxes, sizes = [chunk[-1] for chunk in keys], list(map(len, keys))

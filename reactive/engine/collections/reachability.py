@@ -175,13 +175,13 @@ class Reachability:
     def _extend(self, source: int, target: int) -> None:
         """Add the nodes that the end of a new arc reaches to its start, and to the nodes above."""
         reach, before = self.reach, self.before
-        more, waiting = _with(reach.get(target, EMPTY), target), [source]
+        more, waiting = _with_bit(reach.get(target, EMPTY), target), [source]
         while waiting:
             node = waiting.pop()
             self.touched += 1
             bits = reach.get(node, EMPTY)
-            if not has(bits, target):
-                self._change(node, joined(bits, more) if bits else more)
+            if not has_bit(bits, target):
+                self._change(node, union_bits(bits, more) if bits else more)
                 waiting += before.get(node, NONE)
 
     def _above(self, nodes: Iterable[int]) -> set[int]:
@@ -215,7 +215,7 @@ class Reachability:
             if len(others) == 1 and part[0] not in others:
                 (other,) = others
                 if other not in shared:
-                    shared[other] = _with(reach.get(other, EMPTY), other)
+                    shared[other] = _with_bit(reach.get(other, EMPTY), other)
                 return shared[other]
         inside = set(part)
         is_cyclic = len(part) > 1
@@ -223,12 +223,12 @@ class Reachability:
             for other in after.get(node, NONE):
                 if other in inside:
                     is_cyclic = True
-                elif not has(found, other):
-                    put(found, other)
-                    put_all(found, reach.get(other, EMPTY))
+                elif not has_bit(found, other):
+                    add_bit(found, other)
+                    add_bits(found, reach.get(other, EMPTY))
         if is_cyclic:
             for node in part:
-                put(found, node)
+                add_bit(found, node)
         return found
 
     # Deleted arcs.
@@ -241,8 +241,8 @@ class Reachability:
             cut.setdefault(target, []).append(source)
         for source, target in arcs:
             bits = self.reached(target)
-            is_within = has(bits, source)  # then only its component is affected
-            self._doubt(source, EMPTY if is_within else _with(bits, target))
+            is_within = has_bit(bits, source)  # then only its component is affected
+            self._doubt(source, EMPTY if is_within else _with_bit(bits, target))
         while self._queue:
             _, node = heappop(self._queue)
             if node in self.doubts:
@@ -253,14 +253,14 @@ class Reachability:
         if found is None:
             self.doubts[node] = bits
             reached = self.reached(node)
-            heappush(self._queue, (2 * count(reached) + (not has(reached, node)), node))
+            heappush(self._queue, (2 * count_bits(reached) + (not has_bit(reached, node)), node))
         else:
-            self.doubts[node] = joined(found, bits)
+            self.doubts[node] = union_bits(found, bits)
 
     def _lose(self, node: int, cut: dict[int, list[int]]) -> None:
         """Remove from the set of a node, and of its component, the nodes that it no longer
         reaches."""
-        if not has(self.reached(node), node):
+        if not has_bit(self.reached(node), node):
             self.touched += 1
             self._dwindle((node,), self.doubts.pop(node))
             return
@@ -268,7 +268,7 @@ class Reachability:
         self.touched += len(members)
         doubted = Bits()
         for member in members:
-            put_all(doubted, self.doubts.pop(member, EMPTY))
+            add_bits(doubted, self.doubts.pop(member, EMPTY))
         within = [(s, t) for t in members if t in cut for s in cut[t] if s in members]
         if within and not all(self._leads(source, target, members) for source, target in within):
             self._fall_apart(members)
@@ -280,7 +280,7 @@ class Reachability:
         reached, found, waiting = self.reached(node), {node}, [node]
         for other in waiting:
             for above in (*self.before.get(other, NONE), *cut.get(other, ())):
-                if above not in found and has(reached, above):
+                if above not in found and has_bit(reached, above):
                     found.add(above)
                     waiting.append(above)
         return found
@@ -302,7 +302,7 @@ class Reachability:
         for part in components(members, self.after):
             bits = self._closed(part, shared)
             for node in part:
-                gone = gained(self.reached(node), bits)
+                gone = added_bits(self.reached(node), bits)
                 if gone:
                     self._change(node, bits)
                     self._doubt_above(node, members, gone)
@@ -313,7 +313,7 @@ class Reachability:
         gone = self._unsupported(members, doubted)
         if not gone:
             return
-        bits = without(self.reached(next(iter(members))), gone)
+        bits = subtract_bits(self.reached(next(iter(members))), gone)
         for node in members:
             self._change(node, bits)
             self._doubt_above(node, members, gone)
@@ -328,7 +328,7 @@ class Reachability:
         if not doubted:
             return doubted
         out = sum([len(self.after.get(node, NONE)) for node in members])
-        if out <= FEW or out <= count(doubted):
+        if out <= FEW or out <= count_bits(doubted):
             return self._not_led_to(members, doubted)
         return self._not_met(members, doubted)
 
@@ -338,24 +338,26 @@ class Reachability:
         for node in members:
             for other in after.get(node, NONE):
                 if other not in members and doubted:
-                    doubted = without(doubted, _with(reach.get(other, EMPTY), other))
+                    doubted = subtract_bits(doubted, _with_bit(reach.get(other, EMPTY), other))
         return doubted
 
     def _not_met(self, members: Collection[int], doubted: Bits) -> Bits:
         """Return the doubted nodes that no certain node leads to; tests the arcs into doubted
         nodes."""
-        certain = without(self.reached(next(iter(members))), doubted)
+        certain = subtract_bits(self.reached(next(iter(members))), doubted)
         for node in members:
-            put(certain, node)
-        for node in picked(doubted, EVERY):
-            if has(doubted, node) and any(has(certain, one) for one in self.before.get(node, NONE)):
-                doubted = without(doubted, _with(self.reached(node), node))
+            add_bit(certain, node)
+        for node in select_items(doubted, EVERY):
+            if has_bit(doubted, node) and any(
+                has_bit(certain, one) for one in self.before.get(node, NONE)
+            ):
+                doubted = subtract_bits(doubted, _with_bit(self.reached(node), node))
         return doubted
 
 
-def _with(bits: Bits, number: int) -> Bits:
+def _with_bit(bits: Bits, number: int) -> Bits:
     found = bits.copy()
-    put(found, number)
+    add_bit(found, number)
     return found
 
 
@@ -368,42 +370,42 @@ EMPTY: Bits = {}
 _ONES = bytes.maketrans(b"01", b"\x00\x01")
 
 
-def has(bits: Bits, number: int) -> int:
+def has_bit(bits: Bits, number: int) -> int:
     """Return 1 if a number is a member, else 0.
 
-    >>> has({0: 0b101}, 2), has({0: 0b101}, 1)
+    >>> has_bit({0: 0b101}, 2), has_bit({0: 0b101}, 1)
     (1, 0)
     """
     return bits.get(number // WIDTH, 0) >> number % WIDTH & 1
 
 
-def put(bits: Bits, number: int) -> None:
+def add_bit(bits: Bits, number: int) -> None:
     """Add a number to a set that is not shared."""
     block = number // WIDTH
     bits[block] = bits.get(block, 0) | 1 << number % WIDTH
 
 
-def put_all(bits: Bits, more: Bits) -> None:
+def add_bits(bits: Bits, more: Bits) -> None:
     """Add all members of another set to a set that is not shared."""
     for block, members in more.items():
         bits[block] = bits.get(block, 0) | members
 
 
-def joined(bits: Bits, more: Bits) -> Bits:
+def union_bits(bits: Bits, more: Bits) -> Bits:
     """Return the union.
 
-    >>> joined({0: 0b1}, {0: 0b10, 7: 0b1})
+    >>> union_bits({0: 0b1}, {0: 0b10, 7: 0b1})
     {0: 3, 7: 1}
     """
     found = bits.copy()
-    put_all(found, more)
+    add_bits(found, more)
     return found
 
 
-def without(bits: Bits, gone: Bits) -> Bits:
+def subtract_bits(bits: Bits, gone: Bits) -> Bits:
     """Return the members of `bits` that are not in `gone`.
 
-    >>> without({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
+    >>> subtract_bits({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
     {0: 1}
     """
     found = bits.copy()
@@ -416,10 +418,10 @@ def without(bits: Bits, gone: Bits) -> Bits:
     return found
 
 
-def gained(now: Bits, before: Bits) -> Bits:
+def added_bits(now: Bits, before: Bits) -> Bits:
     """Return the members of `now` that are not in `before`; fast if most blocks are equal.
 
-    >>> gained({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
+    >>> added_bits({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
     {0: 1}
     """
     found: Bits = {}
@@ -430,19 +432,19 @@ def gained(now: Bits, before: Bits) -> Bits:
     return found
 
 
-def count(bits: Bits) -> int:
+def count_bits(bits: Bits) -> int:
     """Return the number of members.
 
-    >>> count({0: 0b101, 7: 0b1})
+    >>> count_bits({0: 0b101, 7: 0b1})
     3
     """
     return sum(map(int.bit_count, bits.values()))
 
 
-def picked(bits: Bits, values: Sequence[Any]) -> list[Any]:
+def select_items(bits: Bits, values: Sequence[Any]) -> list[Any]:
     """Return the items of `values` at the places that are members.
 
-    >>> picked({0: 0b101}, "abc")
+    >>> select_items({0: 0b101}, "abc")
     ['a', 'c']
     """
     found: list[Any] = []
@@ -515,10 +517,10 @@ def components(nodes: Collection[int], after: Mapping[int, Collection[int]]) -> 
     path: list[int] = []
     for root in nodes:
         if root not in numbers:
-            yield from _below(root, nodes, after, numbers, lowest, path)
+            yield from _walk_components(root, nodes, after, numbers, lowest, path)
 
 
-def _below(
+def _walk_components(
     root: int,
     nodes: Collection[int],
     after: Mapping[int, Collection[int]],
@@ -545,10 +547,10 @@ def _below(
                 above = work[-1][0]
                 lowest[above] = min(lowest[above], lowest[node])
             if lowest[node] == numbers[node]:
-                yield _popped(node, lowest, path)
+                yield _pop_component(node, lowest, path)
 
 
-def _popped(node: int, lowest: dict[int, int], path: list[int]) -> list[int]:
+def _pop_component(node: int, lowest: dict[int, int], path: list[int]) -> list[int]:
     """Return the component whose first node is `node`."""
     found = [path.pop()]
     while found[-1] != node:

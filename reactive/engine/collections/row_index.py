@@ -1,7 +1,7 @@
 """Row index: the rows of a set by key, more compact than an `Index`, which holds a bag.
 
-    key -> row              the only row of its key
-    key -> Many {row: None} several
+    key -> row                  the only row of its key
+    key -> ManyRows {row: None} several
 
 State:  a reference per row; a dictionary per key that has several.
 Cost:   O(1) per row; a look-up O(1).
@@ -25,7 +25,7 @@ from reactive.engine.collections.index import (
 from reactive.engine.collections.zset import Pair, Row, UniformDelta
 
 
-class Many(dict[Row, None]):
+class ManyRows(dict[Row, None]):
     """Rows of a key, in order of arrival."""
 
     __slots__ = ()
@@ -98,23 +98,23 @@ class RowIndex:
             bucket = get(key, NOTHING)
             if bucket is NOTHING:
                 buckets[key] = row
-            elif bucket.__class__ is Many:
+            elif bucket.__class__ is ManyRows:
                 bucket[row] = None
             else:
-                buckets[key] = Many(((bucket, None), (row, None)))
+                buckets[key] = ManyRows(((bucket, None), (row, None)))
 
     def _remove_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
         buckets = self.buckets
         for key, row in pairs:
             bucket = buckets[key]
-            if bucket.__class__ is not Many:
+            if bucket.__class__ is not ManyRows:
                 del buckets[key]
                 continue
             del bucket[row]
             if len(bucket) == 1:
                 self._shrink(key, bucket, row)
 
-    def _shrink(self, key: Key, bucket: Many, gone: Row) -> None:
+    def _shrink(self, key: Key, bucket: ManyRows, gone: Row) -> None:
         try:
             (self.buckets[key],) = bucket
         except BaseException:  # hashing the key raised: restore the row
@@ -123,11 +123,11 @@ class RowIndex:
 
     def bytes(self) -> int:
         """Return the bytes of the dictionaries, without the rows and keys."""
-        several = (bucket for bucket in self.buckets.values() if bucket.__class__ is Many)
+        several = (bucket for bucket in self.buckets.values() if bucket.__class__ is ManyRows)
         return sys.getsizeof(self.buckets) + sum(map(sys.getsizeof, several))
 
 
 def _rows(bucket: Any) -> Sequence[Row]:
     if bucket is NOTHING:
         return ()
-    return list(bucket) if bucket.__class__ is Many else (bucket,)
+    return list(bucket) if bucket.__class__ is ManyRows else (bucket,)

@@ -30,7 +30,7 @@ class SampledSize:
     --------
     >>> size = SampledSize(each=8)
     >>> size.add(["word"] * 160)
-    >>> size.bytes == 160 * (8 + size_of("word"))
+    >>> size.bytes == 160 * (8 + deep_size("word"))
     True
     """
 
@@ -48,24 +48,24 @@ class SampledSize:
         self.count += count
         self.bytes += self._each * count
         while at < count:
-            self.bytes += EVERY * size_of(values[at])
+            self.bytes += EVERY * deep_size(values[at])
             at += EVERY
         self._until = at - count
 
 
-def size_of(value: Any, depth: int = DEEPEST) -> int:
+def deep_size(value: Any, depth: int = DEEPEST) -> int:
     """Return the bytes of a value with its parts.
 
     Examples
     --------
-    >>> size_of(("a" * 1000, 1)) > 1000
+    >>> deep_size(("a" * 1000, 1)) > 1000
     True
     """
     size = sys.getsizeof(value)
-    return size + sum(size_of(part, depth - 1) for part in _parts(value)) if depth else size
+    return size + sum(deep_size(part, depth - 1) for part in _value_parts(value)) if depth else size
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _value_parts(value: Any) -> Iterator[Any]:
     """Yield the parts of a tuple, or of an object with fields."""
     if isinstance(value, (str, bytes, int, float, type)):
         return

@@ -4,7 +4,7 @@ Sort key: all keys of an order as one key, for a list that is read from one end.
 
     order_by(f)                     f(row)
     order_by(f, nulls="last")       (0, f(row)), and (1,) for None
-    order_by(f, desc(g))            (f(row), -g(row)), or Reversed(g(row)) if g is not a number
+    order_by(f, desc(g))            (f(row), -g(row)), or ReversedKey(g(row)) if g is not a number
 
 The list is sorted in the direction of the first key, and read backwards if that is descending; keys
 of the other direction are reversed. A single key without a place for None is the user's callable.
@@ -46,7 +46,13 @@ from operator import lt
 from typing import Any
 
 from optimizer import plan
-from reactive.engine.collections.order import FIRST, compare_plainly, compares, sort_key, tie_key
+from reactive.engine.collections.order import (
+    FIRST,
+    are_plainly_comparable,
+    is_comparable_class,
+    sort_key,
+    tie_key,
+)
 from reactive.engine.collections.zset import Row, canonical, is_nan
 
 Key = Callable[[Row], Any]
@@ -54,10 +60,10 @@ LOW, HIGH = (-1,), (1,)
 """Replacements of None: before and after `(0, value)`, without a comparison of the value."""
 
 
-class Reversed:
+class ReversedKey:
     """A key in reverse order, for values that are not numbers (`reversed_key`).
 
-    >>> sorted([Reversed("a"), Reversed("b")])[0].key
+    >>> sorted([ReversedKey("a"), ReversedKey("b")])[0].key
     'b'
     """
 
@@ -67,7 +73,7 @@ class Reversed:
         self.key = key
 
     def __lt__(self, other: Any) -> bool:
-        if other.__class__ is not Reversed:
+        if other.__class__ is not ReversedKey:
             return other is not FIRST and bool(-other < self.key)
         return bool(other.key < self.key)
 
@@ -75,7 +81,7 @@ class Reversed:
         return other is FIRST or bool(self.key < -other)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reversed) and bool(self.key == other.key)
+        return isinstance(other, ReversedKey) and bool(self.key == other.key)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -97,19 +103,19 @@ def reversed_key(value: Any) -> Any:
         return value.copy_negate()
     if isinstance(value, Integral):
         return -int(value)
-    return -value if isinstance(value, Real) else Reversed(sort_key(value))
+    return -value if isinstance(value, Real) else ReversedKey(sort_key(value))
 
 
-def sorted_by(keys: Sequence[plan.SortKey], calls: Sequence[Key]) -> Key:
+def make_sort_key(keys: Sequence[plan.SortKey], calls: Sequence[Key]) -> Key:
     """Return the sort key of rows; `calls` are the callables of the keys, of one row."""
     first = keys[0].descending
-    parts = [_part(key, call, first) for key, call in zip(keys, calls, strict=True)]
+    parts = [_key_part(key, call, first) for key, call in zip(keys, calls, strict=True)]
     if len(parts) == 1:
         return parts[0]
     return lambda row: tuple([part(row) for part in parts])
 
 
-def _part(key: plan.SortKey, call: Key, first: bool) -> Key:
+def _key_part(key: plan.SortKey, call: Key, first: bool) -> Key:
     """Return the sort key of one key, in a list sorted in the direction of the first key."""
     is_reversed = key.descending != first
     if key.nulls is not None:
@@ -119,7 +125,7 @@ def _part(key: plan.SortKey, call: Key, first: bool) -> Key:
 
 
 def _with_nulls(call: Key, null: tuple[int]) -> Key:
-    return lambda row: _placed(call(row), null)
+    return lambda row: _place_none(call(row), null)
 
 
 def _reversed_with_nulls(call: Key, null: tuple[int]) -> Key:
@@ -127,17 +133,17 @@ def _reversed_with_nulls(call: Key, null: tuple[int]) -> Key:
 
     def part(row: Row) -> Any:
         value = call(row)
-        return other if value is None else (0, reversed_key(_placed(value, null)[1]))
+        return other if value is None else (0, reversed_key(_place_none(value, null)[1]))
 
     return part
 
 
-def _placed(value: Any, null: tuple[int]) -> tuple[Any, ...]:
+def _place_none(value: Any, null: tuple[int]) -> tuple[Any, ...]:
     """Return a value that compares with the replacement of None, in tuples too."""
     if value is None:
         return null
     if isinstance(value, tuple):
-        return (0, tuple([_placed(part, null) for part in value]))
+        return (0, tuple([_place_none(part, null) for part in value]))
     return (0, value)
 
 
@@ -155,7 +161,7 @@ def chunks_in_order(
     """
     if descending:  # the newest of equal keys at the right end
         keys, rows = keys[::-1], rows[::-1]
-    do_compare = any(map(compares, set(map(type, rows))))
+    do_compare = any(map(is_comparable_class, set(map(type, rows))))
     groups = grouped_rows(keys, rows)
     if groups is not None:
         if do_compare:
@@ -168,17 +174,17 @@ def chunks_in_order(
     keys = sorted(keys)
     if do_compare and not all(map(lt, keys, islice(keys, 1, None))):
         _sort_ties(keys, rows, _tie_order(rows), descending=descending)
-    return cut(keys, size), cut(rows, size)
+    return cut_chunks(keys, size), cut_chunks(rows, size)
 
 
-def cut(items: list[Any], size: int) -> list[list[Any]]:
+def cut_chunks(items: list[Any], size: int) -> list[list[Any]]:
     """Cut a list into pieces."""
     return [items[place : place + size] for place in range(0, len(items), size)]
 
 
 def _tie_order(rows: list[Row]) -> Callable[[Row], Any] | None:
     """Return the sort key of rows with equal keys; None if they are compared themselves."""
-    return None if compare_plainly(rows) else tie_key
+    return None if are_plainly_comparable(rows) else tie_key
 
 
 def _sort_ties(
@@ -206,8 +212,8 @@ def _chunks(groups: dict[Any, list[Row]], size: int, most: int) -> Chunks:
             keys.append([key] * len(some))
             rows.append(some)
         if len(last) > most:
-            keys += cut(keys.pop(), size)
-            rows += cut(rows.pop(), size)
+            keys += cut_chunks(keys.pop(), size)
+            rows += cut_chunks(rows.pop(), size)
             last = rows[-1]
     return keys, rows
 
@@ -216,7 +222,7 @@ Rank = tuple[Any, "Tie"]
 """A smaller rank is better."""
 
 
-class Down:
+class ReversedValue:
     """A value in reverse order."""
 
     __slots__ = ("value",)
@@ -224,11 +230,11 @@ class Down:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def __lt__(self, other: Down) -> bool:
+    def __lt__(self, other: ReversedValue) -> bool:
         return bool(other.value < self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Down) and bool(self.value == other.value)
+        return isinstance(other, ReversedValue) and bool(self.value == other.value)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -242,7 +248,7 @@ class Tie:
         self.row = row
 
     def __lt__(self, other: Tie) -> bool:
-        return _fields(self.row) < _fields(other.row)
+        return _tie_fields(self.row) < _tie_fields(other.row)
 
 
 def ranker(value: Callable[[Row], Any], *, largest: bool) -> Callable[[Row], Rank]:
@@ -253,17 +259,17 @@ def ranker(value: Callable[[Row], Any], *, largest: bool) -> Callable[[Row], Ran
     'bbb'
     """
     if largest:
-        return lambda row: (Down(sort_key(value(row))), Tie(row))
+        return lambda row: (ReversedValue(sort_key(value(row))), Tie(row))
     return lambda row: (sort_key(value(row)), Tie(row))
 
 
-def _fields(value: Any) -> tuple[Any, ...]:
+def _tie_fields(value: Any) -> tuple[Any, ...]:
     kind = type(value)
     if dataclasses.is_dataclass(kind):
-        shown = [_fields(getattr(value, f.name)) for f in dataclasses.fields(kind) if f.compare]
+        shown = [_tie_fields(getattr(value, f.name)) for f in dataclasses.fields(kind) if f.compare]
         return (6, kind.__qualname__, tuple(shown))
     if isinstance(value, tuple):
-        return (5, tuple(map(_fields, value)))
+        return (5, tuple(map(_tie_fields, value)))
     return tie_key(value)
 
 
@@ -285,7 +291,7 @@ def grouped_rows(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, list[Row
     >>> grouped_rows([2, 1, 3, 4], "abcd")
     """
     some = keys[:: max(1, len(keys) // SAMPLED)]
-    if not _are_plain(some) or FEW * len(set(some)) > len(some) or not _are_plain(keys):
+    if not _are_groupable(some) or FEW * len(set(some)) > len(some) or not _are_groupable(keys):
         return None
     found: defaultdict[Any, list[Row]] = defaultdict(list)
     for key, row in zip(keys, rows, strict=True):
@@ -293,7 +299,7 @@ def grouped_rows(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, list[Row
     return {key: found[key] for key in sorted(found)}
 
 
-def _are_plain(keys: Sequence[Any]) -> bool:
+def _are_groupable(keys: Sequence[Any]) -> bool:
     kinds = set(map(type, keys))
     if kinds == {tuple}:
         return PARTS.issuperset(map(type, chain.from_iterable(keys)))

@@ -35,15 +35,15 @@ from reactive.engine.collections.index import (
     KeyedBatch,
     KeyedPair,
     Mark,
-    Weighted,
+    WeightedRows,
+    bucket_pairs,
     itself,
-    rows_of,
-    take_back,
+    remove_pairs,
 )
 from reactive.engine.collections.zset import Pair, Row, consolidate
 
 Below = dict[Any, Any]
-SEVERAL = frozenset({FewRows, Weighted})
+SEVERAL = frozenset({FewRows, WeightedRows})
 """Classes of buckets that hold several rows."""
 MANY_TIMES = 32
 """Dictionaries larger than `MANY_TIMES` their change are not copied."""
@@ -55,7 +55,7 @@ class Trie:
     >>> trie = Trie()
     >>> for edge in [(1, 2), (1, 3), (2, 3)]:
     ...     trie.add(edge, edge, 1)
-    >>> sorted(common(trie.by_first[1], trie.by_first[2]))
+    >>> sorted(common_keys(trie.by_first[1], trie.by_first[2]))
     [3]
     """
 
@@ -77,11 +77,11 @@ class Trie:
         if len(delta) != 1:
             return TrieBefore(self, delta).get
         ((key, pair),) = delta
-        return BeforeOne(self, key, pair).get
+        return TrieBeforeOne(self, key, pair).get
 
     def add(self, key: Key, row: Row, weight: int) -> None:
         """Add a row's weight; a row of weight zero is dropped."""
-        first, second = _parts(key)
+        first, second = _key_parts(key)
         below = self.by_first.get(first)
         if weight == 1:
             if below is None:
@@ -142,12 +142,12 @@ class Trie:
                 else:
                     self.add(key, row, weight)
         except BaseException:
-            take_back(self, keyed[:done])
+            remove_pairs(self, keyed[:done])
             raise
 
     def pairs(self, key: Key) -> list[Pair]:
         """Return the rows of a key."""
-        first, second = _parts(key)
+        first, second = _key_parts(key)
         self._below.buckets = self.by_first.get(first, {})
         return list(self._below.pairs(second))
 
@@ -175,9 +175,9 @@ class TrieBefore:
     def __init__(self, trie: Trie, delta: Iterable[KeyedPair]) -> None:
         self._trie = trie
         self._changed: dict[Any, list[tuple[Any, Pair]]] = {}
-        self._found: dict[Any, Below | Was] = {}  # looked up changed keys
+        self._found: dict[Any, Below | BelowBefore] = {}  # looked up changed keys
         for key, pair in delta:
-            first, second = _parts(key)
+            first, second = _key_parts(key)
             self._changed.setdefault(first, []).append((second, pair))
 
     def get(self, first: Any, default: Any) -> Any:
@@ -189,21 +189,23 @@ class TrieBefore:
         if found is None:
             changed = self._changed[first]
             now = {} if now is NOTHING else now
-            was = _one_was(*changed[0], now) if len(changed) == 1 else _all_were(changed, now)
-            found = self._found[first] = _with(now, was, len(changed))
+            was = (
+                _old_rows_of_one(*changed[0], now) if len(changed) == 1 else _old_rows(changed, now)
+            )
+            found = self._found[first] = _with_old_rows(now, was, len(changed))
         return found
 
 
-class BeforeOne:
+class TrieBeforeOne:
     """Trie before a delta of one pair, the most frequent case."""
 
     __slots__ = ("_by_first", "_first", "_found", "_pair", "_second")
 
     def __init__(self, trie: Trie, key: Key, pair: Pair) -> None:
         self._by_first = trie.by_first
-        self._first, self._second = _parts(key)
+        self._first, self._second = _key_parts(key)
         self._pair = pair
-        self._found: Below | Was | None = None
+        self._found: Below | BelowBefore | None = None
 
     def get(self, first: Any, default: Any) -> Any:
         """Return the dictionary below a first part, before the delta."""
@@ -211,14 +213,14 @@ class BeforeOne:
             return self._by_first.get(first, default)
         if self._found is None:
             now = self._by_first.get(first, {})
-            self._found = _with(now, _one_was(self._second, self._pair, now), 1)
+            self._found = _with_old_rows(now, _old_rows_of_one(self._second, self._pair, now), 1)
         return self._found
 
 
-def _with(now: Below, was: Below, changed: int) -> Below | Was:
+def _with_old_rows(now: Below, was: Below, changed: int) -> Below | BelowBefore:
     """Return a dictionary of a trie with other rows for some keys; a copy, if it is small."""
     if len(now) > MANY_TIMES * changed:
-        return Was(now, was)
+        return BelowBefore(now, was)
     copied = now.copy()
     for second, rows in was.items():
         if rows is NOTHING:
@@ -228,28 +230,28 @@ def _with(now: Below, was: Below, changed: int) -> Below | Was:
     return copied
 
 
-def _one_was(second: Any, pair: Pair, now: Below) -> Below:
+def _old_rows_of_one(second: Any, pair: Pair, now: Below) -> Below:
     """Return the previous rows below a key of which one row has changed."""
     row, weight = pair
     if weight == 1 and now.get(second, NOTHING) is row:
         return {second: NOTHING}
     if weight == -1 and second not in now:
         return {second: row}
-    return _all_were([(second, pair)], now)
+    return _old_rows([(second, pair)], now)
 
 
-def _all_were(changed: Sequence[tuple[Any, Pair]], now: Below) -> Below:
+def _old_rows(changed: Sequence[tuple[Any, Pair]], now: Below) -> Below:
     """Return the previous rows below keys of which rows have changed."""
     had: dict[Any, list[Pair]] = {}
     for second, (row, weight) in changed:
         rows = had.get(second)
         if rows is None:
-            rows = had[second] = list(rows_of(now[second])) if second in now else []
+            rows = had[second] = list(bucket_pairs(now[second])) if second in now else []
         rows.append((row, -weight))
-    return {second: _bucket(rows) for second, rows in had.items()}
+    return {second: _make_bucket(rows) for second, rows in had.items()}
 
 
-class Was:
+class BelowBefore:
     """A dictionary of a trie, with other rows for some keys."""
 
     __slots__ = ("_had", "_now")
@@ -266,9 +268,9 @@ class Was:
         found = self._had.get(key)
         return key in self._now if found is None else found is not NOTHING
 
-    def meets(self, other: Below | Was) -> Set[Any]:
+    def meets(self, other: Below | BelowBefore) -> Set[Any]:
         """Return the keys that another dictionary has too."""
-        found = {*common(self._now, other)}
+        found = {*common_keys(self._now, other)}
         for key, rows in self._had.items():
             if rows is NOTHING:
                 found.discard(key)
@@ -277,58 +279,60 @@ class Was:
         return found
 
 
-def common(one: Below | Was, other: Below | Was) -> Set[Any]:
+def common_keys(one: Below | BelowBefore, other: Below | BelowBefore) -> Set[Any]:
     """Return the common keys of two dictionaries; iterates over the smaller one."""
-    if type(one) is Was:
+    if type(one) is BelowBefore:
         return one.meets(other)
-    if type(other) is Was:
+    if type(other) is BelowBefore:
         return other.meets(one)
     return one.keys() & other.keys()  # type: ignore[union-attr]
 
 
-def pairs(one: Below | Was, other: Below | Was) -> list[tuple[Row, Row, int]]:
+def joined_pairs(
+    one: Below | BelowBefore, other: Below | BelowBefore
+) -> list[tuple[Row, Row, int]]:
     """Return all pairs of rows below common keys, with the product of their weights."""
     found = []
-    for key in common(one, other):
+    for key in common_keys(one, other):
         left, right = one[key], other[key]
         if left.__class__ in SEVERAL or right.__class__ in SEVERAL:
-            found += [(a, b, n * m) for a, n in rows_of(left) for b, m in rows_of(right)]
+            found += [(a, b, n * m) for a, n in bucket_pairs(left) for b, m in bucket_pairs(right)]
         else:
             found.append((left, right, 1))
     return found
 
 
-def meetings(one: Below | Was, other: Below | Was) -> int:
+def count_joined_pairs(one: Below | BelowBefore, other: Below | BelowBefore) -> int:
     """Return the number of pairs of rows below common keys."""
     found = 0
-    for key in common(one, other):
+    for key in common_keys(one, other):
         left, right = one[key], other[key]
         if left.__class__ in SEVERAL or right.__class__ in SEVERAL:
-            found += _times(left) * _times(right)
+            found += _total_weight(left) * _total_weight(right)
         else:
             found += 1
     return found
 
 
-def _times(bucket: Any) -> int:
+def _total_weight(bucket: Any) -> int:
     """Return the total weight of the rows of a bucket."""
-    return sum(weight for _, weight in rows_of(bucket))
+    return sum(weight for _, weight in bucket_pairs(bucket))
 
 
-def _bucket(pairs: list[Pair]) -> Any:
+def _make_bucket(pairs: list[Pair]) -> Any:
     """Return rows of a key as a bucket of the index; `NOTHING` if they cancel out."""
     net = consolidate(pairs)
     if len(net) == 1 and net[0][1] == 1:
         return net[0][0]
-    return Weighted(enumerate(net)) if net else NOTHING
+    return WeightedRows(enumerate(net)) if net else NOTHING
 
 
-def _parts(key: Key) -> tuple[Any, Any]:
+def _key_parts(key: Key) -> tuple[Any, Any]:
     """Return the two parts of a key; a mark is both."""
     return (key, key) if key.__class__ is Mark else key
 
 
-class Unlike(Exception):
+class UnlikeValue(Exception):
     """Raised for a value that equals a value of another class, or does not equal itself."""
 
 
@@ -352,19 +356,19 @@ class Numbering:
     def number(self, value: Any) -> int:
         """Return the number of a value.
 
-        Raises `Unlike` for NaN, and for a value that equals a numbered value of another class: one
-        could not represent both.
+        Raises `UnlikeValue` for NaN, and for a value that equals a numbered value of another class:
+        one could not represent both.
         """
         found = self.numbers.get(value)
         if found is None:
             return self._new(value)
         if self.values[found].__class__ is not value.__class__:
-            raise Unlike(value)
+            raise UnlikeValue(value)
         return found
 
     def _new(self, value: Any) -> int:
         if not value == value:
-            raise Unlike(value)
+            raise UnlikeValue(value)
         if self._free:
             number = self._free[-1]
             self.numbers[value] = number
@@ -398,13 +402,13 @@ class Numbering:
             self.values, self._free = [], []
 
 
-def batch_of(index: Index) -> KeyedBatch | None:
+def index_as_batch(index: Index) -> KeyedBatch | None:
     """Return the rows in order of their keys' arrival; None if a weight is not 1.
 
     >>> index = Index()
     >>> for row in ("anna", "eva", "otto"):
     ...     index.add(len(row), row, 1)
-    >>> list(batch_of(index))
+    >>> list(index_as_batch(index))
     [(4, ('anna', 1)), (4, ('otto', 1)), (3, ('eva', 1))]
     """
     keys: list[Key] = []
@@ -414,7 +418,7 @@ def batch_of(index: Index) -> KeyedBatch | None:
         if kind is FewRows:
             rows += bucket
             keys += [key] * len(bucket)
-        elif kind is Weighted:
+        elif kind is WeightedRows:
             more = [row for row, weight in bucket.values() if weight == 1]
             if len(more) < len(bucket):
                 return None

@@ -46,7 +46,7 @@ from typing import Any, TypeAlias
 from sortedcontainers import SortedList
 
 from optimizer.kinds.fields import by_recent_class, compared
-from reactive.engine.collections.order import placed, value_at
+from reactive.engine.collections.order import from_sortable, to_sortable
 from reactive.engine.collections.zset import DECIMAL_NAN, NAN, canonical, is_nan
 
 Order: TypeAlias = "list[Any] | SortedList"
@@ -132,7 +132,7 @@ class OrderedValues:
         if order is None or bool(old) == bool(new) or is_nan(value):
             return
         try:
-            self._insert(placed(value)) if new else _delete(order, placed(value))
+            self._insert(to_sortable(value)) if new else _delete(order, to_sortable(value))
         except BaseException:  # it raised when compared
             if old:
                 weights[value] = old
@@ -206,7 +206,7 @@ class OrderedValues:
         order = self._order
         if order is None:
             order = self._sorted()
-        return value_at(order[0]) if order else self._nan()
+        return from_sortable(order[0]) if order else self._nan()
 
     def greatest(self) -> Any:
         """Return the greatest value; None if there are none."""
@@ -216,7 +216,7 @@ class OrderedValues:
         order = self._order
         if order is None:
             order = self._sorted()
-        return value_at(order[-1]) if order else None
+        return from_sortable(order[-1]) if order else None
 
     def has_none(self) -> bool:
         """True if None is a value; None is always in the dictionary."""
@@ -255,7 +255,7 @@ class OrderedValues:
         if self._fresh is not None:
             self._put_in_order()
         if self._order is None:
-            values = sorted(placed(v) for v in self._weights if not is_nan(v))
+            values = sorted(to_sortable(v) for v in self._weights if not is_nan(v))
             self._order = values if len(values) <= MANY else SortedList(values)
             if ORDERED.issuperset(map(type, self._order)):
                 kept = {v: w for v, w in self._weights.items() if w != 1 or is_nan(v)}
@@ -287,7 +287,12 @@ class OrderedValues:
     def __sizeof__(self) -> int:
         fresh = 0 if self._fresh is None else sys.getsizeof(self._fresh)
         more = fresh + (0 if self.negative is None else sys.getsizeof(self.negative))
-        return object.__sizeof__(self) + sys.getsizeof(self._weights) + _bytes(self._order) + more
+        return (
+            object.__sizeof__(self)
+            + sys.getsizeof(self._weights)
+            + _order_bytes(self._order)
+            + more
+        )
 
 
 def _delete(order: Order, value: Any) -> None:
@@ -304,7 +309,7 @@ def _delete(order: Order, value: Any) -> None:
     del order[place]
 
 
-def _bytes(order: Order | None) -> int:
+def _order_bytes(order: Order | None) -> int:
     if order is None:
         return 0
     if type(order) is list:
@@ -316,11 +321,13 @@ def _bytes(order: Order | None) -> int:
 SIMPLE: frozenset[type] = frozenset({int, str, bool, float, bytes, type(None)})
 
 
-def is_plain(value: Any) -> bool:
+def has_plain_equality(value: Any) -> bool:
     """True if `==` with other plain values never raises, and agrees with hashes.
 
-    >>> is_plain((1, "a", None)), is_plain([1]), is_plain(Decimal("sNaN"))
-    (True, False, False)
+    >>> has_plain_equality((1, "a", None)), has_plain_equality([1])
+    (True, False)
+    >>> has_plain_equality(Decimal("sNaN"))
+    False
     """
     kind: Any = type(value)
     if kind in SIMPLE:
@@ -329,10 +336,10 @@ def is_plain(value: Any) -> bool:
         return False
     if kind is Decimal:
         return not value.is_snan()
-    return all(map(is_plain, _held(value)))
+    return all(map(has_plain_equality, _compared_parts(value)))
 
 
-def _held(value: Any) -> Iterable[Any]:
+def _compared_parts(value: Any) -> Iterable[Any]:
     """Return the parts by which a value is compared."""
     if isinstance(value, tuple | frozenset):
         return value
@@ -342,18 +349,22 @@ def _held(value: Any) -> Iterable[Any]:
 @by_recent_class(64)
 def _keeps_to_rules(kind: Any) -> bool:
     equal, hashed = getattr(kind, "__eq__"), kind.__hash__  # noqa: B009
-    return hashed is not None and _is_given(kind, equal) and _is_given(kind, hashed)
+    return (
+        hashed is not None
+        and _is_not_handwritten(kind, equal)
+        and _is_not_handwritten(kind, hashed)
+    )
 
 
-def _is_given(kind: type, method: Any) -> bool:
+def _is_not_handwritten(kind: type, method: Any) -> bool:
     """True if a method is not hand-written."""
     if not isinstance(method, FunctionType):
         return True
     module = str(method.__module__).partition(".")[0]
-    return module in sys.stdlib_module_names or _is_generated(kind, method)
+    return module in sys.stdlib_module_names or _is_generated_method(kind, method)
 
 
-def _is_generated(kind: type, method: FunctionType) -> bool:
+def _is_generated_method(kind: type, method: FunctionType) -> bool:
     """True if a class generator wrote the method, from the fields of the class."""
     code = method.__code__
     by_dataclass = code.co_qualname.startswith("__create_fn__.")

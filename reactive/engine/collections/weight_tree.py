@@ -67,11 +67,11 @@ PRIME = (1 << 61) - 1
 SALT = 0x5BD1E995
 
 
-def added_up(pairs: Iterable[tuple[Any, int]]) -> Weights:
+def sum_weights(pairs: Iterable[tuple[Any, int]]) -> Weights:
     """Return canonical values with weights other than 0; weights of equal values are added.
 
     >>> nan = float("nan")
-    >>> added_up([(nan, 1), (-nan, 1), ("a", 1), ("a", -1)])
+    >>> sum_weights([(nan, 1), (-nan, 1), ("a", 1), ("a", -1)])
     {nan: 2}
     """
     found: Weights = {}
@@ -81,7 +81,7 @@ def added_up(pairs: Iterable[tuple[Any, int]]) -> Weights:
     return {value: weight for value, weight in found.items() if weight}
 
 
-def marked(changes: Mapping[Any, int]) -> list[Marked]:
+def mark_values(changes: Mapping[Any, int]) -> list[Marked]:
     """Return values with their marks and weights; equal values have equal marks."""
     return [(hash((value, SALT)), value, weight) for value, weight in changes.items()]
 
@@ -92,7 +92,7 @@ def hash_of(tree: Tree) -> int:
     >>> hash_of({"a": 2, "b": 1}) == (2 * hash_of({"a": 1}) + hash_of({"b": 1})) % PRIME
     True
     """
-    return sum([hash((value, SALT)) * weight for value, weight in items(tree)]) % PRIME
+    return sum([hash((value, SALT)) * weight for value, weight in weighted_values(tree)]) % PRIME
 
 
 def is_small(size: int) -> bool:
@@ -100,7 +100,7 @@ def is_small(size: int) -> bool:
     return size <= LARGEST
 
 
-def size_of(tree: Tree) -> int:
+def tree_size(tree: Tree) -> int:
     """Return the number of different values."""
     return len(tree) if isinstance(tree, dict) else tree[SIZE]
 
@@ -115,7 +115,7 @@ def weight_of(tree: Tree, value: Any) -> int:
     return tree.get(value, 0)
 
 
-def held(tree: Tree, value: Any) -> Any:
+def find_equal(tree: Tree, value: Any) -> Any:
     """Return the stored value that is equal to `value`."""
     bits = hash((value, SALT))
     while not isinstance(tree, dict):
@@ -124,41 +124,41 @@ def held(tree: Tree, value: Any) -> Any:
     return next(each for each in tree if each is value or each == value)
 
 
-def items(tree: Tree) -> Iterable[tuple[Any, int]]:
+def weighted_values(tree: Tree) -> Iterable[tuple[Any, int]]:
     """Return each value with its weight."""
-    return tree.items() if isinstance(tree, dict) else _items(tree)
+    return tree.items() if isinstance(tree, dict) else _iterate_values(tree)
 
 
 def as_dict(tree: Tree) -> Weights:
     """Return all values in one dictionary."""
-    return tree if isinstance(tree, dict) else dict(_items(tree))
+    return tree if isinstance(tree, dict) else dict(_iterate_values(tree))
 
 
-def bytes_of(tree: Tree) -> int:
+def tree_bytes(tree: Tree) -> int:
     """Return the approximate bytes without the values; shared parts are included."""
-    return sys.getsizeof(tree) if isinstance(tree, dict) else PER_VALUE * size_of(tree)
+    return sys.getsizeof(tree) if isinstance(tree, dict) else PER_VALUE * tree_size(tree)
 
 
-def split(weights: Weights, shift: int = 0) -> Tree:
+def split_tree(weights: Weights, shift: int = 0) -> Tree:
     """Return a dictionary as a tree, split by the bits from `shift` on.
 
     A small dictionary becomes part of the tree, and must not change later.
     """
-    levels = _levels(len(weights), shift)
+    levels = _count_levels(len(weights), shift)
     if not levels:
         return weights
     last = (1 << BITS * levels) - 1
     parts: list[Weights] = [{} for _ in range(last + 1)]
     for value, weight in weights.items():
         parts[hash((value, SALT)) >> shift & last][value] = weight
-    trees = [split(part, shift + BITS * levels) for part in parts]
+    trees = [split_tree(part, shift + BITS * levels) for part in parts]
     while len(trees) > 1:
         stride = len(trees) >> BITS
-        trees = [_joined(trees[place::stride]) for place in range(stride)]
+        trees = [_join_children(trees[place::stride]) for place in range(stride)]
     return trees[0]
 
 
-def _levels(size: int, shift: int) -> int:
+def _count_levels(size: int, shift: int) -> int:
     """Return the number of levels that split `size` values into small dictionaries, on average."""
     levels = 0
     while size > LARGEST and shift < DEEPEST:
@@ -168,38 +168,38 @@ def _levels(size: int, shift: int) -> int:
     return levels
 
 
-def _joined(children: list[Tree]) -> Tree:
+def _join_children(children: list[Tree]) -> Tree:
     """Return a node, or a dictionary if there are few values."""
-    size = sum(map(size_of, children))
-    return [*children, size] if size > LARGEST else _gathered(children)
+    size = sum(map(tree_size, children))
+    return [*children, size] if size > LARGEST else _gather_children(children)
 
 
-def _gathered(children: Iterable[Tree]) -> Weights:
-    return {value: weight for child in children for value, weight in items(child)}
+def _gather_children(children: Iterable[Tree]) -> Weights:
+    return {value: weight for child in children for value, weight in weighted_values(child)}
 
 
-def plus(tree: Tree, changes: list[Marked], below: Weights | None, shift: int = 0) -> Tree:
+def add_changes(tree: Tree, changes: list[Marked], below: Weights | None, shift: int = 0) -> Tree:
     """Return the tree with changed weights; each value occurs once in `changes`.
 
     below: receives the weights that would be negative; None if the tree may contain negative
     weights.
     """
     if len(changes) == 1:
-        return plus_one(tree, *changes[0], below, shift)
+        return add_change(tree, *changes[0], below, shift)
     if isinstance(tree, dict):
         leaf = tree.copy()
         for _, value, weight in changes:
-            add(leaf, value, weight, below)
-        return split(leaf, shift)
+            add_weight(leaf, value, weight, below)
+        return split_tree(leaf, shift)
     node = tree.copy()
     for place, part in _by_child(changes, shift).items():
         old = node[place]
-        new = node[place] = plus(old, part, below, shift + BITS)
-        node[SIZE] += size_of(new) - size_of(old)
-    return node if node[SIZE] > FEWEST else _gathered(node[:SIZE])
+        new = node[place] = add_changes(old, part, below, shift + BITS)
+        node[SIZE] += tree_size(new) - tree_size(old)
+    return node if node[SIZE] > FEWEST else _gather_children(node[:SIZE])
 
 
-def add(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
+def add_weight(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
     """Add to the weight of a value in a dictionary that is not shared."""
     new = leaf.get(value, 0) + weight
     if new > 0 or (new and below is None):
@@ -210,7 +210,7 @@ def add(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
         below[value] = new
 
 
-def plus_one(
+def add_change(
     tree: Tree, bits: int, value: Any, weight: int, below: Weights | None, shift: int = 0
 ) -> Tree:
     """Return the tree with the changed weight of one value, whose mark is `bits`."""
@@ -226,18 +226,18 @@ def plus_one(
     if now > 0:
         leaf[value] = now
     else:
-        add(leaf, value, weight, below)
+        add_weight(leaf, value, weight, below)
     if not path and len(leaf) <= LARGEST:
         return leaf  # type: ignore[no-any-return]
     grown = len(leaf) - len(old)
     shift += BITS * len(path)
-    new: Tree = split(leaf, shift) if grown > 0 and len(leaf) > LARGEST else leaf
+    new: Tree = split_tree(leaf, shift) if grown > 0 and len(leaf) > LARGEST else leaf
     for node in reversed(path):
         shift -= BITS
         node = node.copy()
         node[bits >> shift & (WIDTH - 1)] = new
         node[SIZE] += grown
-        new = node if node[SIZE] > FEWEST else _gathered(node[:SIZE])
+        new = node if node[SIZE] > FEWEST else _gather_children(node[:SIZE])
     return new
 
 
@@ -249,13 +249,13 @@ def _by_child(changes: Iterable[Marked], shift: int) -> dict[int, list[Marked]]:
     return parts
 
 
-def same(left: Tree, right: Tree) -> bool:
+def have_equal_weights(left: Tree, right: Tree) -> bool:
     """True if each value has the same weight in both trees."""
     if left is right:
         return True
     if isinstance(left, dict) or isinstance(right, dict):
-        return size_of(left) == size_of(right) and as_dict(left) == as_dict(right)
-    return left[SIZE] == right[SIZE] and all(map(same, left[:SIZE], right[:SIZE]))
+        return tree_size(left) == tree_size(right) and as_dict(left) == as_dict(right)
+    return left[SIZE] == right[SIZE] and all(map(have_equal_weights, left[:SIZE], right[:SIZE]))
 
 
 def changes_between(old: Tree, new: Tree) -> Weights:
@@ -264,12 +264,12 @@ def changes_between(old: Tree, new: Tree) -> Weights:
     Cost: O(changes log values) if `new` was derived from `old`, or both from a third tree.
     """
     found: Weights = {}
-    for before, after in _differing(old, new):
-        _compare(before, after, found)
+    for before, after in _unshared_dicts(old, new):
+        _add_differences(before, after, found)
     return found
 
 
-def _differing(old: Tree, new: Tree) -> list[tuple[Weights, Weights]]:
+def _unshared_dicts(old: Tree, new: Tree) -> list[tuple[Weights, Weights]]:
     """Return the dictionaries that two trees do not share, in pairs."""
     found: list[tuple[Weights, Weights]] = []
     waiting = [] if old is new else [(old, new)]
@@ -285,7 +285,7 @@ def _differing(old: Tree, new: Tree) -> list[tuple[Weights, Weights]]:
     return found
 
 
-def _compare(before: Weights, after: Weights, found: Weights) -> None:
+def _add_differences(before: Weights, after: Weights, found: Weights) -> None:
     """Add the differences of two dictionaries to `found`.
 
     Most values are the same objects in both; these are not hashed.
@@ -303,16 +303,16 @@ def _compare(before: Weights, after: Weights, found: Weights) -> None:
                 found[value] = -weight
 
 
-def changed_values(old: Tree, new: Tree) -> list[tuple[Any, int]]:
+def identity_changes(old: Tree, new: Tree) -> list[tuple[Any, int]]:
     """Return the difference of two trees, including values that are equal but not identical.
 
-    >>> changed_values({1: 1, 2: 1}, {1.0: 1, 2: 1, 3: 1})
+    >>> identity_changes({1: 1, 2: 1}, {1.0: 1, 2: 1, 3: 1})
     [(1.0, 1), (3, 1), (1, -1)]
     """
-    return [pair for parts in _differing(old, new) for pair in _changed(*parts)]
+    return [pair for parts in _unshared_dicts(old, new) for pair in _identity_changes(*parts)]
 
 
-def _changed(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
+def _identity_changes(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
     """Return that difference for two dictionaries; identical values are not compared."""
     left = dict(zip(map(id, before), before.values(), strict=True))
     taken = left.pop
@@ -320,10 +320,10 @@ def _changed(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
     if not left:
         return came
     gone = [(value, -weight) for value, weight in before.items() if id(value) in left]
-    return without_equal([*came, *gone]) if came else gone
+    return cancel_equal([*came, *gone]) if came else gone
 
 
-def without_equal(changes: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
+def cancel_equal(changes: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
     """Add up changes of identical values, and of equal numbers and texts of one class."""
     sums: dict[Any, int] = {}
     values: dict[Any, Any] = {}
@@ -335,18 +335,18 @@ def without_equal(changes: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
     return [(values[mark], weight) for mark, weight in sums.items() if weight]
 
 
-def leaves(tree: Tree) -> list[Weights]:
+def tree_dicts(tree: Tree) -> list[Weights]:
     """Return the dictionaries, in the order of the bits."""
     if isinstance(tree, dict):
         return [tree]
     found: list[Weights] = []
     for child in tree[:SIZE]:
-        found += (child,) if child.__class__ is dict else leaves(child)
+        found += (child,) if child.__class__ is dict else tree_dicts(child)
     return found
 
 
-def _items(tree: Tree) -> Iterator[tuple[Any, int]]:
-    return chain.from_iterable(map(dict.items, leaves(tree)))
+def _iterate_values(tree: Tree) -> Iterator[tuple[Any, int]]:
+    return chain.from_iterable(map(dict.items, tree_dicts(tree)))
 
 
 T = TypeVar("T")
@@ -377,12 +377,12 @@ class ZSet(Generic[T]):
     def __init__(self, rows: Mapping[T, int] | Iterable[T] = ()) -> None:
         """Create a Z-set from rows with weights, or from rows that each add weight 1."""
         pairs = rows.items() if isinstance(rows, Mapping) else ((row, 1) for row in rows)
-        self._tree: Tree = added_up(pairs)
+        self._tree: Tree = sum_weights(pairs)
         self._hash: int | None = None
 
     def items(self) -> Iterable[tuple[T, int]]:
         """Return each row with its weight, in arbitrary order."""
-        return items(self._tree)
+        return weighted_values(self._tree)
 
     def negate(self) -> ZSet[T]:
         """Return the Z-set with all weights negated."""
@@ -390,7 +390,7 @@ class ZSet(Generic[T]):
 
     def distinct(self) -> ZSet[T]:
         """Return the rows of positive weight, each with weight 1. Source: [dbsp] definition 4.5."""
-        return _made({row: 1 for row, weight in self.items() if weight > 0})
+        return _build_zset({row: 1 for row, weight in self.items() if weight > 0})
 
     @property
     def is_set(self) -> bool:
@@ -412,7 +412,7 @@ class ZSet(Generic[T]):
 
     def __len__(self) -> int:
         """Return the number of different rows."""
-        return size_of(self._tree)
+        return tree_size(self._tree)
 
     def __iter__(self) -> Iterator[T]:
         """Yield each row once."""
@@ -424,10 +424,10 @@ class ZSet(Generic[T]):
         large, small = (self, other) if len(self) >= len(other) else (other, self)
         if not small:
             return large
-        changes = marked(as_dict(small._tree))
+        changes = mark_values(as_dict(small._tree))
         if isinstance(large._tree, dict):
-            large._tree = split(large._tree)
-        return _made(plus(large._tree, changes, None))
+            large._tree = split_tree(large._tree)
+        return _build_zset(add_changes(large._tree, changes, None))
 
     def __sub__(self, other: ZSet[T]) -> ZSet[T]:
         return self + -other if isinstance(other, ZSet) else NotImplemented
@@ -439,15 +439,15 @@ class ZSet(Generic[T]):
         if not isinstance(times, int):
             return NotImplemented
         if not times:
-            return _made({})
-        return _made({row: weight * times for row, weight in self.items()})
+            return _build_zset({})
+        return _build_zset({row: weight * times for row, weight in self.items()})
 
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ZSet):
             return NotImplemented
-        return same(self._tree, other._tree)
+        return have_equal_weights(self._tree, other._tree)
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -463,10 +463,10 @@ class ZSet(Generic[T]):
 
 def zset_of(pairs: Iterable[tuple[T, int]]) -> ZSet[T]:
     """Return a Z-set of canonical rows, each once, with weights other than 0."""
-    return _made(dict(pairs))
+    return _build_zset(dict(pairs))
 
 
-def _made(tree: Tree) -> ZSet[Any]:
+def _build_zset(tree: Tree) -> ZSet[Any]:
     made: ZSet[Any] = ZSet.__new__(ZSet)
     made._tree, made._hash = tree, None
     return made

@@ -175,14 +175,14 @@ def negate(pairs: Iterable[Pair]) -> list[Pair]:
     return [(row, -weight) for row, weight in pairs]
 
 
-def repeat(pairs: Iterable[Pair]) -> Iterator[Row]:
+def repeat_by_weight(pairs: Iterable[Pair]) -> Iterator[Row]:
     """Yield each row, repeated by its weight."""
     for row, weight in pairs:
         for _ in range(weight):
             yield row
 
 
-def repeated(weights: dict[Row, int], size: int) -> list[Row]:
+def repeat_rows(weights: dict[Row, int], size: int) -> list[Row]:
     """Return the rows of a dictionary, each repeated by its weight; `size` is their number."""
     if size == len(weights):  # repeated rows have no negative weights
         return list(weights)
@@ -191,16 +191,16 @@ def repeated(weights: dict[Row, int], size: int) -> list[Row]:
 
 def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
     """Add a delta to a dictionary; all of it, or nothing if a row raises when compared."""
-    if not weights and len(pairs) > 1 and _fill(weights, pairs):
+    if not weights and len(pairs) > 1 and _fill_empty(weights, pairs):
         return
     done = 0
     try:
         for row, weight in pairs:
-            _add(weights, row, weight)
+            _add_weight(weights, row, weight)
             done += 1
     except BaseException:
         for row, weight in pairs[:done]:
-            _add(weights, row, -weight)
+            _add_weight(weights, row, -weight)
         raise
 
 
@@ -211,7 +211,7 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
     nothing.
     """
     if not weights:
-        return _fill(weights, pairs)
+        return _fill_empty(weights, pairs)
     before = size = len(weights)
     add, are_new = weights.setdefault, False
     try:
@@ -235,7 +235,7 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
     return are_new
 
 
-def _fill(weights: dict[Row, int], pairs: Pairs) -> bool:
+def _fill_empty(weights: dict[Row, int], pairs: Pairs) -> bool:
     """Add a delta of such rows to an empty dictionary."""
     if type(pairs) is UniformDelta:
         if pairs.weight > 0:
@@ -274,9 +274,9 @@ def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
             done += 1
     finally:
         if done < len(pairs):
-            _put_back(weights, [(row, -weight) for row, weight in islice(pairs, done)])
+            _restore_weights(weights, [(row, -weight) for row, weight in islice(pairs, done)])
             if odd:
-                _put_back(weights, [(row, odd)])
+                _restore_weights(weights, [(row, odd)])
     return done == len(pairs)
 
 
@@ -291,11 +291,13 @@ def _delete_batch(weights: dict[Row, int], batch: UniformDelta) -> bool:
         are_held = held.count(-batch.weight) == len(batch)
     finally:
         if not are_held:
-            _put_back(weights, [pair for pair in zip(batch.rows, held, strict=False) if pair[1]])
+            _restore_weights(
+                weights, [pair for pair in zip(batch.rows, held, strict=False) if pair[1]]
+            )
     return are_held
 
 
-def _put_back(weights: dict[Row, int], pairs: Pairs) -> None:
+def _restore_weights(weights: dict[Row, int], pairs: Pairs) -> None:
     """Restore rows; if hashing one raises, try it once more."""
     for row, weight in pairs:
         try:
@@ -304,7 +306,7 @@ def _put_back(weights: dict[Row, int], pairs: Pairs) -> None:
             weights[row] = weight
 
 
-def _add(weights: dict[Row, int], row: Row, weight: int) -> None:
+def _add_weight(weights: dict[Row, int], row: Row, weight: int) -> None:
     total = weights.get(row, 0) + weight
     if total:
         weights[row] = total
@@ -360,7 +362,7 @@ def may_hold_nan(kind: Any) -> bool:
 @by_recent_class(64)
 def nan_fields(kind: Any) -> tuple[str, ...]:
     """Return the fields of a record that may hold a NaN, by their annotations."""
-    return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, EXACT))
+    return tuple(name for name, hint in declared_kinds(kind).items() if not is_made_of(hint, EXACT))
 
 
 def _canonical_items(value: Any, depth: int) -> Any:
@@ -390,17 +392,17 @@ def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
         elif new.__class__ not in EXACT and new != new:
             is_odd = True
     if not changed:
-        return value if not is_odd or value == value else _one_of(value)
+        return value if not is_odd or value == value else _canonical_record_object(value)
     if isinstance(value, tuple):
         return value._replace(**changed)  # type: ignore[attr-defined]
     result = copy.copy(value)
-    put = _writer(type(value))
+    put = _field_setter(type(value))
     for name, new in changed.items():
         put(result, name, new)
-    return result if result == copy.copy(result) else _one_of(result)
+    return result if result == copy.copy(result) else _canonical_record_object(result)
 
 
-def _writer(kind: Any) -> Callable[[Any, str, Any], None]:
+def _field_setter(kind: Any) -> Callable[[Any, str, Any], None]:
     """Return a function that sets a field of a record, even of a frozen one."""
     if hasattr(kind, "__struct_fields__"):
         structs: Any = sys.modules["msgspec"].structs
@@ -409,7 +411,7 @@ def _writer(kind: Any) -> Callable[[Any, str, Any], None]:
     return object.__setattr__
 
 
-def _one_of(record: Any) -> Any:
+def _canonical_record_object(record: Any) -> Any:
     """Return the one object that represents all records of equal values.
 
     A class may compare its fields one by one, as attrs does, and dataclasses since Python 3.13.
@@ -420,10 +422,10 @@ def _one_of(record: Any) -> Any:
     try:
         return _ALIVE.setdefault((kind, fields), record)
     except TypeError:  # a slotted class without `weakref_slot=True`
-        return _kept((kind, fields), record)
+        return _intern_record((kind, fields), record)
 
 
-def _kept(key: Any, record: Any) -> Any:
+def _intern_record(key: Any, record: Any) -> Any:
     """Return the one object for a key, of a class without weak references.
 
     Records without other references are dropped whenever the number of records has doubled.
@@ -473,7 +475,7 @@ def family_of(value: Any) -> Family:
     kind = type(value)
     family = FAMILIES.get(kind)
     if family is None:
-        family = _FOUND.get(kind, _none)(value)
+        family = _FOUND.get(kind, _raise_unordered)(value)
     elif value != value:
         raise UnorderedError(f"{value!r} has no place in an order")
     return family
@@ -510,11 +512,11 @@ def may_have_family(annotation: Any) -> bool:
         return True
 
 
-def _of_tuple(value: tuple[Any, ...]) -> Family:
+def _tuple_family(value: tuple[Any, ...]) -> Family:
     return ("tuple", *map(family_of, value))
 
 
-def _of_datetime(value: datetime) -> Family:
+def _datetime_family(value: datetime) -> Family:
     zone = value.tzinfo
     if zone is None:
         return "datetime"
@@ -522,32 +524,32 @@ def _of_datetime(value: datetime) -> Family:
         return "datetime", "aware"
     if (type(zone).__module__, type(zone).__qualname__) == ZONE:
         return "datetime", id(zone)
-    return _none(value)
+    return _raise_unordered(value)
 
 
-def _of_time(value: time) -> Family:
-    return "time" if value.tzinfo is None else _none(value)
+def _time_family(value: time) -> Family:
+    return "time" if value.tzinfo is None else _raise_unordered(value)
 
 
-def _none(value: Any) -> Family:
+def _raise_unordered(value: Any) -> Family:
     raise UnorderedError(f"{type(value).__name__} is of no family")
 
 
 _FOUND: dict[type, Callable[[Any], Family]] = {
-    tuple: _of_tuple,
-    datetime: _of_datetime,
-    time: _of_time,
+    tuple: _tuple_family,
+    datetime: _datetime_family,
+    time: _time_family,
 }
 
 
-def declared(kind: Any) -> dict[str, Kind]:
+def declared_kinds(kind: Any) -> dict[str, Kind]:
     """Return the kinds of the fields that the equality of a class compares.
 
     Works for dataclasses, named tuples, `msgspec.Struct`, attrs classes and pydantic models;
     returns nothing for other classes.
 
     >>> from typing import NamedTuple
-    >>> list(declared(NamedTuple("Point", [("x", int), ("names", tuple[str, ...])])))
+    >>> list(declared_kinds(NamedTuple("Point", [("x", int), ("names", tuple[str, ...])])))
     ['x', 'names']
     """
     names = compared(kind) if isinstance(kind, type) else ()
@@ -583,7 +585,7 @@ def is_hashable(kind: Any) -> bool:
     """
     if kind in _HASHABLE:
         return True
-    fields = declared(kind)
+    fields = declared_kinds(kind)
     is_plain = getattr(kind, "__hash__", None) is getattr(tuple, "__hash__")  # noqa: B009
     return is_plain and fields != {} and all(is_made_of(f, _HASHABLE) for f in fields.values())
 

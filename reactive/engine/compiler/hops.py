@@ -50,8 +50,8 @@ from reactive.engine.codegen.probe_order import (
     probe_order,
     probes_of,
 )
-from reactive.engine.collections.index import NOTHING, Mark, Weighted, match_key, rows_of
-from reactive.engine.collections.trie import pairs
+from reactive.engine.collections.index import NOTHING, Mark, WeightedRows, bucket_pairs, match_key
+from reactive.engine.collections.trie import joined_pairs
 from reactive.engine.collections.zset import Pair, Pairs, Row
 from reactive.engine.dataflow.delta import Move
 from reactive.engine.operators.index_by import IndexBy
@@ -232,7 +232,9 @@ class MultiwayInput(Looking):
         if any(key.__class__ is Mark for key in keys):
             return []
         below = [finds[step.key](key, {}) for step, key in zip((left, right), keys, strict=True)]
-        return [(_with(rows, {left.place: a, right.place: b}), n) for a, b, n in pairs(*below)]
+        return [
+            (_with(rows, {left.place: a, right.place: b}), n) for a, b, n in joined_pairs(*below)
+        ]
 
     def _probe(self, step: InputProbe, rows: list[Any]) -> Any:
         values = [value(*rows) for value in self._values[step.key]]
@@ -275,10 +277,10 @@ class CyclicInput(MultiwayInput):
         one, *others = [end for end in self._ends[place] if end in bound]
         found = below(bound[one], self._ends[place][one])
         if under:
-            return {other: Weighted(enumerate(pairs)) for other, pairs in found.items()}
+            return {other: WeightedRows(enumerate(pairs)) for other, pairs in found.items()}
         if others:
-            return Weighted(enumerate(found.get(bound[others[0]], ()))) or default
-        return Weighted(enumerate(chain.from_iterable(found.values()))) or default
+            return WeightedRows(enumerate(found.get(bound[others[0]], ()))) or default
+        return WeightedRows(enumerate(chain.from_iterable(found.values()))) or default
 
 
 def _ends(variables: Mapping[Expr, int]) -> tuple[int, int]:
@@ -331,7 +333,7 @@ def _no_key(row: Row) -> Any:
 
 def _look_up(find: Find, key: Any) -> Sequence[Pair]:
     found = NOTHING if key.__class__ is Mark else find(key, NOTHING)
-    return () if found is NOTHING else rows_of(found)
+    return () if found is NOTHING else bucket_pairs(found)
 
 
 def _paired(olds: Sequence[Found], news: Sequence[Found]) -> list[Move]:

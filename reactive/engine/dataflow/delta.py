@@ -41,7 +41,7 @@ from optimizer.plans.properties import groups, key_of_group, naming, table_key, 
 from optimizer.rewriting.columns import declared
 from reactive.engine.collections import inner_changes, nested_edits, weight_tree
 from reactive.engine.collections.order import Edit
-from reactive.engine.collections.zset import Pair, Pairs, Row, repeat
+from reactive.engine.collections.zset import Pair, Pairs, Row, repeat_by_weight
 from reactive.engine.runtime.closeable import hint
 from reactive.engine.runtime.foreign_names import OF_DELTAS
 
@@ -120,7 +120,7 @@ class Delta(Generic[T]):
         (Edit(path=('t', 'words'), position=None, row='to', weight=1),)
         """
         if self._by_path is None:
-            found = nested_edits.edits_by(self._key, self._pairs, self._edits)
+            found = nested_edits.keyed_edits(self._key, self._pairs, self._edits)
             self._by_path = tuple(found)
         return self._by_path
 
@@ -139,12 +139,14 @@ class Delta(Generic[T]):
     @property
     def added(self) -> tuple[T, ...]:
         """The inserted rows, repeated by weight."""
-        return tuple(repeat(pair for pair in self._split[1] if pair[1] > 0))
+        return tuple(repeat_by_weight(pair for pair in self._split[1] if pair[1] > 0))
 
     @property
     def removed(self) -> tuple[T, ...]:
         """The deleted rows, repeated by weight."""
-        return tuple(repeat((row, -weight) for row, weight in self._split[1] if weight < 0))
+        return tuple(
+            repeat_by_weight((row, -weight) for row, weight in self._split[1] if weight < 0)
+        )
 
     @property
     def updated(self) -> tuple[tuple[T, T], ...]:

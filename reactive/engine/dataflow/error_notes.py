@@ -140,7 +140,7 @@ def _rows(error: Exception, frames: list[FrameType]) -> str:
                 return f", in group {_short(variables['key'])}" if variables["key"] != () else ""
             held = _held(variables)
             if held:
-                why = folded.reason(held[0]) if isinstance(error, TypeError) else None
+                why = folded.unhashable_reason(held[0]) if isinstance(error, TypeError) else None
                 row = held[0] if len(held) == 1 else tuple(held)
                 return f", on row {_short(row)}" + (f": {why}" if why else "")
     return ""

@@ -31,8 +31,8 @@ from reactive.engine.collections.zset import (
     insert_new,
     integrate,
     negate,
-    repeat,
-    repeated,
+    repeat_by_weight,
+    repeat_rows,
 )
 from reactive.engine.operators import order_by
 
@@ -124,7 +124,7 @@ class ViewRows:
         return self._weights.items()
 
     def rows(self) -> list[Row]:
-        return repeated(self._weights, self.size)
+        return repeat_rows(self._weights, self.size)
 
     def footprint(self) -> tuple[int, int]:
         return len(self._weights), sys.getsizeof(self._weights)
@@ -148,7 +148,7 @@ class SignedBag(ViewRows):
         return sum(weight for weight in self._weights.values() if weight > 0)
 
     def rows(self) -> list[Row]:
-        return list(repeat(self._weights.items()))
+        return list(repeat_by_weight(self._weights.items()))
 
 
 class SingleRow:

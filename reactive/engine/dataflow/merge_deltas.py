@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactive.engine.collections.order import Sequenced
+from reactive.engine.collections.order import EditedSequence
 from reactive.engine.collections.zset import Row, integrate
 from reactive.engine.dataflow.delta import Chains, Delta
 
@@ -40,7 +40,7 @@ class Merged:
         self._key = delta._key
         self._columns = getattr(delta, "_columns", None)
         self._weights: dict[Row, int] = dict(delta)
-        self._sequence = Sequenced()
+        self._sequence = EditedSequence()
         self._sequence.edit(delta._edits)
         self._chains = Chains()
         self._follow(delta)

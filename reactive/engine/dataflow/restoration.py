@@ -28,7 +28,7 @@ from time import perf_counter
 from typing import Any
 
 from optimizer.plans.fingerprint import fingerprint
-from reactive.engine.collections.zset import Pair, Row, consolidate, repeat
+from reactive.engine.collections.zset import Pair, Row, consolidate, repeat_by_weight
 from reactive.engine.dataflow.leaves import Borrowed
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.aggregate import State, is_restorable
@@ -203,4 +203,4 @@ class TreeRows(Borrowed):
         return self.tree.contents()
 
     def rows(self) -> list[Row]:
-        return list(repeat(self.tree.pairs()))
+        return list(repeat_by_weight(self.tree.pairs()))

@@ -34,8 +34,8 @@ from reactive.engine.collections import values as multisets
 from reactive.engine.collections.bag import Bag, MonoidTree
 from reactive.engine.collections.exact import (
     RunningSum,
-    plus_value,
-    shown,
+    add_value,
+    sum_result,
     summable,
     summable_or_none,
 )
@@ -124,13 +124,13 @@ class SumAccumulator:
     def add(self, state: RunningSum, value: Any, weight: int) -> RunningSum:
         if value is None and self.skip_none:
             return state
-        return plus_value(state, value, weight)
+        return add_value(state, value, weight)
 
     def is_zero(self, state: RunningSum) -> bool:
         return not state
 
     def result(self, state: RunningSum) -> Any:
-        return shown(state)
+        return sum_result(state)
 
 
 @record
@@ -152,14 +152,14 @@ class AvgAccumulator:
     def add(self, state: tuple[Any, int], value: Any, weight: int) -> tuple[Any, int]:
         if value is None and self.skip_none:
             return state
-        return (plus_value(state[0], value, weight), state[1] + weight)
+        return (add_value(state[0], value, weight), state[1] + weight)
 
     def is_zero(self, state: tuple[Any, int]) -> bool:
         return not (state[0] or state[1])
 
     def result(self, state: tuple[Any, int]) -> Any:
         total, count = state
-        return canonical(shown(total) / count) if count > 0 else None
+        return canonical(sum_result(total) / count) if count > 0 else None
 
 
 @record

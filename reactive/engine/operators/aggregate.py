@@ -49,7 +49,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
 
-from reactive.engine.collections.exact import bytes_of
+from reactive.engine.collections.exact import state_bytes
 from reactive.engine.collections.zset import (
     Pair,
     Pairs,
@@ -231,7 +231,7 @@ class GroupAggregates:
     def footprint(self) -> tuple[int, int]:
         size = sys.getsizeof(self.groups)
         for group in self.groups.values():
-            size += sys.getsizeof(group) + sum(map(bytes_of, group[STATES]))
+            size += sys.getsizeof(group) + sum(map(state_bytes, group[STATES]))
             size += sys.getsizeof(group[SHOWN])
         return len(self.groups), size
 

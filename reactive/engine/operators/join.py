@@ -89,7 +89,7 @@ from optimizer.expr import Call, constant
 from optimizer.plans.side_conditions import SideTerm, Span
 from optimizer.plans.wanted import AnyOf, Between
 from reactive.engine.codegen.functions import BoundValues, build
-from reactive.engine.collections.exact import RunningSum, bytes_of, copied, plus, times
+from reactive.engine.collections.exact import RunningSum, add_sums, copy_sum, scale_sum, state_bytes
 from reactive.engine.collections.index import (
     ERROR_KEY,
     FILTERED,
@@ -362,7 +362,7 @@ class SumsBy:
             size += sys.getsizeof(kept) if self.by_group else 0
             for sums in of:
                 rows += 1
-                size += sys.getsizeof(sums) + sum(map(bytes_of, sums[1:]))
+                size += sys.getsizeof(sums) + sum(map(state_bytes, sums[1:]))
         return rows, size
 
 
@@ -379,7 +379,7 @@ _FINALIZE = "own_{n}._last = ()"
 
 def negated(changes: Sequence[Change]) -> list[Change]:
     """Return the changes that undo `changes`."""
-    return [(key, tuple([times(part, -1) for part in sums])) for key, sums in changes]
+    return [(key, tuple([scale_sum(part, -1) for part in sums])) for key, sums in changes]
 
 
 @lru_cache(maxsize=64)
@@ -417,7 +417,7 @@ def _merging(width: int, by_group: bool) -> Callable[[dict[Any, Any], Sequence[C
     ]
     lines += ["            if not groups: del sums[key]"] * by_group
     values = BoundValues()
-    values.by_name |= {"plus": plus, "copied": copied}
+    values.by_name |= {"plus": add_sums, "copied": copy_sum}
     return build("merge", "\n".join([*lines, ""]), values)
 
 

@@ -37,10 +37,10 @@ from typing import Any
 from reactive.engine.collections.order import (
     Edit,
     Insertions,
-    advise,
-    fewest,
+    add_none_note,
+    drop_copied_edits,
+    fewest_edits,
     sort_key,
-    without_copies,
 )
 from reactive.engine.collections.ranked import ABSENT, RankedIndex
 from reactive.engine.collections.zset import (
@@ -148,7 +148,7 @@ class OrderBy:
             self._shorten()
         except BaseException as error:
             self.undo()
-            advise(error)
+            add_none_note(error)
             raise
         return self._net()
 
@@ -182,7 +182,7 @@ class OrderBy:
             self._shorten()
         except BaseException as error:
             self.undo()
-            advise(error)
+            add_none_note(error)
             raise
         return self._net()
 
@@ -192,7 +192,7 @@ class OrderBy:
         The former need bounds, the latter rows that are shown in part.
         """
         if len(self.edits) > 1 and (self.first or self.last < sys.maxsize or self._show):
-            self.edits = without_copies(fewest(self.edits), self.at, len(self))
+            self.edits = drop_copied_edits(fewest_edits(self.edits), self.at, len(self))
 
     def _net(self) -> Sequence[Pair]:
         """Return the net delta of the edits; of rows shown in part, all moves."""
@@ -333,7 +333,7 @@ class OrderBy:
                 shown = self.sequence()
         except BaseException as error:
             self.undo()
-            advise(error)
+            add_none_note(error)
             raise
         self.edits = Insertions(shown)
         return UniformDelta(shown, 1)

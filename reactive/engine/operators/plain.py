@@ -171,7 +171,7 @@ def _reducing(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     """Return the sort key of the rows of an order."""
     count = bindings(node.input)
-    return sorting.sorted_by(node.keys, [spread(key.function, count) for key in node.keys])
+    return sorting.make_sort_key(node.keys, [spread(key.function, count) for key in node.keys])
 
 
 def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:

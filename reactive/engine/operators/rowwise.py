@@ -91,7 +91,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from reactive.engine.collections.bag import Bag, bag_of
+from reactive.engine.collections.bag import Bag, bag_from_weights
 from reactive.engine.collections.folded import rows_returned
 from reactive.engine.collections.zset import Pair, Pairs, Row, by_group, canonical
 from reactive.engine.operators.aggregate import GroupStates
@@ -322,7 +322,7 @@ class Reduce:
         """Return the rows that the callable makes of the rows of positive weight."""
         if group and min(group.values()) < 0:
             group = {row: weight for row, weight in group.items() if weight > 0}
-        rows = bag_of(dict(group))
+        rows = bag_from_weights(dict(group))
         return list(rows_returned(self._function(key, rows), "reduce")) if group else []
 
     def _counted(self, key: Any, made: list[Row]) -> Weights:

@@ -33,8 +33,8 @@ from optimizer.rewriting.own_values import hash_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.index import ERROR_KEY, FILTERED, NO_MATCH, itself, match_key
 from reactive.engine.collections.order import LAST, sort_key, tie_key
-from reactive.engine.collections.sorting import sorted_by
-from reactive.engine.collections.zset import Pair, Row, canonical, repeat
+from reactive.engine.collections.sorting import make_sort_key
+from reactive.engine.collections.zset import Pair, Row, canonical, repeat_by_weight
 from reactive.engine.reference.keys import Place, places
 from reactive.engine.runtime.progress import SILENT, Progress
 
@@ -418,7 +418,7 @@ def settled(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
 def runs(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
     """Yield all rows in their order, as they are shown; rows with equal keys together."""
     key = order_key(node)
-    keyed = [(key(row), row) for row in repeat(bag.items())]
+    keyed = [(key(row), row) for row in repeat_by_weight(bag.items())]
     if any(key is LAST for key, _ in keyed):
         keyed.sort(key=lambda pair: _SortKey(pair[0]), reverse=node.descending)
     else:
@@ -430,7 +430,7 @@ def runs(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
 
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     """Return the function that computes the sort key of a row."""
-    read = sorted_by(node.keys, [caller(key.function, node.input) for key in node.keys])
+    read = make_sort_key(node.keys, [caller(key.function, node.input) for key in node.keys])
     return lambda row: sort_key(read(row))
 
 

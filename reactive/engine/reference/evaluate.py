@@ -40,7 +40,7 @@ from optimizer.plans.properties import below_wheres, bindings, free
 from optimizer.record import record
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.index import ERROR_KEY, FILTERED
-from reactive.engine.collections.values import is_plain
+from reactive.engine.collections.values import has_plain_equality
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.reference.asking import inputs_of, rows_of
 from reactive.engine.reference.bags import STRIDE, TRIED, Bag, Of, Tables, Variables, added
@@ -149,7 +149,7 @@ def _known(joint: Joint, arguments: Row) -> Any:
     """Return a value computed from rows of several inputs, for a look-up."""
     try:
         value = joint.value(arguments)
-        if is_plain(value):
+        if has_plain_equality(value):
             return value
     except Exception as error:  # the predicate will raise it again
         reraise_asynchronous(error)

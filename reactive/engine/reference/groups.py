@@ -55,8 +55,16 @@ from optimizer.plans.facts import Cost
 from optimizer.plans.properties import bindings
 from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections import bag as bags
-from reactive.engine.collections.order import placed
-from reactive.engine.collections.zset import DECIMAL_NAN, NAN, Pair, Row, canonical, is_nan, repeat
+from reactive.engine.collections.order import to_sortable
+from reactive.engine.collections.zset import (
+    DECIMAL_NAN,
+    NAN,
+    Pair,
+    Row,
+    canonical,
+    is_nan,
+    repeat_by_weight,
+)
 from reactive.engine.operators import accumulators, tolerant
 from reactive.engine.reference.bags import (
     Bag,
@@ -156,12 +164,12 @@ def _count(values: Values) -> int:
 def _least(values: Iterable[Any]) -> Any:
     """Return the minimum; NaN is greater than all numbers."""
     found = [value for value in values if not is_nan(value)]
-    return min(found, key=placed) if found else _nan_of(values)
+    return min(found, key=to_sortable) if found else _nan_of(values)
 
 
 def _greatest(values: Iterable[Any]) -> Any:
     odd = _nan_of(values)
-    return odd if odd is not None else max(values, default=None, key=placed)
+    return odd if odd is not None else max(values, default=None, key=to_sortable)
 
 
 def _nan_of(values: Iterable[Any]) -> Any:
@@ -187,16 +195,16 @@ def _there(values: Values) -> Values:
 def _finished(of: accumulators.UserAccumulator, values: Values) -> Any:
     """Return a user's aggregate: add the values, then subtract values of negative weight."""
     state = of.initial
-    for value in repeat(values):
+    for value in repeat_by_weight(values):
         state = of.plus.function(state, value)
-    for value in repeat((value, -times) for value, times in values):
+    for value in repeat_by_weight((value, -times) for value, times in values):
         state = of.minus.function(state, value)
     return canonical(state if of.finish is None else of.finish.function(state))
 
 
 def _combined(of: accumulators.MonoidAccumulator, values: Values) -> Any:
     state = of.initial
-    for value in repeat(values):
+    for value in repeat_by_weight(values):
         state = of.combine.function(state, value)
     return canonical(state if of.finish is None else of.finish.function(state))
 

@@ -25,7 +25,7 @@ from optimizer.lifting.lift import lift
 from optimizer.record import record
 from reactive.engine.codegen.interpret import Read, interpreted, itself
 from reactive.engine.collections.index import ERROR_KEY, FILTERED
-from reactive.engine.collections.values import SIMPLE, is_plain
+from reactive.engine.collections.values import SIMPLE, has_plain_equality
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -203,7 +203,7 @@ class _LookUpKey:
 
     def take(self, value: Any, key: list[Any]) -> Any:
         key.append(value)
-        return None if is_plain(value) else ERROR_KEY
+        return None if has_plain_equality(value) else ERROR_KEY
 
 
 class _Test:
@@ -217,7 +217,7 @@ class _Compared:
     """The value of an inequation, which is not looked up but must not raise."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
-        return None if is_plain(value) else ERROR_KEY
+        return None if has_plain_equality(value) else ERROR_KEY
 
 
 class _OrderedLookUp:
@@ -272,7 +272,7 @@ def _place_of_one(read: Read) -> Place:
     def place(row: Row) -> Any:
         try:
             value = read(row)
-            return (value,) if type(value) in SIMPLE or is_plain(value) else ERROR_KEY
+            return (value,) if type(value) in SIMPLE or has_plain_equality(value) else ERROR_KEY
         except Exception as error:
             reraise_asynchronous(error)
             return ERROR_KEY

@@ -40,7 +40,14 @@ from typing import Any, Protocol
 
 from reactive.engine.collections.index import NO_MATCH, KeyedPair, match_key
 from reactive.engine.collections.order import Edit
-from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate, repeat
+from reactive.engine.collections.zset import (
+    Pair,
+    Pairs,
+    Row,
+    canonical,
+    consolidate,
+    repeat_by_weight,
+)
 from reactive.engine.operators.tree.changes import LevelChanges, Touched
 from reactive.engine.operators.tree.levels import Label as LevelLabel
 from reactive.engine.operators.tree.levels import Level
@@ -284,7 +291,7 @@ class RemoteLeaf:
         return list(self._operator.contents())
 
     def rows(self) -> list[Row]:
-        return list(repeat(self._operator.contents()))
+        return list(repeat_by_weight(self._operator.contents()))
 
     def find(self, key: Any) -> Row | None:
         """Return the row of a group, or None."""

@@ -37,7 +37,7 @@ from optimizer.kinds.fields import TRACKED, attributes, by_recent_class
 from optimizer.kinds.kind import Either, any_of, class_written, kind_of
 from optimizer.kinds.kind import class_of as class_of_kind
 from reactive.engine.collections.bag import Bag
-from reactive.engine.collections.zset import declared, is_made_of, nan_fields
+from reactive.engine.collections.zset import declared_kinds, is_made_of, nan_fields
 from reactive.errors import TableError
 
 Classes = type | tuple[type, ...]
@@ -190,7 +190,7 @@ def nan_texts(row_type: Any) -> list[str] | None:
     """
     if row_type is float:
         return ["row != row"]
-    kinds = declared(row_type)
+    kinds = declared_kinds(row_type)
     names = nan_fields(row_type) if kinds else ()
     is_known = names and all(
         class_of_kind(part) in _NUMBERS for name in names for part in any_of(kinds[name])
@@ -438,7 +438,7 @@ def may_hold_objects(kind: Any) -> bool:
 @by_recent_class(64)
 def _holding(kind: Any) -> tuple[str, ...]:
     """Return the fields of a record that may hold an object, by their annotations."""
-    return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, PLAIN))
+    return tuple(name for name, hint in declared_kinds(kind).items() if not is_made_of(hint, PLAIN))
 
 
 REMEDIES = (

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Protocol
 
-from reactive.engine.collections.zset import Pair, Row, consolidate, repeat
+from reactive.engine.collections.zset import Pair, Row, consolidate, repeat_by_weight
 from reactive.engine.storage import plain_rows
 
 
@@ -60,7 +60,7 @@ def rows_of(store: RowStore) -> list[Row]:
     """Return all rows, each repeated by its weight."""
     distinct = getattr(store, "distinct", None)
     found: list[Row] | None = None if distinct is None else distinct()
-    return list(repeat(store.pairs())) if found is None else found
+    return list(repeat_by_weight(store.pairs())) if found is None else found
 
 
 def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from optimizer.kinds.fields import MODEL, members
 from reactive.engine.collections import folded
-from reactive.engine.collections.bag import Bag, held
+from reactive.engine.collections.bag import Bag, stored_value
 from reactive.engine.collections.zset import Pair, Row, canonical
 from reactive.engine.storage.rows import check_objects
 from reactive.engine.transactions import refusals
@@ -142,7 +142,7 @@ class _BagPatch:
         try:
             self._changes[value] = self._changes.get(value, 0) + weight
         except TypeError:
-            why = folded.reason(value)
+            why = folded.unhashable_reason(value)
             if why is None:
                 raise
             self._refuse(
@@ -153,7 +153,7 @@ class _BagPatch:
     def _found(self, wanted: Any, path: tuple[Any, ...]) -> Row:
         """Return the row that a path names: by itself, or by a callable."""
         if _is_in(wanted, self.before):
-            return held(self.before, wanted)
+            return stored_value(self.before, wanted)
         if not callable(wanted):
             self._refuse(
                 f"{wanted!r:.100} is not in it",

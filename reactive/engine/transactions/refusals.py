@@ -41,7 +41,7 @@ def report_clash(
         return
     rows = [*_rows_in(given, table, 3)]
     for row in rows:
-        if (part := folded.reason(row)) is not None:
+        if (part := folded.unhashable_reason(row)) is not None:
             raise TableError(
                 f"table {table.name!r} cannot take {row!r:.100}: {part}, whose hash raises "
                 f"{type(error).__name__}: {error}\n"
@@ -49,10 +49,10 @@ def report_clash(
             ) from error
     removed = [pair[0] for changed, pairs in pending if changed is table for pair in pairs]
     others = [*[row for row, _ in table._store.pairs()], *removed] if rows else []
-    whole = folded.clash(rows, others, lambda row: row)
+    whole = folded.find_clash(rows, others, lambda row: row)
     found = whole
     if found is None and table._keyed is not None:
-        found = folded.clash(rows, others, table._keyed.key)
+        found = folded.find_clash(rows, others, table._keyed.key)
     if found is not None:
         row, other = found
         its, of = ("it", "") if found is whole else ("its key", "the key of ")

@@ -17,7 +17,7 @@ from reactive.engine.collections.zset import (
     UniformDelta,
     consolidate,
     negate,
-    repeat,
+    repeat_by_weight,
 )
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage import plain_rows
@@ -250,8 +250,8 @@ class Statements:
         difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
         difference.sort(key=_weight)  # removals first, to free keys
         if len(difference) >= row_gate.MANY:
-            gone = [*repeat((row, -weight) for row, weight in difference if weight < 0)]
-            come = [*repeat(pair for pair in difference if pair[1] > 0)]
+            gone = [*repeat_by_weight((row, -weight) for row, weight in difference if weight < 0)]
+            come = [*repeat_by_weight(pair for pair in difference if pair[1] > 0)]
             return self.together(lambda: self.remove_all(gone), lambda: self.add_all(come))
         return self.together(
             *(
@@ -341,7 +341,7 @@ class Statements:
                     f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"
                     f"  {self._table._holds()}; discard() removes only what is present"
                 )
-        part = folded.reason(row)
+        part = folded.unhashable_reason(row)
         if part is None:
             return error
         return TableError(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reactive import Count, Database, Delta, Edit, Max, OrderedView, Relation, Sum, Table
 from reactive.api.subscriptions.waiting import WaitingDeltas, told
-from reactive.engine.collections.order import Sequenced
+from reactive.engine.collections.order import EditedSequence
 from reactive.engine.dataflow.merge_deltas import Merged
 from tests.budget import examples
 
@@ -185,7 +185,7 @@ def test_edits_of_edits_lead_from_the_old_sequence_to_the_new_one(seed: int) -> 
     random = Random(seed)
     old = [random.choice("abcdefgh") for _ in range(random.randrange(9))]
     new = list(old)
-    sequence = Sequenced()
+    sequence = EditedSequence()
     for _ in range(random.randrange(5)):
         sequence.edit(random_edits(random, new, random.randrange(6)))
     merged = sequence.edits()
@@ -195,7 +195,7 @@ def test_edits_of_edits_lead_from_the_old_sequence_to_the_new_one(seed: int) -> 
 
 
 def test_rows_that_went_and_came_back_are_not_told() -> None:
-    sequence = Sequenced()
+    sequence = EditedSequence()
     for place, row in [(0, "a"), (0, "b"), (0, "c")]:
         sequence.edit([Edit(place, row, -1)])
     for row in "cab":  # of a b c, the most that stay in order are a and b

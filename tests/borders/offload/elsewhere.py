@@ -14,7 +14,14 @@ from reactive import OffloadError
 from reactive.borders.offload.spilling import Spilled
 from reactive.borders.sinks.durable_outbox import CalledTarget, MemoryOutbox, Outbox, SinkTarget
 from reactive.borders.sinks.making import SinkOptions
-from reactive.engine.collections.zset import Pair, Pairs, canonical, consolidate, negate, repeat
+from reactive.engine.collections.zset import (
+    Pair,
+    Pairs,
+    canonical,
+    consolidate,
+    negate,
+    repeat_by_weight,
+)
 from reactive.engine.remote.fragments import Fragment
 from reactive.engine.remote.remote import (
     Entry,
@@ -242,7 +249,7 @@ class Kept:
         return [f"{type(node).__name__}: in memory" for node in chain]
 
     def frame(self) -> Any:
-        return list(repeat(self.pairs()))
+        return list(repeat_by_weight(self.pairs()))
 
 
 class Apart(BagStore):

@@ -11,7 +11,7 @@ import pytest
 
 from reactive import Database, OffloadError, Sum
 from reactive.borders.offload.backend import byte_count, row_count
-from reactive.engine.collections.sampled_size import EVERY, SampledSize, size_of
+from reactive.engine.collections.sampled_size import EVERY, SampledSize, deep_size
 from tests.borders.offload.elsewhere import Elsewhere
 
 
@@ -57,7 +57,7 @@ def test_what_is_no_number_of_rows_is_refused_with_how_to_say_bytes(said: Any) -
 
 @pytest.mark.parametrize("row", [Note(1, "a" * 900), Loose("a" * 900), (1, ("a" * 900,))])
 def test_the_parts_of_a_row_count(row: Any) -> None:
-    assert 900 + sys.getsizeof(row) < size_of(row) < 2000
+    assert 900 + sys.getsizeof(row) < deep_size(row) < 2000
 
 
 def test_sampled_bytes_are_about_right_for_rows_of_all_sizes() -> None:

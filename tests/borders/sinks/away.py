@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reactive import OffloadError
-from reactive.engine.collections.zset import Pair, Pairs, consolidate, repeat
+from reactive.engine.collections.zset import Pair, Pairs, consolidate, repeat_by_weight
 from reactive.engine.remote.fragments import Fragment
 from reactive.engine.remote.remote import Entry, ExternalInput, Remote
 from spark_backend.codec.arrow import from_arrow
@@ -173,7 +173,7 @@ class Rows:
         for bucket, pairs in self._placed(net, buckets).items():
             if any(n < 0 for _, n in pairs):
                 raise OffloadError("a row is to go that is not there")
-            rows = list(repeat(pairs))
+            rows = list(repeat_by_weight(pairs))
             self._write(f"{folder}/{BUCKET}={bucket}/p.parquet", self._columns().table(rows))
 
     def _placed(self, pairs: Sequence[Pair], buckets: HashedRows) -> dict[int, list[Pair]]:

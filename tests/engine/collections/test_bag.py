@@ -75,10 +75,10 @@ def are_split(tree: weight_tree.Tree, shift: int = 0) -> None:
     if isinstance(tree, dict):
         assert now.is_small(len(tree)) or shift >= now.DEEPEST
         return
-    assert tree[-1] == sum(map(weight_tree.size_of, tree[:-1])) > now.FEWEST
+    assert tree[-1] == sum(map(weight_tree.tree_size, tree[:-1])) > now.FEWEST
     for place, child in enumerate(tree[:-1]):
         are_split(child, shift + now.BITS)
-        marks = [hash((v, now.SALT)) >> shift for v, _ in weight_tree.items(child)]
+        marks = [hash((v, now.SALT)) >> shift for v, _ in weight_tree.weighted_values(child)]
         assert all(mark & (now.WIDTH - 1) == place for mark in marks)
 
 
@@ -154,13 +154,13 @@ def test_a_comparison_passes_over_what_two_share(monkeypatch: pytest.MonkeyPatch
     module: Any = import_module(
         "reactive.engine.collections.weight_tree"
     )  # and not what stands for it
-    compare = module._compare
+    compare = module._add_differences
 
     def counted(*each: Any) -> None:
         looked_at.append(each)
         compare(*each)
 
-    monkeypatch.setattr(module, "_compare", counted)
+    monkeypatch.setattr(module, "_add_differences", counted)
     assert other.difference(bag) == {-2: 1, 5: 1}
     assert len(looked_at) <= 1 + 2 * 16 * 4
 

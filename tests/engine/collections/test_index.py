@@ -16,10 +16,10 @@ from reactive.engine.collections.index import (
     NOTHING,
     Index,
     KeyedBatch,
+    bucket_pairs,
     itself,
-    rows_of,
 )
-from reactive.engine.collections.trie import Trie, batch_of
+from reactive.engine.collections.trie import Trie, index_as_batch
 from tests.budget import examples
 
 OBJECTS = [("row", number) for number in range(FEW + 4)]
@@ -115,10 +115,10 @@ def test_an_index_that_is_filled_at_once_is_what_rows_one_by_one_make(
         added.add(key, row, weight)
     assert filled.buckets == added.buckets and filled.rows == added.rows == len(rows)
     assert list(map(type, filled.buckets.values())) == list(map(type, added.buckets.values()))
-    held = batch_of(filled)
+    held = index_as_batch(filled)
     assert held is not None and list(held) == list(filled.items())
     filled.add(0, rows[0], 1)
-    assert batch_of(filled) is None
+    assert index_as_batch(filled) is None
     assert filled.weight(0, rows[0]) == 2
 
 
@@ -137,7 +137,7 @@ def test_an_index_is_known_as_it_was_before_a_delta(
         for key in KEYS:
             if key is not NO_MATCH:
                 found = find(key, NOTHING)
-                rows = () if found is NOTHING else rows_of(found)
+                rows = () if found is NOTHING else bucket_pairs(found)
                 assert dict(rows) == {row: n for (of, row), n in had.items() if of == key}
 
 
@@ -148,6 +148,6 @@ def test_a_batch_of_new_rows_is_not_in_the_index_of_before(count: int) -> None:
     batch = KeyedBatch(["a"] * count, rows[1:], 1)
     index.extend(batch)
     find = index.before(batch)
-    assert [*rows_of(find("a", NOTHING))] == [(rows[0], 1)]
+    assert [*bucket_pairs(find("a", NOTHING))] == [(rows[0], 1)]
     assert find("b", NOTHING) is NOTHING
     assert Counter(row for row, _ in index.pairs("a")) == Counter(rows)

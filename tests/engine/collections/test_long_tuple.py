@@ -11,8 +11,8 @@ import pytest
 
 from reactive import Bag, Database, Edit
 from reactive.api.nesting import InSequence
-from reactive.engine.collections.collected import ArrangedValues, arranged
-from reactive.engine.collections.long_tuple import LongTuple, parts_between
+from reactive.engine.collections.collected import ArrangedValues, arrange_bag
+from reactive.engine.collections.long_tuple import LongTuple, sequence_differences
 from reactive.engine.collections.order_tree import TreeLeaf, TreeNode
 
 
@@ -65,19 +65,19 @@ def test_an_order_that_is_kept_is_the_order_from_scratch(descending: bool) -> No
             weight = random.choice((grow, grow, -grow, 2))
             if bag.count(value) + changes.get(value, 0) + weight >= 0:
                 changes[value] = changes.get(value, 0) + weight
-        before = arranged(bag, order)
+        before = arrange_bag(bag, order)
         bag = bag.plus(changes)
         if random.random() < 0.1:
             continue
-        rows = arranged(bag, order)
-        expected = arranged(Bag(dict(bag.items())), order)
-        assert rows == expected and hash(rows) == hash(expected) and rows is arranged(bag, order)
+        rows = arrange_bag(bag, order)
+        expected = arrange_bag(Bag(dict(bag.items())), order)
+        assert rows == expected and hash(rows) == hash(expected) and rows is arrange_bag(bag, order)
         assert isinstance(rows, tuple) == (len(rows) <= 64)
         copied = list(before)
-        for start, gone, _, _ in reversed(parts_between(before, rows)):
+        for start, gone, _, _ in reversed(sequence_differences(before, rows)):
             assert copied[start : start + len(gone)] == gone
             del copied[start : start + len(gone)]
-        for _, _, start, came in parts_between(before, rows):
+        for _, _, start, came in sequence_differences(before, rows):
             copied[start:start] = came
         assert tuple(copied) == tuple(rows)
         if isinstance(bag._order, ArrangedValues):
@@ -88,12 +88,12 @@ def test_parts_are_as_large_as_the_change() -> None:
     order = InSequence(((False, None),))
     for size in (1000, 50_000):
         bag: Bag[Any] = Bag([((n,), n) for n in range(size)])
-        before = arranged(bag, order)
+        before = arrange_bag(bag, order)
         for number in range(10):
             value = size // 10 * number + 0.5
             bag = bag.plus({((value,), value): 1})
-            after = arranged(bag, order)
-            parts = parts_between(before, after)
+            after = arrange_bag(bag, order)
+            parts = sequence_differences(before, after)
             assert [(part[1], part[3]) for part in parts] == [([], [value])]
             before = after
 

@@ -22,7 +22,7 @@ from reactive.engine.collections.index import (
     Form,
     KeyedBatch,
     Range,
-    Weighted,
+    WeightedRows,
 )
 from reactive.engine.collections.range_index import IntervalTree, RangeIndex
 from reactive.engine.collections.zset import UnorderedError, family_of, interval, point
@@ -208,7 +208,7 @@ def no_zeros(counter: Counter[Any]) -> dict[Any, int]:
 def pairs_of(found: Any) -> list[tuple[Any, int]]:
     if found is NOTHING:
         return []
-    return list(found.values()) if isinstance(found, Weighted) else [(row, 1) for row in found]
+    return list(found.values()) if isinstance(found, WeightedRows) else [(row, 1) for row in found]
 
 
 def test_a_look_up_is_in_a_form_of_an_index() -> None:

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.engine.collections.reachability import Arc, Bits, Reachability, components, picked
+from reactive.engine.collections.reachability import (
+    Arc,
+    Bits,
+    Reachability,
+    components,
+    select_items,
+)
 from tests.budget import examples
 from tests.thresholds import HIGHEST, LOWEST, SHIPPED, Settings, thresholds
 
@@ -20,7 +26,7 @@ CHANGES = st.lists(
 
 
 def members(bits: Bits) -> set[int]:
-    return set(picked(bits, range(10_000)))
+    return set(select_items(bits, range(10_000)))
 
 
 def searched(arcs: set[Arc]) -> dict[int, set[int]]:

@@ -25,13 +25,13 @@ from reactive import Avg, Count, Database, Sum
 from reactive.engine.collections.exact import (
     DecimalSum,
     ExactSum,
-    bytes_of,
-    copied,
-    plus,
-    plus_value,
-    shown,
-    times,
-    times_value,
+    add_sums,
+    add_value,
+    copy_sum,
+    scale_sum,
+    scale_value,
+    state_bytes,
+    sum_result,
 )
 from reactive.engine.reference.groups import total
 from tests.thresholds import WAYS, thresholds
@@ -84,7 +84,7 @@ def exact(values: list[Any]) -> ExactSum:
 
 def running(values: list[Any], weight: int = 1, start: Any = 0) -> Any:
     for value in values:
-        start = plus_value(copied(start), value, weight)
+        start = add_value(copy_sum(start), value, weight)
     return start
 
 
@@ -100,11 +100,11 @@ def expected(values: list[Any]) -> str:
 
 @given(kept=VALUES, order=st.randoms(use_true_random=False))
 def test_it_shows_what_the_exact_sum_shows(kept: list[Any], order: Any) -> None:
-    found = text(shown(running(kept)))
+    found = text(sum_result(running(kept)))
     assert found == expected(kept)
-    assert found == text(shown(exact(kept)))
+    assert found == text(sum_result(exact(kept)))
     order.shuffle(kept)
-    assert text(shown(running(kept))) == found
+    assert text(sum_result(running(kept))) == found
 
 
 @given(kept=VALUES, gone=st.lists(NUMBERS, max_size=12), order=st.randoms(use_true_random=False))
@@ -112,9 +112,9 @@ def test_what_came_and_went_leaves_no_trace(kept: list[Any], gone: list[Any], or
     state = running([*gone, *kept])
     order.shuffle(gone)
     state = running(gone, -1, state)
-    assert text(shown(state)) == expected(kept)
+    assert text(sum_result(state)) == expected(kept)
     order.shuffle(kept)
-    assert text(shown(running(kept, -1, state))) == text(0)
+    assert text(sum_result(running(kept, -1, state))) == text(0)
     assert not running(kept, -1, state)
 
 
@@ -132,16 +132,16 @@ def test_decimals_show_the_digits_that_the_exact_sum_shows(
     kept: list[Any], gone: list[Any], weight: int
 ) -> None:
     state, wanted = running([*gone, *kept]), exact([*gone, *kept])
-    assert exponent(shown(state)) == exponent(shown(wanted))
+    assert exponent(sum_result(state)) == exponent(sum_result(wanted))
     for value in gone:
-        state = plus_value(copied(state), value, -1)
+        state = add_value(copy_sum(state), value, -1)
         wanted.add(value, -1)
-    assert exponent(shown(state)) == exponent(shown(wanted))
+    assert exponent(sum_result(state)) == exponent(sum_result(wanted))
     for value in kept:
-        state = plus_value(copied(state), value, weight)
+        state = add_value(copy_sum(state), value, weight)
         wanted.add(value, weight)
-    assert exponent(shown(state)) == exponent(shown(wanted))
-    assert type(copied(state)) in {int, DecimalSum}
+    assert exponent(sum_result(state)) == exponent(sum_result(wanted))
+    assert type(copy_sum(state)) in {int, DecimalSum}
 
 
 @given(
@@ -153,36 +153,38 @@ def test_sums_of_decimals_in_parts_make_the_sum_of_all(
     first: list[Any], other: list[Any], odd: list[Any]
 ) -> None:
     one, two = running(first), running(other)
-    both = plus(copied(one), two)
-    assert text(shown(both)) == expected(first + other)
-    assert text(shown(one)) == expected(first)
-    assert text(shown(plus(copied(both), two, -1))) == expected(first)
-    assert text(shown(times(two, 3))) == expected(other * 3)
-    assert not plus(copied(both), times(both, -1))
-    beside = plus(copied(both), running(odd))
-    assert text(shown(copied(plus(beside, running(odd), -1)))) == expected(first + other)
+    both = add_sums(copy_sum(one), two)
+    assert text(sum_result(both)) == expected(first + other)
+    assert text(sum_result(one)) == expected(first)
+    assert text(sum_result(add_sums(copy_sum(both), two, -1))) == expected(first)
+    assert text(sum_result(scale_sum(two, 3))) == expected(other * 3)
+    assert not add_sums(copy_sum(both), scale_sum(both, -1))
+    beside = add_sums(copy_sum(both), running(odd))
+    assert text(sum_result(copy_sum(add_sums(beside, running(odd), -1)))) == expected(first + other)
 
 
 @pytest.mark.parametrize("odd", [0.5, 1e-300, math.inf, Fraction(1, 3)])
 def test_decimals_and_other_fractions_have_no_sum_until_one_kind_has_gone(odd: Any) -> None:
-    state = plus_value(running([Decimal("1.50"), 2]), odd, 1)
+    state = add_value(running([Decimal("1.50"), 2]), odd, 1)
     with pytest.raises(TypeError):
-        shown(state)
-    assert exponent(shown(copied(plus_value(state, odd, -1)))) == exponent(Decimal("3.50"))
-    state = plus_value(running([odd, 2]), Decimal("1.50"), 1)
+        sum_result(state)
+    assert exponent(sum_result(copy_sum(add_value(state, odd, -1)))) == exponent(Decimal("3.50"))
+    state = add_value(running([odd, 2]), Decimal("1.50"), 1)
     with pytest.raises(TypeError):
-        shown(state)
-    assert shown(copied(plus_value(state, Decimal("1.50"), -1))) == 2 + odd
+        sum_result(state)
+    assert sum_result(copy_sum(add_value(state, Decimal("1.50"), -1))) == 2 + odd
 
 
 def test_the_context_of_the_caller_plays_no_part_in_a_sum_of_decimals() -> None:
     values = [Decimal("1e30"), Decimal("0.1"), 7, 10**30, Decimal("-0.25"), Decimal("9e90")]
     narrow = Context(prec=2, Emax=9, Emin=-9, traps=[Inexact, Rounded, InvalidOperation])
-    wanted = shown(running(values))
+    wanted = sum_result(running(values))
     with localcontext(narrow) as context:
         state = running(values)
-        assert exponent(shown(state)) == exponent(wanted)
-        assert exponent(shown(plus(running(values[:3]), running(values[3:])))) == exponent(wanted)
+        assert exponent(sum_result(state)) == exponent(wanted)
+        assert exponent(sum_result(add_sums(running(values[:3]), running(values[3:])))) == exponent(
+            wanted
+        )
         assert running(values, -1, state) == 0
         assert not any(context.flags.values())
 
@@ -190,84 +192,86 @@ def test_the_context_of_the_caller_plays_no_part_in_a_sum_of_decimals() -> None:
 def test_a_sum_of_decimals_is_exact_however_far_apart_they_are() -> None:
     state = running([Decimal(1), 3])
     for value in (Decimal("1E+999999"), Decimal("1E-999999"), Decimal("9E+999999")):
-        state = plus_value(state, value, 2)
-        assert exponent(shown(plus_value(0, value, 2))) == exponent(shown(exact([value, value])))
+        state = add_value(state, value, 2)
+        assert exponent(sum_result(add_value(0, value, 2))) == exponent(
+            sum_result(exact([value, value]))
+        )
     for value in (Decimal("1E+999999"), Decimal("1E-999999"), Decimal("9E+999999")):
-        state = plus_value(state, value, -2)
-    assert shown(state) == 4
+        state = add_value(state, value, -2)
+    assert sum_result(state) == 4
 
 
 def test_a_decimal_beyond_all_sums_is_refused_by_itself_and_changes_nothing() -> None:
     state = running([Decimal(1), 3])
     for value in (Decimal("1E+10000000"), Decimal("1E-10000000")):
         with pytest.raises(DecimalException):
-            plus_value(0, value, 1)
+            add_value(0, value, 1)
         with pytest.raises(DecimalException):
-            plus_value(state, value, 1)
-    assert exponent(shown(state)) == exponent(Decimal(4))
+            add_value(state, value, 1)
+    assert exponent(sum_result(state)) == exponent(Decimal(4))
 
 
 def test_finite_decimals_need_no_exact_sum() -> None:
     values = [*DECIMALS, 5, True, 2**70]
     state = running(values)
-    before = exponent(shown(state))
+    before = exponent(sum_result(state))
     assert type(state) is DecimalSum
     assert running(values, -1, state) == 0
-    assert exponent(shown(state)) == before
-    assert type(plus_value(0, Decimal("NaN"), 1)) is ExactSum
-    assert bytes_of(state) > 1500 > bytes_of(running([Decimal(1)])) > 100
+    assert exponent(sum_result(state)) == before
+    assert type(add_value(0, Decimal("NaN"), 1)) is ExactSum
+    assert state_bytes(state) > 1500 > state_bytes(running([Decimal(1)])) > 100
 
 
 def test_debts_of_decimals_are_paid() -> None:
-    state = plus_value(plus_value(0, Decimal("2.0"), 1), Decimal("0.5"), -1)
-    assert shown(state) == Decimal("1.5")
-    assert plus_value(plus_value(state, Decimal("0.5"), 1), Decimal("2.0"), -1) == 0
+    state = add_value(add_value(0, Decimal("2.0"), 1), Decimal("0.5"), -1)
+    assert sum_result(state) == Decimal("1.5")
+    assert add_value(add_value(state, Decimal("0.5"), 1), Decimal("2.0"), -1) == 0
 
 
 def test_an_infinity_that_goes_last_leaves_integers() -> None:
     state = running([0.0, 1, math.inf])
-    assert text(shown(running([0.0, 1, math.inf], -1, state))) == text(0)
+    assert text(sum_result(running([0.0, 1, math.inf], -1, state))) == text(0)
 
 
 @given(first=st.lists(NUMBERS, max_size=8), other=st.lists(NUMBERS, max_size=8))
 def test_sums_of_parts_make_the_sum_of_all(first: list[Any], other: list[Any]) -> None:
     one, two = running(first), running(other)
-    both = plus(copied(one), two)
-    assert text(shown(both)) == expected(first + other)
-    assert text(shown(plus(copied(both), two, -1))) == expected(first)
-    assert text(shown(times(two, 3))) == expected(other * 3)
-    assert not plus(copied(both), times(both, -1))
+    both = add_sums(copy_sum(one), two)
+    assert text(sum_result(both)) == expected(first + other)
+    assert text(sum_result(add_sums(copy_sum(both), two, -1))) == expected(first)
+    assert text(sum_result(scale_sum(two, 3))) == expected(other * 3)
+    assert not add_sums(copy_sum(both), scale_sum(both, -1))
 
 
 @given(value=NUMBERS, weight=st.integers(1, 1000))
 def test_a_weight_counts_as_so_many_copies(value: Any, weight: int) -> None:
     wanted = text(total([(value, weight)]))
-    assert text(shown(times_value(value, weight))) == wanted
-    assert text(shown(plus_value(0, value, weight))) == wanted
+    assert text(sum_result(scale_value(value, weight))) == wanted
+    assert text(sum_result(add_value(0, value, weight))) == wanted
 
 
 def test_floats_of_usual_size_need_no_exact_sum() -> None:
     values = [0.01, 999.99, -3.5, 1e15, 0.0, 5, True, Measure(0.25), 1e16, 1e37, 1e-14]
     assert type(running(values)) is tuple
     assert running(values, -1, running(values)) == 0
-    assert type(plus_value(0, 1e38, 1)) is type(plus_value(0, 1e-15, 1)) is ExactSum
+    assert type(add_value(0, 1e38, 1)) is type(add_value(0, 1e-15, 1)) is ExactSum
 
 
 def test_it_is_simple_again_once_what_was_odd_has_gone() -> None:
     for odd in (math.inf, math.nan, 1e-300, Decimal(1), Fraction(1, 3)):
-        state = plus_value(running([1.5, 2]), odd, 1)
+        state = add_value(running([1.5, 2]), odd, 1)
         assert type(state) is ExactSum
-        assert type(copied(plus_value(state, odd, -1))) in {tuple, ExactSum}
-        assert shown(copied(state)) == 3.5
-    assert type(copied(running([math.inf, 1.5, math.nan]))) is ExactSum
+        assert type(copy_sum(add_value(state, odd, -1))) in {tuple, ExactSum}
+        assert sum_result(copy_sum(state)) == 3.5
+    assert type(copy_sum(running([math.inf, 1.5, math.nan]))) is ExactSum
     state = running([math.inf, math.nan], -1, running([math.inf, 1.5, math.nan]))
-    assert copied(state) == running([1.5])
+    assert copy_sum(state) == running([1.5])
 
 
 def test_debts_of_floats_are_paid() -> None:
-    state = plus_value(plus_value(0, 2.0, 1), 0.5, -1)
-    assert shown(state) == 1.5
-    assert plus_value(plus_value(state, 0.5, 1), 2.0, -1) == 0
+    state = add_value(add_value(0, 2.0, 1), 0.5, -1)
+    assert sum_result(state) == 1.5
+    assert add_value(add_value(state, 0.5, 1), 2.0, -1) == 0
 
 
 @pytest.mark.parametrize("value", ["a", None, [1], {1}, b"x", (1, 2)])
@@ -275,8 +279,8 @@ def test_debts_of_floats_are_paid() -> None:
 def test_what_has_no_difference_has_no_sum(before: list[Any], value: Any) -> None:
     state = running(before)
     with pytest.raises(TypeError):
-        plus_value(state, value, 1)
-    assert text(shown(state)) == expected(before)
+        add_value(state, value, 1)
+    assert text(sum_result(state)) == expected(before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,6 @@ def test_a_filled_index_of_rows_that_differ_has_all_forms() -> None:
     assert [type(bucket).__name__ for bucket in index.buckets.values()] == [
         "tuple",
         "FewRows",
-        "Weighted",
+        "WeightedRows",
     ]
     assert index.rows == 60 and list(UniformDelta(rows[:1], 1)) == list(index.pairs(0))

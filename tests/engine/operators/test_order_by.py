@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database, Edit, Table
-from reactive.engine.collections.order import fewest
+from reactive.engine.collections.order import fewest_edits
 from reactive.engine.dataflow.schedule import OFTEN
 from reactive.engine.transactions.transaction import Transaction
 from tests.budget import examples
@@ -313,7 +313,7 @@ def test_many_edits_of_a_long_sequence_are_followed_in_blocks(seed: int) -> None
         else:
             edits.append(Edit(position, random.randrange(10**6, 10**7), 1))
             new.insert(position, edits[-1].row)
-    few = fewest(edits)
+    few = fewest_edits(edits)
     for position, row, weight in few:
         if weight > 0:
             old.insert(position, row)

@@ -576,12 +576,12 @@ def test_a_fold_is_asked_only_for_what_changed_in_a_bag(
     """Also of rows without a key, after a commit that failed, and by several patches of one row."""
     asked: list[int] = []
     folded = import_module("reactive.engine.collections.folded")
-    changes, states = Bag._changed_since, folded._state_of
+    changes, states = Bag._changed_since, folded._compute_state
     monkeypatch.setattr(
         Bag, "_changed_since", lambda a, b: counted(asked, len(changes(a, b)), changes(a, b))
     )
     monkeypatch.setattr(
-        folded, "_state_of", lambda bag, *more: counted(asked, len(bag), states(bag, *more))
+        folded, "_compute_state", lambda bag, *more: counted(asked, len(bag), states(bag, *more))
     )
     db = Database()
     table = db.table(Customer)

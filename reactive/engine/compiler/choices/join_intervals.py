@@ -20,7 +20,7 @@ from optimizer.plans import side_conditions as range_sides
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import SideConditions, side_conditions_of
 from reactive.engine.collections.index import Form, Range
-from reactive.engine.collections.zset import declared, may_have_family
+from reactive.engine.collections.zset import declared_kinds, may_have_family
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Intervals, Op, Physical, PhysicalRangeIndex, ops
@@ -87,6 +87,6 @@ def _has_order(end: Lifted, of: Shapes) -> bool:
             return not isinstance(kind, type) or may_have_family(kind)
         case Attribute(value, name):
             kind = shape_of(value, of)
-            return may_have_family(class_of(declared(kind).get(name, ANYTHING)) or object)
+            return may_have_family(class_of(declared_kinds(kind).get(name, ANYTHING)) or object)
         case _:
             return True

@@ -28,8 +28,15 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expressions.knowledge import constructor
-from reactive.engine.collections.reachability import Arc, Bits, Reachability, gained, has, picked
-from reactive.engine.collections.trie import Numbering, Unlike
+from reactive.engine.collections.reachability import (
+    Arc,
+    Bits,
+    Reachability,
+    added_bits,
+    has_bit,
+    select_items,
+)
+from reactive.engine.collections.trie import Numbering, UnlikeValue
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.aggregate import Inputs, State
 from reactive.engine.operators.operator import BailOut
@@ -99,7 +106,7 @@ class Closure:
         for arc, weight in self._net(delta).items():
             before = self._weight(arc)
             if before + weight < 0:
-                raise Unlike(arc)
+                raise UnlikeValue(arc)
             self._before[arc] = before
             self._put(arc, before + weight)
             if not before:
@@ -116,7 +123,7 @@ class Closure:
             self._number_in_order([ends(row) for row, _ in delta])
         for row, weight in delta:
             if of is not None and row.__class__ is not of:
-                raise Unlike(row)
+                raise UnlikeValue(row)
             source, target = ends(row)
             arc = number(source), number(target)
             net[arc] = net.get(arc, 0) + weight
@@ -151,9 +158,9 @@ class Closure:
         graph, rows = self._graph, self.shown.of
         for node, old in graph.was.items():
             new = graph.reached(node)
-            if more := gained(new, old) if old else new:
+            if more := added_bits(new, old) if old else new:
                 came += rows(node, more)
-            if less := gained(old, new) if old else old:
+            if less := added_bits(old, new) if old else old:
                 went += rows(node, less)
         self.shown.size += len(came) - len(went)
         if came and went:
@@ -232,7 +239,7 @@ class ClosureRows(Mapping[Row, None]):
     def of(self, node: int, bits: Bits) -> list[Row]:
         """Return the rows from a node to the nodes in `bits`."""
         values = self._numbering.values
-        return self._make(values[node], picked(bits, values))
+        return self._make(values[node], select_items(bits, values))
 
     def __len__(self) -> int:
         return self.size
@@ -248,7 +255,7 @@ class ClosureRows(Mapping[Row, None]):
         source, target = map(self._numbering.numbers.get, ends)
         if source is None or target is None:
             return False
-        return bool(has(self._graph.reached(source), target))
+        return bool(has_bit(self._graph.reached(source), target))
 
     def __getitem__(self, row: Row) -> None:
         if row not in self:

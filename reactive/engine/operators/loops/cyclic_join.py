@@ -30,8 +30,8 @@ from reactive.engine.codegen.cycle_rows import CycleRows
 from reactive.engine.codegen.emitter import Emitter, RowPipeline, row_names
 from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.codegen.nest import LoopSink
-from reactive.engine.collections.index import NOTHING, rows_of
-from reactive.engine.collections.neighbour_rows import NeighbourRows, without
+from reactive.engine.collections.index import NOTHING, bucket_pairs
+from reactive.engine.collections.neighbour_rows import NeighbourRows, subtract_row
 from reactive.engine.collections.trie import SEVERAL
 from reactive.engine.collections.zset import Pair, consolidate, is_mixed
 from reactive.engine.operators.aggregate import GroupAggregates
@@ -148,7 +148,7 @@ def _below(
 ) -> Below:
     """Return the rows that have an end; `had` are the previous rows of changed pairs of ends."""
     now = (held.onward if is_onward else held.back).get(end, {})
-    found = {other: rows_of(bucket) for other, bucket in now.items()}
+    found = {other: bucket_pairs(bucket) for other, bucket in now.items()}
     for (left, right), pairs in had.items():
         one, other = (left, right) if is_onward else (right, left)
         if one == end:
@@ -250,7 +250,9 @@ def cyclic_join_loop(
     """Return the function and its text; `above` is the pipeline of joined rows."""
     values = BoundValues()
     values.bind({"empty": {}, "nothing": None, "NOTHING": NOTHING, "Crowded": Crowded})
-    values.bind({"rows_of": rows_of, "without": without, "SEVERAL": SEVERAL, **sink.bound})
+    values.bind(
+        {"rows_of": bucket_pairs, "without": subtract_row, "SEVERAL": SEVERAL, **sink.bound}
+    )
     for number, each in enumerate(held):
         values.bind(
             {

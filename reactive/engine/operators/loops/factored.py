@@ -54,7 +54,7 @@ from optimizer.plans.factorization import Factorization
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
 from reactive.engine.codegen.functions import Recall
 from reactive.engine.codegen.nest import write_plus
-from reactive.engine.collections.index import keys_of
+from reactive.engine.collections.index import delta_keys
 from reactive.engine.collections.zset import Pair, UniformDelta
 from reactive.engine.operators.accumulators import (
     AvgAccumulator,
@@ -113,7 +113,7 @@ class Sides:
         if isinstance(self.left, SumsBy):
             is_by_group = isinstance(self.right, SumsBy) and self.right.by_group
             return self.left.before(
-                left, [key for (key, _), _ in right] if is_by_group else keys_of(right)
+                left, [key for (key, _), _ in right] if is_by_group else delta_keys(right)
             )
         found: Callable[..., Any] = self.left.index.before(left)
         return found

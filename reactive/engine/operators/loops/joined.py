@@ -53,8 +53,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from reactive.engine.codegen.nest import CountSink, ListSink
-from reactive.engine.collections.index import NOTHING, Index, KeyedBatch, KeyedPair, Weighted
-from reactive.engine.collections.trie import batch_of
+from reactive.engine.collections.index import NOTHING, Index, KeyedBatch, KeyedPair, WeightedRows
+from reactive.engine.collections.trie import index_as_batch
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate, is_mixed
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStream
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -121,7 +121,7 @@ class JoinIndexes:
         elif len(keyed) == 1:
             ((key, (row, weight)),) = keyed
             found = find(key, NOTHING)
-            if found.__class__ is not Weighted or len(found) < MANY:
+            if found.__class__ is not WeightedRows or len(found) < MANY:
                 return None
             pairs = ((key, row),)
         else:
@@ -169,7 +169,7 @@ class JoinIndexes:
             keyed = self.left.contents()
             return keyed if type(keyed) is KeyedBatch else None
         index = self.left.index
-        return batch_of(index) if type(index) is Index else None
+        return index_as_batch(index) if type(index) is Index else None
 
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.collections.bag import Bag, changed
+from reactive.engine.collections.bag import Bag, change_bag
 from reactive.engine.collections.index import NO_MATCH, KeyedBatch, KeyedPair
-from reactive.engine.collections.nested_edits import edits_of_parts, inside_of
+from reactive.engine.collections.nested_edits import edits_of_parts, inner_edits
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.order_tree import Tree as OrderTree
 from reactive.engine.collections.order_tree import parts_between
@@ -120,9 +120,9 @@ class LevelChanges:
                 changes[old] = changes.get(old, 0) - went
         changes = {row: weight for row, weight in changes.items() if weight}
         if before is not None:
-            return before, changed(before, changes, None)
+            return before, change_bag(before, changes, None)
         now = self._tree.made_of(level, label, self.now)
-        return changed(now, {row: -weight for row, weight in changes.items()}, None), now
+        return change_bag(now, {row: -weight for row, weight in changes.items()}, None), now
 
     def _sequences_of(self, level: Level, label: Label, rows: Touched, kept: Any) -> Any:
         old, new = self.trees(level, label)
@@ -231,7 +231,7 @@ class LevelChanges:
         if old is not new:
             own = level.shown(old, self.was), level.shown(new, self.now)
             labels = {inner.place for inner in level.inside}
-            yield from inside_of(level.naming, *own, path, labels)
+            yield from inner_edits(level.naming, *own, path, labels)
 
 
 def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:

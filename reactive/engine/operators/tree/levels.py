@@ -29,8 +29,13 @@ from optimizer.expressions.text import Level as Naming
 from optimizer.expressions.text import Nesting
 from reactive.engine.collections import order_tree
 from reactive.engine.collections.index import NO_MATCH
-from reactive.engine.collections.long_tuple import mark, rows_of, sum_of, tree_of
-from reactive.engine.collections.order import advise, sort_key
+from reactive.engine.collections.long_tuple import (
+    known_sum,
+    row_mark,
+    rows_as_tree,
+    sequence_from_tree,
+)
+from reactive.engine.collections.order import add_none_note, sort_key
 from reactive.engine.collections.order_tree import Tree, TreeLeaf
 from reactive.engine.collections.zset import Pair, Row, canonical
 
@@ -223,7 +228,7 @@ class Sequences:
         try:
             now = {label: self._changed(before[label], changes[label]) for label in changes}
         except Exception as error:
-            advise(error)
+            add_none_note(error)
             raise
         self._undo = before
         self._put(now)
@@ -243,7 +248,7 @@ class Sequences:
     def places(self, label: Label, row: Row) -> list[int]:
         """Return the places of a row that is in the sequence of a label."""
         tree = self.now(label)
-        return list(order_tree.places(tree, self.order.key(row), self._held(row), self.order))
+        return list(order_tree.find_places(tree, self.order.key(row), self._held(row), self.order))
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of rows, and the bytes of the trees."""
@@ -265,12 +270,12 @@ class Sequences:
             if weight > 0:
                 came.append((key, held(row), weight))
             else:
-                tree = order_tree.changed(tree, key, held(row), weight, order)
+                tree = order_tree.change_row(tree, key, held(row), weight, order)
         if len(came) > MANY and len(came) * MANY > tree.size:
             new = chain.from_iterable(repeat((key, row), weight) for key, row, weight in came)
-            return order_tree.sorted_tree([*order_tree.items(tree), *new], order)
+            return order_tree.sorted_tree([*order_tree.keyed_rows(tree), *new], order)
         for key, row, weight in came:
-            tree = order_tree.changed(tree, key, row, weight, order)
+            tree = order_tree.change_row(tree, key, row, weight, order)
         return tree
 
 
@@ -281,9 +286,11 @@ Inside = Callable[[Level, Label], Any]
 def sequence_of(level: Level, tree: Tree, inner: Inside) -> Any:
     """Return the shown sequence of the rows of a tree."""
     if level.inside:
-        rows = [level.seen(row, inner) for leaf in order_tree.leaves(tree) for row in leaf.rows]
-        tree = order_tree.made_of(rows, rows)
-    return rows_of(tree, None)
+        rows = [
+            level.seen(row, inner) for leaf in order_tree.iterate_leaves(tree) for row in leaf.rows
+        ]
+        tree = order_tree.build_tree(rows, rows)
+    return sequence_from_tree(tree, None)
 
 
 def sequence_after(
@@ -299,24 +306,24 @@ def sequence_after(
     if not level.inside:
         gone = [row for _, went, _, _ in parts for row in went]
         came = [row for _, _, _, come in parts for row in come]
-        return rows_of(new, _sum_after(sum_of(before), gone, came))
-    tree, gone, came = tree_of(before), [], []
+        return sequence_from_tree(new, _sum_after(known_sum(before), gone, came))
+    tree, gone, came = rows_as_tree(before), [], []
     for start, went, _, come in reversed(parts):
         shown = [level.seen(row, inner) for row in come]
         for _ in went:
-            gone.append(order_tree.at(tree, start))
-            tree = order_tree.deleted(tree, start)
+            gone.append(order_tree.get_row(tree, start))
+            tree = order_tree.delete_at(tree, start)
         for row in reversed(shown):
-            tree = order_tree.inserted(tree, start, None, row)
+            tree = order_tree.insert_at(tree, start, None, row)
         came += shown
     for place in touched:
-        row = level.seen(order_tree.at(new, place), inner)
-        gone.append(order_tree.at(tree, place))
+        row = level.seen(order_tree.get_row(new, place), inner)
+        gone.append(order_tree.get_row(tree, place))
         came.append(row)
-        tree = order_tree.inserted(order_tree.deleted(tree, place), place, None, row)
-    return rows_of(tree, _sum_after(sum_of(before), gone, came))
+        tree = order_tree.insert_at(order_tree.delete_at(tree, place), place, None, row)
+    return sequence_from_tree(tree, _sum_after(known_sum(before), gone, came))
 
 
 def _sum_after(total: int | None, gone: Sequence[Row], came: Sequence[Row]) -> int | None:
     """Return the sum of the marks of all rows, if the previous sum was known."""
-    return None if total is None else total - sum(map(mark, gone)) + sum(map(mark, came))
+    return None if total is None else total - sum(map(row_mark, gone)) + sum(map(row_mark, came))

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, overload
 
-from reactive.engine.collections.bag import bag_of
+from reactive.engine.collections.bag import bag_from_weights
 from reactive.engine.collections.collected import EMPTY
 from reactive.engine.collections.index import KeyedPair
 from reactive.engine.collections.order import Edit
@@ -198,8 +198,8 @@ class Tree:
         if not pairs:
             return EMPTY
         if level.inside or level.is_made:
-            return bag_of({level.seen(row, inner): weight for row, weight in pairs})
-        return bag_of({canonical(row): weight for row, weight in pairs})
+            return bag_from_weights({level.seen(row, inner): weight for row, weight in pairs})
+        return bag_from_weights({canonical(row): weight for row, weight in pairs})
 
     def _top(self) -> Iterator[Pair]:
         return (pair for _, pair in self.levels[0].rows.items())

@@ -34,7 +34,7 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from optimizer.record import record
-from reactive.engine.collections.exact import RunningSum, copied, plus, plus_value, shown
+from reactive.engine.collections.exact import RunningSum, add_sums, add_value, copy_sum, sum_result
 from reactive.languages.sql.partitions.frames import CURRENT, UNBOUNDED, Frame, Order, Span
 from reactive.languages.sql.runtime import folds
 
@@ -258,7 +258,7 @@ def _sees_the_same(order: Order, frame: Frame, place: int) -> bool:
 def _added(total: Total, asked: Asked, row: Any, weight: int) -> Total:
     count, number = total
     (value,) = _values([row], asked)
-    return total if value is None else (count + weight, plus_value(number, value, weight))
+    return total if value is None else (count + weight, add_value(number, value, weight))
 
 
 def _of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
@@ -275,8 +275,8 @@ def _of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
         return count, sum(numbers)
     total: RunningSum = 0
     for number in numbers:
-        total = plus(total, number)
-    return count, copied(total)
+        total = add_sums(total, number)
+    return count, copy_sum(total)
 
 
 def _values(rows: list[Any], asked: Asked) -> list[Any]:
@@ -295,7 +295,7 @@ def _of_values(values: list[Any]) -> Total:
         return len(found), sum(found)
     total: RunningSum = 0
     for value in found:
-        total = plus_value(total, value, 1)
+        total = add_value(total, value, 1)
     return len(found), total
 
 
@@ -304,14 +304,14 @@ def _counted(total: Total) -> int:
 
 
 def _sum(total: Total) -> Any:
-    return shown(total[1]) if total[0] else None
+    return sum_result(total[1]) if total[0] else None
 
 
 def _mean(total: Total) -> Any:
     count, number = total
     if not count:
         return None
-    whole = shown(number)
+    whole = sum_result(number)
     if hasattr(whole, "days"):
         return whole / count
     return whole / count if isinstance(whole, float) else float(Fraction(whole) / count)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Avg, Count, Database, Delta, Max, Min, Sum
-from reactive.engine.collections.neighbour_rows import NeighbourRows, without
+from reactive.engine.collections.neighbour_rows import NeighbourRows, subtract_row
 from reactive.engine.operators.loops.cyclic_join import CyclicJoin, CyclicJoined
 from tests.budget import sampled, seeds
 from tests.engine.operators.loops.test_cyclic_count import JOINS, MADE, Edge, Late, operators
@@ -154,9 +154,9 @@ def test_rows_are_joined_without_the_one_that_changes() -> None:
     for row, weight in (("a", 1), ("b", 2)):
         held.add(0, 1, row, weight)
     both = held.onward[0][1]
-    assert without(both, "b", 1) == without(both, "b", -1) == [("a", 1), ("b", 1)]
-    assert without(both, "b", 2) == without("a", "c", 1) == [("a", 1)]
-    assert without(both, "c", -1) == [("a", 1), ("b", 2)]
+    assert subtract_row(both, "b", 1) == subtract_row(both, "b", -1) == [("a", 1), ("b", 1)]
+    assert subtract_row(both, "b", 2) == subtract_row("a", "c", 1) == [("a", 1)]
+    assert subtract_row(both, "c", -1) == [("a", 1), ("b", 2)]
 
 
 @pytest.mark.parametrize("times", range(1, 30))

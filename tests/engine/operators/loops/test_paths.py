@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Max, Monoid, Sum
-from reactive.engine.collections.index import NOTHING, rows_of
-from reactive.engine.collections.trie import Trie, common, meetings
+from reactive.engine.collections.index import NOTHING, bucket_pairs
+from reactive.engine.collections.trie import Trie, common_keys, count_joined_pairs
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.loops.cyclic_count import CyclicCount
 from reactive.engine.operators.loops.cyclic_join import CyclicJoin, CyclicJoined
@@ -415,14 +415,14 @@ def test_a_trie_is_what_was_added_and_can_be_looked_at_as_it_was(
             had, now = before.get(first, {}), trie.by_first.get(1, {})
             found = was(first, NOTHING)
             known = {} if found is NOTHING else {k: found[k] for k in range(3) if k in found}
-            assert {k: dict(rows_of(rows)) for k, rows in known.items()} == had
+            assert {k: dict(bucket_pairs(rows)) for k, rows in known.items()} == had
             if found is not NOTHING:
                 both = had.keys() & now.keys()
-                assert meetings(found, now) == meetings(now, found)
-                assert meetings(found, now) == sum(
-                    sum(had[k].values()) * sum(n for _, n in rows_of(now[k])) for k in both
+                assert count_joined_pairs(found, now) == count_joined_pairs(now, found)
+                assert count_joined_pairs(found, now) == sum(
+                    sum(had[k].values()) * sum(n for _, n in bucket_pairs(now[k])) for k in both
                 )
-                assert set(common(found, now)) == set(common(now, found)) == both
+                assert set(common_keys(found, now)) == set(common_keys(now, found)) == both
     assert trie.bytes() > 0
 
 
