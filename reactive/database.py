@@ -25,9 +25,9 @@ from reactive.engine.collections.instants import checked_zone
 from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.remote import remote
 from reactive.engine.runtime.boundary import boundary, hide
-from reactive.engine.runtime.closeable import Closeable, NotCopied, hint
+from reactive.engine.runtime.closeable import Closeable, Uncopyable, hint
 from reactive.engine.runtime.foreign_names import OF_DATABASES
-from reactive.engine.runtime.sql_names import DialectName, checked_dialect
+from reactive.engine.runtime.sql_names import DialectName, check_dialect
 from reactive.engine.storage.rows import usual_name
 from reactive.engine.transactions import prepared
 from reactive.engine.transactions import transaction as transactions
@@ -78,7 +78,7 @@ Ts = TypeVarTuple("Ts")
 
 
 @boundary
-class Database(NotCopied, Closeable):
+class Database(Uncopyable, Closeable):
     """The owner of tables, views and transactions. Databases are independent of each other.
 
     Parameters
@@ -150,7 +150,7 @@ class Database(NotCopied, Closeable):
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
         limits = QueueLimits(max_waiting, max_waiting_bytes, when_full)
         engine.delivery_queue.set_up(deliver, deliver_timeout, limits)
-        engine.dialect, engine.timezone = checked_dialect(dialect), checked_zone(timezone)
+        engine.dialect, engine.timezone = check_dialect(dialect), checked_zone(timezone)
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
         engine.rows_of_groups = lambda *made: iterate.rows_of_groups(*made)
@@ -900,7 +900,9 @@ class Database(NotCopied, Closeable):
         """
         try:
             if commit_with is not None or retry is not None:
-                return prepared.opened(self._engine, commit_with, retry, deliver, deliver_timeout)
+                return prepared.make_transaction(
+                    self._engine, commit_with, retry, deliver, deliver_timeout
+                )
             return transactions.Transaction(self._engine)._told_by(deliver, deliver_timeout)
         except Exception as error:
             hide(error)

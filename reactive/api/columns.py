@@ -43,7 +43,7 @@ from optimizer.kinds.instants import with_instants
 from optimizer.lifting import outer_values, passed
 from optimizer.rewriting.columns import LEFT, RIGHT, Named, field_read
 from reactive.engine.runtime.boundary import outermost
-from reactive.engine.runtime.closeable import Hinting, NotCopied
+from reactive.engine.runtime.closeable import Hinting, Uncopyable
 
 
 class Column:
@@ -305,7 +305,7 @@ def expression(value: Any) -> Expr:
     """Return a column, a tuple of columns, or a constant, as an expression."""
     if isinstance(value, Column):
         return value.expr
-    if isinstance(value, NotCopied):
+    if isinstance(value, Uncopyable):
         if isinstance(value, outer_values.OuterValue):
             return value._expr
         raise PlanError(
@@ -350,7 +350,7 @@ READING = frozenset({"count", "items", "get", "keys", "values", "snapshot", "__c
 """
 
 
-class Live(NotCopied, Hinting):
+class Live(Uncopyable, Hinting):
     """Base of objects that change by themselves: relations and views."""
 
 

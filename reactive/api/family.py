@@ -58,7 +58,7 @@ from reactive.engine.compiler.placement import agree
 from reactive.engine.reference.bags import runs
 from reactive.engine.reference.verify import verify_together
 from reactive.engine.runtime.boundary import boundary, hide, outermost
-from reactive.engine.runtime.closeable import Closeable, NotCopied
+from reactive.engine.runtime.closeable import Closeable, Uncopyable
 from reactive.errors import ClosedError, TransactionError, VerificationError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ Ts = TypeVarTuple("Ts")
 
 
 @boundary
-class Family(NotCopied, Closeable, Generic[K, *Ts]):
+class Family(Uncopyable, Closeable, Generic[K, *Ts]):
     """The views of one query by the value of its parameter. `Database.family` makes it.
 
     `family[value]` is a view, the same one as long as it is referenced; with several parameters

@@ -16,7 +16,7 @@ from reactive.api.aggregating import aggregated
 from reactive.api.columns import taken
 from reactive.engine.collections.bag import Bag
 from reactive.engine.runtime.boundary import boundary
-from reactive.engine.runtime.closeable import NotCopied
+from reactive.engine.runtime.closeable import Uncopyable
 from reactive.engine.runtime.foreign_names import OF_GROUPS
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ A8 = TypeVar("A8")
 
 
 @boundary
-class Groups(NotCopied, PerGroup[K, *Ts]):
+class Groups(Uncopyable, PerGroup[K, *Ts]):
     """Rows grouped by a key; `aggregate`, or another method, makes a relation of the groups."""
 
     _pickle_instead = "pickle the rows: groups.aggregate(...).materialize().snapshot()"

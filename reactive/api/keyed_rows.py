@@ -394,7 +394,7 @@ class KeyedRows(Generic[T, K]):
         self._change(key, fields)
 
     def _change(self, key: Any, fields: dict[str, Any]) -> None:
-        self._write(lambda key: patches.change(self._do, key, fields), key)
+        self._write(lambda key: patches.assign_fields(self._do, key, fields), key)
 
     def _pairs(self) -> list[Pair]:
         with self._reading():

@@ -34,7 +34,7 @@ from reactive.api.columns import kind_shown
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical
 from reactive.engine.runtime.interrupts import reraise_asynchronous
-from reactive.engine.storage.rows import class_and_width, class_name, fits
+from reactive.engine.storage.rows import class_and_width, is_row_of, written_class_name
 
 # Constant relations: `db.values(rows)`.
 
@@ -64,8 +64,8 @@ def _checked(row: Any, row_type: Any) -> Any:
             f"values cannot have the {type(row).__name__} {row!r:.60} as a row: it has no hash\n"
             "  rows are tuples, frozen dataclasses and plain values"
         ) from None
-    if not fits(row, *class_and_width(row_type)):
-        raise PlanError(f"values of {class_name(row_type)} cannot have the row {row!r:.60}")
+    if not is_row_of(row, *class_and_width(row_type)):
+        raise PlanError(f"values of {written_class_name(row_type)} cannot have the row {row!r:.60}")
     return canonical(row)
 
 

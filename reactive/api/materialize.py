@@ -17,7 +17,7 @@ from reactive.engine.compiler.leaves import KEEPS_ROWS, contents, is_grouped
 from reactive.engine.compiler.lineage import over
 from reactive.engine.dataflow.delta import Channel
 from reactive.engine.dataflow.node import Node
-from reactive.engine.runtime.collector import make_old, paused
+from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.engine.storage.rows import check_name
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def materialize(
     with engine.shaping():
         channel = engine.graph.making = Channel(relation.plan, name, place)
         try:
-            with paused():
+            with pause_collector():
                 view = _made(relation, channel, kept=kept)
                 make_old()
             view._policy = found

@@ -33,16 +33,16 @@ from reactive.engine.collections.zset import (
 )
 from reactive.engine.compiler.lineage import lost_of
 from reactive.engine.runtime.boundary import boundary, hide
-from reactive.engine.runtime.closeable import NotCopied, hint
+from reactive.engine.runtime.closeable import Uncopyable, hint
 from reactive.engine.runtime.collector import in_pause
 from reactive.engine.runtime.foreign_names import OF_TABLES
 from reactive.engine.storage import watched_store
 from reactive.engine.storage.no_store import NoMore, NoStore
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import check_row_type, checked_key, key_function, name_of_table
-from reactive.engine.storage.store import BagStore, RowStore, rows_of
+from reactive.engine.storage.store import BagStore, RowStore, stored_rows
 from reactive.engine.transactions import patches
-from reactive.engine.transactions.row_gate import Committed, rows_at_rest
+from reactive.engine.transactions.row_gate import CommittedRows, rows_at_rest
 from reactive.engine.transactions.statements import Statements
 from reactive.errors import NoLength, TableError
 
@@ -303,7 +303,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def _rows_of_now(self) -> Iterable[T]:
         self._check_stored("iteration")
         with self._reading():
-            return rows_of(self._visible())
+            return stored_rows(self._visible())
 
     @optimistic_read(
         "self._store.count(item) if self._keyed is None else item in self._keyed.by_key",
@@ -391,7 +391,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def _repr_html_(self) -> str:
         return display.html(self)
 
-    __copy__ = NotCopied.__copy__
+    __copy__ = Uncopyable.__copy__
     _copy_instead = "make another one with db.table(...), and add_all(rows)"
     _pickle_instead = "pickle list(table), its rows"
 
@@ -425,7 +425,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         if pending is None or self._db_lock.is_mine:
             return self._store
         key = None if self._keyed is None else self._keyed.key
-        return Committed(self._store, pending.of(self), key)
+        return CommittedRows(self._store, pending.of(self), key)
 
     def _check_stored(self, what: str, error: type[TableError] = TableError) -> None:
         if not self.plan.stored:

@@ -33,11 +33,11 @@ from reactive.api.subscriptions.subscribe import join
 from reactive.engine.collections import weight_tree
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.zset import Pair, Row, canonical, repeat_by_weight
-from reactive.engine.dataflow.delta import Delta, named
+from reactive.engine.dataflow.delta import Delta, name_columns
 from reactive.engine.reference import verify as verifying
 from reactive.engine.runtime import closeable, foreign_names
 from reactive.engine.runtime.boundary import boundary, hide
-from reactive.engine.runtime.closeable import Closeable, NotCopied
+from reactive.engine.runtime.closeable import Closeable, Uncopyable
 from reactive.errors import ClosedError
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         """Evaluate a plan from scratch, and return its rows."""
         with self._engine.inside():
             node = self._engine.queries.base(node)
-            return verifying.evaluated(node, lambda table: self._engine.table_of(table)._all())
+            return verifying.evaluate_plan(node, lambda table: self._engine.table_of(table)._all())
 
     def stats(self) -> statistics.Stats:
         """Return the rows and bytes that the view and its operators hold, and their work."""
@@ -362,7 +362,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         ([{'name': 'Ann', 'town': 'Bonn'}], [{'town': 'Bonn', 'people': 1}])
         """
         names = written_names(self.relation.plan, self._sql_columns)
-        return [named(row, names) for row in self._all_rows()]
+        return [name_columns(row, names) for row in self._all_rows()]
 
     def write_to(
         self,
@@ -515,7 +515,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         state = "closed" if self.closed else f"{len(self)} row" + "s" * (len(self) != 1)
         return f"{type(self).__name__}({name}{state}, made at {self.place})"
 
-    __copy__ = NotCopied.__copy__
+    __copy__ = Uncopyable.__copy__
     _copy_instead = "view.snapshot() has the rows of now, view.relation is the query"
     _pickle_instead = "pickle view.snapshot(), the rows of now"
 

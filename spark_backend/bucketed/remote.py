@@ -57,7 +57,7 @@ from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.engine.operators.plain import by_key_alone, chain_over, side_key, sides
 from reactive.engine.remote.fragments import Fragment
 from reactive.engine.remote.remote import Adopt, Entry, ExternalInput
-from reactive.engine.runtime.collector import paused
+from reactive.engine.runtime.collector import pause_collector
 from reactive.errors import TakenIn
 from spark_backend.bucketed import grouped_sums
 from spark_backend.bucketed.kept_rows import Net, is_bilinear, present
@@ -268,7 +268,7 @@ class BucketedRemote:
         try:
             check_few(self._tables, len(entries))
             self._tables.compact()
-            with paused():  # a flush makes no cycles
+            with pause_collector():  # a flush makes no cycles
                 added = added_here(self._tables, self._rows, self._fragment.node, entries)
         except (Exception, SystemExit) as error:
             log.debug("offloading: a flush by a job: %r", error)

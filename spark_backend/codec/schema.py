@@ -54,7 +54,7 @@ from optimizer.kinds.kind import (
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.inner_changes import is_nested_class
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.storage.rows import class_name
+from reactive.engine.storage.rows import written_class_name
 from reactive.errors import OffloadError
 
 LEAST, LARGEST = -(2**63), 2**63 - 1
@@ -231,7 +231,7 @@ def _members(kind: type[Enum]) -> Whole:
 def _name(annotation: Any) -> str:
     if isinstance(annotation, KINDS):
         return name_of(annotation)
-    return annotation if isinstance(annotation, str) else class_name(annotation)
+    return annotation if isinstance(annotation, str) else written_class_name(annotation)
 
 
 def tuple_of(fields: tuple[Typed, ...]) -> Record:

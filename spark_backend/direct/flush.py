@@ -41,8 +41,8 @@ from optimizer.expr import Attribute, Constant, Expr, Function, Item, Lifted, Pa
 from optimizer.plans.properties import shapes
 from optimizer.traverse import with_inputs
 from reactive.engine.collections.zset import Pair
-from reactive.engine.reference.asking import linear
-from reactive.engine.reference.bags import Bag, difference, grow
+from reactive.engine.reference.asking import linear_map
+from reactive.engine.reference.bags import Bag, add_change, bag_delta
 from reactive.engine.reference.evaluate import evaluate_part
 from spark_backend.codec.arrow import Fits, arrow_type, fitting, pairs_of, to_arrow
 from spark_backend.codec.hashing import hash_of
@@ -235,14 +235,14 @@ def together(bags: Sequence[Bag]) -> Bag:
     first, *others = sorted(some, key=len, reverse=True)
     found = Counter(first)
     for bag in others:
-        grow(found, bag)
+        add_change(found, bag)
     return found
 
 
 def through(chain: Sequence[plan.Node], bag: Bag) -> Bag:
     """Run linear nodes over rows, in order."""
     for node in chain:
-        call = linear(node)
+        call = linear_map(node)
         assert call is not None
         bag = call(bag)
     return present(bag)
@@ -267,7 +267,7 @@ def evaluated(node: plan.Node, bags: Sequence[Bag]) -> Bag:
 def changed(node: plan.Node, before: Sequence[Bag], changes: Sequence[Bag]) -> Bag:
     """Return how the rows of a node of `over_given` change."""
     after = [together([bag, change]) for bag, change in zip(before, changes, strict=True)]
-    return difference(evaluated(node, after), evaluated(node, before))
+    return bag_delta(evaluated(node, after), evaluated(node, before))
 
 
 Leaves = tuple[Any, ...]

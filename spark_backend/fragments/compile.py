@@ -35,7 +35,7 @@ from optimizer.plans.forms import unique_key
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
 from reactive.engine.operators.plain import LINEAR, chain_over, spread
-from reactive.engine.reference.bags import Bag, paired
+from reactive.engine.reference.bags import Bag, pair_maker
 from spark_backend.aggregates.totals import ReducedRows, Totals
 from spark_backend.aggregates.valued import as_aggregate
 from spark_backend.cluster.session import Session
@@ -334,7 +334,7 @@ class Compiler:
         count = bindings(left)
         kept = padded_type(node.kind, one.source.kept, other.source.kept, count)
         found: Step = Padded(Join(node, one, other, residual(node), count), kept)
-        pair, asked = paired(left), asked_of(node)
+        pair, asked = pair_maker(left), asked_of(node)
         if node.kind != "right":
             show = left_alone(one.source.kept, kept, count)
             fits = fits_of(node, one.source.kept, other.source.kept, ("x", "y"))
@@ -419,7 +419,7 @@ def asked_of(node: Any) -> Asked | None:
     asked = residual(node)
     if asked is None:
         return None
-    pair = paired(node.left)
+    pair = pair_maker(node.left)
     call = spread(asked, bindings(node.left) + 1)
     return lambda row, other: call(pair(row, other))
 

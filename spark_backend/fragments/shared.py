@@ -34,7 +34,7 @@ from pyspark.sql import DataFrame
 
 from reactive.engine.remote.fragments import Fragment
 from reactive.engine.remote.remote import BEFORE, Entry, ExternalInput, RemotePart
-from reactive.engine.runtime.collector import paused
+from reactive.engine.runtime.collector import pause_collector
 from reactive.errors import OffloadError, TakenIn
 from spark_backend.cluster.session import Session
 from spark_backend.direct.flush import DirectFlush, check_few
@@ -261,7 +261,7 @@ class SharedState:
         return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
 
     def _attempt(self, number: int, of: FlushInput, owed: Owed, loading: Loading | None) -> None:
-        with paused():  # a flush makes no cycles
+        with pause_collector():  # a flush makes no cycles
             if loading is None and self._is_done_here(number, of):
                 return
         self._session.ready()

@@ -41,7 +41,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.storage.store import BagStore, take_back
+from reactive.engine.storage.store import BagStore, undo_changes
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import local
 from spark_backend.cluster.paths import writing
@@ -238,7 +238,7 @@ class SpilledStore:
 
     def revert(self, changes: Iterable[Pair]) -> None:
         """Revert changes without writing: an undo does not fail for lack of space."""
-        take_back(changes, self._change)
+        undo_changes(changes, self._change)
 
     def recount(self) -> None:
         """Compute the marks again from the written and the unwritten changes."""

@@ -56,7 +56,7 @@ from optimizer.plans.forms import Key
 from reactive.engine.collections.order import tie_key
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.operators.plain import spread
-from reactive.engine.reference.bags import Bag, in_order, order_key
+from reactive.engine.reference.bags import Bag, ordered_rows, reference_sort_key
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.values import Inexact, Value
@@ -420,7 +420,7 @@ class DirectFirst:
         self._first, self._needed = node.offset, node.offset + node.limit
         self._wanted, self._is_total = wanted, is_total
         self._whole = plan.OrderBy(node.input, node.keys, None, 0)
-        self._key = order_key(self._whole)
+        self._key = reference_sort_key(self._whole)
 
     def within(self, before: Bag, change: Bag) -> list[Placed]:
         """Return the held rows, and the changed rows up to the last of them."""
@@ -450,7 +450,7 @@ class DirectFirst:
 
     def _runs(self, rows: Iterable[Row]) -> list[list[Row]]:
         """Return distinct rows in order, as lists of rows that tie."""
-        ordered = in_order(self._whole, Counter(dict.fromkeys(rows, 1)))
+        ordered = ordered_rows(self._whole, Counter(dict.fromkeys(rows, 1)))
         keyed = groupby(ordered, key=lambda row: (self._key(row), tie_key(row)))
         return [list(run) for _, run in keyed]
 

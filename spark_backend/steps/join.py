@@ -40,7 +40,7 @@ from optimizer import plan
 from optimizer.expr import Function
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.operators.plain import spread
-from reactive.engine.reference.bags import Bag, paired
+from reactive.engine.reference.bags import Bag, pair_maker
 from spark_backend.codec.arrow import pairs_of
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.hashing import STRANGE
@@ -159,7 +159,7 @@ class Join:
         count: int,
     ) -> None:
         self._left, self._right, self._count = left, right, count
-        self._made = paired(node.inputs()[0])
+        self._made = pair_maker(node.inputs()[0])
         self._asked = None if residual is None else spread(residual, count + 1)
         self.kept: Typed = pair_of(left.source.kept, right.source.kept, count)
         self._condition = None if residual is None else self._fits(residual)

@@ -41,7 +41,7 @@ from optimizer.plans.properties import bindings
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.zset import Row, canonical
-from reactive.engine.remote.fragments import part_of
+from reactive.engine.remote.fragments import offloaded_fragment
 from reactive.errors import OffloadError, TableError
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.codec import Codec, loads
@@ -119,7 +119,7 @@ def entries(
     """Run a chain over batches, and yield its result as entries of an input of a part."""
     adopt(classes)
     chain, kept, codec = _chain(shipped), pickle.loads(kept_as), Codec(stable=stable)
-    prepare = part_of(_loaded(onto)).prepare[place]
+    prepare = offloaded_fragment(_loaded(onto)).prepare[place]
     for batch in batches:
         rows, weights = _run(chain, _weighted(kept, batch))
         found = [(*p, weight) for p, weight in zip(map(prepare, rows), weights, strict=True) if p]

@@ -15,7 +15,7 @@ import pytest
 from reactive import Count, Database, TransactionError
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import BagStore
-from reactive.engine.transactions.row_gate import Committed
+from reactive.engine.transactions.row_gate import CommittedRows
 
 PATIENCE = 30
 
@@ -228,13 +228,13 @@ def test_what_was_committed_is_what_the_store_was(seed: int) -> None:
     net: dict[Any, int] = {}
     for row, weight in of_bag:
         net[row] = net.get(row, 0) + weight
-    before = Committed(bag, [pair for pair in net.items() if pair[1]])
+    before = CommittedRows(bag, [pair for pair in net.items() if pair[1]])
     assert sorted(before.pairs()) == rows and len(before) == 6
     assert [before.count(n) for n in range(6)] == [dict(rows).get(n, 0) for n in range(6)]
     net = {}
     for row, weight in of_keyed:
         net[row] = net.get(row, 0) + weight
-    then = Committed(keyed, [pair for pair in net.items() if pair[1]], keyed.key)
+    then = CommittedRows(keyed, [pair for pair in net.items() if pair[1]], keyed.key)
     assert sorted(row for row, _ in then.pairs()) == held
     assert [then.get(n) for n in range(7)] == [
         dict.get({r[0]: r for r in held}, n) for n in range(7)

@@ -33,7 +33,7 @@ from reactive import (
     asc,
     desc,
 )
-from reactive.engine.dataflow.merge_deltas import Merged
+from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 from tests.budget import examples
 
 
@@ -754,7 +754,7 @@ def test_deltas_as_data_have_the_names_of_bindings(way: str) -> None:
         if way == "pickled":
             delta = pickle.loads(pickle.dumps(delta))
         if way == "merged":
-            delta = Merged(delta).delta()
+            delta = DeltaAccumulator(delta).delta()
         parts = delta.to_dict()
         if way != "snapshot":
             orders.remove(row)

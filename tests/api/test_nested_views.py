@@ -11,7 +11,7 @@ import pytest
 from reactive import Bag, Count, Database, Delta, Edit, check, col, fixpoint, live
 from reactive.api.comprehending import plain
 from reactive.engine.collections.zset import canonical
-from reactive.engine.dataflow.merge_deltas import Merged
+from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 from reactive.errors import MissingKeyError, PlanError
 
 
@@ -428,7 +428,7 @@ def test_merged_deltas_have_the_edits_of_both() -> None:
         shop.lines.add(Line(8, "rum"))
         shop.lines.add(Line(8, "gin"))
         shop.lines.remove(Line(8, "rum"))
-    merged = Merged(told[0])
+    merged = DeltaAccumulator(told[0])
     for delta in told[1:]:
         merged.add(delta)
     both = merged.delta()

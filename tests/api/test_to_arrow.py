@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Bag, Collect, Count, Database, Max, PlanError
-from reactive.engine.dataflow.delta import plain
+from reactive.engine.dataflow.delta import plain_data
 
 pa = pytest.importorskip("pyarrow", reason="pip install '.[arrow]'")
 
@@ -126,7 +126,7 @@ def test_columns_read_back_as_plain_data_and_have_the_types_of_no_rows(
         table = view.to_arrow()
         table.validate(full=True)
         assert table.schema == schema
-        assert told(table.to_pylist()) == told([plain(row) for row in view])
+        assert told(table.to_pylist()) == told([plain_data(row) for row in view])
     again = Shop()
     for kept, loaded in ((shop.customers, again.customers), (shop.orders, again.orders)):
         loaded.add_arrow(kept.materialize().to_arrow())

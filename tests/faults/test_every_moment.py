@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 
 from reactive import Collect, Database, Max, OffloadError, Sum
 from reactive.engine.collections.zset import Pair
-from reactive.engine.remote.fragments import Fragment, part_of
+from reactive.engine.remote.fragments import Fragment, offloaded_fragment
 from reactive.engine.remote.remote import Remote
 from tests.budget import TIMES, drawing
 from tests.engine.remote.in_memory import InMemory
@@ -44,9 +44,13 @@ def parts() -> dict[str, Fragment]:
     one, two = db.table(tuple, name="one"), db.table(tuple, name="two")
     groups = one.group_by(lambda r: r[0])
     return {
-        "rows": part_of(groups.aggregate(Max(lambda r: str(r[1])), Collect(lambda r: r[1])).plan),
-        "sums": part_of(groups.aggregate(Sum(lambda r: r[1])).plan),
-        "pairs": part_of(one.join(two, left_key=lambda r: r[0], right_key=lambda r: r[0]).plan),
+        "rows": offloaded_fragment(
+            groups.aggregate(Max(lambda r: str(r[1])), Collect(lambda r: r[1])).plan
+        ),
+        "sums": offloaded_fragment(groups.aggregate(Sum(lambda r: r[1])).plan),
+        "pairs": offloaded_fragment(
+            one.join(two, left_key=lambda r: r[0], right_key=lambda r: r[0]).plan
+        ),
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from reactive import Bag, Database, Delta, Edit, PlanError
-from reactive.engine.dataflow.merge_deltas import Merged
+from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 from tests.budget import examples
 from tests.nests.drawn import TABLES, Draw, Row, Shape, expected, order, query
 from tests.nests.play import COMMITS, change
@@ -110,7 +110,7 @@ def test_deltas_of_several_commits_are_merged_whoever_has_read_their_edits() -> 
             b.upsert(Row(5, 1, None))
             b.upsert(Row(5, 2, None))
         assert all(delta.edits for delta in told[1:])
-        merged = Merged(told[0])
+        merged = DeltaAccumulator(told[0])
         for delta in told[1:]:
             merged.add(delta)
         found = merged.delta()

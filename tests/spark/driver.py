@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 
 from reactive import Database, OffloadError
-from reactive.engine.remote.fragments import part_of
+from reactive.engine.remote.fragments import offloaded_fragment
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
 
@@ -72,7 +72,7 @@ def main(folder: str, what: str) -> None:
     else:
         offload = SparkOffload(master="local[2]", checkpoint=folder, trust=True)
     offload.open()
-    part = part_of(Database().table(Order, name="orders").distinct().plan)
+    part = offloaded_fragment(Database().table(Order, name="orders").distinct().plan)
     remote = offload.begin(part, "orders")
 
     def apply(number: int, changes: list[tuple[int, int]]) -> list[tuple[Order, int]]:

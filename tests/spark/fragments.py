@@ -13,7 +13,7 @@ from optimizer import plan
 from reactive import Database
 from reactive.engine.collections.zset import NAN
 from reactive.engine.reference.evaluate import evaluate_part
-from reactive.engine.remote.fragments import LEVEL, Fragment, whole_of
+from reactive.engine.remote.fragments import LEVEL, Fragment, whole_fragment
 from tests.budget import SEED, TIMES
 from tests.spark.ways import begun, jobs, way
 
@@ -82,7 +82,7 @@ def fragment_of(query: Query, tables: Tables = OF_ORDERS) -> Fragment:
     optimized = db._engine.queries.optimized(query(one, other).plan).plan
     if isinstance(optimized, plan.OrderBy) and optimized.limit is None:
         optimized = optimized.input  # an order of all rows is that of the view, in the process
-    found = whole_of(optimized, lambda node: False)
+    found = whole_fragment(optimized, lambda node: False)
     assert found is not None
     return found
 

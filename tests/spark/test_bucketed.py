@@ -18,7 +18,7 @@ from reactive import (
     Min,
     Monoid,
 )
-from reactive.engine.remote.fragments import Fragment, part_of
+from reactive.engine.remote.fragments import Fragment, offloaded_fragment
 from reactive.errors import TakenIn
 from spark_backend import SparkOffload
 from spark_backend.bucketed.remote import BucketedRemote
@@ -95,7 +95,7 @@ PARTS: dict[str, Make] = {
 def part(make: Make) -> Fragment:
     db = Database()
     relation = make(db.table(tuple, name="a"), db.table(tuple, name="b"))
-    return part_of(db._engine.queries.optimized(relation.plan).plan)
+    return offloaded_fragment(db._engine.queries.optimized(relation.plan).plan)
 
 
 def remote_of(offload: SparkOffload, of: Fragment, folder: Any) -> BucketedRemote:

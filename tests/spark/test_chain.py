@@ -20,7 +20,7 @@ from optimizer.rewriting.optimize import optimize
 from reactive import Count, Database, OffloadError, Relation
 from reactive.engine.collections.zset import canonical
 from reactive.engine.reference.evaluate import evaluate
-from reactive.engine.remote.fragments import part_of
+from reactive.engine.remote.fragments import offloaded_fragment
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.schema import Pickled, kept_as
@@ -272,7 +272,11 @@ def test_entries_are_those_that_the_process_would_make(
     for entry in frame.toArrow().to_pylist():
         assert entry["side"] == place
         found[entry["bucket"], loads(entry["row"])] += entry["weight"]
-    codec, prepare, wanted = Codec(stable=True), part_of(onto).prepare[place], Counter[Any]()
+    codec, prepare, wanted = (
+        Codec(stable=True),
+        offloaded_fragment(onto).prepare[place],
+        Counter[Any](),
+    )
     for row, weight in ROWS:
         for made, times in alone(onto.inputs()[place], row).items():
             prepared = prepare(made)

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, Database, Max, Sum, desc
-from reactive.engine.remote.fragments import whole_of
+from reactive.engine.remote.fragments import whole_fragment
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.remote import StateRemote
 from spark_backend.fragments.roster import can_be_columns, no_columns
@@ -171,7 +171,7 @@ def test_the_first_rows_of_tables_with_keys_are_cut_by_these(session: Session) -
         lambda o, c: o.amount > 0
     )
     best = joined.group_by(lambda o, c: c.town).top(2, by=lambda o, c: (o.amount, o.id, c.id))
-    found = whole_of(db._engine.queries.optimized(best.plan).plan, lambda node: False)
+    found = whole_fragment(db._engine.queries.optimized(best.plan).plan, lambda node: False)
     assert found is not None
     assert can_be_columns(session, found)
 

@@ -24,7 +24,7 @@ from reactive import (
     Sum,
 )
 from reactive.engine.collections.bag import Bag
-from reactive.engine.remote.fragments import whole_of
+from reactive.engine.remote.fragments import whole_fragment
 from reactive.errors import OffloadError
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.remote import StateRemote
@@ -194,7 +194,7 @@ def test_aggregates_that_columns_do_not_have_are_refused(query: Query, session: 
     db = Database()
     orders, customers = db.table(Order), db.table(Customer)
     optimized = db._engine.queries.optimized(query(orders, customers).plan).plan
-    found = whole_of(optimized, lambda node: False)
+    found = whole_fragment(optimized, lambda node: False)
     assert found is not None
     assert not can_be_columns(session, found)
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 from optimizer import plan
 from reactive import Aggregate, Avg, Count, Database, Max, Monoid, OffloadError, Sum
-from reactive.engine.remote.fragments import whole_of
+from reactive.engine.remote.fragments import whole_fragment
 from reactive.errors import TakenIn
 from spark_backend.cluster.session import Session
 from spark_backend.codec.returned import returned
@@ -140,7 +140,7 @@ def test_callables_whose_results_are_of_no_known_type_stay(session: Session) -> 
     db = Database()
     orders = db.table(Order)
     run = db._engine.queries.optimized(orders.distinct().select_many(unsaid).distinct().plan).plan
-    found = whole_of(run, lambda node: False)
+    found = whole_fragment(run, lambda node: False)
     assert found is not None
     assert "its elements" in str(no_columns(session, found)) or "unsaid" in str(
         no_columns(session, found)

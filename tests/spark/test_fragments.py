@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Avg, Count, Database, Sum
-from reactive.engine.remote.fragments import whole_of
+from reactive.engine.remote.fragments import whole_fragment
 from reactive.errors import OffloadError
 from spark_backend.aggregates import totals
 from spark_backend.cluster.session import Session
@@ -280,5 +280,5 @@ def test_what_columns_do_not_do_as_python_does_is_refused(query: Query, session:
     db = Database()
     orders, customers = db.table(Order), db.table(Customer)
     optimized = db._engine.queries.optimized(query(orders, customers).plan).plan
-    found = whole_of(optimized, lambda node: False)
+    found = whole_fragment(optimized, lambda node: False)
     assert found is None or not can_be_columns(session, found)

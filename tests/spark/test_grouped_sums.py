@@ -23,7 +23,7 @@ from optimizer import plan
 from reactive import Avg, Collect, Count, Database, Max, Sum
 from reactive.engine.collections.zset import NAN, consolidate
 from reactive.engine.operators.aggregate import GroupAggregates
-from reactive.engine.remote.fragments import Fragment, part_of
+from reactive.engine.remote.fragments import Fragment, offloaded_fragment
 from reactive.engine.remote.remote import BEFORE, Entry, ExternalInput, Remote
 from reactive.errors import OffloadError
 from spark_backend.bucketed.grouped_sums import are_all_of
@@ -96,7 +96,7 @@ def all_three() -> Fragment:
 
 def part(*aggregates: Any) -> Fragment:
     rows = Database().table(tuple)
-    return part_of(rows.group_by(key).aggregate(*aggregates).plan)
+    return offloaded_fragment(rows.group_by(key).aggregate(*aggregates).plan)
 
 
 def in_process(of: Fragment) -> GroupAggregates:
@@ -291,7 +291,9 @@ def test_rows_on_spark_are_summed_there(made: Made, session: Session, tmp_path: 
     frames = Frames(session, str(tmp_path / "sales.parquet"), Sale, str(tmp_path / "changes"))
     query = Database().table(Sale).where(lambda s: s.count > 0)
     groups = query.group_by(lambda s: s.customer)
-    of = part_of(groups.aggregate(Count(), Sum(lambda s: s.price), Avg(lambda s: s.count)).plan)
+    of = offloaded_fragment(
+        groups.aggregate(Count(), Sum(lambda s: s.price), Avg(lambda s: s.count)).plan
+    )
     rows: Any = SimpleNamespace(frames=frames)
     remote, operator = made(of), in_process(of)
     chain = (query.plan,)
@@ -310,7 +312,7 @@ def test_rows_on_spark_are_summed_there(made: Made, session: Session, tmp_path: 
 def test_what_looks_at_groups_one_by_one_goes_along(made: Made) -> None:
     db = Database()
     totals = db.table(tuple).group_by(key).aggregate(Count(), Sum(value))
-    of = part_of(db._engine.queries.optimized(totals.select(second).plan).plan)
+    of = offloaded_fragment(db._engine.queries.optimized(totals.select(second).plan).plan)
     assert are_all_of(of.node)
     remote, reference = made(of), InMemory(of)
     for number, changes in enumerate([[(("a", 1), 2), (("b", 1), 2)], [(("a", 2), 1)]]):
@@ -327,4 +329,4 @@ def test_of_aggregates_that_are_linear_sums_are_kept_and_of_others_rows() -> Non
     assert not are_all_of(part(Count(), Max(value)).node)
     assert not are_all_of(part(Collect(value)).node)
     rows = Database().table(int)
-    assert not are_all_of(part_of(rows.distinct().plan).node)
+    assert not are_all_of(offloaded_fragment(rows.distinct().plan).node)

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark")
 
 from reactive import Count, Database, OffloadError, Sum
 from reactive.engine.collections.zset import NAN
-from reactive.engine.remote.fragments import whole_of
+from reactive.engine.remote.fragments import whole_fragment
 from reactive.engine.remote.remote import Entry
 from spark_backend.fragments.remote import StateRemote
 from tests.borders.offload.conftest import small_pieces
@@ -176,7 +176,7 @@ def test_rows_of_all_types_come_back_from_a_file_as_what_they_are(
     session: Any, tmp_path: Path
 ) -> None:
     table: Any = Database().table(Anything, name="anything")
-    whole = whole_of(table.distinct().plan, lambda _: False)
+    whole = whole_fragment(table.distinct().plan, lambda _: False)
     assert whole is not None
     remote = StateRemote(session, whole, str(tmp_path), stable=True)
     rows = [anything(n) for n in range(12)]
@@ -195,7 +195,7 @@ def test_what_was_staged_of_a_flush_that_never_came_counts_for_nothing(
     session: Any, tmp_path: Path
 ) -> None:
     table: Any = Database().table(int, name="numbers")
-    whole = whole_of(table.distinct().plan, lambda _: False)
+    whole = whole_fragment(table.distinct().plan, lambda _: False)
     assert whole is not None
 
     def opened() -> StateRemote:

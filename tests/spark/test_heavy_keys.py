@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, CountDistinct, Database, Max, Min
-from reactive.engine.remote.fragments import part_of
+from reactive.engine.remote.fragments import offloaded_fragment
 from spark_backend import SparkOffload
 from spark_backend.aggregates import parts, valued
 from spark_backend.bucketed import remote as needed
@@ -155,7 +155,7 @@ def test_a_predicate_that_is_a_key_is_known_to_tell_all(
     monkeypatch.setattr(Ways, "next", lambda self: way(is_job=False))
     db = Database()
     relation = TYPED[name](db.table(Order, name="orders"), db.table(Customer, name="customers"))
-    of = part_of(db._engine.queries.optimized(relation.plan).plan)
+    of = offloaded_fragment(db._engine.queries.optimized(relation.plan).plan)
     remote = remote_of(offload, of, tmp_path)
     remote._tables.put(0, {})
     twins, histories = Twins(of, remote), Histories(len(name))

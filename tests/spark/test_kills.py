@@ -25,7 +25,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Bag, Count, Database, OffloadError, Sum
-from reactive.engine.remote.fragments import part_of
+from reactive.engine.remote.fragments import offloaded_fragment
 from spark_backend import SparkOffload
 from spark_backend.bucketed.remote import BucketedRemote
 from tests.nests.play import added_up
@@ -57,7 +57,7 @@ def test_a_python_worker_that_is_killed_is_replaced(
     db = Database()
     a, b = db.table(tuple, name="a"), db.table(tuple, name="b")
     condition = type("Hidden", (), {"__call__": lambda self, a, b: kills_its_worker_once(a, b)})()
-    of = part_of(a.join(b, on=condition, left_key=key, right_key=key).plan)
+    of = offloaded_fragment(a.join(b, on=condition, left_key=key, right_key=key).plan)
     remote = BucketedRemote(offload.session, of, str(tmp_path / "part"), stable=True)
     marker = tmp_path / "marker"
     left, right = (1, str(marker)), (1, "b")

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from optimizer.traverse import without_iterations
 from reactive import Count, Database, Min, OffloadError, Sum, fixpoint, iterate
 from reactive.engine.reference.evaluate import evaluate_part
-from reactive.engine.remote.fragments import LEVEL, Fragment, is_loop, whole_of
+from reactive.engine.remote.fragments import LEVEL, Fragment, is_kept_loop, whole_fragment
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.remote import StateRemote
 from spark_backend.fragments.roster import can_be_columns
@@ -166,8 +166,8 @@ SIZES = (0, 8, 1, 2, 30, 1)
 def fragment_of(query: Query) -> Fragment:
     db = Database()
     given = (db.table(Edge, name="e"), db.table(Edge, name="f"), db.table(Way, name="w"))
-    run = without_iterations(db._engine.queries.optimized(query(*given).plan).plan, is_loop)
-    found = whole_of(run, lambda node: False)
+    run = without_iterations(db._engine.queries.optimized(query(*given).plan).plan, is_kept_loop)
+    found = whole_fragment(run, lambda node: False)
     assert found is not None
     return found
 

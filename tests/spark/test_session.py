@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, OffloadError
-from reactive.engine.remote.fragments import Fragment, part_of
+from reactive.engine.remote.fragments import Fragment, offloaded_fragment
 from spark_backend import SparkOffload
 from spark_backend.cluster import session as sessions
 from spark_backend.cluster.session import Session
@@ -15,7 +15,7 @@ from tests.spark.histories import History, Twins
 
 
 def distinct() -> Fragment:
-    return part_of(Database().table(tuple, name="t").distinct().plan)
+    return offloaded_fragment(Database().table(tuple, name="t").distinct().plan)
 
 
 def test_without_java_it_says_what_to_install(monkeypatch: Any, tmp_path: Any) -> None:
@@ -142,9 +142,11 @@ def test_a_callable_that_cannot_be_sent_is_a_reason_to_refuse(offload: SparkOffl
     def condition(a: Any, b: Any) -> bool:
         return held[0] is not None
 
-    part = part_of(a.join(b, left_key=lambda r: r[0], right_key=lambda r: r[0]).plan)
+    part = offloaded_fragment(a.join(b, left_key=lambda r: r[0], right_key=lambda r: r[0]).plan)
     assert offload.refuse(part) is None
-    part = part_of(a.join(b, on=condition, left_key=lambda r: r[0], right_key=lambda r: r[0]).plan)
+    part = offloaded_fragment(
+        a.join(b, on=condition, left_key=lambda r: r[0], right_key=lambda r: r[0]).plan
+    )
     assert "cannot pickle '_thread.lock' object" in str(offload.refuse(part))
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from optimizer.traverse import without_iterations
 from reactive import Avg, Count, CountDistinct, Database, Max, Min, Sum, fixpoint, iterate
-from reactive.engine.remote.fragments import is_loop, whole_of
+from reactive.engine.remote.fragments import is_kept_loop, whole_fragment
 from spark_backend.fragments.remote import split_of
 from tests.golden import cases
 from tests.spark.fragments import Customer, Order
@@ -39,8 +39,9 @@ def test_a_query_splits_into_what_is_held_how_it_is_merged_and_the_answer(
     db = Database()
     tables = {"orders": db.table(Order), "customers": db.table(Customer)}
     written = evaluated(f"({query})", {**NAMES, **tables}).plan
-    fragment = whole_of(
-        without_iterations(db._engine.queries.optimized(written).plan, is_loop), lambda node: False
+    fragment = whole_fragment(
+        without_iterations(db._engine.queries.optimized(written).plan, is_kept_loop),
+        lambda node: False,
     )
     assert fragment is not None
     assert split_of(fragment.node).lines() == wanted

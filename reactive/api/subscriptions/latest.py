@@ -23,7 +23,7 @@ from typing_extensions import TypeVar
 
 from reactive.api.subscriptions.observe import Changes, Subscription
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.merge_deltas import Merged
+from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
@@ -39,7 +39,7 @@ class _Stretch:
     __slots__ = ("is_read", "readers", "result", "since")
 
     def __init__(self) -> None:
-        self.since: Delta[Any] | Merged | None = None
+        self.since: Delta[Any] | DeltaAccumulator | None = None
         self.readers = 0
         self.result: tuple[int, Delta[Any] | None] = (-1, None)
         """Version and result of the last reading from here."""
@@ -48,14 +48,14 @@ class _Stretch:
         if self.since is None:
             self.since = delta
             return
-        if not isinstance(self.since, Merged):
-            self.since = Merged(self.since)
+        if not isinstance(self.since, DeltaAccumulator):
+            self.since = DeltaAccumulator(self.since)
         self.since.add(delta)
         if self.since.is_nothing:
             self.since = None
 
     def delta(self) -> Delta[Any] | None:
-        return self.since.delta() if isinstance(self.since, Merged) else self.since
+        return self.since.delta() if isinstance(self.since, DeltaAccumulator) else self.since
 
 
 class LatestFeed:
@@ -245,7 +245,7 @@ class Latest(Changes[T]):
             more = self._feed.read(self)
             if first is None or more is None:
                 return more if first is None else first
-            both = Merged(first)
+            both = DeltaAccumulator(first)
             both.add(more)
             return both.delta()
 

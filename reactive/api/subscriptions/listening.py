@@ -38,7 +38,7 @@ from reactive.api.subscriptions.observe import (
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.runtime.boundary import boundary
-from reactive.engine.runtime.closeable import Closeable, NotCopied, hint
+from reactive.engine.runtime.closeable import Closeable, Uncopyable, hint
 from reactive.engine.runtime.foreign_names import OF_SUBSCRIPTIONS
 from reactive.engine.runtime.timer import Timer
 
@@ -508,7 +508,7 @@ class CallbackSink(Protocol):
 
 
 @boundary
-class NamedSubscription(NotCopied, Closeable, Generic[Delivered]):
+class NamedSubscription(Uncopyable, Closeable, Generic[Delivered]):
     """A subscription with a name; `subscribe(callback, name=)` makes it.
 
     It stays open without a reference, until it, its view or the database is closed. The next

@@ -34,7 +34,7 @@ from reactive.api.subscriptions import waiting as queues
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.runtime.boundary import hide
-from reactive.engine.runtime.closeable import Closeable, NotCopied, hint
+from reactive.engine.runtime.closeable import Closeable, Uncopyable, hint
 from reactive.engine.runtime.foreign_names import OF_SUBSCRIPTIONS
 from reactive.engine.runtime.lock import running_loop
 from reactive.engine.runtime.timer import Timer
@@ -105,7 +105,7 @@ Observes: TypeAlias = AddedObserver[T] | Removed[T] | Updated[T]
 """An object with at least one of the methods of `Observer`."""
 
 
-class Subscription(NotCopied, Closeable, Generic[T]):
+class Subscription(Uncopyable, Closeable, Generic[T]):
     """Call a function after each commit that changes a relation, as long as it is referenced.
 
     Keep a reference to it, or use it in a `with`: otherwise it ends. It keeps the view it listens
@@ -232,7 +232,7 @@ def _drop(engine: weakref.ref[Engine], leaf: int) -> None:
         owner.drop(leaf)
 
 
-class Changes(NotCopied, Closeable, Generic[T]):
+class Changes(Uncopyable, Closeable, Generic[T]):
     """The deltas of a relation as an asynchronous iterator, which misses none after its making.
 
     Deltas wait while the body of the loop runs. If more wait than `changes(maxsize=n)` or

@@ -10,7 +10,7 @@ from typing import Any
 
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.discrimination import QueueLimits
-from reactive.engine.dataflow.merge_deltas import Merged
+from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 
 
 class WaitingDeltas:
@@ -26,7 +26,7 @@ class WaitingDeltas:
     __slots__ = ("_deltas", "_limits", "_maxsize", "_version")
 
     def __init__(self, maxsize: int | None, limits: QueueLimits | None = None) -> None:
-        self._deltas: deque[Delta[Any] | Merged] = deque()
+        self._deltas: deque[Delta[Any] | DeltaAccumulator] = deque()
         self._maxsize = maxsize
         self._limits = limits
         self._version = -1  # of the last delta that was put
@@ -45,8 +45,8 @@ class WaitingDeltas:
             self._version = delta.version
             return
         newest = deltas[-1]
-        if not isinstance(newest, Merged):
-            newest = deltas[-1] = Merged(newest)
+        if not isinstance(newest, DeltaAccumulator):
+            newest = deltas[-1] = DeltaAccumulator(newest)
         newest.add(delta)
         self._version = delta.version
         if newest.is_nothing:
@@ -64,7 +64,7 @@ class WaitingDeltas:
     def _unmerged(self) -> list[Delta[Any]]:
         return [each for each in self._deltas if isinstance(each, Delta)]
 
-    def pop(self) -> Delta[Any] | Merged:
+    def pop(self) -> Delta[Any] | DeltaAccumulator:
         """Remove and return the oldest delta."""
         return self._deltas.popleft()
 
@@ -73,6 +73,6 @@ class WaitingDeltas:
         self._deltas.clear()
 
 
-def told(waited: Delta[Any] | Merged) -> Delta[Any] | None:
+def told(waited: Delta[Any] | DeltaAccumulator) -> Delta[Any] | None:
     """Return the delta for the reader; None if merged deltas cancel each other."""
-    return waited.delta() if isinstance(waited, Merged) else waited
+    return waited.delta() if isinstance(waited, DeltaAccumulator) else waited

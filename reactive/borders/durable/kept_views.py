@@ -53,9 +53,9 @@ from reactive.borders.durable.sqlite_tables import (
 from reactive.borders.durable.store import Store, text_of_schema
 from reactive.engine.collections.zset import Pair
 from reactive.engine.dataflow.node import Node
-from reactive.engine.dataflow.restoration import Restoration, Unrestored, states_of
+from reactive.engine.dataflow.restoration import Restoration, RestoreFailure, states_of
 from reactive.engine.runtime.background import Background
-from reactive.engine.runtime.collector import paused
+from reactive.engine.runtime.collector import pause_collector
 from reactive.errors import DurabilityError
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class KeptViews:
             why = str(misfit)
         try:
             view, restoration = self._made(found, make)
-        except Unrestored as error:
+        except RestoreFailure as error:
             found, why = None, f"its state does not fit: {error}"
             view, restoration = self._made(None, make)
         read = tables_read(self._engine, node)
@@ -256,7 +256,7 @@ class KeptViews:
     def _copied(self, kept: KeptView) -> Copied | None:
         """Copy the current states; None if they are stored already, or cannot be copied now."""
         engine, journal = self._engine, self._journal
-        with paused(), self._inside() as is_open:
+        with pause_collector(), self._inside() as is_open:
             leaf = next((leaf for leaf in engine.graph.leaves() if leaf.rank == kept.rank), None)
             if leaf is None:
                 self._views.pop(kept.name, None)

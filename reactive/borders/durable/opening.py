@@ -42,7 +42,7 @@ from reactive.borders.durable.rows.declared import (
 from reactive.borders.durable.rows.row_codec import RowCodec, codec_of, given_codec
 from reactive.borders.durable.rows.values import Damaged, Unstorable
 from reactive.borders.durable.store import Rows, Schema, Store, Values
-from reactive.engine.runtime.collector import make_old, paused
+from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.errors import DurabilityError, TableError
 
 Durability: TypeAlias = Literal["commit", "group", "exit"]
@@ -204,7 +204,7 @@ def _adopt(journal: Journal, adoption: Adoption) -> None:
     table, store = adoption.table, journal.store
     journal.settle()
     if table.name in store.tables():
-        with paused():
+        with pause_collector():
             if journal.writes:
                 adoption.write_again(store)
             adoption.fill(store)

@@ -48,8 +48,8 @@ from reactive.borders.durable.store import (
     placed,
     text_of_schema,
 )
-from reactive.engine.runtime.needs import driver, plain
-from reactive.engine.runtime.sql_names import quoted
+from reactive.engine.runtime.needs import driver, driver_dsn
+from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import DurabilityError
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class PostgresStore:
         synchronous: Literal["normal", "full"] = "normal",
         schema: str = "reactive",
     ) -> None:
-        self._dsn = plain(address)
+        self._dsn = driver_dsn(address)
         given = driver().extensions.parse_dsn(self._dsn)
         where = f"{given.get('host', 'localhost')}/{given.get('dbname', '')}"
         self.name = f"Postgres, schema {schema} of {where}"
@@ -120,7 +120,7 @@ class PostgresStore:
             self._dsn, application_name="reactive store", client_encoding="UTF8"
         )
         self._run("set extra_float_digits = 1")
-        self._run(f"set search_path = {quoted(self._schema)}, pg_catalog")
+        self._run(f"set search_path = {quote_name(self._schema)}, pg_catalog")
         if self._synchronous == "full":
             self._run("set synchronous_commit = on")
         lock = "select pg_try_advisory_lock(hashtextextended(?, 0))"
@@ -137,9 +137,9 @@ class PostgresStore:
         self._run("set local client_min_messages = warning")
         found = self._run("select 1 from pg_namespace where nspname = ?", [self._schema]).fetchone()
         if found is None:
-            self._run(f"create schema {quoted(self._schema)}")
+            self._run(f"create schema {quote_name(self._schema)}")
         for statement in MADE:
-            self._run(statement.format(schema=quoted(self._schema)))
+            self._run(statement.format(schema=quote_name(self._schema)))
         self._run(
             f"insert into {self._state} values ('format', ?), ('version', '0') "
             "on conflict do nothing",
@@ -382,11 +382,11 @@ class PostgresStore:
 
     @property
     def _state(self) -> str:
-        return f"{quoted(self._schema)}.state"
+        return f"{quote_name(self._schema)}.state"
 
     @property
     def _listed(self) -> str:
-        return f"{quoted(self._schema)}.tables"
+        return f"{quote_name(self._schema)}.tables"
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         cursor = self._connection.cursor()

@@ -21,8 +21,8 @@ from reactive.borders.durable.journal import Changes, Journal
 from reactive.borders.durable.opening import Adoption
 from reactive.borders.durable.sqlite_file import SqliteSnapshot
 from reactive.borders.durable.store import Record, Values
-from reactive.engine.transactions.patches import Guarded
-from reactive.engine.transactions.transaction import Transaction, within
+from reactive.engine.transactions.patches import StatementGuard
+from reactive.engine.transactions.transaction import Transaction, run_in_transaction
 from reactive.errors import TableError, TransactionError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ReadOnlyJournal(Journal):
     def adopted(self, table: Any, adoption: Adoption) -> None:
         """Register a table that has the rows of the file, and guard it against changes."""
         self._adoptions[table] = adoption
-        Guarded(table, IS_READ, REMEDY)
+        StatementGuard(table, IS_READ, REMEDY)
 
     def record(self, changes: Changes, version: int) -> Record | None:
         """Return an empty record, whose `write` moves the file to the commit of `reread`.
@@ -115,7 +115,7 @@ class ReadOnlyJournal(Journal):
     def _reread(self) -> None:
         newer = self.store.newer()
         try:
-            within(Transaction(self._engine), partial(self._go_on, newer))
+            run_in_transaction(Transaction(self._engine), partial(self._go_on, newer))
         finally:
             self._coming = self.store
             if self.store is not newer:

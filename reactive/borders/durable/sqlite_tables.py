@@ -35,7 +35,7 @@ from typing import Any, TypeAlias
 
 from reactive.borders.durable.rows.packed import Packer, Unpacker, Unreadable
 from reactive.borders.durable.store import KEPT, Change, Column, Schema, Store, Values
-from reactive.engine.runtime.sql_names import apart, apart_of, quoted
+from reactive.engine.runtime.sql_names import quote_name, unique_name, unique_name_among
 from reactive.errors import DurabilityError
 
 Runs: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
@@ -68,24 +68,24 @@ class SqliteTable:
     @cached_property
     def weight(self) -> str:
         """The name of the column with the number of copies of a row."""
-        return apart("weight", self.columns)
+        return unique_name("weight", self.columns)
 
     @cached_property
     def create(self) -> str:
         """The statement that creates the table."""
-        columns = ", ".join(map(quoted, self.columns))
+        columns = ", ".join(map(quote_name, self.columns))
         if self.is_keyed:
             return (
                 f"create table {self._table} ({columns}, primary key ({self._key})) without rowid"
             )
         separator = ", " if columns else ""
-        return f"create table {self._table} ({columns}{separator}{quoted(self.weight)})"
+        return f"create table {self._table} ({columns}{separator}{quote_name(self.weight)})"
 
     @cached_property
     def index(self) -> str:
         """The statement that creates the index of all columns if it is missing."""
-        name = quoted(f"reactive_rows_of_{self.name}")
-        columns = ", ".join(map(quoted, self.columns))
+        name = quote_name(f"reactive_rows_of_{self.name}")
+        columns = ", ".join(map(quote_name, self.columns))
         return f"create index if not exists {name} on {self._table} ({columns})"
 
     @cached_property
@@ -126,7 +126,7 @@ class SqliteTable:
         return (
             self.drop_at_once,
             f"create temp view {self._view} as select {named}",
-            f"create temp trigger {quoted(f'reactive_into_{self.name}')} instead of insert "
+            f"create temp trigger {quote_name(f'reactive_into_{self.name}')} instead of insert "
             f"on {self._view} begin {verb} into {self._table} values ({', '.join(values)}); "
             "update reactive_state set value = new.version where name = 'version'; end",
         )
@@ -190,18 +190,18 @@ class SqliteTable:
     @cached_property
     def count(self) -> str:
         """The statement that sets the number of copies of a row."""
-        return f"update {self._table} set {quoted(self.weight)} = ? where {self._same}"
+        return f"update {self._table} set {quote_name(self.weight)} = ? where {self._same}"
 
     @cached_property
     def rows(self) -> str:
         """The statement that reads the rows; without a key, those with a single copy."""
-        once = "" if self.is_keyed else f" where {quoted(self.weight)} = 1"
+        once = "" if self.is_keyed else f" where {quote_name(self.weight)} = 1"
         return f"select {self._selected} from {self._table}{once}"
 
     @cached_property
     def rows_often(self) -> str:
         """The statement that reads the rows with several copies, the number as the last value."""
-        weight = quoted(self.weight)
+        weight = quote_name(self.weight)
         return f"select {self._selected}, {weight} from {self._table} where {weight} is not 1"
 
     @property
@@ -216,15 +216,15 @@ class SqliteTable:
 
     @property
     def _table(self) -> str:
-        return quoted(self.name)
+        return quote_name(self.name)
 
     @property
     def _view(self) -> str:
-        return quoted(f"reactive_row_of_{self.name}")
+        return quote_name(f"reactive_row_of_{self.name}")
 
     @property
     def _key(self) -> str:
-        return quoted(self.columns[self.schema.key_place])
+        return quote_name(self.columns[self.schema.key_place])
 
     @property
     def _marks(self) -> str:
@@ -232,18 +232,18 @@ class SqliteTable:
 
     @property
     def _selected(self) -> str:
-        return ", ".join(map(quoted, self.columns)) or "null"
+        return ", ".join(map(quote_name, self.columns)) or "null"
 
     @property
     def _same(self) -> str:
-        return " and ".join(f"{quoted(column)} is ?" for column in self.columns) or "1"
+        return " and ".join(f"{quote_name(column)} is ?" for column in self.columns) or "1"
 
 
 def placed(schema: Schema, taken: Container[str]) -> SqliteTable:
     """Choose the SQL names of a new table and its columns; `taken` holds lower-case names."""
     columns: list[str] = []
     for column in schema.columns:
-        columns.append(apart(_plain(column.name) or "value", columns))
+        columns.append(unique_name(_plain(column.name) or "value", columns))
     return SqliteTable(schema, _named(schema.table, taken), tuple(columns))
 
 
@@ -258,7 +258,7 @@ def _strung(rows: Sequence[Values]) -> list[Any]:
 def _named(table: str, taken: Container[str]) -> str:
     name = _plain(table) or "table"
     is_ours = name.lower().startswith(("sqlite_", "reactive_"))
-    return apart_of(f"table {name}" if is_ours else name, taken)
+    return unique_name_among(f"table {name}" if is_ours else name, taken)
 
 
 def _plain(name: str) -> str:

@@ -40,7 +40,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from reactive.borders.durable.refusals import is_open_here
-from reactive.engine.runtime.sql_names import apart, quoted
+from reactive.engine.runtime.sql_names import quote_name, unique_name
 from reactive.errors import DurabilityError
 
 Plain: TypeAlias = int | float | str | bytes | None
@@ -249,13 +249,14 @@ class PostgresTable:
 
     @property
     def _table(self) -> str:
-        return f"{quoted(self.room)}.{quoted(self.place)}"
+        return f"{quote_name(self.room)}.{quote_name(self.place)}"
 
     @cached_property
     def create(self) -> str:
         """The statement that creates the table."""
         columns = "".join(
-            f", {quoted(name)} {kind}" for name, kind in zip(self.columns, self._types, strict=True)
+            f", {quote_name(name)} {kind}"
+            for name, kind in zip(self.columns, self._types, strict=True)
         )
         own = "_id bytea primary key, _count bigint not null, _odd text"
         return f"create table {self._table} ({own}{columns})"
@@ -263,7 +264,7 @@ class PostgresTable:
     @cached_property
     def put(self) -> str:
         """The statement that inserts rows, replacing rows that have the same `_id`."""
-        names = [*OWN, *map(quoted, self.columns)]
+        names = [*OWN, *map(quote_name, self.columns)]
         sets = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
         return (
             f"insert into {self._table} ({', '.join(names)}) values %s "
@@ -283,7 +284,7 @@ class PostgresTable:
     @cached_property
     def rows(self) -> str:
         """The statement that reads all rows."""
-        names = ", ".join(["_count", "_odd", *map(quoted, self.columns)])
+        names = ", ".join(["_count", "_odd", *map(quote_name, self.columns)])
         return f"select {names} from {self._table}"
 
     @cached_property
@@ -339,9 +340,11 @@ def placed(schema: Schema, room: str, taken: Collection[str]) -> PostgresTable:
     """
     columns: list[str] = []
     for column in schema.columns:
-        columns.append(apart(_named(column.name), [*OWN, *columns]))
+        columns.append(unique_name(_named(column.name), [*OWN, *columns]))
     ours = ("state", "tables", "reactive_commits", "reactive_changes")
-    return PostgresTable(schema, room, apart(_named(schema.table), [*ours, *taken]), tuple(columns))
+    return PostgresTable(
+        schema, room, unique_name(_named(schema.table), [*ours, *taken]), tuple(columns)
+    )
 
 
 def _named(name: str) -> str:

@@ -43,7 +43,7 @@ from reactive.borders.durable import journal as durable_history
 from reactive.engine.collections.inner_changes import is_nested_class
 from reactive.engine.collections.zset import Pair, Row, consolidate, negate
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.reference.verify import evaluated
+from reactive.engine.reference.verify import evaluate_plan
 from reactive.engine.runtime import needs
 
 ONE = "value"
@@ -57,7 +57,7 @@ def arrow_of(shown: Any) -> Any:
     ------
     PlanError: pyarrow is not installed, or Arrow cannot hold a value.
     """
-    needs.check(f"{shown._called()}: to_arrow")
+    needs.check_library(f"{shown._called()}: to_arrow")
     return columns_of(shown, shown.snapshot() if hasattr(shown, "snapshot") else list(shown))
 
 
@@ -96,13 +96,13 @@ def stream(shown: Any, schema: Any = None) -> Any:
 
 def pandas_of(shown: Any) -> Any:
     """Return the rows as a `pandas.DataFrame`; see `to_pandas`."""
-    needs.check(f"{shown._called()}: to_pandas", "pandas")
+    needs.check_library(f"{shown._called()}: to_pandas", "pandas")
     return arrow_of(shown).to_pandas()
 
 
 def polars_of(shown: Any) -> Any:
     """Return the rows as a `polars.DataFrame`; see `to_polars`."""
-    needs.check(f"{shown._called()}: to_polars", "polars")
+    needs.check_library(f"{shown._called()}: to_polars", "polars")
     import polars as pl
 
     return pl.DataFrame(arrow_of(shown))
@@ -138,7 +138,7 @@ def numpy_rows(shown: Any) -> Any:
 
 
 def _records(shown: Any) -> Any:
-    needs.check(f"{shown._called()}: an array", "numpy")
+    needs.check_library(f"{shown._called()}: an array", "numpy")
     import numpy as np
 
     table = arrow_of(shown)
@@ -237,19 +237,19 @@ class NetChanges:
         The columns are those of `View.to_arrow`, then `weight`, or `weight_` if a row has a
         `weight`.
         """
-        needs.check("changes_since(...).to_arrow")
+        needs.check_library("changes_since(...).to_arrow")
         return weighted(self._view, self._pairs)
 
     def to_polars(self) -> Any:
         """Return the changes as a `polars.DataFrame`, with the weights in the last column."""
-        needs.check("changes_since(...).to_polars", "polars")
+        needs.check_library("changes_since(...).to_polars", "polars")
         import polars as pl
 
         return pl.DataFrame(self.to_arrow())
 
     def to_pandas(self) -> Any:
         """Return the changes as a `pandas.DataFrame`, with the weights in the last column."""
-        needs.check("changes_since(...).to_pandas", "pandas")
+        needs.check_library("changes_since(...).to_pandas", "pandas")
         return self.to_arrow().to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -356,7 +356,7 @@ def _from_file(view: Any, history: History, version: int) -> list[Pair]:
         raise PlanError(_unknown(view, history, version, engine.version, then))
     before = dict(zip(read, then, strict=True))
     with engine.graph.running():
-        rows = evaluated(engine.queries.base(node), before.__getitem__)
+        rows = evaluate_plan(engine.queries.base(node), before.__getitem__)
     return consolidate([*view._contents.items(), *negate(rows.items())])
 
 

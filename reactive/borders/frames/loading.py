@@ -37,10 +37,10 @@ from optimizer.kinds.kind import kind_of
 from optimizer.rewriting import columns
 from reactive.borders.frames import export, reading, rows
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.dataflow.delta import by_key
+from reactive.engine.dataflow.delta import pair_by_key
 from reactive.engine.runtime import needs
-from reactive.engine.runtime.collector import paused
-from reactive.engine.runtime.progress import Progress, watched
+from reactive.engine.runtime.collector import pause_collector
+from reactive.engine.runtime.progress import Progress, watch_progress
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import key_function
@@ -58,7 +58,7 @@ Piece = tuple[Sequence[Any], plain_rows.PlainTest | None]
 
 def add_frame(table: Any, data: Any) -> None:
     """Add the rows of a frame; see `Table.add_arrow`."""
-    with paused():
+    with pause_collector():
         _add(table, _made(reading.table_of(data, "add_arrow", table.row_type), table.row_type))
 
 
@@ -70,7 +70,7 @@ def table_from(
     found = rows.with_names(given)
     keys = () if key is None else _keys_of(key, given.column_names, found)
     kind = rows.row_class(found, name or "Row", keys)
-    with paused():
+    with pause_collector():
         made = _made(found, kind)
         of_key = attrgetter(*keys) if keys else None
         if of_key is not None:
@@ -178,7 +178,7 @@ def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None)
 
 def _at_once(table: Any, pieces: Iterable[Piece]) -> int:
     """Add all rows in one commit."""
-    with paused():
+    with pause_collector():
         every = list(pieces)
         tests = {id(test): test for _, test in every}
         test = next(iter(tests.values())) if len(tests) == 1 else None
@@ -238,7 +238,7 @@ def _pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | N
 
 def _of_parquet(table: Any, path: str | Path, size: int) -> tuple[Iterator[Piece], int]:
     """Return the rows of a Parquet file, read piece by piece."""
-    needs.check("load")
+    needs.check_library("load")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -266,7 +266,7 @@ def _cut(given: Iterator[Any], size: int) -> Iterator[list[Any]]:
 def _watching(title: str, progress: bool | OnProgress) -> AbstractContextManager[Any]:
     if callable(progress):
         return _called(progress)
-    return watched(title) if progress else _called(lambda done, total: None)
+    return watch_progress(title) if progress else _called(lambda done, total: None)
 
 
 @contextmanager
@@ -315,8 +315,8 @@ def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
     TableError: two rows have the same key, or a row is refused.
     """
     table._check_stored("sync")
-    needs.check("sync")
-    needs.check("sync", "numpy")
+    needs.check_library("sync")
+    needs.check_library("sync", "numpy")
     read = _read_key(table, key)
     columns = _fields_of(
         rows.fitted(reading.table_of(data, "sync", table.row_type), table.row_type), table
@@ -393,11 +393,13 @@ class _Sync:
         row_type, statements = self._table.row_type, self._table._do
         gone, come = (rows.rows_of_table(part, row_type) for part in found)
         changes: Sequence[Pair] = statements.replace_some(gone, come)
-        moves = [] if self._key is None else by_key(self._key, changes)[0]
+        moves = [] if self._key is None else pair_by_key(self._key, changes)[0]
         if self._table._keyed is None and self._table._node.tracers:
             engine = self._table._engine
             for old_row, new_row in moves:
-                engine.updates.note(self._table, [(old_row, -1), (new_row, 1)], engine.version + 1)
+                engine.updates.record(
+                    self._table, [(old_row, -1), (new_row, 1)], engine.version + 1
+                )
         self._told.append(_counts(changes, len(moves)))
         return changes
 

@@ -51,7 +51,7 @@ def table_of(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
     >>> table_of({"id": [1, 2]}).column_names, table_of([{"id": 1}, {"id": None}]).num_rows
     (['id'], 2)
     """
-    needs.check(what)
+    needs.check_library(what)
     import pyarrow as pa
 
     try:

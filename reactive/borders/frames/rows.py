@@ -58,7 +58,7 @@ from reactive.borders.frames.reading import with_types
 from reactive.engine.collections.instants import name_of_zone, zone_named
 from reactive.engine.collections.zset import canonical
 from reactive.engine.runtime import needs
-from reactive.engine.runtime.collector import paused
+from reactive.engine.runtime.collector import pause_collector
 from reactive.engine.storage import plain_rows
 from reactive.errors import TableError
 
@@ -76,7 +76,7 @@ def rows_of(data: Any, row_type: Any, what: str = "add_arrow") -> list[Any]:
     >>> rows_of({"0": [1, 2], "1": ["a", None]}, tuple[int, str | None])
     [(1, 'a'), (2, None)]
     """
-    needs.check(what)
+    needs.check_library(what)
     return rows_of_table(reading.table_of(data, what, row_type), row_type)
 
 
@@ -88,7 +88,7 @@ def rows_of_table(table: Any, row_type: Any) -> list[Any]:
     table = with_fields(table, of)
     how = _how_of(of)
     given = _columns(table, of)
-    with paused():
+    with pause_collector():
         if how is None or given is None:
             return arrow_rows.rows_of(table, row_type)
         return how([_values(column, annotation) for column, annotation in given], table.num_rows)

@@ -15,7 +15,7 @@ from optimizer.errors import PlanError
 from reactive.api.relation import Relation
 from reactive.api.table import Table
 from reactive.engine.runtime.boundary import boundary, outermost
-from reactive.engine.runtime.closeable import Closeable, NotCopied
+from reactive.engine.runtime.closeable import Closeable, Uncopyable
 from reactive.engine.runtime.needs import installing
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @boundary
-class Mirror(Closeable, NotCopied):
+class Mirror(Closeable, Uncopyable):
     """Tables that follow a SQL database; made by `mirror`. `m[Order]` is the table of a class.
 
     Its rows are records with the columns of the class, by the names of its attributes, and there is

@@ -33,7 +33,7 @@ from reactive.borders.mirrors.kinds import MirrorKind, field_of, kind_of
 from reactive.borders.mirrors.publishing import Publishing
 from reactive.borders.mirrors.touching.statements import Watched
 from reactive.borders.two_commits.rereading import rereading
-from reactive.engine.transactions.patches import Guarded
+from reactive.engine.transactions.patches import StatementGuard
 from reactive.errors import ClosedError, TableError
 
 IS_MIRROR = "is a mirror, and changes when the SQL database does"
@@ -173,7 +173,7 @@ def _table(db: Any, kind: MirrorKind, *, replace: bool) -> Table[Any]:
     table: Table[Any] = db.table(
         kind.record.row, name=kind.name, key=key, replace=replace, durable=False
     )
-    Guarded(table, IS_MIRROR, REMEDY)
+    StatementGuard(table, IS_MIRROR, REMEDY)
     return table
 
 

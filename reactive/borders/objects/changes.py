@@ -194,7 +194,7 @@ class Objects:
     def _tell(self, table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> None:
         version = self.engine.version + 1
         for _, old, new in updates:
-            self.engine.updates.note(table, [(old, -1), (new, 1)], version)
+            self.engine.updates.record(table, [(old, -1), (new, 1)], version)
 
     def _sample(self) -> None:
         """Check the due number of rows for silent changes; fewer where rows have long lists.

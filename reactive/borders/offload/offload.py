@@ -37,7 +37,7 @@ from reactive.engine.remote import (
     remote_operator,
     remote_tree,
 )
-from reactive.engine.runtime.collector import paused
+from reactive.engine.runtime.collector import pause_collector
 from reactive.errors import OffloadError
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Offloading:
             if node in self.moved:
                 return
             self.flush()
-            with paused():
+            with pause_collector():
                 top = engine.queries.compiled_beside(node, {**self.moved, **moved}).nodes[id(node)]
             made = [each for each in (top, *top.inputs) if each.is_remote]
             engine.graph.pinned.update(made)
@@ -309,7 +309,7 @@ class Offloading:
             check_rows(node, self.roots() if self._engine.moments else ())
             if isinstance(node, overflow.RECURSIONS):
                 return overflow.refused(self, node)
-            part = fragments.part_of(node)
+            part = fragments.offloaded_fragment(node)
         except (fragments.Unmovable, OffloadError) as error:
             return str(error)
         return self.need().refuse(part)

@@ -175,7 +175,7 @@ class RemoteTable(Table[T, Any]):
     def _change(self, key: Hashable, fields: dict[str, Any]) -> None:
         old = self[key]
         patches.check_fields(self.name, old, fields)
-        self.update(old, patches.with_fields(old, fields))
+        self.update(old, patches.copy_with_fields(old, fields))
 
     def __getitem__(self, key: Hashable) -> T:
         """The row of a key; a scan of the table."""
@@ -223,7 +223,7 @@ class RemoteTable(Table[T, Any]):
             before = self.save()
             if change() == before:
                 return False
-            engine.committed([self], 1)
+            engine.count_commit([self], 1)
             return True
 
     def _need_own_key(self, what: str) -> Callable[[Row], Any]:
@@ -364,7 +364,7 @@ class StreamTable(RemoteTable[T]):
                 return 0
             with engine.inside(to_write=True):
                 prepared.publish()
-                engine.committed([self] if unfit is None else [self, unfit], prepared.rows)
+                engine.count_commit([self] if unfit is None else [self, unfit], prepared.rows)
             rows: int = prepared.rows
             return rows
 

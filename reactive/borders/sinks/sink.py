@@ -38,7 +38,7 @@ from reactive.borders.sinks.durable_outbox import (
 from reactive.borders.sinks.gathered import GatheredChanges
 from reactive.engine.remote.remote_operator import Following, RemoteOperator
 from reactive.engine.runtime.boundary import boundary
-from reactive.engine.runtime.closeable import Closeable, NotCopied
+from reactive.engine.runtime.closeable import Closeable, Uncopyable
 from reactive.engine.runtime.interrupts import is_asynchronous
 from reactive.engine.runtime.lag import Lag
 from reactive.errors import ClosedError, OffloadError, TransactionError
@@ -56,7 +56,7 @@ log = logging.getLogger("reactive")
 
 
 @boundary
-class Sink(NotCopied, Closeable):
+class Sink(Uncopyable, Closeable):
     """A writer of the changes of a view. Created by `View.write_to` and `View.changes_to`.
 
     It runs on without references, until it is stopped or its database is closed. As a context

@@ -51,7 +51,7 @@ from reactive.borders.sources.net_changes import LeftOut, net_changes
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.boundary import boundary
 from reactive.engine.runtime.interrupts import is_asynchronous
-from reactive.engine.transactions.transaction import Transaction, within
+from reactive.engine.transactions.transaction import Transaction, run_in_transaction
 from reactive.errors import FixpointError, ReactiveError, SourceError, TableError, TransactionError
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _commit(engine: Engine, ledger: Ledger, batch: TableBatches, left_out: LeftO
         ledger.change_errors(net.solved, net.errors)
         return len(net)
 
-    return within(Transaction(engine), change)
+    return run_in_transaction(Transaction(engine), change)
 
 
 def _change(ledger: Ledger, gone: ByTable, come: ByTable) -> None:
@@ -198,7 +198,7 @@ class _Careful:
 
     def _leave_out(self) -> bool:
         """Find rows that raise, and leave them out; return False if there are none."""
-        net = within(
+        net = run_in_transaction(
             Transaction(self._engine),
             lambda: net_changes(self._batch, self._ledger, self._left_out),
         )
@@ -218,7 +218,9 @@ class _Careful:
         """Return the exception that these changes raise. The trial is rolled back."""
         trial = Transaction(self._engine, _take_back)
         try:
-            within(trial, lambda: _change(self._ledger, _by_table(going), _by_table(coming)))
+            run_in_transaction(
+                trial, lambda: _change(self._ledger, _by_table(going), _by_table(coming))
+            )
         except _TakenBack:
             return None
         except Exception as error:

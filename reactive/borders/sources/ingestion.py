@@ -29,7 +29,7 @@ from reactive.api.literal import RowError
 from reactive.api.view import View
 from reactive.borders.sources.batch import Batch, OnRefusal, Source, Token, check_policy
 from reactive.engine.runtime.boundary import boundary
-from reactive.engine.runtime.closeable import Closeable, NotCopied
+from reactive.engine.runtime.closeable import Closeable, Uncopyable
 from reactive.engine.runtime.lag import Clock, Lag
 from reactive.errors import ClosedError, SourceError, TransactionError
 
@@ -84,7 +84,7 @@ class Notes(Protocol):
 
 
 @boundary
-class Ingestion(NotCopied, Closeable, Generic[T]):
+class Ingestion(Uncopyable, Closeable, Generic[T]):
     """A source that feeds tables. Created by `Database.ingest`; it runs on if nothing refers to it.
 
     As a context manager it is stopped at the end.

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from optimizer.errors import PlanError
 from reactive.engine.runtime.interrupts import is_asynchronous
-from reactive.engine.transactions.transaction import Transaction, within
+from reactive.engine.transactions.transaction import Transaction, run_in_transaction
 from reactive.errors import TableError
 
 if TYPE_CHECKING:
@@ -188,9 +188,13 @@ class Rereading:
             return
         for _ in range(ATTEMPTS):
             before, rows = self._moment(), self._rows(tables)
-            if within(Transaction(self._engine), partial(self._replace, tables, rows, before)):
+            if run_in_transaction(
+                Transaction(self._engine), partial(self._replace, tables, rows, before)
+            ):
                 return
-        within(Transaction(self._engine), lambda: self._replace(tables, self._rows(tables), None))
+        run_in_transaction(
+            Transaction(self._engine), lambda: self._replace(tables, self._rows(tables), None)
+        )
 
     def _rows(self, tables: Sequence[Any]) -> list[list[Any]]:
         return [self._rows_of(table) for table in tables]

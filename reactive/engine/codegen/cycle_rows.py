@@ -100,7 +100,7 @@ class CycleRows:
         for other in closed:
             one, two = (bound[variable] for variable in self.occurrences[other].ends)
             reading = self._reading(other, one, is_onward=True)
-            name = self._held(other)
+            name = self._entry_variable(other)
             emitter.line(f"{name} = {self._dictionary(reading)}.get({two}, NOTHING)")
             emitter = emitter.block(f"if {name} is not NOTHING{self._and_there(place, other)}:")
         self._begin(emitter, place, known)
@@ -108,7 +108,7 @@ class CycleRows:
     def _begin(self, emitter: Emitter, place: int, bound: Bound) -> None:
         """Bind the first variable: without an intersection, the one with fewer values."""
         found = self._nexts(place, bound)
-        best = _best(found)
+        best = _find_best_variable(found)
         others = [variable for variable in found if variable != best]
         if best is None or _rank(found[best]) > 1 or not others:
             self._follow(emitter, place, bound, best)
@@ -122,7 +122,7 @@ class CycleRows:
 
     def _follow(self, emitter: Emitter, place: int, bound: Bound, first: int | None) -> None:
         found = self._nexts(place, bound)
-        variable = _best(found) if first is None else first
+        variable = _find_best_variable(found) if first is None else first
         if variable is None:
             self._consume(emitter, place, bound)
             return
@@ -136,15 +136,15 @@ class CycleRows:
     ) -> Emitter:
         """Write the loop over the values in which the reads agree, and their rows."""
         asked = [reading for reading in readings if reading.symbol != "nothing"]
-        below = {reading: self._named(emitter, reading) for reading in readings}
+        below = {reading: self._dictionary_variable(emitter, reading) for reading in readings}
         sets = list(dict.fromkeys(below[reading] for reading in asked or readings))
         if len(sets) == 1:
-            first = self._held((asked or readings)[0].place)
+            first = self._entry_variable((asked or readings)[0].place)
             inner = emitter.loop(f"for {part}, {first} in {sets[0]}.items():")
         else:
             inner = emitter.loop(f"for {part} in {' & '.join(f'{s}.keys()' for s in sets)}:")
         for number, reading in enumerate([*asked, *(r for r in readings if r not in asked)]):
-            name = self._held(reading.place)
+            name = self._entry_variable(reading.place)
             if len(sets) > 1 or number:
                 is_sure = reading in asked or not asked
                 look_up = f"[{part}]" if is_sure else f".get({part}, NOTHING)"
@@ -169,7 +169,7 @@ class CycleRows:
 
     def _several(self, place: int, other: int, bound: Bound) -> str:
         """Return the text of the rows with their weights at the ends of a place."""
-        held = self._held(other)
+        held = self._entry_variable(other)
         if not self._is_without(place, other):
             return f"rows_of({held}) if {held}.__class__ in SEVERAL else (({held}, 1),)"
         one, two = (bound[variable] for variable in self.occurrences[other].ends)
@@ -180,7 +180,7 @@ class CycleRows:
         """Return True if a pair of ends has at most one row."""
         return self.occurrences[place].of not in self.crowded
 
-    def _held(self, place: int) -> str:
+    def _entry_variable(self, place: int) -> str:
         """Return the variable of the entry for the ends of a place: a row, or several."""
         return self.names[place] if self._is_alone(place) else f"found_{place}"
 
@@ -220,7 +220,7 @@ class CycleRows:
     def _reading(self, other: int, symbol: str, *, is_onward: bool) -> _CycleReads:
         return _CycleReads(other, self.occurrences[other].of, symbol, is_onward)
 
-    def _named(self, emitter: Emitter, reading: _CycleReads) -> str:
+    def _dictionary_variable(self, emitter: Emitter, reading: _CycleReads) -> str:
         """Return the variable of a dictionary; set it here if it is new."""
         if reading.text in self._hoisted:
             return self._hoisted[reading.text]
@@ -236,7 +236,7 @@ class CycleRows:
         return [self._dictionary(reading) for reading in ordered]
 
 
-def _best(found: dict[int, list[_CycleReads]]) -> int | None:
+def _find_best_variable(found: dict[int, list[_CycleReads]]) -> int | None:
     """Return the variable with the most reads."""
     return max(found, key=lambda variable: _rank(found[variable]), default=None)
 
@@ -277,7 +277,7 @@ class _CountedReading:
     def pair(self, other: str) -> tuple[str, str]:
         return (self.symbol, other) if self.is_onward else (other, self.symbol)
 
-    def excluded(self) -> tuple[str, str]:
+    def excluded_end(self) -> tuple[str, str]:
         """Return the symbol whose read would lead to the pair, and the end that it leads to."""
         if self.symbol == "nothing":
             return "nothing", "right"
@@ -303,7 +303,9 @@ class CycleTerms:
                 self._term(place)
                 terms[tuple(self.lines)] += 1
         hoisted = [(0, f"{name} = {reading.text}") for reading, name in self._hoisted.items()]
-        return hoisted + [line for term, times in terms.items() for line in _times(term, times)]
+        return hoisted + [
+            line for term, times in terms.items() for line in _multiply_lines(term, times)
+        ]
 
     def _term(self, place: int) -> None:
         start, end = self.occurrences[place].ends
@@ -383,7 +385,7 @@ class CycleTerms:
         """
         found: dict[str, list[str]] = {}
         for reading in readings:
-            of, end = reading.excluded()
+            of, end = reading.excluded_end()
             if not reading.without or reading.symbol in {"left", "right"} - {of}:
                 continue
             found.setdefault(end, [])
@@ -435,7 +437,7 @@ class CycleTerms:
         return self._hoisted.setdefault(key, f"group_{len(self._hoisted)}")
 
 
-def _times(term: Iterable[Line], times: int) -> Iterator[Line]:
+def _multiply_lines(term: Iterable[Line], times: int) -> Iterator[Line]:
     """Yield the lines of a term, multiplied by the number of places that have it."""
     for depth, text in term:
         if times > 1:

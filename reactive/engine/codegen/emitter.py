@@ -48,7 +48,7 @@ from optimizer.expressions.evaluated import may_be_moment
 from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
 from optimizer.expressions.text import needs, projected, surely
 from optimizer.record import record
-from reactive.engine.codegen.expected import Expected, ValueUse
+from reactive.engine.codegen.expected import UseCounts, ValueUse
 from reactive.engine.codegen.functions import BoundValues, CodeWriter, can_be_variable
 
 Chain = Sequence[plan.Node]
@@ -131,10 +131,10 @@ class RowPipeline:
                 self.test(body)
                 return
             case plan.Select(_, Lifted(body)):
-                self.row = (self._made(body),)
+                self.row = (self._select_row(body),)
             case plan.Extend(_, keep, columns):
                 kept = [self.row[place] for place in keep]
-                made = [self._made(c.body) for c in columns if isinstance(c, Lifted)]
+                made = [self._select_row(c.body) for c in columns if isinstance(c, Lifted)]
                 self.row = (*kept, *made)
             case plan.SelectMany(_, Lifted(body)):
                 self.row = (self._each(self.of(body)),)
@@ -159,7 +159,7 @@ class RowPipeline:
             case _:
                 self.instructions.append(Instruction("test", expr))
 
-    def _made(self, body: Expr) -> Expr:
+    def _select_row(self, body: Expr) -> Expr:
         """Return the row that a select makes, as an expression over variables of the loop."""
         expr = self.of(body)
         if is_value(expr, self.shapes) and sum(1 for _ in walk(expr)) <= LONGEST:
@@ -195,10 +195,10 @@ class Emitter:
         self.indent = indent
         self._values = values
         self._shapes = shapes
-        self._known = Known()
+        self._known = EvaluatedVariables()
         self._names = tuple(names)
         self._taken = {*names}
-        self._expected = Expected(shapes)
+        self._expected = UseCounts(shapes)
         self._writer = CodeWriter(names, values, known=self._known, careful=False)
         for name in names:
             values.reserve(name)
@@ -262,7 +262,7 @@ class Emitter:
         self._name_attempts(expr)
         return self._writer.write(expr, least)
 
-    def named(self, expr: Expr) -> str:
+    def variable_of(self, expr: Expr) -> str:
         """Return the name of a variable that holds an expression."""
         text = self.use(expr)
         return text if text.isidentifier() else self.variable("value", text)
@@ -422,7 +422,7 @@ def _reads_local(expr: Expr) -> bool:
 # The variables of a loop that hold evaluated expressions.
 
 
-class Known(dict[Expr, str]):
+class EvaluatedVariables(dict[Expr, str]):
     """The variables that hold evaluated expressions.
 
     A value that may be an iterator or a container, as from an opaque callable, is valid for one

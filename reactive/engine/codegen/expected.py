@@ -62,7 +62,7 @@ class ValueUse(IntEnum):
     GIVEN = 2
 
 
-class Expected:
+class UseCounts:
     """The numbers of expected uses of expressions, and the kinds of these uses."""
 
     def __init__(self, shapes: Shapes) -> None:
@@ -112,7 +112,7 @@ class Expected:
     def _note(self, expr: Expr, use: ValueUse) -> None:
         if isinstance(expr, Call | Apply) and not is_value(expr, self._shapes):
             self._calls.setdefault(expr, Counter())[use] += 1
-        for part, of_part in _parts(expr, use):
+        for part, of_part in _parts_with_uses(expr, use):
             self._note(part, of_part)
 
 
@@ -120,7 +120,7 @@ def _is_look(value: object) -> bool:
     return isinstance(value, order_kinds.CHECKS) or any(value is look for look in LOOKS)
 
 
-def _parts(expr: Expr, use: ValueUse) -> Iterator[tuple[Expr, ValueUse]]:
+def _parts_with_uses(expr: Expr, use: ValueUse) -> Iterator[tuple[Expr, ValueUse]]:
     """Yield the parts of an expression and their uses, given the use of the whole."""
     looked_at, inside = ValueUse.LOOKED_AT, max(use, ValueUse.KEPT)
     match expr:

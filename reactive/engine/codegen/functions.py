@@ -97,7 +97,7 @@ class BoundValues:
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self.by_name: dict[str, Any] = {
-            "attempt": attempt,
+            "attempt": evaluate_or,
             "canonical": canonical,
             "datetime": datetime,
             "guard": guard,
@@ -147,7 +147,7 @@ class BoundValues:
             return repr(value)
         return self.name(value, constant.name or getattr(value, "__name__", None) or "value")
 
-    def applied(self, part: Apply) -> str:
+    def name_of_opaque(self, part: Apply) -> str:
         """Return the name of an opaque callable."""
         name = "part" if part.function.is_part else part.function.name
         return self.name(part.function.function, name)
@@ -158,7 +158,7 @@ class BoundValues:
         if known is not None:
             return known
         base = re.sub(r"\W", "_", wish.rpartition(".")[2]).strip("_") or "value"
-        base = apart(base)
+        base = avoid_own_name(base)
         wanted = (base if n == 0 else f"{base}_{n}" for n in itertools.count())
         taken = self._reserved | self.by_name.keys()
         name = next(n for n in wanted if n not in taken and getattr(builtins, n, value) is value)
@@ -178,7 +178,7 @@ class CodeWriter(Writer):
         known: Mapping[Expr, str] | None = None,
         careful: bool = True,
     ) -> None:
-        super().__init__(names, values.constant, apply=values.applied, known=known)
+        super().__init__(names, values.constant, apply=values.name_of_opaque, known=known)
         self._careful = careful
 
     def _written(self, expr: Expr) -> Written:
@@ -211,10 +211,10 @@ class CodeWriter(Writer):
 
     def _operation(self, operator: str, operands: tuple[Expr, ...]) -> Written:
         if operator in ("is", "is not"):
-            operands = tuple(map(self._unfolded, operands))
+            operands = tuple(map(self._hide_literal, operands))
         return super()._operation(operator, operands)
 
-    def _unfolded(self, operand: Expr) -> Expr:
+    def _hide_literal(self, operand: Expr) -> Expr:
         """Return the operands of `is`; literals other than None are wrapped in a lambda.
 
         Python warns of comparing literals by `is`, but one query may test what another one makes.
@@ -249,10 +249,10 @@ def guard(evaluate: Callable[[], object]) -> bool:
         return True
 
 
-def attempt(evaluate: Callable[[], Any], otherwise: Any) -> Any:
+def evaluate_or(evaluate: Callable[[], Any], otherwise: Any) -> Any:
     """Return the value of `evaluate`, or `otherwise` if it raises.
 
-    >>> attempt(lambda: int("x"), None)
+    >>> evaluate_or(lambda: int("x"), None)
     """
     try:
         return evaluate()
@@ -263,12 +263,12 @@ def attempt(evaluate: Callable[[], Any], otherwise: Any) -> Any:
 
 def callable_of(function: Function) -> Callable[..., Any]:
     """Return the callable that computes an expression: the user's own, if it does just that."""
-    return _as_made(function) or _deferred(function)  # type: ignore[arg-type]
+    return _as_made(function) or _compile_lazily(function)  # type: ignore[arg-type]
 
 
 def compiled_of(function: Function) -> Callable[..., Any]:
     """Return the callable, compiled immediately: for many rows, this saves a call per row."""
-    return _as_made(function) or _compiled(function)  # type: ignore[arg-type]
+    return _as_made(function) or _compile_lifted(function)  # type: ignore[arg-type]
 
 
 def _as_made(function: Function) -> Callable[..., Any] | None:
@@ -281,7 +281,7 @@ def _as_made(function: Function) -> Callable[..., Any] | None:
         case Conjunction(tests):
             return _all_of([callable_of(test) for test in tests])
         case Composition(outer, inner):
-            return _after(callable_of(outer), callable_of(inner))
+            return _compose_callables(callable_of(outer), callable_of(inner))
     body = function.body
     arguments = all_parameters(function.parameters)
     if isinstance(body, Apply) and body.arguments == arguments:
@@ -294,33 +294,33 @@ def _with_folds(function: Opaque) -> Callable[..., Any] | None:
     if function.is_part or not folds.may_fold(function.function):
         return None
     read = lift(function)
-    return _deferred(read) if _folds(read) else None
+    return _compile_lazily(read) if _folds(read) else None
 
 
 def _folds(function: Lifted) -> bool:
-    applied = (part.function for part in walk(function.body) if isinstance(part, Apply))
-    return any(part.is_part and folds.folds_of(part.function) for part in applied)
+    name_of_opaque = (part.function for part in walk(function.body) if isinstance(part, Apply))
+    return any(part.is_part and folds.folds_of(part.function) for part in name_of_opaque)
 
 
-def _deferred(function: Lifted) -> Callable[..., Any]:
+def _compile_lazily(function: Lifted) -> Callable[..., Any]:
     """Return a callable that is compiled on its first call, since most are rarely called."""
     made: Callable[..., Any] | None = None
 
     def call(*row: Any) -> Any:
         nonlocal made
         if made is None:
-            made = _compiled(function)
+            made = _compile_lifted(function)
         return made(*row)
 
     return call
 
 
-def _compiled(function: Lifted) -> Callable[..., Any]:
+def _compile_lifted(function: Lifted) -> Callable[..., Any]:
     values = BoundValues(function.names)
     hides = not values.by_name.keys().isdisjoint(function.names)
-    names = _distinct(() if hides else function.names, function.parameters)
+    names = _unique_names(() if hides else function.names, function.parameters)
     text = f"lambda {', '.join(names)}: {CodeWriter(names, values).write(function.body)}"
-    made: Callable[..., Any] = eval(_placed(text, function.place), values.by_name)
+    made: Callable[..., Any] = eval(_code_at_place(text, function.place), values.by_name)
     return made
 
 
@@ -340,7 +340,7 @@ def build(name: str, text: str, values: BoundValues) -> Callable[..., Any]:
     made = FunctionType(_in_file(code, file), dict(values.by_name), name)
     if values.slots:
         vars(made)["slots"] = values.slots
-    _files[file] = _FileOf(made, _forget)
+    _files[file] = _FileOf(made, _clear_entry)
     _files[file].name = file
     return made
 
@@ -355,7 +355,7 @@ class _FileOf(weakref.ref["FunctionType"]):
     name: str
 
 
-def _forget(of: _FileOf) -> None:
+def _clear_entry(of: _FileOf) -> None:
     """Clear the `linecache` entry of a function that no longer exists; it is removed later."""
     file = of.name
     _files.pop(file, None)
@@ -391,10 +391,10 @@ def _in_file(code: CodeType, file: str) -> CodeType:
     return code.replace(co_filename=file, co_consts=tuple(constants))
 
 
-def source_of(made: Callable[..., Any]) -> str:
+def generated_source(made: Callable[..., Any]) -> str:
     r"""Return the source text of a function that `build` made.
 
-    >>> source_of(build("one", "def one():\n    return 1\n", BoundValues()))
+    >>> generated_source(build("one", "def one():\n    return 1\n", BoundValues()))
     'def one():\n    return 1\n'
     """
     return "".join(linecache.getlines(made.__code__.co_filename))
@@ -412,20 +412,20 @@ def _all_of(tests: list[Callable[..., Any]]) -> Callable[..., Any]:
     return conjunction
 
 
-def _after(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+def _compose_callables(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
     def composition(*row: Any) -> Any:
         return outer(canonical(inner(*row)))
 
     return composition
 
 
-def _distinct(names: Sequence[str], count: int) -> tuple[str, ...]:
+def _unique_names(names: Sequence[str], count: int) -> tuple[str, ...]:
     """Return the names of parameters; other names if they are missing or not unique."""
     usable = len(set(names)) == len(names) == count and all(map(str.isidentifier, names))
     return tuple(names) if usable else row_names(count)
 
 
-def _placed(text: str, place: Place | None) -> CodeType:
+def _code_at_place(text: str, place: Place | None) -> CodeType:
     """Return the code of an expression, placed at the user's source line for tracebacks."""
     if place is None:
         return _in_file(_code_anywhere(text), NOWHERE)
@@ -436,7 +436,7 @@ def _placed(text: str, place: Place | None) -> CodeType:
 
 @lru_cache(maxsize=MOST_TEXTS)
 def _code_anywhere(text: str) -> CodeType:
-    """Return the code of an expression that no user wrote; `_placed` returns copies of it."""
+    """Return the code of an expression without a place; `_code_at_place` copies it."""
     return compile(text, NOWHERE, "eval", dont_inherit=True)
 
 
@@ -444,7 +444,7 @@ def _code_anywhere(text: str) -> CodeType:
 def _code_at(text: str, file: str, line: int, first: int, end: int) -> CodeType:
     """Return the code of an expression at columns of a line; cached for repeated queries.
 
-    `_placed` returns copies of it, as `build` does for functions.
+    `_code_at_place` returns copies of it, as `build` does for functions.
     """
     tree = ast.parse(text, mode="eval")
     for node in ast.walk(tree):
@@ -461,7 +461,7 @@ Recall = Callable[[str, Callable[[], Made]], Made]
 """Returns the code made for a role, or makes it."""
 
 
-def anew(role: str, make: Callable[[], Made]) -> Made:
+def make_without_reuse(role: str, make: Callable[[], Made]) -> Made:
     """Make the code, without reuse."""
     return make()
 
@@ -473,12 +473,12 @@ def recall_of(known: dict[str, Any]) -> Recall:
     """
     instance = known.get("instance")
     if instance is None:
-        return anew
+        return make_without_reuse
     codes, values = instance
-    return partial(_recalled, codes, values)
+    return partial(_recall_code, codes, values)
 
 
-def _recalled(
+def _recall_code(
     codes: dict[str, Made], values: Sequence[Any], role: str, make: Callable[[], Made]
 ) -> Made:
     found = codes.get(role)
@@ -533,11 +533,11 @@ def can_be_variable(name: str) -> bool:
     return not is_own(name) and not hasattr(builtins, name)
 
 
-def apart(wish: str) -> str:
+def avoid_own_name(wish: str) -> str:
     """Return a similar name that is neither the code's own nor a keyword.
 
-    >>> apart("price"), apart("weight"), apart("class"), apart("1st")
-    ('price', '_weight', '_class', '_1st')
+    >>> [avoid_own_name(name) for name in ("price", "weight", "class", "1st")]
+    ['price', '_weight', '_class', '_1st']
     """
     is_odd = keyword.iskeyword(wish) or wish[0].isdigit() or is_own(wish)
     return f"_{wish}" if is_odd else wish

@@ -24,29 +24,35 @@ from optimizer.expr import (
     Text,
 )
 from optimizer.expressions.evaluated import BINARY, UNARY
-from reactive.engine.codegen.functions import attempt
+from reactive.engine.codegen.functions import evaluate_or
 from reactive.engine.collections.zset import Row
 
 Read = Callable[[Row], Any]
 
 
-def itself(row: Row) -> Row:
+def only_binding(row: Row) -> Row:
     """Return the row: it is its only binding."""
     return row
 
 
 DISPLAYS: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "list": list, "set": set}
 
-CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": itself, "!r": repr, "!s": str, "!a": ascii}
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "": only_binding,
+    "!r": repr,
+    "!s": str,
+    "!a": ascii,
+}
 
 
-def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
+def interpret_expr(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
     """Return the expression as a callable of a row; None if it has unknown parts.
 
     `binding` returns the function that reads a parameter of the expression from a row.
 
     >>> from optimizer.expr import Operation, Parameter, constant
-    >>> double = interpreted(Operation("*", (Parameter(0), constant(2))), lambda _: lambda row: row)
+    >>> product = Operation("*", (Parameter(0), constant(2)))
+    >>> double = interpret_expr(product, lambda _: lambda row: row)
     >>> double(4)
     8
     """
@@ -58,34 +64,34 @@ def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
             case Constant(value):
                 return lambda row: value
             case Attribute(of, name):
-                return _after(attrgetter(name), read(of))
+                return _read_after(attrgetter(name), read(of))
             case Item(of, Constant(key)):
-                return _after(itemgetter(key), read(of))
+                return _read_after(itemgetter(key), read(of))
             case Item(of, key):
-                return _called(_item, read(of), read(key))
+                return _read_call(_get_item, read(of), read(key))
             case Operation(symbol, (operand,)):
-                return _after(UNARY[symbol], read(operand))
+                return _read_after(UNARY[symbol], read(operand))
             case Operation(symbol, (left, right)):
-                return _called(BINARY[symbol], read(left), read(right))
+                return _read_call(BINARY[symbol], read(left), read(right))
             case Display(("tuple" | "list" | "set") as kind, items):
                 return _of_items(DISPLAYS[kind], [read(item) for item in items])
             case Text(parts):
-                return _after("".join, _of_items(list, [read(part) for part in parts]))
+                return _read_after("".join, _of_items(list, [read(part) for part in parts]))
             case Formatted(value, conversion, spec):
-                shown = _after(CONVERSIONS[conversion], read(value))
-                return _called(format, shown, *([] if spec is None else [read(spec)]))
+                shown = _read_after(CONVERSIONS[conversion], read(value))
+                return _read_call(format, shown, *([] if spec is None else [read(spec)]))
             case And(parts):
                 return _until(map(read, parts), stop=False)
             case Or(parts):
                 return _until(map(read, parts), stop=True)
             case Conditional(test, then, otherwise):
-                return _either(read(test), read(then), read(otherwise))
+                return _read_conditional(read(test), read(then), read(otherwise))
             case Call(function, arguments, ()):
-                return _called(_call, read(function), *map(read, arguments))
+                return _read_call(_call_function, read(function), *map(read, arguments))
             case Apply(function, arguments):
-                return _called(function.function, *map(read, arguments))
+                return _read_call(function.function, *map(read, arguments))
             case Attempt(of, Constant(otherwise)):
-                return _attempted(read(of), otherwise)
+                return _read_attempt(read(of), otherwise)
             case _:
                 raise KeyError(part)
 
@@ -95,11 +101,11 @@ def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
         return None
 
 
-def _item(of: Any, key: Any) -> Any:
+def _get_item(of: Any, key: Any) -> Any:
     return of[key]
 
 
-def _call(function: Any, *arguments: Any) -> Any:
+def _call_function(function: Any, *arguments: Any) -> Any:
     return function(*arguments)
 
 
@@ -118,16 +124,16 @@ def _until(parts: Iterable[Read], *, stop: bool) -> Read:
     return first
 
 
-def _either(test: Read, then: Read, otherwise: Read) -> Read:
+def _read_conditional(test: Read, then: Read, otherwise: Read) -> Read:
     return lambda row: then(row) if test(row) else otherwise(row)
 
 
-def _attempted(of: Read, otherwise: Any) -> Read:
-    return lambda row: attempt(lambda: of(row), otherwise)
+def _read_attempt(of: Read, otherwise: Any) -> Read:
+    return lambda row: evaluate_or(lambda: of(row), otherwise)
 
 
-def _after(outer: Callable[[Any], Any], inner: Read) -> Read:
-    if inner is itself:
+def _read_after(outer: Callable[[Any], Any], inner: Read) -> Read:
+    if inner is only_binding:
         return outer
     return lambda row: outer(inner(row))
 
@@ -136,5 +142,5 @@ def _of_items(made: Callable[[Any], Any], reads: list[Read]) -> Read:
     return lambda row: made([read(row) for read in reads])
 
 
-def _called(function: Callable[..., Any], *reads: Read) -> Read:
+def _read_call(function: Callable[..., Any], *reads: Read) -> Read:
     return lambda row: function(*[read(row) for read in reads])

@@ -91,13 +91,13 @@ class _BindingReads:
         self._each = [i for i in pipeline.instructions if i.kind == "each"]
         roots: set[Expr] = {Local(each.name) for each in self._each}
         every = [*(instruction.expr for instruction in pipeline.instructions), *after]
-        self._found = Counter(read for expr in every for read in _reads(expr, roots))
+        self._found = Counter(read for expr in every for read in _find_row_reads(expr, roots))
 
     def bags(self, root: Expr) -> Iterator[inner_changes.InnerBag]:
         """Yield the bags of one root."""
         fields = {field for of, field in self._found if of == root}
         for each in self._each:
-            found = _field(_collection(each.expr))
+            found = _owner_and_field(_iterated_collection(each.expr))
             if found is not None and found[0] == root and self._found[found] == 1:
                 read = [field for field in fields if field is not WHOLE and field != found[1]]
                 if len(read) == len(fields) - 1:  # it is never read as a whole
@@ -119,12 +119,14 @@ class _BindingReads:
         return inner_changes.InnerBag(bag, read, within, binding=at(root.index), others=beside)
 
 
-def _reads(expr: Expr, roots: set[Expr]) -> Iterator[tuple[Expr, inner_changes.Field | None]]:
+def _find_row_reads(
+    expr: Expr, roots: set[Expr]
+) -> Iterator[tuple[Expr, inner_changes.Field | None]]:
     """Yield the rows that an expression reads, each with the field read, or `WHOLE`."""
     waiting = [expr]
     while waiting:
         expr = waiting.pop()
-        found = _field(expr)
+        found = _owner_and_field(expr)
         if found is not None and _is_root(found[0], roots):
             yield found
         elif _is_root(expr, roots):
@@ -137,7 +139,7 @@ def _is_root(expr: Expr, roots: set[Expr]) -> bool:
     return isinstance(expr, Parameter) or expr in roots
 
 
-def _collection(expr: Expr) -> Expr:
+def _iterated_collection(expr: Expr) -> Expr:
     """Return the iterated collection, without the check that skips other values."""
     match expr:
         case Attempt(Call(Constant() as function, (of,)), _) if function.value is elements:
@@ -146,11 +148,11 @@ def _collection(expr: Expr) -> Expr:
             return expr
 
 
-def _field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:
+def _owner_and_field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:
     """Return the owner and the field of an attribute or item, also through a mapping's method."""
     match expr:
         case Call(Attribute(mapping, name), ()) if name in inner_changes.VIEWS:
-            found = _field(mapping)
+            found = _owner_and_field(mapping)
             return None if found is None else (found[0], (inner_changes.VIEWS[name], found[1]))
         case Attribute(of, name) if not name.startswith("__"):
             return of, (attrgetter, name)
@@ -181,9 +183,9 @@ class Shallow:
     def __call__(self, expr: Expr) -> Expr:
         """Return the expression itself, or an equivalent one of limited depth."""
         known = self._known.get(id(expr))
-        return self._measured(expr) if known is None else known[1]
+        return self._measure(expr) if known is None else known[1]
 
-    def _measured(self, expr: Expr) -> Expr:
+    def _measure(self, expr: Expr) -> Expr:
         """Measure all parts not measured before, inner ones first, without recursion."""
         waiting = [expr]
         while waiting:
@@ -262,7 +264,7 @@ def key_or_no_match(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_wr
     """Return the text of the key of a row that is stored in any case."""
     if not key:
         return "()"
-    names = _names(body, key)
+    names = _key_variables(body, key)
     if is_written:
         (name,) = names
         plain = f"{name}.__class__ is int or {name}.__class__ is str"  # inlined from `match_key`
@@ -271,7 +273,7 @@ def key_or_no_match(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_wr
         if not hashable(part, shapes):
             body.line(f"hash({name})")
     nan = " or ".join(f"{name} != {name}" for name in names)
-    return f"NO_MATCH if {nan} else {whole(names)}"
+    return f"NO_MATCH if {nan} else {whole_key(names)}"
 
 
 def matching_key(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_written: bool) -> str:
@@ -281,13 +283,13 @@ def matching_key(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_writt
         name = body.variable("key", text)
         body.line(f"if {name} is NO_MATCH: continue")
         return name
-    names = _names(body, key)
+    names = _key_variables(body, key)
     for name in names:
         body.line(f"if {name} != {name}: continue")
-    return whole(names)
+    return whole_key(names)
 
 
-def _names(body: Emitter, key: Sequence[Expr]) -> list[str]:
+def _key_variables(body: Emitter, key: Sequence[Expr]) -> list[str]:
     names = []
     for part in key:
         text = body.use(part)
@@ -295,7 +297,7 @@ def _names(body: Emitter, key: Sequence[Expr]) -> list[str]:
     return names
 
 
-def whole(names: Sequence[str]) -> str:
+def whole_key(names: Sequence[str]) -> str:
     """Return the text of a key with some parts."""
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 

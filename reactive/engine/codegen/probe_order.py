@@ -63,7 +63,7 @@ def probes_of(moves: Sequence[ProbeStep]) -> Iterator[InputProbe]:
             yield move
 
 
-def keys_of(order: ProbeOrder) -> list[Key]:
+def probe_keys(order: ProbeOrder) -> list[Key]:
     """Return the indexes of a probe order, each once."""
     return list(dict.fromkeys(step.key for moves in order for step in probes_of(moves)))
 
@@ -72,14 +72,17 @@ def probe_order(start: int, multiway: MultiwayJoin) -> ProbeOrder:
     """Return the probe order for changes of an input."""
     moves, bound = list[ProbeStep](), {start}
     while len(bound) < len(multiway.tests):
-        steps = _best(_nexts(bound, multiway), multiway)
-        if len(steps) > 1 and _intersection(steps, multiway) is None:
-            return [_rest([*moves, step], bound | {step.place}, multiway) for step in steps[:2]]
-        moves.append(_one_of(steps, multiway))
+        steps = _find_best_probes(_nexts(bound, multiway), multiway)
+        if len(steps) > 1 and _find_intersection(steps, multiway) is None:
+            return [
+                _complete_order([*moves, step], bound | {step.place}, multiway)
+                for step in steps[:2]
+            ]
+        moves.append(_choose_step(steps, multiway))
         bound = bound | {step.place for step in probes_of(moves[-1:])}
         if not steps[0].is_only:
             break
-    return [_rest(moves, bound, multiway)]
+    return [_complete_order(moves, bound, multiway)]
 
 
 def is_led_by_keys(multiway: MultiwayJoin) -> bool:
@@ -91,15 +94,17 @@ def is_led_by_keys(multiway: MultiwayJoin) -> bool:
     return not any(isinstance(step, Intersection) for step in steps)
 
 
-def _rest(moves: list[ProbeStep], bound: set[int], multiway: MultiwayJoin) -> list[ProbeStep]:
+def _complete_order(
+    moves: list[ProbeStep], bound: set[int], multiway: MultiwayJoin
+) -> list[ProbeStep]:
     while len(bound) < len(multiway.tests):
-        move = _one_of(_best(_nexts(bound, multiway), multiway), multiway)
+        move = _choose_step(_find_best_probes(_nexts(bound, multiway), multiway), multiway)
         moves.append(move)
         bound = bound | {step.place for step in probes_of([move])}
     return moves
 
 
-def _best(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Sequence[InputProbe]:
+def _find_best_probes(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Sequence[InputProbe]:
     """Return the best next probes: a unique one, or the probes with most equations.
 
     If these have one equation, leave out inputs that a row of another one leads to.
@@ -114,20 +119,20 @@ def _best(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Sequence[Input
     return [step for step in best if not _is_led_to(step, best, multiway)] or best
 
 
-def _one_of(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> ProbeStep:
+def _choose_step(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> ProbeStep:
     """Return the first probe, or the intersection of two with one equation each, if they meet."""
-    return (_intersection(steps, multiway) if len(steps) > 1 else None) or steps[0]
+    return (_find_intersection(steps, multiway) if len(steps) > 1 else None) or steps[0]
 
 
 def _is_led_to(step: InputProbe, others: Sequence[InputProbe], multiway: MultiwayJoin) -> bool:
     """Return True if the rows of another input determine the key of this one."""
     key, places = multiway.keys[step.place], {other.place for other in others}
-    sides = [side for e in multiway.equations for side in _both(e)]
+    sides = [side for e in multiway.equations for side in _both_sides(e)]
     led = {own for place, own, other, _ in sides if place == step.place and other in places}
     return bool(key) and key <= led
 
 
-def _intersection(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Intersection | None:
+def _find_intersection(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Intersection | None:
     if len(steps[0].exprs) > 1:
         return None
     for left, right in combinations(steps, 2):
@@ -135,11 +140,11 @@ def _intersection(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Inters
         if len(shared) == 1:
             (equation,) = shared
             of = {equation.left: equation.of_left, equation.right: equation.of_right}
-            return Intersection(*(_over(step, of[step.place]) for step in (left, right)))
+            return Intersection(*(_make_trie_probe(step, of[step.place]) for step in (left, right)))
     return None
 
 
-def _over(step: InputProbe, below: Expr) -> InputProbe:
+def _make_trie_probe(step: InputProbe, below: Expr) -> InputProbe:
     place, own, _ = step.key
     return InputProbe((place, own, (below,)), step.exprs)
 
@@ -148,19 +153,19 @@ def _nexts(bound: set[int], multiway: MultiwayJoin) -> list[InputProbe]:
     """Return the probe of each input that an equation connects to the bound inputs."""
     found: dict[int, list[tuple[Expr, Expr]]] = {}
     for e in multiway.equations:
-        for place, own, other, of_other in _both(e):
+        for place, own, other, of_other in _both_sides(e):
             if place not in bound and other in bound:
                 probe = substitute(of_other, (Parameter(other),))
                 found.setdefault(place, []).append((own, probe))
-    return [_probe(place, found[place], multiway.keys[place]) for place in sorted(found)]
+    return [_make_probe(place, found[place], multiway.keys[place]) for place in sorted(found)]
 
 
-def _both(e: Equation) -> tuple[tuple[int, Expr, int, Expr], tuple[int, Expr, int, Expr]]:
+def _both_sides(e: Equation) -> tuple[tuple[int, Expr, int, Expr], tuple[int, Expr, int, Expr]]:
     """Return an equation from each side: the input and its part, the other one and its part."""
     return (e.left, e.of_left, e.right, e.of_right), (e.right, e.of_right, e.left, e.of_left)
 
 
-def _probe(place: int, pairs: list[tuple[Expr, Expr]], key: UniqueKey) -> InputProbe:
+def _make_probe(place: int, pairs: list[tuple[Expr, Expr]], key: UniqueKey) -> InputProbe:
     """Return the look-up of an input by all its equations, or by its unique key alone."""
     pairs = sorted(pairs, key=_own_text)  # one index for any order
     rest = list[tuple[Expr, Expr]]()

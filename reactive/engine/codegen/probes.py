@@ -16,7 +16,7 @@ from typing import Any
 from optimizer.expr import Expr, reads
 from optimizer.record import record
 from reactive.engine.codegen.emitter import Emitter
-from reactive.engine.codegen.loop_expressions import KEYS, matching_key, whole
+from reactive.engine.codegen.loop_expressions import KEYS, matching_key, whole_key
 from reactive.engine.codegen.nest import Bound, LoopNest, Move, Then
 from reactive.engine.collections.index import NOTHING, FewRows, WeightedRows
 from reactive.engine.collections.row_index import ManyRows
@@ -77,7 +77,7 @@ class ProbeCode:
             return "key"
         if self.is_written is not None:
             return matching_key(emitter, self.key, nest.shapes, is_written=self.is_written)
-        return whole([emitter.use(part) for part in self.key])
+        return whole_key([emitter.use(part) for part in self.key])
 
 
 @record
@@ -141,7 +141,7 @@ class Shorter:
         self.second[0].look_up(nest, emitter)
 
     def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
-        nest.values.bind({"size": _size})
+        nest.values.bind({"size": _found_size})
         one, other = self.first[0], self.second[0]
         assert isinstance(one, ProbeCode) and isinstance(other, ProbeCode)
         for head, moves in (
@@ -151,7 +151,7 @@ class Shorter:
             nest.follow(emitter.block(head), moves, bound, is_found=True)
 
 
-def split(*places: int) -> Form:
+def split_form(*places: int) -> Form:
     """Loop over rows, and separately over rows with weights: the fastest form, and the longest.
 
     If the probing rows have no weights, as in a batch, found rows are repeated by their weight; the
@@ -171,7 +171,7 @@ def split(*places: int) -> Form:
             rows = emitter.block("else:")
             rows.line(f"if {found}.__class__ is not Rows: {found} = ({found},)")
         else:
-            nest.values.bind({"repeated": _repeated})
+            nest.values.bind({"repeated": _repeat_rows})
             weighted.line(f"{found} = repeated({found})")
             weighted.line(f"if {found} is None: return None")
             emitter.line(f"elif {found}.__class__ is not Rows: {found} = ({found},)")
@@ -184,11 +184,11 @@ def split(*places: int) -> Form:
     return form
 
 
-def paired(times: str, *places: int) -> Form:
+def pair_form(times: str, *places: int) -> Form:
     """Loop over pairs of row and weight, made from rows in any form."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": FewRows, "Weighted": WeightedRows, "once": _once})
+        nest.values.bind({"Rows": FewRows, "Weighted": WeightedRows, "once": _weigh_once})
         nest.hoist(emitter, bound)
         emitter.line(f"if {found}.__class__ is Weighted: {found} = {found}.values()")
         one = f"once({found}) if {found}.__class__ is Rows else (({found}, 1),)"
@@ -201,7 +201,7 @@ def paired(times: str, *places: int) -> Form:
     return form
 
 
-def members(*places: int, weight: str = "") -> Form:
+def set_form(*places: int, weight: str = "") -> Form:
     """Loop over the rows of a set, in an index or a relation.
 
     `weight` is the text of the weight of a pair, over `{row}` and `{weight}`.
@@ -226,7 +226,7 @@ def members(*places: int, weight: str = "") -> Form:
     return form
 
 
-def only(times: str, *places: int) -> Form:
+def single_form(times: str, *places: int) -> Form:
     """Bind the only row, with weight one; if there are more, the function returns None."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
@@ -241,7 +241,7 @@ def only(times: str, *places: int) -> Form:
     return form
 
 
-def only_one(place: int) -> Form:
+def unique_form(place: int) -> Form:
     """Bind the only row: its key is unique."""
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
@@ -254,11 +254,11 @@ def only_one(place: int) -> Form:
     return form
 
 
-def _once(rows: Sequence[Any]) -> list[Pair]:
+def _weigh_once(rows: Sequence[Any]) -> list[Pair]:
     return [(row, 1) for row in rows]
 
 
-def _repeated(found: WeightedRows) -> list[Any] | None:
+def _repeat_rows(found: WeightedRows) -> list[Any] | None:
     """Repeat the rows by their weight; None if some weight is below one, or weights are large."""
     rows = [row for row, times in found.values() if times == 1]
     if len(rows) == len(found):
@@ -269,5 +269,5 @@ def _repeated(found: WeightedRows) -> list[Any] | None:
     return [row for row, times in found.values() for _ in range(times)]
 
 
-def _size(found: Any) -> int:
+def _found_size(found: Any) -> int:
     return len(found) if found.__class__ is FewRows or found.__class__ is WeightedRows else 1

@@ -39,8 +39,8 @@ from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import Interned, rebuilt, with_inputs
 from reactive.engine.compiler import equality_checks, physical
 from reactive.engine.compiler import hops as ways
-from reactive.engine.dataflow.delta import Chains, Move, Moved, Moves
-from reactive.engine.dataflow.discrimination import knows
+from reactive.engine.dataflow.delta import Move, MoveComposer, Moves, MovesBySource
+from reactive.engine.dataflow.discrimination import holds_all_rows
 from reactive.engine.dataflow.node import Node, is_deferred
 from reactive.engine.operators import cycles
 from reactive.engine.operators.plain import INNER, LINEAR
@@ -100,7 +100,7 @@ class LeafLineage:
             way.source.tracers.pop(self, None)
         self._ways = ()
 
-    def traced(self, moved: Moved) -> Moves | None:
+    def find_moves(self, moved: MovesBySource) -> Moves | None:
         """Return the function that finds the resulting moves of the leaf, or None."""
         try:
             if len(self._ways) == 1:
@@ -214,7 +214,7 @@ def _late(moves: Moves, hops: Hops) -> Sequence[Move]:
 
 
 def _composed(ends: Iterable[Moves]) -> Sequence[Move]:
-    return Chains(move for end in ends for move in end()).moves()
+    return MoveComposer(move for end in ends for move in end()).moves()
 
 
 T = TypeVar("T")
@@ -251,7 +251,7 @@ def over(
     """
 
     def if_known(source: Node) -> T:
-        if complete and queries.graph.forgets and not knows(source):
+        if complete and queries.graph.forgets and not holds_all_rows(source):
             raise RowsFlowedAway
         return act(source)
 
@@ -275,7 +275,7 @@ class _Late:
         self._interned = Interned()
         self._shown: dict[int, Node] = {}  # leaves by the `id` of their plan, lifted and as written
         for leaf in queries.graph.leaves():
-            if not leaf.deferred and knows(leaf.inputs[0]):
+            if not leaf.deferred and holds_all_rows(leaf.inputs[0]):
                 written = leaf.leaf.plan
                 for found in (written, rebuilt(written, read_callables)):
                     self._shown.setdefault(id(self._interned.all(found)), leaf)
@@ -307,7 +307,7 @@ class _Late:
         return found
 
     def _is_gone(self, table: plan.Table) -> bool:
-        return not table.stored and not knows(self._queries.source(table))
+        return not table.stored and not holds_all_rows(self._queries.source(table))
 
     def _known(self, node: plan.Node, read: plan.Node) -> plan.Known | None:
         """Return the replacement of a part; None if its rows are not held."""
@@ -320,7 +320,7 @@ class _Late:
             source = self._queries.node(node)
         except RowsFlowedAway:
             return None
-        is_held = knows(source)
+        is_held = holds_all_rows(source)
         return _standing(ComputedPart(node, source), explain.headline(node)) if is_held else None
 
     def _check(self, made: plan.Node) -> None:

@@ -28,10 +28,10 @@ from reactive.engine.remote.fragments import (
     STATEFUL,
     Fragment,
     Unmovable,
-    is_loop,
-    level_of,
-    part_of,
-    whole_of,
+    is_kept_loop,
+    level_fragment,
+    offloaded_fragment,
+    whole_fragment,
 )
 from reactive.engine.remote.remote import Adopt, ExternalSource, Remote
 
@@ -281,14 +281,14 @@ class OffloadedNodes:
         """
 
         def found(operators: Sequence[Any]) -> Any:
-            whole = whole_of(root, self.holds)
+            whole = whole_fragment(root, self.holds)
             can_be = whole is not None and self._apart(whole) is None
             return self._nested(whole, operators) if whole is not None and can_be else None
 
         return found
 
     def _can_be_parts(self, root: plan.Node, found: nests.Levels) -> bool:
-        made = [level_of(part, self.holds) for part in found.parts]
+        made = [level_fragment(part, self.holds) for part in found.parts]
         has_moved = root in self.moved
         if None in made or not (has_moved or self.is_whole(root.inputs()[0])):
             return False
@@ -306,7 +306,7 @@ class OffloadedNodes:
 
     def takes(self, loop: plan.Iterate) -> bool:
         """Return True if a loop can run there as one, so that its rounds are not unrolled."""
-        if not is_loop(loop):
+        if not is_kept_loop(loop):
             return False
         if has_components(loop):
             found = self._found(plan.Component(loop, 0))
@@ -337,7 +337,7 @@ class OffloadedNodes:
         if self.levels(node) is not None:
             below = self.fragment(node.inputs()[0])
             return replace(below, of=(node, *below.of))
-        whole = whole_of(node, self.holds)
+        whole = whole_fragment(node, self.holds)
         reason = ""
         if whole is not None and self._pays(whole):
             found = self._apart(whole)
@@ -345,7 +345,7 @@ class OffloadedNodes:
                 return whole
             reason = self._reasons[id(node)] = found
         try:
-            return replace(part_of(node), apart=reason)
+            return replace(offloaded_fragment(node), apart=reason)
         except Unmovable:
             return None
 

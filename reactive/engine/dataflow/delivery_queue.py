@@ -38,7 +38,7 @@ from reactive.engine.dataflow.discrimination import (
     Delivery,
     QueueLimits,
     Subscribers,
-    checked_delivery,
+    check_delivery,
     merged,
 )
 from reactive.engine.runtime.interrupts import is_asynchronous
@@ -160,7 +160,7 @@ class DeliveryQueue(deque[Delivery]):
 
     def set_up(self, deliver: str, timeout: float | None, limits: QueueLimits) -> None:
         """Set the thread that delivers, the time that writers wait, and the size of the queue."""
-        checked_delivery(deliver, timeout)
+        check_delivery(deliver, timeout)
         self.in_background, self.timeout, self.limits = deliver == "background", timeout, limits
 
     def has_untold(self, version: int) -> bool:
@@ -246,7 +246,7 @@ class DeliveryQueue(deque[Delivery]):
                             if result is not None:
                                 subscription._heard(result)
                         except BaseException as error:
-                            if not isinstance(error, Exception | _cancelled()):
+                            if not isinstance(error, Exception | _cancelled_error()):
                                 raise
                             if isinstance(error, Exception) and is_asynchronous(error):
                                 raise  # a time limit belongs to the writer
@@ -462,7 +462,7 @@ class DeliveryQueue(deque[Delivery]):
             self.limits.note_merged(len(self))
 
 
-def _cancelled() -> type[BaseException]:
+def _cancelled_error() -> type[BaseException]:
     """Return the exception class of cancelled tasks, or `Exception` if asyncio is not imported."""
     exceptions = sys.modules.get("asyncio.exceptions")
     return Exception if exceptions is None else exceptions.CancelledError

@@ -167,9 +167,9 @@ class Delta(Generic[T]):
         return parts
 
     def _updates(self, find: Moves | None) -> Parts:
-        moves, rest = standing([] if find is None else find(), self._pairs)
+        moves, rest = split_valid_moves([] if find is None else find(), self._pairs)
         if self._key is not None:
-            more, rest = by_key(self._key, rest)
+            more, rest = pair_by_key(self._key, rest)
             moves += more
         return tuple(moves), rest
 
@@ -188,10 +188,11 @@ class Delta(Generic[T]):
         """
         names: Sequence[str] | None = getattr(self, "_columns", None)
         parts: dict[str, Any] = {"version": self.version, "is_snapshot": self.is_snapshot}
-        parts["added"] = [named(row, names) for row in self.added]
-        parts["removed"] = [named(row, names) for row in self.removed]
+        parts["added"] = [name_columns(row, names) for row in self.added]
+        parts["removed"] = [name_columns(row, names) for row in self.removed]
         parts["updated"] = [
-            {"old": named(old, names), "new": named(new, names)} for old, new in self.updated
+            {"old": name_columns(old, names), "new": name_columns(new, names)}
+            for old, new in self.updated
         ]
         if self.edits:
             parts["edits"] = [_plain_edit(edit, names) for edit in self.edits]
@@ -222,7 +223,7 @@ class Delta(Generic[T]):
         """
         from reactive.engine.runtime import left_out, needs
 
-        needs.check("delta.to_arrow")
+        needs.check_library("delta.to_arrow")
         return left_out.optional("borders.frames.arrow_columns").table_of(self._pairs)
 
     def __len__(self) -> int:
@@ -274,9 +275,9 @@ class NumberedDelta(Delta[T]):
 
 
 def _plain_edit(edit: Edit, names: Sequence[str] | None) -> dict[str, Any]:
-    row = plain(edit.row) if edit.path else named(edit.row, names)
+    row = plain_data(edit.row) if edit.path else name_columns(edit.row, names)
     parts = {"position": edit.position, "row": row, "weight": edit.weight}
-    return parts | ({"path": plain(edit.path)} if edit.path else {})
+    return parts | ({"path": plain_data(edit.path)} if edit.path else {})
 
 
 def _unpickled(
@@ -397,10 +398,10 @@ def _key_of_rows(node: plan.Node) -> Callable[[Row], Any] | None:
     aggregate = groups(node)
     if aggregate is None:
         return None
-    return key_of_group(node) if aggregate.key is not None else _only
+    return key_of_group(node) if aggregate.key is not None else _single_key
 
 
-def _only(row: Row) -> Any:
+def _single_key(row: Row) -> Any:
     return ()
 
 
@@ -408,14 +409,14 @@ Move = tuple[Row, Row]
 """A deleted row, and the row that replaced it."""
 Moves = Callable[[], Sequence[Move]]
 """Finds moves on demand."""
-Moved = Mapping[Any, Moves]
+MovesBySource = Mapping[Any, Moves]
 """The moves of a commit, by source node."""
 
 
 class Lineage(Protocol):
     """Follows moves of tables to the output of a leaf."""
 
-    def traced(self, moved: Moved) -> Moves | None:
+    def find_moves(self, moved: MovesBySource) -> Moves | None:
         """Return the function that finds the resulting moves of the leaf, or None."""
         ...
 
@@ -428,10 +429,10 @@ class Lineage(Protocol):
         ...
 
 
-class Chains:
+class MoveComposer:
     """Composed moves: each continues the move that led to its old row.
 
-    >>> chains = Chains([("a", "b"), ("x", "y"), ("b", "c"), ("y", "x")])
+    >>> chains = MoveComposer([("a", "b"), ("x", "y"), ("b", "c"), ("y", "x")])
     >>> chains.moves()
     [('a', 'c')]
     """
@@ -448,18 +449,18 @@ class Chains:
 
     def move(self, old: Row, new: Row) -> None:
         """Add a move."""
-        start = self._taken(old, old)
+        start = self._pop_old(old, old)
         if start != new:
             self._olds.setdefault(new, []).append(start)
 
     def remove(self, row: Row) -> None:
         """Delete a row without replacement; the move that led to it is dropped."""
-        self._taken(row, None)
+        self._pop_old(row, None)
 
     def moves(self) -> list[Move]:
         return [(old, new) for new, olds in self._olds.items() for old in olds]
 
-    def _taken(self, row: Row, default: Row) -> Row:
+    def _pop_old(self, row: Row, default: Row) -> Row:
         olds = self._olds.get(row)
         if olds is None:
             return default
@@ -469,10 +470,12 @@ class Chains:
         return old
 
 
-def standing(moves: Sequence[Move], pairs: Sequence[Pair]) -> tuple[list[Move], Sequence[Pair]]:
+def split_valid_moves(
+    moves: Sequence[Move], pairs: Sequence[Pair]
+) -> tuple[list[Move], Sequence[Pair]]:
     """Return the valid moves of a consolidated delta, and the remaining pairs.
 
-    >>> standing([("a", "b"), ("x", "y")], [("a", -2), ("b", 1), ("y", 1)])
+    >>> split_valid_moves([("a", "b"), ("x", "y")], [("a", -2), ("b", 1), ("y", 1)])
     ([('a', 'b')], [('a', -1), ('y', 1)])
     """
     found: list[Move] = []
@@ -487,12 +490,12 @@ def standing(moves: Sequence[Move], pairs: Sequence[Pair]) -> tuple[list[Move], 
     return found, [pair for pair in left.items() if pair[1]] if found else pairs
 
 
-def by_key(
+def pair_by_key(
     key: Callable[[Row], Hashable], pairs: Sequence[Pair]
 ) -> tuple[Sequence[Move], Sequence[Pair]]:
     """Pair deleted and inserted rows of equal key as moves; return these and the remaining pairs.
 
-    >>> by_key(len, [("to", -1), ("be", 1), ("not", 1)])
+    >>> pair_by_key(len, [("to", -1), ("be", 1), ("not", 1)])
     ([('to', 'be')], [('not', 1)])
     """
     if len(pairs) < 2:
@@ -543,7 +546,7 @@ def to_python(value: Any) -> Any:
     >>> json.dumps([orders[1]], default=to_python)
     '[{"id": 1, "lines": ["tea"], "tags": {"a": 1}}]'
     """
-    found = plain(value)
+    found = plain_data(value)
     if found is value and not isinstance(value, JSON):
         found = texts.json_of(value)
         if found is not value:
@@ -555,12 +558,12 @@ def to_python(value: Any) -> Any:
     return found
 
 
-def plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return a row, or a part of one, without the classes of records.
 
     >>> from typing import NamedTuple
     >>> Point = NamedTuple("Point", [("x", int), ("y", int)])
-    >>> plain(Point(1, 2)), plain((Point(1, 2), "a"))
+    >>> plain_data(Point(1, 2)), plain_data((Point(1, 2), "a"))
     ({'x': 1, 'y': 2}, [{'x': 1, 'y': 2}, 'a'])
     """
     if inner_changes.is_nested(value):
@@ -568,25 +571,25 @@ def plain(value: Any) -> Any:
     names = declared(type(value))
     if names:
         parts = {name: getattr(value, name, NONE) for name in names}
-        return {name: plain(part) for name, part in parts.items() if part is not NONE}
+        return {name: plain_data(part) for name, part in parts.items() if part is not NONE}
     if isinstance(value, Mapping) and isinstance(value, Foldable):
-        return {key: plain(part) for key, part in value.items()}
+        return {key: plain_data(part) for key, part in value.items()}
     if isinstance(value, tuple | frozenset | Foldable):
         parts_of: Any = value
-        return [plain(part) for part in parts_of]
+        return [plain_data(part) for part in parts_of]
     return value
 
 
-def named(row: Any, names: Sequence[str] | None) -> Any:
+def name_columns(row: Any, names: Sequence[str] | None) -> Any:
     """Return a row as plain data: a dictionary by column names, if there are any.
 
-    >>> named((1, "a"), ["id", "name"]), named((1, "a"), None), named(1, ["id"])
-    ({'id': 1, 'name': 'a'}, [1, 'a'], {'id': 1})
+    >>> [name_columns((1, "a"), names) for names in (["id", "name"], None)]
+    [{'id': 1, 'name': 'a'}, [1, 'a']]
     """
     if names is None or inner_changes.is_nested(row):
-        return plain(row)
+        return plain_data(row)
     values = row if isinstance(row, tuple) and len(row) == len(names) else (row,)
-    return {name: plain(value) for name, value in zip(names, values, strict=True)}
+    return {name: plain_data(value) for name, value in zip(names, values, strict=True)}
 
 
 def _with_inside(row: Any) -> dict[str, Any]:
@@ -594,7 +597,7 @@ def _with_inside(row: Any) -> dict[str, Any]:
 
     A row of several bindings has one entry per binding, since bindings may share field names.
     """
-    parts = dict(zip(row._fields, map(plain, row), strict=True))
+    parts = dict(zip(row._fields, map(plain_data, row), strict=True))
     own = parts[row._fields[0]]
     if row.roots > 1 or not isinstance(own, dict):
         return parts

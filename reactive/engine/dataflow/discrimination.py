@@ -17,7 +17,8 @@ Limits of the queued deltas, of a database or of one subscription (`QueueLimits`
 State:  the length of the queue when its bytes were last estimated.
 Cost:   a comparison per delta; O(1) more per delta each time that the queue has doubled.
 
-Test if all rows that a node emitted are held, so that a late view can start with them (`knows`):
+`holds_all_rows` tests if all rows that a node emitted are held, so that a late view can start with
+them:
 
 table, not stored (rows have flowed)    no
   where                                 if a view of it holds its rows
@@ -216,7 +217,7 @@ class QueueLimits:
                 self._looked = 0
             return False
         self._looked = length
-        if sum(map(bytes_of, waiting())) > self.most_bytes:
+        if sum(map(estimate_delta_bytes, waiting())) > self.most_bytes:
             self._heavy = length
         return bool(self._heavy)
 
@@ -232,7 +233,7 @@ class QueueLimits:
         self._looked = self._heavy = 0
 
 
-def bytes_of(delta: Delta[Any]) -> int:
+def estimate_delta_bytes(delta: Delta[Any]) -> int:
     """Estimate the bytes of a delta from its first rows and their values."""
     pairs = delta._pairs
     some = [row for row, _ in pairs[:SAMPLED]]
@@ -255,14 +256,14 @@ class Counts:
 
 def merged(waiting: Sequence[Delivery]) -> list[Delivery]:
     """Merge the deltas that have the same subscribers; return the shorter list."""
-    from reactive.engine.dataflow.merge_deltas import Merged
+    from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 
-    found: dict[object, tuple[Subscribers, Merged]] = {}
+    found: dict[object, tuple[Subscribers, DeltaAccumulator]] = {}
     for place, (subscribers, delta) in enumerate(waiting):
         key = place if _needs_each(subscribers) else (id(subscribers),)
         kept = found.pop(key, None)  # placed like the newest merged delta
         if kept is None:
-            kept = subscribers, Merged(delta)
+            kept = subscribers, DeltaAccumulator(delta)
         else:
             kept[1].add(delta)
         found[key] = kept
@@ -276,7 +277,7 @@ def _needs_each(subscribers: Subscribers) -> bool:
     return any(getattr(each._callback, "needs_each", False) for each in found if each is not None)
 
 
-def checked_delivery(deliver: object, timeout: object) -> None:
+def check_delivery(deliver: object, timeout: object) -> None:
     """Raise if `deliver` or `timeout` is invalid."""
     if deliver not in (None, "writer", "background"):
         raise PlanError(f"deliver={deliver!r} is nobody\n  give 'writer' or 'background'")
@@ -286,12 +287,12 @@ def checked_delivery(deliver: object, timeout: object) -> None:
         raise PlanError(f"deliver_timeout={timeout!r} is no time\n  give the seconds to wait")
 
 
-def knows(node: Node) -> bool:
+def holds_all_rows(node: Node) -> bool:
     """Return True if all rows that the node emitted are held: by the node, its view, or below."""
     seen, waiting = {node}, [node]
     while waiting:
         current = waiting.pop()
-        if at_hand(current) is not None:
+        if view_rows_of(current) is not None:
             continue
         if not current.inputs and not _is_whole(current):
             return False
@@ -301,7 +302,7 @@ def knows(node: Node) -> bool:
     return True
 
 
-def at_hand(node: Node) -> Iterable[Pair] | None:
+def view_rows_of(node: Node) -> Iterable[Pair] | None:
     """Return the rows that a view holds for a node that does not hold its own output, or None."""
     if node.contents is not None and not node.forgets:
         return None

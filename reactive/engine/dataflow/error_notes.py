@@ -45,10 +45,11 @@ def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
         n for n in notes if not n.startswith((WHERE, REMEDY)) and n != ROLLED_BACK
     ]  # added earlier
     frames = list(_frames(error.__traceback__))
-    at = _maker(node, error)
+    at = _find_node_to_name(node, error)
     function = _running(frames, at)
     place = f" ({function.place})" if function is not None and function.place else ""
-    error.add_note(f"{WHERE}{_name(at, function)} of {_owner(node)}{place}{_rows(error, frames)}")
+    method, rows = _find_method_name(at, function), _describe_rows(error, frames)
+    error.add_note(f"{WHERE}{method} of {_owner(node)}{place}{rows}")
     remedy = _of_none(error, at)
     if remedy is not None:
         error.add_note(remedy)
@@ -84,7 +85,7 @@ def stepped_in(error: BaseException) -> Node | None:
     return found
 
 
-def _maker(node: Node, error: Exception) -> Node:
+def _find_node_to_name(node: Node, error: Exception) -> Node:
     """Return the node to name: if a row cannot be hashed, the node that made the row."""
     while node.leaf is not None or ("unhashable" in str(error) and _passes_on(node)):
         node = node.inputs[0]
@@ -104,7 +105,7 @@ def _owner(node: Node) -> str:
     return (names[0] if names else f"{node.graph.making or 'a view'}, being made") + more
 
 
-def _name(node: Node, function: Opaque | None) -> str:
+def _find_method_name(node: Node, function: Opaque | None) -> str:
     """Return the method that received the callable, or else the name of the node."""
     if function is not None and function.role != FROM_TEXT:
         method = function.role.rpartition(" ")[2]
@@ -119,10 +120,13 @@ def _running(frames: list[FrameType], node: Node) -> Opaque | None:
     asked = origins(*node.functions)
     running = [o for o in asked if code_of(o.function) in codes]
     running = running or [o for o in asked if o.place in places]
-    return next(iter(running or _folded(frames, node) or (asked if len(asked) == 1 else ())), None)
+    return next(
+        iter(running or _find_value_callable(frames, node) or (asked if len(asked) == 1 else ())),
+        None,
+    )
 
 
-def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:
+def _find_value_callable(frames: list[FrameType], node: Node) -> list[Opaque]:
     """Return the value callable of the aggregate that was running."""
     if not isinstance(node.plan, plan.Aggregate):
         return []
@@ -131,22 +135,26 @@ def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:
     return list(origins(*values))
 
 
-def _rows(error: Exception, frames: list[FrameType]) -> str:
+def _describe_rows(error: Exception, frames: list[FrameType]) -> str:
     """Describe the rows in the innermost engine frame that has some."""
     for frame in reversed(frames):
         if frame.f_globals.get("__name__", "").startswith(ROWS_ARE_IN):
             variables = dict(frame.f_locals)
             if {"group", "key"} <= variables.keys() and "row" not in variables:
-                return f", in group {_short(variables['key'])}" if variables["key"] != () else ""
-            held = _held(variables)
+                return (
+                    f", in group {_shorten_repr(variables['key'])}"
+                    if variables["key"] != ()
+                    else ""
+                )
+            held = _rows_in_variables(variables)
             if held:
                 why = folded.unhashable_reason(held[0]) if isinstance(error, TypeError) else None
                 row = held[0] if len(held) == 1 else tuple(held)
-                return f", on row {_short(row)}" + (f": {why}" if why else "")
+                return f", on row {_shorten_repr(row)}" + (f": {why}" if why else "")
     return ""
 
 
-def _held(variables: dict[str, Any]) -> list[Any]:
+def _rows_in_variables(variables: dict[str, Any]) -> list[Any]:
     if "row" in variables:
         return [variables[name] for name in ("row", "other") if name in variables]
     pair = variables.get("pair")
@@ -166,7 +174,7 @@ def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
             return
 
 
-def _short(row: Any) -> str:
+def _shorten_repr(row: Any) -> str:
     try:
         text = repr(row)
     except Exception as error:

@@ -27,15 +27,15 @@ from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests
 from reactive.engine.collections.zset import Pair
 from reactive.engine.dataflow import snapshot
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue
-from reactive.engine.dataflow.delta import Delta, Moved
+from reactive.engine.dataflow.delta import Delta, MovesBySource
 from reactive.engine.dataflow.discrimination import (
     DiscriminationNetwork,
     Subscribers,
     as_delta,
-    at_hand,
+    view_rows_of,
 )
 from reactive.engine.dataflow.error_notes import annotate
-from reactive.engine.dataflow.moment import EvaluatedVersions, Moment, forget, with_past
+from reactive.engine.dataflow.moment import EvaluatedVersions, Moment, drop_old_changes, with_past
 from reactive.engine.dataflow.node import (
     NOWHERE,
     LeafDelta,
@@ -49,13 +49,13 @@ from reactive.engine.dataflow.schedule import (
     CommitStep,
     Fed,
     Schedule,
-    Stepped,
     Trees,
+    UndoableStep,
     compiled_step,
     deliveries,
+    find_reached_nodes,
     rank,
-    reached,
-    take_back,
+    undo_failed_commit,
 )
 from reactive.engine.dataflow.walk import Walk
 from reactive.engine.dataflow.watch import OnStale, Watch
@@ -101,7 +101,7 @@ class Graph:
         """The states that restore new nodes, in place of computing them."""
         self.making: Any = None
         """The view whose nodes are being created, for messages."""
-        self.moved: Moved | None = None
+        self.moved: MovesBySource | None = None
         """The moves of the current commit, if a subscriber reads them."""
         self.past: dict[int, dict[Moment, Sequence[Pair]]] = {}
         """Deltas for `previous()`, by version: of the last commit, and of the one in progress."""
@@ -236,7 +236,7 @@ class Graph:
         waiting = [node]
         while waiting:
             current = waiting[-1]
-            found = at_hand(current) if shown and current not in known else None
+            found = view_rows_of(current) if shown and current not in known else None
             if found is not None:
                 known[current] = as_delta(found)
             has_all = current in known or current.contents is not None
@@ -275,19 +275,19 @@ class Graph:
         changes = with_past(self, changes)
         schedule = self._schedules.get(tuple([source for source, _ in changes]))
         if schedule is None or schedule.compiled_step is None:
-            self.publish(self._prepared(changes, version, between))
+            self.publish(self._prepare_step(changes, version, between))
             return
         schedule.compiled_step(*[delta for _, delta in changes], version, between=between)
-        forget(self)
+        drop_old_changes(self)
 
     def prepare(self, changes: Sequence[Fed], version: int) -> CommitStep:
         """Step all nodes that the changes reach; the caller publishes or undoes the result.
 
         If anything raises, all stepped nodes are undone.
         """
-        return self._prepared(with_past(self, changes), version)
+        return self._prepare_step(with_past(self, changes), version)
 
-    def _prepared(
+    def _prepare_step(
         self, changes: Sequence[Fed], version: int, between: Between = None
     ) -> CommitStep:
         key = tuple([source for source, _ in changes])
@@ -314,16 +314,16 @@ class Graph:
         """Publish a prepared step as its version."""
         self.version = step.version
         step.publish()
-        forget(self)
+        drop_old_changes(self)
         self.stepping = False
 
     def undo(self, step: CommitStep, error: BaseException) -> None:
         """Undo a prepared step, because of a later error, if possible."""
         self._take_back(error, step.stepped)
 
-    def _take_back(self, error: BaseException, stepped: Sequence[Stepped]) -> None:
+    def _take_back(self, error: BaseException, stepped: Sequence[UndoableStep]) -> None:
         """Undo the stepped nodes of a commit, if possible."""
-        if take_back(error, stepped):
+        if undo_failed_commit(error, stepped):
             self.stepping = False
 
     def send(self, subscribers: Subscribers, delta: Delta[Any]) -> None:
@@ -350,7 +350,7 @@ class Graph:
         if len(schedule.sources) == 1:
             schedule.sources[0].compiled_step = schedule.compiled_step
 
-    def deferred(self) -> list[Node]:
+    def deferred_nodes(self) -> list[Node]:
         """The nodes that step at flushes, in topological order; leaves last."""
         inner = sorted(filter(is_deferred, self._nodes.values()), key=rank)
         return [node for node in inner if takes_part(node)] + [
@@ -406,7 +406,7 @@ class Graph:
     def _connect(self, node: Node, *, fill: bool = True) -> None:
         """Fill the operator from its inputs, and connect it to them."""
         if node.is_remote:
-            snapshot.begin(self, node)
+            snapshot.begin_remote_node(self, node)
         elif hasattr(node.operator, "undo") and fill and not hasattr(node.operator, "outdated"):
             fill_node(self, node)
         is_scheduled = not node.is_routed
@@ -427,7 +427,11 @@ class Graph:
         if len(self._schedules) > MANY_SCHEDULES:
             self._forget_schedules()
         networks = {source: DiscriminationNetwork(source.consumers) for source in sources}
-        nodes = None if any(network.looks_up for network in networks.values()) else reached(sources)
+        nodes = (
+            None
+            if any(network.looks_up for network in networks.values())
+            else find_reached_nodes(sources)
+        )
         found = Walk(networks) if nodes is None else Schedule(sources, nodes)
         self._schedules[sources] = found
         return found

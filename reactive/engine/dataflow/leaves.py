@@ -347,7 +347,7 @@ class SignedRecords(Records, SignedBag):
 _shown = itemgetter(-1)
 
 
-class Borrowed:
+class BorrowedLeaf:
     """Base of the leaves without rows: they emit the output of the operator below."""
 
     __slots__ = ()
@@ -361,7 +361,7 @@ class Borrowed:
         return 0, 0
 
 
-class BorrowedRows(Borrowed):
+class BorrowedRows(BorrowedLeaf):
     """Rows of weight 1 each: the keys of a mapping.
 
     >>> members = BorrowedRows({"a": 2, "b": 3})
@@ -387,7 +387,7 @@ class BorrowedRows(Borrowed):
         return list(self._rows)
 
 
-class BorrowedGroups(Borrowed):
+class BorrowedGroups(BorrowedLeaf):
     """The rows of an aggregate by group, each the last item of a list.
 
     Every group shows a row, which holds while no row has a negative weight.
@@ -422,7 +422,7 @@ class BorrowedGroups(Borrowed):
         return list(self._groups)
 
 
-class BorrowedOrder(Borrowed):
+class BorrowedOrder(BorrowedLeaf):
     """The rows of an ordered view, in order, held by the operator below."""
 
     __slots__ = ("order",)
@@ -463,7 +463,7 @@ class BorrowedOrder(Borrowed):
         return self.order.between(start, stop)
 
 
-class ChangesOnly(Borrowed):
+class ChangesOnly(BorrowedLeaf):
     """The leaf of a subscription to a relation without a view: no rows, only changes."""
 
     __slots__ = ("order",)

@@ -17,13 +17,13 @@ from typing import Any
 
 from reactive.engine.collections.order import EditedSequence
 from reactive.engine.collections.zset import Row, integrate
-from reactive.engine.dataflow.delta import Chains, Delta
+from reactive.engine.dataflow.delta import Delta, MoveComposer
 
 
-class Merged:
+class DeltaAccumulator:
     """Accumulator of deltas; `delta` returns their sum.
 
-    >>> both = Merged(Delta(1, [("to", 1), ("be", 1)]))
+    >>> both = DeltaAccumulator(Delta(1, [("to", 1), ("be", 1)]))
     >>> both.add(Delta(2, [("to", -1), ("or", 1)]))
     >>> both.delta()
     Delta(version=2, added=('be', 'or'))
@@ -42,7 +42,7 @@ class Merged:
         self._weights: dict[Row, int] = dict(delta)
         self._sequence = EditedSequence()
         self._sequence.edit(delta._edits)
-        self._chains = Chains()
+        self._chains = MoveComposer()
         self._follow(delta)
 
     def add(self, delta: Delta[Any]) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.dataflow.schedule import rank_of
+from reactive.engine.dataflow.schedule import source_rank
 from reactive.errors import OffloadError
 
 if TYPE_CHECKING:
@@ -64,15 +64,15 @@ class Moment:
 
     def add(self, node: Node) -> None:
         """Add a node that has the previous rows, if it is new."""
-        self.nodes = [*(other for other in self.read() if other is not node), node]
+        self.nodes = [*(other for other in self.nodes_in_graph() if other is not node), node]
 
-    def read(self) -> list[Node]:
+    def nodes_in_graph(self) -> list[Node]:
         """Return the nodes that are still in the graph."""
         if not all(map(self.graph.has, self.nodes)):
             self.nodes = [node for node in self.nodes if self.graph.has(node)]
         return self.nodes
 
-    def before(self, now: Rows, without: Rows) -> Rows:
+    def rows_before(self, now: Rows, without: Rows) -> Rows:
         """Return the rows before the last commit, for a check.
 
         `now` are the current rows, evaluated from scratch, and `without` the rows without the last
@@ -93,24 +93,24 @@ class Moment:
 def with_past(graph: Graph, changes: Sequence[Fed]) -> Sequence[Fed]:
     """Return the changes of a commit and of `previous()` relations, by rank of the source."""
     if graph.past:
-        changes = [*changes, *_fed(graph)]
-    return sorted(changes, key=rank_of) if len(changes) > 1 else changes
+        changes = [*changes, *_changes_for_previous(graph)]
+    return sorted(changes, key=source_rank) if len(changes) > 1 else changes
 
 
-def _fed(graph: Graph) -> Iterator[Fed]:
+def _changes_for_previous(graph: Graph) -> Iterator[Fed]:
     """Yield the changes of the last commit for the nodes that read previous rows."""
     graph.kept = {
         moment: kept
         for moment, kept in graph.kept.items()
-        if kept.version == graph.version and moment.read()
+        if kept.version == graph.version and moment.nodes_in_graph()
     }
-    forget(graph)
+    drop_old_changes(graph)
     for moment, delta in graph.past.get(graph.version, {}).items():
-        for node in moment.read():
+        for node in moment.nodes_in_graph():
             yield node, delta
 
 
-def forget(graph: Graph) -> None:
+def drop_old_changes(graph: Graph) -> None:
     """Drop the changes of commits before the last one, or of one that failed."""
     if graph.past:
         deltas = graph.past.get(graph.version, {})

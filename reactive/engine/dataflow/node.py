@@ -190,8 +190,8 @@ class Node:
             self.pending_size = SampledSize(each=BESIDE)
         else:
             self.step = self.run
-            self.undo = getattr(operator, "undo", _nothing)
-            self.finalize = getattr(operator, "commit", _nothing)
+            self.undo = getattr(operator, "undo", _finalize_nothing)
+            self.finalize = getattr(operator, "commit", _finalize_nothing)
             self.stateful = hasattr(operator, "undo")
 
     def replace(self, operator: Any) -> None:
@@ -223,14 +223,14 @@ class Node:
             in_flight += pending
             pending.clear()
 
-    def taken(self) -> list[Sequence[Any]]:
+    def in_flight_deltas(self) -> list[Sequence[Any]]:
         """Return the deltas in flight, per input, without rows inserted and deleted meanwhile."""
         return [
-            _joined(deltas, keyed=source.gives_keys)
+            _join_deltas(deltas, keyed=source.gives_keys)
             for deltas, source in zip(self.in_flight, self.inputs, strict=True)
         ]
 
-    def done(self) -> None:
+    def finish_flush(self) -> None:
         """Drop the deltas in flight, which the flush has applied."""
         self.in_flight = [[] for _ in self.inputs]
         self.pending_size = SampledSize(each=BESIDE)
@@ -319,7 +319,7 @@ def takes_part(node: Node) -> bool:
     return not node.is_remote or bool(node.operator.is_filled)
 
 
-def _joined(deltas: Sequence[Sequence[Any]], *, keyed: bool) -> Sequence[Any]:
+def _join_deltas(deltas: Sequence[Sequence[Any]], *, keyed: bool) -> Sequence[Any]:
     """Join the deltas of several commits."""
     if len(deltas) == 1:
         return deltas[0]
@@ -327,7 +327,7 @@ def _joined(deltas: Sequence[Sequence[Any]], *, keyed: bool) -> Sequence[Any]:
     return pairs if keyed else consolidate(pairs)
 
 
-def _nothing() -> None: ...
+def _finalize_nothing() -> None: ...
 
 
 def _no_step(*deltas: object) -> None:
@@ -382,7 +382,7 @@ class Routes:
         self.turns.add(reader)
         wanted = reader.at
         if isinstance(wanted, Between):
-            self._range(wanted).add(_key(wanted), reader, 1)
+            self._range(wanted).add(_range_key(wanted), reader, 1)
             return
         for value in wanted.values if isinstance(wanted, AnyOf) else (wanted,):
             self._exactly.setdefault(value, []).append(reader)
@@ -396,7 +396,7 @@ class Routes:
             self.turns.drop_idle()
         wanted = reader.at
         if isinstance(wanted, Between):
-            self._range(wanted).add(_key(wanted), reader, -1)
+            self._range(wanted).add(_range_key(wanted), reader, -1)
             return
         for value in wanted.values if isinstance(wanted, AnyOf) else (wanted,):
             readers = self._exactly[value]
@@ -425,7 +425,7 @@ class Routes:
         return self._ranges[kind]
 
 
-def _key(wanted: Between) -> Any:
+def _range_key(wanted: Between) -> Any:
     """Return the key of a range: both ends, or the only one."""
     if wanted.low is None or wanted.high is None:
         return wanted.high if wanted.low is None else wanted.low

@@ -29,7 +29,7 @@ from typing import Any
 
 from optimizer.plans.fingerprint import fingerprint
 from reactive.engine.collections.zset import Pair, Row, consolidate, repeat_by_weight
-from reactive.engine.dataflow.leaves import Borrowed
+from reactive.engine.dataflow.leaves import BorrowedLeaf
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.aggregate import State, is_restorable
 from reactive.engine.operators.fixpoint.fixpoint import FixpointRelation
@@ -40,7 +40,7 @@ Find = Callable[[str], State | None]
 Changed = Mapping[Node, Sequence[Pair]]
 
 
-class Unrestored(Exception):
+class RestoreFailure(Exception):
     """An operator could not be restored; its view must be built without stored states."""
 
 
@@ -88,7 +88,7 @@ class Restoration:
         if node.deferred or not is_restorable(operator):
             compute()
             return
-        name, start = name_of(node), perf_counter()
+        name, start = state_name(node), perf_counter()
         self.names[node.rank] = name
         state = self._find(name)
         deltas = self._changes_of(node) if state is not None else None
@@ -97,10 +97,10 @@ class Restoration:
             self.computed[name] = perf_counter() - start
             return
         try:
-            operator.restore(state, lambda: _before(inputs(), deltas))
-            self._deltas[node] = _stepped(node, deltas) if any(deltas) else ()
+            operator.restore(state, lambda: _rows_before(inputs(), deltas))
+            self._deltas[node] = _step_over(node, deltas) if any(deltas) else ()
         except Exception as error:
-            raise Unrestored(f"{type(error).__name__}: {error}") from error
+            raise RestoreFailure(f"{type(error).__name__}: {error}") from error
         self.read[name] = perf_counter() - start
         self._held.add(node)
 
@@ -134,10 +134,12 @@ class Restoration:
         deltas = [self._delta(source) for source in node.inputs]
         if not any(deltas):
             return ()
-        return operator.keyed(*deltas) if isinstance(operator, IndexBy) else _stepped(node, deltas)
+        return (
+            operator.keyed(*deltas) if isinstance(operator, IndexBy) else _step_over(node, deltas)
+        )
 
 
-def _stepped(node: Node, deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
+def _step_over(node: Node, deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
     """Step an operator over changes that are already applied to its inputs."""
     with ExitStack() as seen:
         for source, delta in zip(node.inputs, deltas, strict=True):
@@ -148,7 +150,7 @@ def _stepped(node: Node, deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
     return found
 
 
-def name_of(node: Node) -> str:
+def state_name(node: Node) -> str:
     """Return the name under which the state of a node is stored."""
     return f"{type(node.operator).__name__} {fingerprint(node.plan)}"
 
@@ -168,14 +170,14 @@ def states_of(
     named: dict[str, list[Node]] = {}
     for node in leaf.upstream():
         if node.operator is not None and not node.deferred and is_restorable(node.operator):
-            named.setdefault(names.get(node.rank) or name_of(node), []).append(node)
+            named.setdefault(names.get(node.rank) or state_name(node), []).append(node)
     for name, found in named.items():
         state = found[0].operator.state() if len(found) == 1 and wanted(name) else None
         if state is not None:
             yield name, state
 
 
-def _before(inputs: Sequence[Any], deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
+def _rows_before(inputs: Sequence[Any], deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
     """Return the rows of inputs as they were before changes."""
     return [
         consolidate([*rows, *((row, -weight) for row, weight in delta)]) if delta else rows
@@ -183,7 +185,7 @@ def _before(inputs: Sequence[Any], deltas: Sequence[Sequence[Any]]) -> Sequence[
     ]
 
 
-class TreeRows(Borrowed):
+class TreeRows(BorrowedLeaf):
     """The rows of a tree. They are read inside the lock, since reading may cache a bag."""
 
     __slots__ = ("count", "find", "keys", "pieces", "tree")

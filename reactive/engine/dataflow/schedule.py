@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.error_notes import annotate, stepped_in
-from reactive.engine.dataflow.leaves import Borrowed
+from reactive.engine.dataflow.leaves import BorrowedLeaf
 from reactive.engine.dataflow.node import is_deferred
 from reactive.engine.operators.operator import BailOut
 from reactive.engine.runtime.interrupts import is_asynchronous, surely
@@ -77,10 +77,15 @@ def compiled_step(
     ----------
     calls: functions that the code calls, by name. `graph` and `delivery_queue`; `check` checks the
         variables that a node captured, `watch` the variables that leaves of a source captured;
-        `take_back` receives an exception and the nodes that were stepped.
+        `undo_failed_commit` receives an exception and the nodes that were stepped.
     """
     values = BoundValues()
-    values.by_name |= {"Delta": Delta, "new": Delta.__new__, "traced": traced, "nothing": ()}
+    values.by_name |= {
+        "Delta": Delta,
+        "new": Delta.__new__,
+        "traced": find_leaf_moves,
+        "nothing": (),
+    }
     values.by_name |= calls
     values.by_name |= {f"source_{number}": source for number, source in enumerate(sources)}
     names = {source: f"in_{number}" for number, source in enumerate(sources)}
@@ -115,8 +120,10 @@ def compiled_step(
             values.by_name[f"channel_{number}"] = node.leaf
             values.by_name[f"key_{number}"] = node.leaf.key
             values.by_name[f"columns_{number}"] = columns = node.leaf.columns
-            tells.append(_tell(number, names[node], node.operator, has_names=columns is not None))
-            if _order_of(node.operator) is not None:
+            tells.append(
+                _delivery_lines(number, names[node], node.operator, has_names=columns is not None)
+            )
+            if _find_leaf_order(node.operator) is not None:
                 values.by_name[f"order_{number}"] = node.operator.order
                 forgets.append(f"        order_{number}.edits = []")
         blocks.add(some, f"out_{number}")
@@ -206,18 +213,18 @@ def _finalize(number: int, is_given: str, in_line: InLine | None) -> list[str]:
 def _is_bare(node: Node) -> bool:
     """Return True if the node is a leaf that emits its input unchanged."""
     operator = node.operator
-    is_shown = isinstance(operator, Borrowed) and type(operator).step is Borrowed.step
+    is_shown = isinstance(operator, BorrowedLeaf) and type(operator).step is BorrowedLeaf.step
     return is_shown and not node.deferred and not node.guards
 
 
-def _tell(number: int, out: str, operator: Any, *, has_names: bool) -> str:
+def _delivery_lines(number: int, out: str, operator: Any, *, has_names: bool) -> str:
     """Return the lines that queue the output of a leaf for delivery."""
-    edits = "()" if _order_of(operator) is None else f"tuple(order_{number}.edits)"
+    edits = "()" if _find_leaf_order(operator) is None else f"tuple(order_{number}.edits)"
     columns = f"            delta._columns = columns_{number}\n" if has_names else ""
     return _TELL.format(number=number, out=out, edits=edits, columns=columns)
 
 
-def _order_of(leaf: Any) -> OrderBy | None:
+def _find_leaf_order(leaf: Any) -> OrderBy | None:
     """Return the order that a leaf follows, or None."""
     order: OrderBy | None = getattr(leaf, "order", None)
     return order
@@ -262,7 +269,7 @@ def commit({begin}, version, between=None):
 log = logging.getLogger("reactive")
 
 
-class Stepped(Protocol):
+class UndoableStep(Protocol):
     """A stepped operator, which holds both states until it is finalized or undone."""
 
     @property
@@ -281,7 +288,7 @@ class CommitStep:
         self._queue = delivery_queue
         self._deliveries: Sequence[Delivery] = ()
         self.version = version
-        self.stepped: list[Stepped] = []
+        self.stepped: list[UndoableStep] = []
         """Each stateful node, added before it steps."""
         self.leaf_deltas: list[LeafDelta] = []
         """The deltas that the leaves have emitted."""
@@ -328,7 +335,7 @@ class Trees:
             node.operator.settle()
 
 
-def take_back(error: BaseException, stepped: Sequence[Stepped]) -> bool:
+def undo_failed_commit(error: BaseException, stepped: Sequence[UndoableStep]) -> bool:
     """Undo the stepped nodes of a commit, and note where it failed; return True if all were undone.
 
     Nothing is undone if the error is asynchronous: then a step may be half done.
@@ -342,14 +349,14 @@ def take_back(error: BaseException, stepped: Sequence[Stepped]) -> bool:
     return is_undone
 
 
-def undo(stepped: Sequence[Stepped]) -> bool:
+def undo(stepped: Sequence[UndoableStep]) -> bool:
     """Undo stepped nodes, the last one first; return True if every operator could."""
-    stuck: list[Stepped] = []
+    stuck: list[UndoableStep] = []
     surely(partial(_undo, stepped, stuck))
     return not stuck
 
 
-def _undo(stepped: Sequence[Stepped], stuck: list[Stepped]) -> None:
+def _undo(stepped: Sequence[UndoableStep], stuck: list[UndoableStep]) -> None:
     for done in reversed(stepped):
         try:
             done.undo()
@@ -364,7 +371,7 @@ def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]
     for node, changes in leaf_deltas:
         channel = node.leaf
         if channel.subscribers and changes:
-            moves = traced(node)
+            moves = find_leaf_moves(node)
             delta = Delta(version, changes, channel.key, node.operator.edits, moves=moves)
             found.append((channel.subscribers, delta._with_columns(channel.columns)))
     for node, _ in leaf_deltas:
@@ -373,12 +380,12 @@ def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]
     return found
 
 
-def traced(leaf: Node) -> Moves | None:
+def find_leaf_moves(leaf: Node) -> Moves | None:
     """Return the function that finds the updates in the delta of a leaf, or None."""
     moved, lineage = leaf.graph.moved, leaf.leaf.lineage
     if moved is None or lineage is None:
         return None
-    found: Moves | None = lineage.traced(moved)
+    found: Moves | None = lineage.find_moves(moved)
     return found
 
 
@@ -407,7 +414,7 @@ class Schedule:
     def step(
         self,
         changes: Sequence[Fed],
-        stepped: list[Stepped],
+        stepped: list[UndoableStep],
         leaf_deltas: list[LeafDelta],
         check: Check,
     ) -> None:
@@ -443,7 +450,7 @@ class Schedule:
             node.clear()
 
 
-def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
+def find_reached_nodes(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
     """Return all nodes that these sources reach, in their order; None if too many, or if routed."""
     found: dict[Node, None] = {}
     waiting = list(sources)
@@ -455,10 +462,10 @@ def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
                     return None
                 if not is_deferred(consumer):
                     waiting.append(consumer)
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(found, key=_step_order))
 
 
-def _order(node: Node) -> tuple[float, int]:
+def _step_order(node: Node) -> tuple[float, int]:
     return node.order, node.rank
 
 
@@ -467,6 +474,6 @@ def rank(node: Node) -> int:
     return node.rank
 
 
-def rank_of(change: Fed) -> int:
+def source_rank(change: Fed) -> int:
     """Return the rank of the source of a change."""
     return change[0].rank

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
-from reactive.engine.dataflow.discrimination import at_hand
+from reactive.engine.dataflow.discrimination import view_rows_of
 
 if TYPE_CHECKING:
     from reactive.engine.dataflow.graph import Graph
@@ -95,16 +95,16 @@ class Snapshot:
             self._weights.extend(weights or repeat(1, len(rows)))
 
 
-def begin(graph: Graph, node: Node) -> None:
+def begin_remote_node(graph: Graph, node: Node) -> None:
     """Give a node that works elsewhere the contents of its inputs. Call it inside the lock."""
     with graph.running(node):
-        node.operator.begin([_taken(graph, source) for source in node.inputs])
+        node.operator.begin([_take_snapshot(graph, source) for source in node.inputs])
 
 
-def _taken(graph: Graph, source: Node) -> Snapshot:
+def _take_snapshot(graph: Graph, source: Node) -> Snapshot:
     chain: list[Node] = []
     base = source
-    while base.contents is None and len(base.inputs) == 1 and at_hand(base) is None:
+    while base.contents is None and len(base.inputs) == 1 and view_rows_of(base) is None:
         chain.insert(0, base)
         base = base.inputs[0]
     held = graph.contents(base)
@@ -113,7 +113,7 @@ def _taken(graph: Graph, source: Node) -> Snapshot:
     pieces = [held] if is_new else (held[start : start + PIECE] for start in starts)
     if not chain:
         return Snapshot(pieces)
-    through = partial(_through, graph, chain)
+    through = partial(_step_through, graph, chain)
     if any(map(_makes_rows, chain)):
         return Snapshot(pieces, through)
     return Snapshot(through(held[start : start + PIECE]) for start in starts)
@@ -127,7 +127,7 @@ def _makes_rows(node: Node) -> bool:
     return made is None or made != read
 
 
-def _through(graph: Graph, chain: list[Node], delta: Sequence[Any]) -> Sequence[Any]:
+def _step_through(graph: Graph, chain: list[Node], delta: Sequence[Any]) -> Sequence[Any]:
     for node in chain:
         with graph.running(node):
             delta = node.run(delta)

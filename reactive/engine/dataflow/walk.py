@@ -28,14 +28,14 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.engine.dataflow.discrimination import DiscriminationNetwork, Enqueue, send
 from reactive.engine.dataflow.node import Turns
-from reactive.engine.dataflow.schedule import Stepped, deliveries
+from reactive.engine.dataflow.schedule import UndoableStep, deliveries
 
 if TYPE_CHECKING:
     from reactive.engine.dataflow.graph import Graph
     from reactive.engine.dataflow.node import LeafDelta, Node
     from reactive.engine.dataflow.schedule import Check, CompiledStep, Fed
 
-TakeBack = Callable[[BaseException, Sequence[Stepped]], None]
+TakeBack = Callable[[BaseException, Sequence[UndoableStep]], None]
 Waiting = list[tuple[float, int, "Node"]]
 Ready = list[tuple["Node", Sequence[Sequence[Any]]]]
 """Nodes to step next, each with a delta per input."""
@@ -62,7 +62,7 @@ class Walk:
     def step(
         self,
         changes: Sequence[Fed],
-        stepped: list[Stepped],
+        stepped: list[UndoableStep],
         leaf_deltas: list[LeafDelta],
         check: Check,
     ) -> None:
@@ -97,7 +97,7 @@ class Walk:
                     if node.leaf is not None:
                         leaf_deltas.append((node, out))
         if len(leaf_deltas) > 1:
-            leaf_deltas.sort(key=_order_of)
+            leaf_deltas.sort(key=_leaf_delta_order)
 
     def commit(self, graph: Graph, take_back: TakeBack) -> CompiledStep:
         """Return the function that commits a delta per source; its last argument is the version."""
@@ -106,7 +106,7 @@ class Walk:
 
         def commit(*given: Any, between: Callable[[], object] | None = None) -> None:
             changes, version = tuple(zip(sources, given, strict=False)), given[-1]
-            stepped: list[Stepped] = []
+            stepped: list[UndoableStep] = []
             leaf_deltas: list[LeafDelta] = []
             graph.trees.settle()
             graph.stepping = True
@@ -156,7 +156,9 @@ def _route(node: Node, keyed: Sequence[Any], ready: Ready) -> None:
     if len(keyed) == 1:
         found = find(keyed[0][0])
         if len(found) > 1:
-            found = sorted(found, key=_order, reverse=True)  # the last one appended steps first
+            found = sorted(
+                found, key=_node_order, reverse=True
+            )  # the last one appended steps first
         for reader in found:
             ready.append((reader, (keyed,)))
         return
@@ -164,13 +166,13 @@ def _route(node: Node, keyed: Sequence[Any], ready: Ready) -> None:
     for pair in keyed:
         for reader in find(pair[0]):
             wanted.setdefault(reader, []).append(pair)
-    for reader in sorted(wanted, key=_order, reverse=True):
+    for reader in sorted(wanted, key=_node_order, reverse=True):
         ready.append((reader, (wanted[reader],)))
 
 
-def _order(node: Node) -> float:
+def _node_order(node: Node) -> float:
     return node.order
 
 
-def _order_of(of: LeafDelta) -> float:
+def _leaf_delta_order(of: LeafDelta) -> float:
     return of[0].order

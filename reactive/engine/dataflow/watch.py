@@ -47,7 +47,7 @@ class Watch:
         reached = top.upstream(ends) if capturing else ()
         seen = {id(o) for node in reached for o in origins(*node.functions)}
         guards = tuple((o, c) for o in capturing if id(o) not in seen for c in o.captures)
-        _give(leaf, segment, guards, sources)
+        _assign_guards(leaf, segment, guards, sources)
 
     def end(self, leaf: Node, leaves: Collection[Node], sources: Iterable[Node]) -> None:
         """Let other leaves over the same segments watch what `leaf` watched."""
@@ -59,7 +59,7 @@ class Watch:
             segment.watcher = None
             for heir in leaves if guards else ():
                 if heir.query is not None and segment in heir.query.every():
-                    _give(heir, segment, guards, reached)
+                    _assign_guards(heir, segment, guards, reached)
                     break
 
     def reset(self, leaves: Iterable[Node], sources: Iterable[Node]) -> None:
@@ -108,7 +108,9 @@ class Watch:
         }
 
 
-def _give(leaf: Node, segment: Segment, guards: tuple[Guard, ...], sources: Iterable[Node]) -> None:
+def _assign_guards(
+    leaf: Node, segment: Segment, guards: tuple[Guard, ...], sources: Iterable[Node]
+) -> None:
     segment.watcher = leaf
     leaf.watched.append((segment, guards))
     if guards:

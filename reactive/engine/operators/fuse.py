@@ -17,7 +17,7 @@ from optimizer.traverse import read_functions
 from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen import probe_order as order_of_probes
 from reactive.engine.codegen.emitter import RowPipeline, row_names
-from reactive.engine.codegen.functions import Made, Recall, anew, source_of
+from reactive.engine.codegen.functions import Made, Recall, generated_source, make_without_reuse
 from reactive.engine.codegen.nest import CountSink, KeySink, ListSink, LoopSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
@@ -83,7 +83,9 @@ G = TypeVar("G", bound=Grouping)
 S = TypeVar("S", bound="factored_sums.GroupingOfSums")
 
 
-def looped(node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall = anew) -> Make:
+def looped(
+    node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall = make_without_reuse
+) -> Make:
     """Return the maker of the operator of a chain or its reader. `loops` caches loops in use."""
     match node:
         case plan.Aggregate():
@@ -96,7 +98,9 @@ def looped(node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall 
             return lambda: linear(below, loops, recall)
 
 
-def linear(below: PipelineSource, loops: Loops, recall: Recall = anew) -> linear_loop.Linear:
+def linear(
+    below: PipelineSource, loops: Loops, recall: Recall = make_without_reuse
+) -> linear_loop.Linear:
     """Return the operator of a chain. Equal chains over rows of one shape share a loop."""
     called = read_functions(*below.chain)
 
@@ -112,11 +116,11 @@ def linear(below: PipelineSource, loops: Loops, recall: Recall = anew) -> linear
         pipeline = below.pipeline()
         return delta_loop("delta", pipeline, called, ListSink(pipeline))
 
-    if recall is anew:
+    if recall is make_without_reuse:
         loop = _shared(loops, _doing(below), lambda: listing()[0])
     else:
         loop, _ = recall("loop", listing)
-    return linear_loop.Linear(loop, PlainChain(below.chain).run, source_of(loop), made)
+    return linear_loop.Linear(loop, PlainChain(below.chain).run, generated_source(loop), made)
 
 
 def _doing(below: PipelineSource) -> tuple[Hashable, ...]:
@@ -141,7 +145,7 @@ def keys_of(
     *,
     generate: bool,
     deferred: bool = False,
-    recall: Recall = anew,
+    recall: Recall = make_without_reuse,
 ) -> tuple[Make, Rows]:
     """Return the maker of the operator that adds keys to the rows of a chain, and the plain chain.
 
@@ -204,7 +208,7 @@ def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
 
 
 def grouped(
-    node: plan.Aggregate, below: PipelineSource, loops: Loops, recall: Recall = anew
+    node: plan.Aggregate, below: PipelineSource, loops: Loops, recall: Recall = make_without_reuse
 ) -> Make:
     """Return the maker of the operator of an aggregate over a chain.
 
@@ -215,7 +219,7 @@ def grouped(
     shared: list[tuple[RowPipeline, Taken]] = []  # by both loops
 
     def made(plain: GroupAggregates, kind: type[Grouping]) -> Callable[..., Any]:
-        again = anew if plain.keeps_negative else recall
+        again = make_without_reuse if plain.keeps_negative else recall
         return again(kind.__name__, lambda: written(plain, kind))[0]
 
     def written(plain: GroupAggregates, kind: type[Grouping]) -> Made:
@@ -228,7 +232,7 @@ def grouped(
 
     def make() -> Grouped:
         plain = plain_aggregate(node)
-        held = loops if recall is anew and not plain.keeps_negative else {}
+        held = loops if recall is make_without_reuse and not plain.keeps_negative else {}
         key = (signature(node), *_doing(below))
         loop = _shared(held, (Grouping, key), lambda: made(plain, Grouping))
         one = None
@@ -244,7 +248,7 @@ def grouped(
             plain,
             loop,
             PlainChain(below.chain).run,
-            source_of(loop),
+            generated_source(loop),
             one=one,
             at_once=first_that_fits(columns, first),
         )
@@ -259,7 +263,7 @@ def joined(
     left: index_by.IndexBy,
     right: index_by.IndexBy,
     table: Callable[[], Iterable[Any]] | None = None,
-    recall: Recall = anew,
+    recall: Recall = make_without_reuse,
 ) -> Make:
     """Return the maker of the operator of a join, its chain and the reader of the chain.
 
@@ -278,7 +282,7 @@ def joined(
         count = bindings(join.left)
         if isinstance(node, plan.Aggregate):
             aggregate = plain_aggregate(node)
-            again = anew if aggregate.keeps_negative else recall
+            again = make_without_reuse if aggregate.keeps_negative else recall
 
             def sink_of(pipeline: RowPipeline) -> LoopSink:
                 return grouping_sink(node, pipeline, aggregate)
@@ -299,7 +303,7 @@ def matched(
     chain: tuple[plan.Node, ...],
     left: index_by.IndexBy,
     right: index_by.IndexBy,
-    recall: Recall = anew,
+    recall: Recall = make_without_reuse,
 ) -> Make:
     """Return the maker of the operator of an outer join, its chain and the reader of the chain."""
 
@@ -315,7 +319,7 @@ def matched(
             found = recall("loop", lambda: loops(ListSink))
             return matched_loop.Matched(plain, pairing, *found, chained)
         groups = plain_aggregate(node)
-        again = anew if groups.keeps_negative else recall
+        again = make_without_reuse if groups.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, groups)  # noqa: E731
         made = again("loop", lambda: loops(sink))
         return matched_loop.GroupedMatched(groups, plain, pairing, *made, chained)
@@ -340,7 +344,7 @@ def sums_of_rows(
     arguments: int,
     sums: Sums,
     owner: plan.Node,
-    recall: Recall = anew,
+    recall: Recall = make_without_reuse,
 ) -> Make:
     """Return the maker of the operator that maintains the rows of a chain as sums by key."""
     called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
@@ -396,7 +400,7 @@ def sums_of_pairs(
     sums: Sums,
     sides: tuple[Any, Any],
     owner: plan.Node,
-    recall: Recall = anew,
+    recall: Recall = make_without_reuse,
 ) -> Make:
     """Return the maker of the operator that maintains the pairs of a join as sums by key."""
 
@@ -435,7 +439,7 @@ def factored(
     join: plan.Join | plan.Product,
     factors: Factorization,
     sides: tuple[Any, Any],
-    recall: Recall = anew,
+    recall: Recall = make_without_reuse,
 ) -> Make:
     """Return the maker of the operator of an aggregate over a join of sums."""
 
@@ -476,7 +480,7 @@ def multiway(
     node: plan.Node,
     chain: tuple[plan.Node, ...],
     indexes: dict[Any, index_by.IndexBy],
-    recall: Recall = anew,
+    recall: Recall = make_without_reuse,
 ) -> Make:
     """Return the maker of the operator of a multiway join, its chain and the chain's reader."""
 
@@ -493,7 +497,7 @@ def multiway(
                 multiway_loop.ProbeOrders(paths, indexes, is_filled=True), loop, text, join
             )
         plain = plain_aggregate(node)
-        again = anew if plain.keeps_negative else recall
+        again = make_without_reuse if plain.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, plain)  # noqa: E731
         loop, text = again("loop", lambda: multiway_loops(names, shown, of, paths, chain, sink))
         return factored_sums.Factored(

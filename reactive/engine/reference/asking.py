@@ -25,19 +25,19 @@ from reactive.engine.collections import bag as bags
 from reactive.engine.reference.bags import (
     Bag,
     Of,
-    added,
     asked,
-    bag_of,
+    bag_delta,
     both,
     caller,
-    difference,
-    in_order,
-    joined,
-    members,
-    paired,
+    group_members,
+    join_rows,
+    make_bag,
+    ordered_rows,
+    pair_maker,
     pairing,
+    sum_pairs,
     there,
-    topped,
+    top_rows,
 )
 from reactive.engine.reference.bags import (
     once as each_once,
@@ -45,9 +45,9 @@ from reactive.engine.reference.bags import (
 from reactive.engine.reference.groups import (
     Rooms,
     RowCandidates,
+    aggregate_groups,
     equation,
     first_passing,
-    grouped,
     grouping,
 )
 from reactive.engine.reference.quantified import RankedRows, RecursiveRows
@@ -100,11 +100,11 @@ class QueryAnswers:
         """Return True if there is a row for some values."""
         return self._answer("has row", values, self.query.has_row)
 
-    def ranked(self, symbol: str, *values: Any) -> RankedRows | RecursiveRows:
+    def rank_rows(self, symbol: str, *values: Any) -> RankedRows | RecursiveRows:
         """Return the rows for some values, indexed for a comparison."""
         root, room = self.query.root, self.query.rooms.now
         if self._is_stored and not self._places and id(root) in room.held:
-            return room.followed(root, symbol)
+            return room.follow_ranked(root, symbol)
         return self._answer(symbol, values, lambda: RankedRows(self.query.rows(), symbol))
 
     def _answer(self, kind: str, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
@@ -115,7 +115,7 @@ class QueryAnswers:
         if not self._is_stored:
             return self._for(values, answer)
         room = self.query.rooms.now
-        known: dict[Any, tuple[T, Any]] = room.stored((self, kind), dict)
+        known: dict[Any, tuple[T, Any]] = room.store_once((self, kind), dict)
         read = tuple([values[place] for place in self._places])
         key = read, tuple(map(type, read))
         try:
@@ -125,7 +125,7 @@ class QueryAnswers:
         if found is None and room.notes is None:
             found = known[key] = self._for(values, answer), ()
         elif found is None:
-            found = known[key] = room.noted(
+            found = known[key] = room.note_reads(
                 lambda: self._for(values, answer), lambda: known.pop(key, None)
             )
         elif room.notes is not None:
@@ -161,7 +161,7 @@ class SingleAnswer:
         return row
 
 
-class Beside:
+class DefaultedAnswer:
     """The rows that a query has for some values, or default rows if it has none."""
 
     def __init__(self, asked: QueryAnswers, nothing: list[Any]) -> None:
@@ -187,7 +187,7 @@ class RepeatedQuery:
 
     def __init__(self, root: plan.Node, rooms: Rooms) -> None:
         self.root, self.rooms = root, rooms
-        self._open = self._opened()
+        self._open = self._open_nodes()
         self._steps: dict[int, Step] = {}
         self._is_there: Step | None = None
 
@@ -203,7 +203,7 @@ class RepeatedQuery:
         return any(n > 0 for n in self._is_there(reading, reading.mine).values())
 
     def _reading(self) -> _NodeRows:
-        return _NodeRows(self, self.rooms.now.stored(self, dict))
+        return _NodeRows(self, self.rooms.now.store_once(self, dict))
 
     def relations(self) -> Iterator[plan.Node]:
         """Yield the plans that the query reads and that change in a recursion around it."""
@@ -220,7 +220,7 @@ class RepeatedQuery:
             elif reads(node) - self.rooms.levels:
                 yield node
 
-    def _opened(self) -> set[int]:
+    def _open_nodes(self) -> set[int]:
         """Return the nodes whose rows depend on the values or the group."""
         found: set[int] = set()
         for node in nodes(self.root):
@@ -240,13 +240,13 @@ class RepeatedQuery:
         )
         return is_outer or any(reads(q.root) & self.rooms.levels for q in _queries_of(node))
 
-    def of(self, node: plan.Node, of: Of, mine: dict[Any, Any]) -> Bag:
+    def rows_of_node(self, node: plan.Node, of: Of, mine: dict[Any, Any]) -> Bag:
         """Return the rows of a node; `mine` is the storage of the query in the current room."""
         found: Bag | None
         if id(node) not in self._open:
             found = mine.get(id(node))
             if found is None:
-                found = mine[id(node)] = self.rooms.closed(node)
+                found = mine[id(node)] = self.rooms.rows_outside(node)
             room = self.rooms.now
             if room.notes is not None and id(node) in room.held:
                 room.notes.add(id(node))
@@ -267,21 +267,21 @@ class RepeatedQuery:
             if found is not None:
                 return lambda of, mine: found(of, mine).rows(rooms.now.notes)
         if pairing(node) is not None:
-            return lambda of, mine: rows_of(node, of)
-        call = linear(node)
+            return lambda of, mine: evaluate_node(node, of)
+        call = linear_map(node)
         if call is not None:
             (source,) = node.inputs()
             return lambda of, mine: call(of(source))
         if isinstance(node, plan.Aggregate):
             group, source = grouping(node), node.input
             return lambda of, mine: group(of(source))
-        return lambda of, mine: together(node, of)
+        return lambda of, mine: evaluate_whole(node, of)
 
     def _first_of(self, node: plan.Node) -> Step:
         """Return the function like `_step`, for a caller that needs only one of the rows."""
         rooms = self.rooms
         if isinstance(node, plan.Select | plan.Extend) and id(node.input) in self._open:
-            below, call = self._first_of(node.input), linear(node)
+            below, call = self._first_of(node.input), linear_map(node)
             assert call is not None
             return lambda of, mine: call(below(of, mine))
         if not isinstance(node, plan.Where) or id(node) not in self._open:
@@ -343,7 +343,7 @@ class _NodeRows:
     def __call__(self, node: plan.Node) -> Bag:
         found = self._known.get(id(node))
         if found is None:
-            found = self._known[id(node)] = self._query.of(node, self, self.mine)
+            found = self._known[id(node)] = self._query.rows_of_node(node, self, self.mine)
         return found
 
 
@@ -360,11 +360,11 @@ def rooms_of(node: plan.Node) -> Rooms:
 
 def reads(node: plan.Node) -> frozenset[Any]:
     """Return the levels of the relations that a node reads, or that its sub-queries do."""
-    found: frozenset[Any] = fact(node, "read with sub-queries", _reads)
+    found: frozenset[Any] = fact(node, "read with sub-queries", _find_read_levels)
     return found
 
 
-def _reads(node: plan.Node) -> frozenset[Any]:
+def _find_read_levels(node: plan.Node) -> frozenset[Any]:
     def of(*several: plan.Node) -> frozenset[Any]:
         return frozenset[Any]().union(*map(reads, several))
 
@@ -414,18 +414,18 @@ def inputs_of(node: plan.Node) -> tuple[plan.Node, ...]:
     return node.inputs() if found is None else (found.left, found.right)
 
 
-def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
+def evaluate_node(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
     """Return the rows of a node that is neither a table nor a recursion."""
     found = pairing(node)
     if found is not None:
-        return joined(node, found, of, progress)
-    call = linear(node)
+        return join_rows(node, found, of, progress)
+    call = linear_map(node)
     if call is not None:
         return call(of(*node.inputs()))
-    return together(node, of)
+    return evaluate_whole(node, of)
 
 
-def together(node: plan.Node, of: Of) -> Bag:
+def evaluate_whole(node: plan.Node, of: Of) -> Bag:
     """Return the rows of a node that reads all rows of its inputs together."""
     match node:
         case plan.Empty():
@@ -449,42 +449,42 @@ def together(node: plan.Node, of: Of) -> Bag:
             return of(left) & of(right)
         case plan.Previous(source, moment):
             now = of(source)
-            was: Bag = moment.before(now, difference(now, added(moment.pending)))
+            was: Bag = moment.rows_before(now, bag_delta(now, sum_pairs(moment.pending)))
             return was
         case plan.View() | plan.Tolerate():
             return of(*node.inputs())
         case plan.Aggregate(source):
-            return grouped(node, of(source))
+            return aggregate_groups(node, of(source))
         case plan.Reduce(source):
-            return reduced(node, of(source))
+            return reduce_groups(node, of(source))
         case plan.Top(source):
-            return topped(node, of(source))
+            return top_rows(node, of(source))
         case plan.OrderBy(source):
-            return Counter(in_order(node, of(source)))
+            return Counter(ordered_rows(node, of(source)))
         case _:
             raise TypeError(f"cannot evaluate plan node {type(node).__name__}")
 
 
-def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
+def linear_map(node: plan.Node) -> Callable[[Bag], Bag] | None:
     """Return the function that maps the rows of a linear node; None for other nodes."""
     match node:
         case plan.Where(source, p):
             test = asked(p, source)
-            return lambda bag: bag_of({row: n for row, n in bag.items() if test(row)})
+            return lambda bag: make_bag({row: n for row, n in bag.items() if test(row)})
         case plan.Negate():
-            return lambda bag: bag_of({row: -n for row, n in bag.items()})
+            return lambda bag: make_bag({row: -n for row, n in bag.items()})
         case plan.Select(source, f):
             call = caller(f, source)
-            return lambda bag: added((call(row), n) for row, n in bag.items())
+            return lambda bag: sum_pairs((call(row), n) for row, n in bag.items())
         case plan.Extend(source):
             call = caller(row_of(node), source)
-            return lambda bag: added((call(row), n) for row, n in bag.items())
+            return lambda bag: sum_pairs((call(row), n) for row, n in bag.items())
         case plan.SelectMany(source, f):
             call = caller(f, source)
-            return lambda bag: added((e, n) for row, n in bag.items() for e in call(row))
+            return lambda bag: sum_pairs((e, n) for row, n in bag.items() for e in call(row))
         case plan.Unnest(source, f):
-            call, pair = caller(f, source), paired(source)
-            return lambda bag: added((pair(r, e), n) for r, n in bag.items() for e in call(r))
+            call, pair = caller(f, source), pair_maker(source)
+            return lambda bag: sum_pairs((pair(r, e), n) for r, n in bag.items() for e in call(r))
         case _:
             return None
 
@@ -492,11 +492,11 @@ def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
 # Reduced groups, evaluated from scratch: one call for each.
 
 
-def reduced(node: plan.Reduce, rows: Bag) -> Bag:
+def reduce_groups(node: plan.Reduce, rows: Bag) -> Bag:
     """Return the rows that a callable makes of each group, after its key."""
     make = callable_of(node.function)
-    return added(
+    return sum_pairs(
         ((key, row), 1)
-        for key, group in members(node.key, node.input, rows).items()
+        for key, group in group_members(node.key, node.input, rows).items()
         for row in make(key, bags.Bag(dict(group)))
     )

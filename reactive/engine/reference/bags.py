@@ -80,7 +80,7 @@ def pairing(node: plan.Node) -> PairedInputs | None:
     return PairedInputs(below.left, below.right, keys, (*own, *reversed(wheres)))
 
 
-def joined(node: plan.Node, found: PairedInputs, of: Of, progress: Progress = SILENT) -> Bag:
+def join_rows(node: plan.Node, found: PairedInputs, of: Of, progress: Progress = SILENT) -> Bag:
     """Return the rows of a join of any kind, or of filters above one."""
     left, right = of(found.left), of(found.right)
     match node:
@@ -88,16 +88,16 @@ def joined(node: plan.Node, found: PairedInputs, of: Of, progress: Progress = SI
             return _by_hash(node, key, left, right)
         case plan.SemiJoin():
             partners = _partners(found, left, right, progress)
-            return bag_of({a: n for a, n in left.items() if partners[a] > 0})
+            return make_bag({a: n for a, n in left.items() if partners[a] > 0})
         case plan.AntiJoin():
             partners = _partners(found, left, right, progress)
-            return bag_of({a: n for a, n in left.items() if partners[a] <= 0})
+            return make_bag({a: n for a, n in left.items() if partners[a] <= 0})
         case plan.OuterJoin():
             return _outer(node, found, left, right, progress)
         case _:
-            pair = paired(found.left)
-            return bag_of(
-                {pair(a, b): n * m for a, n, b, m in matches(found, left, right, progress)}
+            pair = pair_maker(found.left)
+            return make_bag(
+                {pair(a, b): n * m for a, n, b, m in matching_pairs(found, left, right, progress)}
             )
 
 
@@ -121,11 +121,11 @@ def _partners(found: PairedInputs, left: Bag, right: Bag, progress: Progress) ->
     All pairs are tested, since a test may raise.
     """
     if found.keys is None and not found.predicates:
-        return bag_of(dict.fromkeys(left, right.total()))
-    return _weighed((a, m) for a, _, _, m in matches(found, left, right, progress))
+        return make_bag(dict.fromkeys(left, right.total()))
+    return _sum_weights((a, m) for a, _, _, m in matching_pairs(found, left, right, progress))
 
 
-def _weighed(pairs: Iterable[Pair]) -> Bag:
+def _sum_weights(pairs: Iterable[Pair]) -> Bag:
     """Sum the weights of canonical rows."""
     total: Bag = Counter()
     for row, weight in pairs:
@@ -136,28 +136,28 @@ def _weighed(pairs: Iterable[Pair]) -> Bag:
 def _outer(
     node: plan.OuterJoin, found: PairedInputs, left: Bag, right: Bag, progress: Progress
 ) -> Bag:
-    pair, count = paired(node.left), bindings(node.left)
-    matched = list(matches(found, left, right, progress))
-    lefts = _weighed((a, m) for a, _, _, m in matched)
-    rights = _weighed((b, n) for _, n, b, _ in matched)
+    pair, count = pair_maker(node.left), bindings(node.left)
+    matched = list(matching_pairs(found, left, right, progress))
+    lefts = _sum_weights((a, m) for a, _, _, m in matched)
+    rights = _sum_weights((b, n) for _, n, b, _ in matched)
     nothing = None if count == 1 else (None,) * count
     pairs: Iterable[Pair] = ((pair(a, b), n * m) for a, n, b, m in matched)
     if node.kind != "right":
         pairs = chain(pairs, ((pair(a, None), n) for a, n in left.items() if lefts[a] <= 0))
     if node.kind != "left":
         pairs = chain(pairs, ((pair(nothing, b), m) for b, m in right.items() if rights[b] <= 0))
-    return added(pairs)
+    return sum_pairs(pairs)
 
 
-def matches(
+def matching_pairs(
     found: PairedInputs, left: Bag, right: Bag, progress: Progress = SILENT
 ) -> Iterator[Found]:
     """Yield the pairs of rows that match, with their weights."""
     matching = EqualityMatching(found)
-    lefts, rights = matching.left.placed(left), matching.right.placed(right)
-    if matching.spares and _is_misread(matching, lefts, rights):
+    lefts, rights = matching.left.key_rows(left), matching.right.key_rows(right)
+    if matching.spares and _is_pair_misread(matching, lefts, rights):
         matching = EqualityMatching(found, spare=False)
-        lefts, rights = matching.left.placed(left), matching.right.placed(right)
+        lefts, rights = matching.left.key_rows(left), matching.right.key_rows(right)
     for place, row, weight in rights:
         matching.right.add(place, row, weight)
     fits, agreeing = matching.fits, matching.right.agreeing
@@ -167,19 +167,19 @@ def matches(
                 yield row, weight, other, times
 
 
-def _is_misread(
+def _is_pair_misread(
     matching: EqualityMatching, left: Sequence[Placed], right: Sequence[Placed]
 ) -> bool:
     """Return True if a skipped pair matches; only some of them are tested."""
     for number in range(min(TRIED, len(left) * len(right))):
         place, row, _ = left[number * STRIDE % len(left)]
         other_place, other, _ = right[number * STRIDE**2 % len(right)]
-        if not _agree(place, other_place) and matching.fits(row, other):
+        if not _is_pair_compared(place, other_place) and matching.fits(row, other):
             return True
     return False
 
 
-def _agree(place: Any, other: Any) -> bool:
+def _is_pair_compared(place: Any, other: Any) -> bool:
     """Return True if a pair is not skipped."""
     if place is ERROR_KEY or other is ERROR_KEY:
         return True
@@ -192,7 +192,7 @@ class EqualityMatching:
     def __init__(
         self, found: PairedInputs, *, spare: bool = True, tests: Sequence[Function] | None = None
     ) -> None:
-        self.fits = _fits(found.left, found.predicates if tests is None else tests)
+        self.fits = _make_pair_test(found.left, found.predicates if tests is None else tests)
         """Returns True if the predicates are true of a pair."""
         self.spares = False
         """True if pairs are skipped by equations in the predicates."""
@@ -203,7 +203,7 @@ class EqualityMatching:
         agreeing = self.right.agreeing(self.left.place(row))
         return [(other, times) for other, times in agreeing if self.fits(row, other)]
 
-    def partnered(self, other: Row) -> list[Pair]:
+    def left_partners(self, other: Row) -> list[Pair]:
         """Return the left rows that match a right one."""
         agreeing = self.left.agreeing(self.right.place(other))
         return [(row, weight) for row, weight in agreeing if self.fits(row, other)]
@@ -228,7 +228,7 @@ class SideRows:
         self.place = place
         self._rows: dict[Any, dict[Row, int]] = {}
 
-    def placed(self, rows: Bag) -> list[Placed]:
+    def key_rows(self, rows: Bag) -> list[Placed]:
         """Return rows with their keys; all keys are computed before any pair is tested."""
         place = self.place
         return [(place(row), row, weight) for row, weight in rows.items()]
@@ -265,9 +265,11 @@ def _anywhere(row: Row) -> tuple[()]:
     return ()
 
 
-def _fits(left: plan.Node, predicates: Sequence[Function]) -> Callable[[Row, Row], object]:
+def _make_pair_test(
+    left: plan.Node, predicates: Sequence[Function]
+) -> Callable[[Row, Row], object]:
     """Return the function that tests the predicates on a pair."""
-    calls, pair = [callable_of(predicate) for predicate in predicates], paired(left)
+    calls, pair = [callable_of(predicate) for predicate in predicates], pair_maker(left)
     if not calls:
         return lambda row, other: True
     (first, *others) = calls
@@ -295,10 +297,10 @@ _empty, _fill = dict.__new__, dict.update
 """Create and fill a `Counter` without its slow `__init__`."""
 
 
-def added(pairs: Iterable[Pair]) -> Bag:
+def sum_pairs(pairs: Iterable[Pair]) -> Bag:
     """Sum pairs of row and weight to a bag.
 
-    >>> added([("a", 1), ("b", 1), ("a", 2)])
+    >>> sum_pairs([("a", 1), ("b", 1), ("a", 2)])
     Counter({'a': 3, 'b': 1})
     """
     bag: Bag = Counter()
@@ -309,7 +311,7 @@ def added(pairs: Iterable[Pair]) -> Bag:
     return net(bag)
 
 
-def bag_of(weights: Mapping[Row, int]) -> Bag:
+def make_bag(weights: Mapping[Row, int]) -> Bag:
     """Return a bag with these weights, none of them zero; five times as fast as `Counter`."""
     bag: Bag = _empty(Counter)
     _fill(bag, weights)
@@ -318,7 +320,7 @@ def bag_of(weights: Mapping[Row, int]) -> Bag:
 
 def net(bag: Bag) -> Bag:
     """Return the rows whose weight is not zero."""
-    return bag_of({row: n for row, n in bag.items() if n}) if 0 in bag.values() else bag
+    return make_bag({row: n for row, n in bag.items() if n}) if 0 in bag.values() else bag
 
 
 def both(left: Bag, right: Bag) -> Bag:
@@ -327,19 +329,19 @@ def both(left: Bag, right: Bag) -> Bag:
     >>> both(Counter(a=1, b=2), Counter(a=-1, b=1, c=-1))
     Counter({'b': 3, 'c': -1})
     """
-    total = bag_of(left)
-    grow(total, right)
+    total = make_bag(left)
+    add_change(total, right)
     return total
 
 
 def there(bag: Bag) -> Bag:
     """Return the rows of positive weight."""
-    return bag_of({row: n for row, n in bag.items() if n > 0})
+    return make_bag({row: n for row, n in bag.items() if n > 0})
 
 
 def once(rows: Iterable[Row]) -> Bag:
     """Return a bag with each row once."""
-    return bag_of(dict.fromkeys(rows, 1))
+    return make_bag(dict.fromkeys(rows, 1))
 
 
 def asked(function: Function, source: plan.Node) -> Callable[[Row], Any]:
@@ -356,12 +358,12 @@ def caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
     return lambda row: canonical(call(*row))
 
 
-def members(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Pair]]:
+def group_members(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Pair]]:
     """Return the present rows of each group, by its key."""
-    return by_key(caller(key, source), there(rows).items())
+    return group_rows(caller(key, source), there(rows).items())
 
 
-def by_key(key_of: Callable[[Row], Any], rows: Iterable[Pair]) -> dict[Any, list[Pair]]:
+def group_rows(key_of: Callable[[Row], Any], rows: Iterable[Pair]) -> dict[Any, list[Pair]]:
     """Group rows by their key."""
     groups: dict[Any, list[Pair]] = {}
     for pair in rows:
@@ -369,14 +371,14 @@ def by_key(key_of: Callable[[Row], Any], rows: Iterable[Pair]) -> dict[Any, list
     return groups
 
 
-def paired(left: plan.Node) -> Callable[[Row, Row], Row]:
+def pair_maker(left: plan.Node) -> Callable[[Row, Row], Row]:
     """Return the function that appends a binding to the row of a node."""
     if bindings(left) == 1:
         return lambda row, other: (row, other)
     return lambda row, other: (*row, other)
 
 
-def grow(bag: Bag, change: Bag) -> None:
+def add_change(bag: Bag, change: Bag) -> None:
     """Add a change to a bag in place, without rows of weight zero."""
     for row, weight in change.items():
         total = bag.get(row, 0) + weight
@@ -386,9 +388,9 @@ def grow(bag: Bag, change: Bag) -> None:
             bag.pop(row, None)
 
 
-def difference(bag: Bag, before: Bag) -> Bag:
+def bag_delta(bag: Bag, before: Bag) -> Bag:
     """Return the change from one bag to another."""
-    change = bag_of(bag)
+    change = make_bag(bag)
     for row, weight in before.items():
         total = change.get(row, 0) - weight
         if total:
@@ -402,14 +404,14 @@ Keyed = tuple[Any, Row]
 """The sort key of a row, and the row."""
 
 
-def in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
+def ordered_rows(node: plan.OrderBy, bag: Bag) -> list[Row]:
     """Return the rows that an order shows, given all rows."""
-    rows = [row for alike in settled(node, bag) for row in alike]
+    rows = [row for alike in ordered_runs(node, bag) for row in alike]
     last = len(rows) if node.limit is None else node.offset + node.limit
     return rows[node.offset : last]
 
 
-def settled(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
+def ordered_runs(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
     """Yield all rows in order, as they are shown; rows that compare equal are yielded together."""
     for rows in runs(node, bag):
         yield from _by_themselves(rows) if len(rows) > 1 else [rows]
@@ -417,24 +419,24 @@ def settled(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
 
 def runs(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
     """Yield all rows in their order, as they are shown; rows with equal keys together."""
-    key = order_key(node)
+    key = reference_sort_key(node)
     keyed = [(key(row), row) for row in repeat_by_weight(bag.items())]
     if any(key is LAST for key, _ in keyed):
         keyed.sort(key=lambda pair: _SortKey(pair[0]), reverse=node.descending)
     else:
-        keyed.sort(key=_key_of, reverse=node.descending)
+        keyed.sort(key=_sort_key_of, reverse=node.descending)
     show = node.show or itself
     for tied in _runs(keyed, descending=node.descending):
         yield [*map(show, tied)]
 
 
-def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
+def reference_sort_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     """Return the function that computes the sort key of a row."""
     read = make_sort_key(node.keys, [caller(key.function, node.input) for key in node.keys])
     return lambda row: sort_key(read(row))
 
 
-def _key_of(keyed: Keyed) -> Any:
+def _sort_key_of(keyed: Keyed) -> Any:
     return keyed[0]
 
 
@@ -475,24 +477,26 @@ class _SortKey:
 # The first rows of each group, evaluated from scratch: each group is sorted.
 
 
-def topped(node: plan.Top, rows: Bag) -> Bag:
+def top_rows(node: plan.Top, rows: Bag) -> Bag:
     """Return the rows that an order of each group shows."""
     found: Bag = Counter()
-    for group in members(node.key, node.input, rows).values():
-        found.update(in_order(node.order, Counter(dict(group))))
+    for group in group_members(node.key, node.input, rows).values():
+        found.update(ordered_rows(node.order, Counter(dict(group))))
     return found
 
 
 def are_as_good(node: plan.Top, shown: Bag, expected: Bag, rows: Bag) -> bool:
     """Return True if the shown rows differ from the expected ones only in ties."""
-    return not shown - rows and _places(node, shown) == _places(node, expected)
+    return not shown - rows and _sort_keys_by_group(node, shown) == _sort_keys_by_group(
+        node, expected
+    )
 
 
-def _places(node: plan.Top, bag: Bag) -> dict[Any, list[Any]]:
+def _sort_keys_by_group(node: plan.Top, bag: Bag) -> dict[Any, list[Any]]:
     """Return the sort keys of the rows of each group, in order."""
-    key = order_key(node.order)
+    key = reference_sort_key(node.order)
     whole = plan.OrderBy(node.input, node.keys, None, 0)
     return {
-        name: [(key(row), tie_key(row)) for row in in_order(whole, Counter(dict(group)))]
-        for name, group in members(node.key, node.input, bag).items()
+        name: [(key(row), tie_key(row)) for row in ordered_rows(whole, Counter(dict(group)))]
+        for name, group in group_members(node.key, node.input, bag).items()
     }

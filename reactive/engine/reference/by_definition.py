@@ -49,7 +49,7 @@ from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.reference.asking import (
     NO_VALUE,
     Around,
-    Beside,
+    DefaultedAnswer,
     Exists,
     OfGroup,
     QueryAnswers,
@@ -74,7 +74,7 @@ class WrittenPlan:
         self._policy: ByPolicy | None = None
         """The policy for rows that raise, of the query and of its sub-queries."""
 
-    def of(self, root: plan.Node, values: Around | None = None) -> plan.Node:
+    def write(self, root: plan.Node, values: Around | None = None) -> plan.Node:
         """Return the plan whose callables ask its sub-queries for `values` of the row around."""
         waiting = [root]
         while waiting:
@@ -94,12 +94,12 @@ class WrittenPlan:
 
     def _query(self, root: plan.Node, values: Around) -> RepeatedQuery:
         """Return a sub-query; rows that raise follow the policy of the query around."""
-        made = self.of(root, values)
+        made = self.write(root, values)
         if self._policy is not None:
             made = _by_policy(made, self._policy)
         return RepeatedQuery(made, self._rooms)
 
-    def _asked(self, root: plan.Node) -> QueryAnswers:
+    def _make_answers(self, root: plan.Node) -> QueryAnswers:
         around = Around()
         return QueryAnswers(self._query(root, around), around)
 
@@ -125,7 +125,7 @@ class WrittenPlan:
             return form
         return None
 
-    def _apart(self, by: ByPolicy) -> plan.Node:
+    def _give_own_levels(self, by: ByPolicy) -> plan.Node:
         """Return the query under a policy, where each recursion already has a level of its own."""
         found = self._levelled.get(id(by.query))
         if found is None:
@@ -139,7 +139,7 @@ class WrittenPlan:
                 return written.inputs()
             case ByPolicy() as found:
                 self._policy = found
-                return (self._apart(found),)
+                return (self._give_own_levels(found),)
             case BesideRows(left, query) as found:
                 return (left, query) if _is_product(found) else (left,)
             case OfGroups(source):
@@ -155,11 +155,11 @@ class WrittenPlan:
             case InRows(written):
                 node = with_inputs(written, map(made, written.inputs()))
             case ByPolicy() as found:
-                return _by_policy(made(self._apart(found)), found)
+                return _by_policy(made(self._give_own_levels(found)), found)
             case BesideRows(left, query) as found if _is_product(found):
                 node = plan.Product(made(left), made(query))
             case BesideRows(left, query, arguments, is_left):
-                node = self._beside(made(left), query, arguments, is_left, values)
+                node = self._pair_with_rows(made(left), query, arguments, is_left, values)
             case OfGroups(source, key, query, level):
                 node = self._of_groups(made(source), key, query, level, values)
             case _:
@@ -177,9 +177,11 @@ class WrittenPlan:
                 case Outer(index) if values is not None:
                     return Call(constant(values.at(index), "outer"), ())
                 case Subquery(kind, query, arguments):
-                    asked = (Exists if kind == "exists" else SingleAnswer)(self._asked(query))
+                    asked = (Exists if kind == "exists" else SingleAnswer)(
+                        self._make_answers(query)
+                    )
                 case Quantified(comparison, query, arguments):
-                    asked = Quantifier(comparison, self._asked(query), NO_VALUE.value)
+                    asked = Quantifier(comparison, self._make_answers(query), NO_VALUE.value)
                 case _:
                     return expr
             given = tuple(Attempt(each, NO_VALUE) for each in arguments)
@@ -191,7 +193,7 @@ class WrittenPlan:
         made = replace(f, body=body, made=None)
         return replace(made, made=opaque(compiled_of(made), made.parameters, "a sub-query"))
 
-    def _beside(
+    def _pair_with_rows(
         self,
         left: plan.Node,
         query: plan.Node,
@@ -202,7 +204,7 @@ class WrittenPlan:
         """Return the node that pairs each row with the rows of a query for it."""
         width, count = bindings(query), bindings(left)
         nothing = [None if width == 1 else (None,) * width] if is_left else []
-        found = Beside(self._asked(query), nothing)
+        found = DefaultedAnswer(self._make_answers(query), nothing)
         body = Call(constant(found, "asked"), tuple(Attempt(a, NO_VALUE) for a in arguments))
         asking = self._asking(Lifted(body, row_names(count), (), count), values)
         made = plan.Unnest(left, asking)

@@ -23,8 +23,16 @@ from optimizer import plan
 from optimizer.expr import Function, Lifted, conjuncts
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import Row
-from reactive.engine.reference.asking import asks_of, inputs_of, linear, rooms_of, rows_of
-from reactive.engine.reference.bags import Bag, PairedInputs, bag_of, difference, grow, net, pairing
+from reactive.engine.reference.asking import asks_of, evaluate_node, inputs_of, linear_map, rooms_of
+from reactive.engine.reference.bags import (
+    Bag,
+    PairedInputs,
+    add_change,
+    bag_delta,
+    make_bag,
+    net,
+    pairing,
+)
 from reactive.engine.reference.grouped_changes import GroupedChange
 from reactive.engine.reference.groups import Room, Rooms
 from reactive.engine.reference.joined_changes import ByPairs, HalfJoin, JoinChange
@@ -46,7 +54,7 @@ NONE: Mapping[int, Any] = {}
 NOTHING = Bag()
 
 
-def part_of(
+def change_of_node(
     node: plan.Node, inputs: Sequence[NodeChange], asked: Mapping[int, NodeChange] = NONE
 ) -> NodeChange:
     """Return the part of a node that is neither a table nor a recursion.
@@ -54,8 +62,8 @@ def part_of(
     `asked` are the relations that sub-queries in its callables read, by the ids of their plans.
     """
     if not asked:
-        return _alone(node, inputs)
-    call, found = linear(node), pairing(node)
+        return _change_without_queries(node, inputs)
+    call, found = linear_map(node), pairing(node)
     if found is not None and not any(asks_of(key) for key in found.keys or ()):
         return _by_pairs(node, inputs, _asking_pairs(node, found, inputs, asked))
     if call is None or found is not None:
@@ -88,12 +96,12 @@ def _asking_pairs(
     calls = [callable_of(each) for each in tests[first:]]
 
     def matching(bag: Bag) -> Bag:
-        return bag_of({row: n for row, n in bag.items() if all(call(*row) for call in calls)})
+        return make_bag({row: n for row, n in bag.items() if all(call(*row) for call in calls)})
 
     return _Chain(pairs, _AskingRows(rooms_of(node), matching, pairs, asked=asked))
 
 
-def _alone(node: plan.Node, inputs: Sequence[NodeChange]) -> NodeChange:
+def _change_without_queries(node: plan.Node, inputs: Sequence[NodeChange]) -> NodeChange:
     found = pairing(node)
     match node:
         case plan.SemiJoin() | plan.AntiJoin() if found is not None:
@@ -104,11 +112,11 @@ def _alone(node: plan.Node, inputs: Sequence[NodeChange]) -> NodeChange:
             return GroupedChange(node, *inputs)
     if found is not None:
         return JoinChange(found, *inputs)
-    call = linear(node)
+    call = linear_map(node)
     if call is not None:
         return _Linear(call, *inputs)
     weight = WEIGHTS.get(type(node))
-    return _Anew(node, inputs) if weight is None else _Pointwise(weight, inputs)
+    return _RecomputedRows(node, inputs) if weight is None else _Pointwise(weight, inputs)
 
 
 def _conditions(predicate: Function) -> list[Function]:
@@ -144,9 +152,9 @@ class _Pointwise:
         changed = {row for source in self._inputs for row in source.change}
         before = {row: self._weight(*self._there(row)) for row in changed}
         for held, source in zip(self._held, self._inputs, strict=True):
-            grow(held, source.change)
+            add_change(held, source.change)
         after = {row: self._weight(*self._there(row)) for row in changed}
-        self.change = bag_of({r: n - before[r] for r, n in after.items() if n != before[r]})
+        self.change = make_bag({r: n - before[r] for r, n in after.items() if n != before[r]})
 
     def _there(self, row: Row) -> list[int]:
         """Return the weight of a row in each input."""
@@ -191,21 +199,21 @@ class _AskingRows:
     def step(self) -> None:
         for number, part in self._asked.items():
             if part.change:
-                self._room.touched(number, part.change)
-        grow(self._held, self._source.change)
+                self._room.apply_change(number, part.change)
+        add_change(self._held, self._source.change)
         rows, self._again = self._again | self._source.change.keys(), set()
         self.change = Bag()
-        with self._rooms.within(self._room):
+        with self._rooms.enter_room(self._room):
             for row in rows:
                 before = self._made.pop(row, NOTHING)
                 weight = self._held.get(row, 0)
-                after = self._of(row, weight) if weight else NOTHING
+                after = self._map_row(row, weight) if weight else NOTHING
                 if dict.__ne__(after, before):  # `Counter.__ne__` is slower
-                    grow(self.change, difference(after, before) if before else after)
+                    add_change(self.change, bag_delta(after, before) if before else after)
 
-    def _of(self, row: Row, weight: int) -> Bag:
-        one = bag_of({row: weight})
-        made, _ = self._room.noted(lambda: self._call(one), lambda: self._again.add(row))
+    def _map_row(self, row: Row, weight: int) -> Bag:
+        one = make_bag({row: weight})
+        made, _ = self._room.note_reads(lambda: self._call(one), lambda: self._again.add(row))
         self._made[row] = made = net(made)
         return made
 
@@ -229,30 +237,30 @@ class _Asking:
 
     def step(self) -> None:
         for held, source in zip(self._held, self._inputs, strict=True):
-            grow(held, source.change)
+            add_change(held, source.change)
         is_anew = False
         for number, part in self._asked.items():
-            grow(self._room.held[number], part.change)
+            add_change(self._room.held[number], part.change)
             is_anew = is_anew or bool(part.change)
         if is_anew:
             self._room.forget()
             self._begin()
         following = self._held if is_anew else [source.change for source in self._inputs]
         for given, rows in zip(self._given, following, strict=True):
-            given.following = bag_of(rows)
+            given.following = make_bag(rows)
             given.step()
-        with self._rooms.within(self._room):
+        with self._rooms.enter_room(self._room):
             self._made.step()
         change = self._made.change
-        self.change = difference(change, self._rows) if is_anew else change
-        grow(self._rows, self.change)
+        self.change = bag_delta(change, self._rows) if is_anew else change
+        add_change(self._rows, self.change)
 
     def _begin(self) -> None:
         self._given = [InputRows() for _ in self._inputs]
-        self._made = _alone(self._node, self._given)
+        self._made = _change_without_queries(self._node, self._given)
 
 
-class _Anew:
+class _RecomputedRows:
     """The part of any other node: recompute its rows."""
 
     def __init__(self, node: plan.Node, inputs: Sequence[NodeChange]) -> None:
@@ -269,6 +277,6 @@ class _Anew:
             self.change = Bag()
             return
         for source, change in changes.items():
-            grow(self._held[source], change)
-        rows = rows_of(self._node, lambda source: self._held[id(source)])
-        self.change, self._rows = difference(rows, self._rows or Bag()), rows
+            add_change(self._held[source], change)
+        rows = evaluate_node(self._node, lambda source: self._held[id(source)])
+        self.change, self._rows = bag_delta(rows, self._rows or Bag()), rows

@@ -42,15 +42,23 @@ from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.index import ERROR_KEY, FILTERED
 from reactive.engine.collections.values import has_plain_equality
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.reference.asking import inputs_of, rows_of
-from reactive.engine.reference.bags import STRIDE, TRIED, Bag, Of, Tables, Variables, added
+from reactive.engine.reference.asking import evaluate_node, inputs_of
+from reactive.engine.reference.bags import STRIDE, TRIED, Bag, Of, Tables, Variables, sum_pairs
 from reactive.engine.reference.by_definition import WrittenPlan
 from reactive.engine.reference.keys import Conditions, Joint, conditions
-from reactive.engine.reference.recursion import RECURSIONS, iterated, smallest
+from reactive.engine.reference.recursion import RECURSIONS, iterate_bodies, least_fixpoint
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.progress import SILENT, Progress
 
-__all__ = ["Bag", "Tables", "defined", "defined_together", "evaluate", "evaluate_part", "through"]
+__all__ = [
+    "Bag",
+    "Tables",
+    "define_queries",
+    "define_query",
+    "evaluate",
+    "evaluate_part",
+    "through",
+]
 
 
 Placed = tuple[Any, Row, int]
@@ -91,20 +99,20 @@ def several(node: plan.Node) -> Several | None:
     return Several((node, *reversed(inputs)), predicates)
 
 
-def combined(found: Several, of: Of, progress: Progress = SILENT) -> Bag:
+def combine_rows(found: Several, of: Of, progress: Progress = SILENT) -> Bag:
     """Return the combinations that satisfy all predicates."""
     first = bindings(found.inputs[0])
     bags = [of(source) for source in found.inputs]
     told = conditions([asks for _, asks in found.predicates], first, len(bags))
-    sides = [_placed(bag, place) for bag, place in zip(bags, told.places, strict=True)]
+    sides = [_place_rows(bag, place) for bag, place in zip(bags, told.places, strict=True)]
     if not (
         any(place is ERROR_KEY for side in sides for place, _, _ in side)
-        or _is_misread(found, told, sides)
+        or _is_combination_misread(found, told, sides)
     ):
         with suppress(_NotKnown):
             return _Combinations(found, told, sides).rows(progress)
     told = conditions((), first, len(bags))
-    sides = [_placed(bag, place) for bag, place in zip(bags, told.places, strict=True)]
+    sides = [_place_rows(bag, place) for bag, place in zip(bags, told.places, strict=True)]
     return _Combinations(found, told, sides).rows(progress)
 
 
@@ -112,11 +120,13 @@ class _NotKnown(Exception):
     """A value computed from rows of several inputs raises, or cannot be looked up."""
 
 
-def _placed(bag: Bag, place: Callable[[Row], Any]) -> list[Placed]:
+def _place_rows(bag: Bag, place: Callable[[Row], Any]) -> list[Placed]:
     return [(place(row), row, weight) for row, weight in bag.items()]
 
 
-def _is_misread(found: Several, told: Conditions, sides: Sequence[list[Placed]]) -> bool:
+def _is_combination_misread(
+    found: Several, told: Conditions, sides: Sequence[list[Placed]]
+) -> bool:
     """Return True if a skipped combination satisfies the predicates; only some are tested."""
     first = bindings(found.inputs[0])
     asks = [(number + first - 1, callable_of(ask)) for number, ask in found.predicates]
@@ -126,26 +136,26 @@ def _is_misread(found: Several, told: Conditions, sides: Sequence[list[Placed]])
         keys, rows = [key for key, _, _ in chosen], [row for _, row, _ in chosen]
         arguments = (rows[0],) if first == 1 else rows[0]
         arguments = (*arguments, *rows[1:])
-        if not _agree(told, keys, arguments) and all(
+        if not _is_combination_compared(told, keys, arguments) and all(
             ask(*arguments[:count]) for count, ask in asks
         ):
             return True
     return False
 
 
-def _agree(told: Conditions, keys: Sequence[Any], arguments: Row) -> bool:
+def _is_combination_compared(told: Conditions, keys: Sequence[Any], arguments: Row) -> bool:
     """Return True if rows with these keys are combined."""
     if FILTERED in keys:
         return False
     if any(keys[e.side][e.part] != keys[e.other][e.other_part] for e in told.equations):
         return False
     try:
-        return all(keys[j.side][j.part] == _known(j, arguments) for j in told.joint)
+        return all(keys[j.side][j.part] == _joint_value(j, arguments) for j in told.joint)
     except _NotKnown:
         return True
 
 
-def _known(joint: Joint, arguments: Row) -> Any:
+def _joint_value(joint: Joint, arguments: Row) -> Any:
     """Return a value computed from rows of several inputs, for a look-up."""
     try:
         value = joint.value(arguments)
@@ -189,7 +199,7 @@ class _Combinations:
         made = []
         for keys, row, weight in progress.over(so_far):
             sought = [keys[side][part] for side, part in theirs]
-            sought += [_known(each, row) for each in joint]
+            sought += [_joint_value(each, row) for each in joint]
             for key, other, times in index.get(tuple(sought), ()):
                 arguments = (*row, other)
                 if self._fits(number + 1, arguments):
@@ -225,31 +235,31 @@ def evaluate(
     """
     if not by_definition:
         return _Evaluation(tables, progress).rows(node, {})
-    with defined(node, tables, progress) as (root, rows):
+    with define_query(node, tables, progress) as (root, rows):
         return rows(root)
 
 
 @contextmanager
-def defined(
+def define_query(
     node: plan.Node, tables: Tables, progress: Progress = SILENT
 ) -> Iterator[tuple[plan.Node, Of]]:
     """Return the query whose callables ask its sub-queries by definition.
 
     Also return the function that evaluates a node of that query.
     """
-    with defined_together([node], tables, progress) as ((root,), rows):
+    with define_queries([node], tables, progress) as ((root,), rows):
         yield root, rows
 
 
 @contextmanager
-def defined_together(
+def define_queries(
     several: Sequence[plan.Node], tables: Tables, progress: Progress = SILENT
 ) -> Iterator[tuple[list[plan.Node], Of]]:
-    """Do as `defined` for several queries; shared nodes are evaluated once."""
+    """Do as `define_query` for several queries; shared nodes are evaluated once."""
     evaluation = _Evaluation(tables, progress)
     definitions = [WrittenPlan(lambda source: evaluation.rows(source, {})) for _ in several]
     try:
-        roots = [each.of(node) for each, node in zip(definitions, several, strict=True)]
+        roots = [each.write(node) for each, node in zip(definitions, several, strict=True)]
         yield roots, lambda source: evaluation.rows(source, {})
     finally:
         for each in definitions:
@@ -263,10 +273,10 @@ def evaluate_part(node: plan.Node, given: Variables) -> Bag:
 
 def through(chain: Sequence[plan.Node], pairs: Iterable[Pair]) -> Iterable[Pair]:
     """Return the result of a chain of linear nodes over rows of any weights."""
-    bag = added(pairs)
+    bag = sum_pairs(pairs)
     for node in chain:
         given = bag
-        bag = rows_of(node, lambda source: given)
+        bag = evaluate_node(node, lambda source: given)
     return bag.items()
 
 
@@ -283,7 +293,7 @@ class _Evaluation:
         known: dict[int, Bag] = {}
         for part in self._missing(root):
             self._progress.at(part)
-            known[id(part)] = found = self._of(part, known, variables)
+            known[id(part)] = found = self._evaluate(part, known, variables)
             if not free(part):
                 self._closed[id(part)] = found
         return self._closed.get(id(root)) or known.get(id(root), Counter())
@@ -302,7 +312,7 @@ class _Evaluation:
                 waiting.extend((source, False) for source in reversed(sources))
         return list(found.values())
 
-    def _of(self, node: plan.Node, known: dict[int, Bag], variables: Variables) -> Bag:
+    def _evaluate(self, node: plan.Node, known: dict[int, Bag], variables: Variables) -> Bag:
         def of(source: plan.Node) -> Bag:
             rows = known.get(id(source))
             return self._closed[id(source)] if rows is None else rows
@@ -316,18 +326,18 @@ class _Evaluation:
             case plan.Recursive(level, index):
                 return variables[level, index]
             case plan.Iterate():
-                return iterated(node, outside, self._progress)[0]
+                return iterate_bodies(node, outside, self._progress)[0]
             case plan.Component(plan.Iterate() as iterate, index):
-                return iterated(iterate, outside, self._progress)[index]
+                return iterate_bodies(iterate, outside, self._progress)[index]
             case plan.Fixpoint():
-                return smallest(node, outside, self._progress)[0]
+                return least_fixpoint(node, outside, self._progress)[0]
             case plan.Component(plan.Fixpoint() as fixpoint, index):
-                return smallest(fixpoint, outside, self._progress)[index]
+                return least_fixpoint(fixpoint, outside, self._progress)[index]
             case _:
                 found = several(node)
                 if found is not None:
-                    return combined(found, of, self._progress)
-                return rows_of(node, of, self._progress)
+                    return combine_rows(found, of, self._progress)
+                return evaluate_node(node, of, self._progress)
 
 
 def _sources(node: plan.Node) -> tuple[plan.Node, ...]:

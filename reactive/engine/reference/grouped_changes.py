@@ -12,9 +12,9 @@ from typing import Any
 
 from optimizer import plan
 from reactive.engine.collections.zset import Row
-from reactive.engine.reference.asking import together
-from reactive.engine.reference.bags import Bag, bag_of, by_key, caller, net
-from reactive.engine.reference.groups import row_maker
+from reactive.engine.reference.asking import evaluate_whole
+from reactive.engine.reference.bags import Bag, caller, group_rows, make_bag, net
+from reactive.engine.reference.groups import group_row_maker
 from reactive.engine.reference.parts import NodeChange
 
 NOTHING = Bag()
@@ -26,15 +26,15 @@ class GroupedChange:
     def __init__(self, node: plan.Aggregate | plan.Reduce | plan.Top, source: NodeChange) -> None:
         self.change = Bag()
         self._source = source
-        self._make = _maker(node)
+        self._make = _make_group_rows(node)
         self._key = None if node.key is None else caller(node.key, node.input)
         self._groups: dict[Any, dict[Row, int]] = {}
         self._shown: dict[Any, Bag] = {}
 
     def step(self) -> None:
-        change, self.change = self._source.change.items(), bag_of({})
+        change, self.change = self._source.change.items(), make_bag({})
         if self._key is not None:
-            moved = by_key(self._key, change)
+            moved = group_rows(self._key, change)
         elif change or not self._shown:  # without rows, there is one output row
             moved = {(): list(change)}
         else:
@@ -68,14 +68,14 @@ class GroupedChange:
                 change[row] = change.get(row, 0) + weight
 
 
-def _maker(node: plan.Node) -> Callable[[Any, dict[Row, int]], Bag]:
+def _make_group_rows(node: plan.Node) -> Callable[[Any, dict[Row, int]], Bag]:
     """Return the function that computes the rows of a group from its key and rows."""
     if not isinstance(node, plan.Aggregate):
-        return lambda key, group: together(node, lambda _: bag_of(group))
-    row_of = row_maker(node)
+        return lambda key, group: evaluate_whole(node, lambda _: make_bag(group))
+    row_of = group_row_maker(node)
 
     def make(key: Any, group: dict[Row, int]) -> Bag:
         row, is_there = row_of(key, [*group.items()])
-        return bag_of({row: 1}) if is_there else NOTHING
+        return make_bag({row: 1}) if is_there else NOTHING
 
     return make

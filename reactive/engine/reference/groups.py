@@ -69,13 +69,13 @@ from reactive.engine.operators import accumulators, tolerant
 from reactive.engine.reference.bags import (
     Bag,
     Of,
-    added,
+    add_change,
     asked,
-    bag_of,
-    by_key,
     caller,
-    grow,
+    group_rows,
+    make_bag,
     once,
+    sum_pairs,
     there,
 )
 from reactive.engine.reference.quantified import RecursiveRows
@@ -86,7 +86,7 @@ EXACTLY = Context(prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexac
 Values = list[tuple[Any, int]]
 
 
-def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
+def aggregate_groups(node: plan.Aggregate, rows: Bag) -> Bag:
     """Return one row per group: its key, then each aggregate."""
     return grouping(node)(rows)
 
@@ -94,17 +94,17 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
 def grouping(node: plan.Aggregate) -> Callable[[Bag], Bag]:
     """Return a function that groups rows. Creating it takes longer than calling it."""
     key = None if node.key is None else caller(node.key, node.input)
-    make = row_maker(node)
+    make = group_row_maker(node)
 
     def of(rows: Bag) -> Bag:
-        groups = {(): list(rows.items())} if key is None else by_key(key, rows.items())
+        groups = {(): list(rows.items())} if key is None else group_rows(key, rows.items())
         made = [make(name, group) for name, group in groups.items()]
         return once(row for row, is_there in made if is_there)
 
     return of
 
 
-def row_maker(node: plan.Aggregate) -> Callable[[Any, list[Pair]], tuple[Row, bool]]:
+def group_row_maker(node: plan.Aggregate) -> Callable[[Any, list[Pair]], tuple[Row, bool]]:
     """Return a function that computes the row of a group from its key and rows.
 
     Its second result is True if the group is present.
@@ -114,7 +114,7 @@ def row_maker(node: plan.Aggregate) -> Callable[[Any, list[Pair]], tuple[Row, bo
     has_key = node.key is not None
 
     def row_of(key: Any, group: list[Pair]) -> tuple[Row, bool]:
-        if has_key and _count(group) <= 0:
+        if has_key and _count_values(group) <= 0:
             return None, False
         results = [
             _accumulator(accumulator, group if of is None else [(of(r), n) for r, n in group])
@@ -134,40 +134,44 @@ def _accumulator(accumulator: Any, values: Values) -> Any:
         values = _there(values)
     match accumulator:
         case accumulators.CountAccumulator():
-            return _count(values)
+            return _count_values(values)
         case accumulators.SumAccumulator():
             return total(values)
         case accumulators.AvgAccumulator():
-            return canonical(total(values) / _count(values)) if _count(values) > 0 else None
+            return (
+                canonical(total(values) / _count_values(values))
+                if _count_values(values) > 0
+                else None
+            )
         case accumulators.MinAccumulator():
-            return _least(dict(values))
+            return _find_minimum(dict(values))
         case accumulators.MaxAccumulator():
-            return _greatest(dict(values))
+            return _find_maximum(dict(values))
         case accumulators.CountDistinctAccumulator():
             return len(dict(values))
         case accumulators.CollectAccumulator():
-            return _collected(values)
+            return _collect_bag(values)
         case accumulators.UserAccumulator():
-            return _finished(accumulator, values)
+            return _fold_user(accumulator, values)
         case accumulators.MonoidAccumulator():
-            return _combined(accumulator, values)
+            return _fold_monoid(accumulator, values)
         case tolerant.Tolerant(inner):
-            return _tolerated(inner, values)
+            return _fold_tolerantly(inner, values)
         case _:
             raise TypeError(f"cannot evaluate aggregate {accumulator!r}")
 
 
-def _count(values: Values) -> int:
+def _count_values(values: Values) -> int:
     return sum(times for _, times in values)
 
 
-def _least(values: Iterable[Any]) -> Any:
+def _find_minimum(values: Iterable[Any]) -> Any:
     """Return the minimum; NaN is greater than all numbers."""
     found = [value for value in values if not is_nan(value)]
     return min(found, key=to_sortable) if found else _nan_of(values)
 
 
-def _greatest(values: Iterable[Any]) -> Any:
+def _find_maximum(values: Iterable[Any]) -> Any:
     odd = _nan_of(values)
     return odd if odd is not None else max(values, default=None, key=to_sortable)
 
@@ -178,7 +182,7 @@ def _nan_of(values: Iterable[Any]) -> Any:
     return NAN if NAN in odd else next(iter(odd), None)
 
 
-def _collected(values: Values) -> bags.Bag[Any]:
+def _collect_bag(values: Values) -> bags.Bag[Any]:
     found: Counter[Any] = Counter()
     for value, times in values:
         found[value] += times
@@ -189,10 +193,10 @@ def _there(values: Values) -> Values:
     """Return the values of positive weight."""
     if all(times > 0 for _, times in values):
         return values
-    return list(there(added(values)).items())
+    return list(there(sum_pairs(values)).items())
 
 
-def _finished(of: accumulators.UserAccumulator, values: Values) -> Any:
+def _fold_user(of: accumulators.UserAccumulator, values: Values) -> Any:
     """Return a user's aggregate: add the values, then subtract values of negative weight."""
     state = of.initial
     for value in repeat_by_weight(values):
@@ -202,14 +206,14 @@ def _finished(of: accumulators.UserAccumulator, values: Values) -> Any:
     return canonical(state if of.finish is None else of.finish.function(state))
 
 
-def _combined(of: accumulators.MonoidAccumulator, values: Values) -> Any:
+def _fold_monoid(of: accumulators.MonoidAccumulator, values: Values) -> Any:
     state = of.initial
     for value in repeat_by_weight(values):
         state = of.combine.function(state, value)
     return canonical(state if of.finish is None else of.finish.function(state))
 
 
-def _tolerated(inner: Any, values: Values) -> Any:
+def _fold_tolerantly(inner: Any, values: Values) -> Any:
     """Return a user's aggregate, or the fault that its functions raise."""
     try:
         found = _accumulator(inner, values)
@@ -228,7 +232,7 @@ def total(values: Values) -> Any:
     """
     kinds: dict[Any, Values] = {}
     for value, times in values:
-        kinds.setdefault(_kind(value), []).append((value, times))
+        kinds.setdefault(_sum_class(value), []).append((value, times))
     numbers = kinds.keys() <= {int, float, Fraction}
     if numbers and float in kinds:
         return _float_sum(kinds)
@@ -239,10 +243,10 @@ def total(values: Values) -> Any:
     special = {str(part): part for part in parts if isinstance(part, Decimal) and _is_odd(part)}
     if special:
         return next(iter(special.values()))
-    return _together([*parts, *([integers] if integers or not parts else [])])
+    return _add_parts([*parts, *([integers] if integers or not parts else [])])
 
 
-def _kind(value: Any) -> type:
+def _sum_class(value: Any) -> type:
     """Return the class that decides how a value is summed; subclasses of numbers count as these."""
     for kind in (int, float, Decimal, Fraction):
         if isinstance(value, kind):
@@ -287,10 +291,10 @@ def _is_odd(value: Decimal) -> bool:
 
 
 def _plain_sum(values: Values) -> Any:
-    return _together(value if times == 1 else value * times for value, times in values)
+    return _add_parts(value if times == 1 else value * times for value, times in values)
 
 
-def _together(parts: Iterable[Any]) -> Any:
+def _add_parts(parts: Iterable[Any]) -> Any:
     result, *others = parts
     for part in others:
         result = result + part
@@ -371,7 +375,7 @@ class RowCandidates:
             value = self._key(row) if self._is_one else self._key(*row)
             found = self._by.get(value)
             if found is None:
-                found = self._by[value] = bag_of({})
+                found = self._by[value] = make_bag({})
         except Exception:
             value, found = ANY, self._odd
         total = found.get(row, 0) + weight
@@ -390,7 +394,7 @@ class RowCandidates:
         """Return the candidates that satisfy all conditions; note the parts read."""
         bag = self._candidates(notes)
         for test in self._tests:
-            bag = bag_of({row: n for row, n in bag.items() if test(row)})
+            bag = make_bag({row: n for row, n in bag.items() if test(row)})
         return bag
 
     def first(self, notes: set[Any] | None = None) -> Bag:
@@ -409,7 +413,7 @@ class RowCandidates:
             if notes is not None:
                 notes.add(id(self._source))
             return self._all
-        return bag_of({**found, **self._odd}) if self._odd else found
+        return make_bag({**found, **self._odd}) if self._odd else found
 
 
 def first_passing(bag: Bag, tests: Sequence[Callable[[Row], object]]) -> Bag:
@@ -417,7 +421,7 @@ def first_passing(bag: Bag, tests: Sequence[Callable[[Row], object]]) -> Bag:
     first, *rest = tests
     for row, weight in bag.items():
         if weight > 0 and first(row) and (not rest or all(test(row) for test in rest)):
-            return bag_of({row: weight})
+            return make_bag({row: weight})
     return NOTHING
 
 
@@ -429,7 +433,7 @@ class Room:
 
     `held` are the rows of relations that a recursion changes. If rows are evaluated one by one,
     `notes` collects the parts read for each, so that after a change the rows that read a changed
-    part are evaluated again (`touched`).
+    part are evaluated again (`apply_change`).
     """
 
     def __init__(self) -> None:
@@ -440,7 +444,7 @@ class Room:
         self._readers: dict[Any, list[Callable[[], object]]] = {}
         self._followers: dict[int, list[RowCandidates | RecursiveRows]] = {}
 
-    def stored(self, key: object, make: Callable[[], T]) -> T:
+    def store_once(self, key: object, make: Callable[[], T]) -> T:
         """Return the result stored by a key; compute it on the first call."""
         try:
             found: T = self._stored[key]
@@ -448,7 +452,7 @@ class Room:
             found = self._stored[key] = make()
         return found
 
-    def noted(self, make: Callable[[], T], forget: Callable[[], object]) -> tuple[T, set[Any]]:
+    def note_reads(self, make: Callable[[], T], forget: Callable[[], object]) -> tuple[T, set[Any]]:
         """Return the result of `make` and what it read; `forget` is called when that changes."""
         before, self.notes = self.notes, set()
         notes, readers = self.notes, self._readers
@@ -468,7 +472,7 @@ class Room:
             self._followers.setdefault(id(source), []).append(made)
         return made
 
-    def followed(self, source: plan.Node, symbol: str) -> RecursiveRows:
+    def follow_ranked(self, source: plan.Node, symbol: str) -> RecursiveRows:
         """Return the rows of a relation, indexed for a comparison; they follow its changes."""
 
         def make() -> RecursiveRows:
@@ -476,11 +480,11 @@ class Room:
             self._followers.setdefault(id(source), []).append(made)
             return made
 
-        return self.stored(("followed", id(source), symbol), make)
+        return self.store_once(("followed", id(source), symbol), make)
 
-    def touched(self, number: int, change: Bag) -> None:
+    def apply_change(self, number: int, change: Bag) -> None:
         """Apply the change of a relation, and drop the results that read a changed part of it."""
-        grow(self.held[number], change)
+        add_change(self.held[number], change)
         found: list[Any] = [number]
         for each in self._followers.get(number, ()):
             found += each.follow(change)
@@ -504,16 +508,16 @@ class Rooms:
         self.levels: set[Any] = set()
         self._closed = closed
 
-    def closed(self, node: plan.Node) -> Bag:
+    def rows_outside(self, node: plan.Node) -> Bag:
         """Return the rows of a plan that reads nothing of a row around."""
         found = self.now.held.get(id(node))
         if found is not None:
             return found
-        with self.within(self._outside):
+        with self.enter_room(self._outside):
             return self._closed(node)
 
     @contextmanager
-    def within(self, room: Room) -> Iterator[None]:
+    def enter_room(self, room: Room) -> Iterator[None]:
         """Evaluate sub-queries in a room."""
         before, self.now = self.now, room
         try:

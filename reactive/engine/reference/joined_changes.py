@@ -27,12 +27,12 @@ from reactive.engine.reference.bags import (
     Bag,
     EqualityMatching,
     PairedInputs,
-    bag_of,
-    difference,
-    grow,
-    joined,
+    add_change,
+    bag_delta,
+    join_rows,
+    make_bag,
     net,
-    paired,
+    pair_maker,
 )
 from reactive.engine.reference.parts import NodeChange
 
@@ -51,7 +51,7 @@ class JoinChange:
         self.change = Bag()
         self._inputs = left, right
         self._matching = EqualityMatching(found, tests=tests)
-        self._pair = paired(found.left)
+        self._pair = pair_maker(found.left)
 
     def step(self) -> None:
         left, right = self._inputs
@@ -61,7 +61,7 @@ class JoinChange:
                 self._add(((row, b), weight * m) for b, m in self._matching.partners(row))
                 self._matching.left.move(row, weight)
             for row, weight in _moving(right.change, is_coming):
-                self._add(((a, row), n * weight) for a, n in self._matching.partnered(row))
+                self._add(((a, row), n * weight) for a, n in self._matching.left_partners(row))
                 self._matching.right.move(row, weight)
         self.change = net(self.change)
 
@@ -83,7 +83,7 @@ class ByPairs:
     ) -> None:
         self.change = Bag()
         left, right = inputs
-        count, pair = bindings(node.left), paired(node.left)
+        count, pair = bindings(node.left), pair_maker(node.left)
         left_of = itemgetter(0 if count == 1 else slice(-1))
         nothing = None if count == 1 else (None,) * count
         kind = node.kind if isinstance(node, plan.OuterJoin) else "none"
@@ -100,9 +100,9 @@ class ByPairs:
             self._sides.append(_Partners(right, pairs, itemgetter(-1), show, keeps=False))
 
     def step(self) -> None:
-        self.change = Bag() if self._pairs is None else bag_of(self._pairs.change)
+        self.change = Bag() if self._pairs is None else make_bag(self._pairs.change)
         for side in self._sides:
-            grow(self.change, side.take())
+            add_change(self.change, side.take())
 
 
 class _Partners:
@@ -127,7 +127,7 @@ class _Partners:
     def take(self) -> Bag:
         """Return the change of the shown rows."""
         touched = dict.fromkeys(self._source.change)
-        grow(self._held, self._source.change)
+        add_change(self._held, self._source.change)
         for pair, weight in self._pairs.change.items():
             row = self._row_of(pair)
             touched[row] = None
@@ -143,7 +143,7 @@ class _Partners:
                 moves[row] = moved
                 shown = self._show(row)
                 change[shown] = change.get(shown, 0) + moved
-        grow(self._shown, moves)
+        add_change(self._shown, moves)
         return net(change)
 
 
@@ -175,24 +175,24 @@ class HalfJoin:
         left, right = (part.change for part in self._inputs)
         new_left = [row for row in left if row not in self._lefts]
         new_right = [row for row in right if row not in self._rights]
-        grow(self._lefts, left)
-        grow(self._rights, right)
+        add_change(self._lefts, left)
+        add_change(self._rights, right)
         self._is_signed = self._is_signed or any(self._rights.get(row, 0) < 0 for row in right)
         if self._is_signed:
-            self.change = difference(self._all(), self._shown)
+            self.change = bag_delta(self._all(), self._shown)
         else:
             for row in left:
                 if row not in self._lefts:
                     self._release(row)
             touched = dict.fromkeys([*left, *self._move_right(right, new_right, new_left)])
             self.change = self._change_of(touched)
-        grow(self._shown, self.change)
+        add_change(self._shown, self.change)
 
     def _all(self) -> Bag:
         """Return the shown rows, recomputed."""
         found = self._found
         sides = {id(found.right): self._rights, id(found.left): self._lefts}
-        return joined(self._node, found, lambda source: sides[id(source)])
+        return join_rows(self._node, found, lambda source: sides[id(source)])
 
     def _move_right(self, change: Bag, come: list[Row], new_left: list[Row]) -> Iterator[Row]:
         """Apply a change of the right side, and new left rows.
@@ -207,7 +207,7 @@ class HalfJoin:
             if row not in self._rights:
                 seeking += self._chosen_by.pop(row, ())
         for other in come:
-            for row, _ in matching.partnered(other):
+            for row, _ in matching.left_partners(other):
                 matching.left.move(row, -1)
                 self._choose(row, other)
                 yield row

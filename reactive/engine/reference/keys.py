@@ -23,7 +23,7 @@ from typing import Any
 from optimizer.expr import Expr, Function, Lifted, Operation, conjuncts, reads
 from optimizer.lifting.lift import lift
 from optimizer.record import record
-from reactive.engine.codegen.interpret import Read, interpreted, itself
+from reactive.engine.codegen.interpret import Read, interpret_expr, only_binding
 from reactive.engine.collections.index import ERROR_KEY, FILTERED
 from reactive.engine.collections.values import SIMPLE, has_plain_equality
 from reactive.engine.collections.zset import Row
@@ -95,12 +95,12 @@ def conditions(predicates: Sequence[Function], count: int, sides: int) -> Condit
     """
     finder = _ConditionFinder(count, sides)
     for predicate in predicates:
-        if not all(map(finder.take, conjuncts(_read(predicate)))):
+        if not all(map(finder.take, conjuncts(_lift_body(predicate)))):
             break
-    return finder.found()
+    return finder.collect()
 
 
-def _read(predicate: Function) -> Expr:
+def _lift_body(predicate: Function) -> Expr:
     return predicate.body if isinstance(predicate, Lifted) else lift(predicate).body
 
 
@@ -120,14 +120,14 @@ class _ConditionFinder:
         all later ones. A value of several sides is computed only for rows that are already
         combined, so later conditions must not skip any of these.
         """
-        if self._joint and max(self._read(test), default=0) < self._joint[-1].side:
+        if self._joint and max(self._read_sides(test), default=0) < self._joint[-1].side:
             return False
         side = self._side(test)
         if side is not None:
             return self._add((side, test, _Test()))
         match test:
             case Operation("not", (Operation("==", operands),)):
-                return self._compare(operands, _Compared())
+                return self._compare(operands, _InequalityCheck())
             case Operation("not", (Operation(symbol, operands),)) if symbol in COMPARED:
                 return self._compare(operands, COMPARED[symbol]())
             case Operation("==", operands):
@@ -137,19 +137,21 @@ class _ConditionFinder:
             case _:
                 return False
 
-    def found(self) -> Conditions:
+    def collect(self) -> Conditions:
         """Return the collected conditions."""
         steps = [step for side in self._sides for step in side]
         spares = any(isinstance(step.what, _LookUpKey | _Test) for step in steps)
-        return Conditions(list(map(_place, self._sides)), self._equations, spares, self._joint)
+        return Conditions(
+            list(map(_make_key_function, self._sides)), self._equations, spares, self._joint
+        )
 
-    def _read(self, expr: Expr) -> set[int]:
+    def _read_sides(self, expr: Expr) -> set[int]:
         """Return the sides that an expression reads."""
         return {max(0, index - self._count + 1) for index in reads(expr)}
 
     def _side(self, expr: Expr) -> int | None:
         """Return the side that an expression reads; None for several."""
-        read = self._read(expr)
+        read = self._read_sides(expr)
         return None if len(read) > 1 else min(read, default=0)
 
     def _compare(self, operands: tuple[Expr, ...], what: _What) -> bool:
@@ -161,7 +163,7 @@ class _ConditionFinder:
         if side is None or other is None:
             several, single = operands if side is None else reversed(operands)
             return isinstance(what, _LookUpKey) and self._join(several, single)
-        parts = [_keys(self._sides[side]), _keys(self._sides[other])]
+        parts = [_count_keys(self._sides[side]), _count_keys(self._sides[other])]
         if not self._add((side, operands[0], what), (other, operands[1], what)):
             return False
         if isinstance(what, _LookUpKey):
@@ -170,11 +172,11 @@ class _ConditionFinder:
 
     def _join(self, several: Expr, single: Expr) -> bool:
         """Use an equation of a value of several sides with a value of a later side."""
-        side, before = self._side(single), max(self._read(several))
-        value = interpreted(several, itemgetter)
+        side, before = self._side(single), max(self._read_sides(several))
+        value = interpret_expr(several, itemgetter)
         if side is None or side <= before or value is None:
             return False
-        part = _keys(self._sides[side])
+        part = _count_keys(self._sides[side])
         if not self._add((side, single, _LookUpKey())):
             return False
         self._joint.append(Joint(side, part, value))
@@ -182,7 +184,7 @@ class _ConditionFinder:
 
     def _add(self, *given: tuple[int, Expr, _What]) -> bool:
         """Add a part to one or two sides; return False if a value cannot be computed."""
-        found = [(side, interpreted(expr, self._binding), what) for side, expr, what in given]
+        found = [(side, interpret_expr(expr, self._binding), what) for side, expr, what in given]
         if any(read is None for _, read, _ in found):
             return False
         for side, read, what in found:
@@ -191,10 +193,10 @@ class _ConditionFinder:
         return True
 
     def _binding(self, index: int) -> Read:
-        return itself if index >= self._count or self._count == 1 else itemgetter(index)
+        return only_binding if index >= self._count or self._count == 1 else itemgetter(index)
 
 
-def _keys(steps: Sequence[_ConditionPart]) -> int:
+def _count_keys(steps: Sequence[_ConditionPart]) -> int:
     return sum(isinstance(step.what, _LookUpKey) for step in steps)
 
 
@@ -213,7 +215,7 @@ class _Test:
         return None if value else FILTERED
 
 
-class _Compared:
+class _InequalityCheck:
     """The value of an inequation, which is not looked up but must not raise."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
@@ -232,9 +234,9 @@ class _OrderedLookUp:
         return None if kind is not None and kind == self._kind else ERROR_KEY
 
 
-_What = _LookUpKey | _Test | _Compared | _OrderedLookUp
+_What = _LookUpKey | _Test | _InequalityCheck | _OrderedLookUp
 COMPARED: dict[str, Callable[[], _What]] = {
-    "!=": _Compared,
+    "!=": _InequalityCheck,
     **dict.fromkeys(("<", "<=", ">", ">="), _OrderedLookUp),
 }
 
@@ -247,7 +249,7 @@ class _ConditionPart:
     what: _What
 
 
-def _place(steps: Sequence[_ConditionPart]) -> Place:
+def _make_key_function(steps: Sequence[_ConditionPart]) -> Place:
     if len(steps) == 1 and isinstance(steps[0].what, _LookUpKey):
         return _place_of_one(steps[0].read)
 

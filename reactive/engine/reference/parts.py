@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from reactive.engine.reference.bags import Bag, bag_of
+from reactive.engine.reference.bags import Bag, make_bag
 
 
 class NodeChange(Protocol):
@@ -39,7 +39,7 @@ class Constant:
 
     def __init__(self, rows: Bag) -> None:
         self.change = Bag()
-        self._following = bag_of(rows)
+        self._following = make_bag(rows)
 
     def step(self) -> None:
         self.change, self._following = self._following, Bag()

@@ -44,7 +44,7 @@ class ComparedRows(Protocol):
 
     query: Any
 
-    def ranked(self, symbol: str, *values: Any) -> RankedRows | RecursiveRows: ...
+    def rank_rows(self, symbol: str, *values: Any) -> RankedRows | RecursiveRows: ...
 
 
 class Quantifier:
@@ -66,23 +66,23 @@ class Quantifier:
         row = values[place:]
         if any(value is self._missing for value in row):
             raise LookupError("a value that is compared raised when it was computed")
-        rows = self._rows.ranked(self._symbol, *values[:place])
+        rows = self._rows.rank_rows(self._symbol, *values[:place])
         return self._any(row, rows) is self._wanted
 
     def _any(self, row: tuple[Any, ...], rows: RankedRows | RecursiveRows) -> Truth:
         found: Truth = False
         for other in rows.candidates(row):
-            truth = _compared(self._symbol, row, other)
+            truth = _compare_by_symbol(self._symbol, row, other)
             if truth:
                 return True
             found = None if truth is None else found
         return found
 
 
-def _compared(symbol: str, row: tuple[Any, ...], other: tuple[Any, ...]) -> Truth:
+def _compare_by_symbol(symbol: str, row: tuple[Any, ...], other: tuple[Any, ...]) -> Truth:
     """Compare two rows: `!=` is NOT of `==`, which is AND of the values."""
     if symbol == "!=":
-        equal = _compared("==", row, other)
+        equal = _compare_by_symbol("==", row, other)
         return None if equal is None else not equal
     found: Truth = True
     for mine, theirs in zip(row, other, strict=True):
@@ -101,7 +101,7 @@ class RankedRows:
         self._symbol = symbol
         self._nulls = [row for row in self._all if _has_null(row)]
         self._there = [row for row in self._all if not _has_null(row)]
-        self._by = self._hashed() if symbol == "==" else None
+        self._by = self._index_rows() if symbol == "==" else None
         self._extreme = self._ends() if symbol not in ("==", "!=") else None
 
     def candidates(self, row: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
@@ -117,7 +117,7 @@ class RankedRows:
             return (self._extreme, *self._nulls)
         return self._all
 
-    def _hashed(self) -> dict[Hashable, list[tuple[Any, ...]]] | None:
+    def _index_rows(self) -> dict[Hashable, list[tuple[Any, ...]]] | None:
         found: dict[Hashable, list[tuple[Any, ...]]] = {}
         try:
             for row in self._there:
@@ -192,7 +192,7 @@ class RecursiveRows:
             found: list[Any] = [(id(self), row) for row in change]
         else:
             self._deciding = self._after(change)
-            found = self._decided() if self._goes_on(before) else self._all_again()
+            found = self._take_decided() if self._goes_on(before) else self._all_again()
         if (self._nulls or None) != nulls:
             found.append((id(self), _DECIDING))
         return found
@@ -211,7 +211,7 @@ class RecursiveRows:
         is_of_class = type(mine) is type(known)
         return bool(is_of_class and (mine > known) is (self._symbol in ("<", "<=")))
 
-    def _decided(self) -> list[Any]:
+    def _take_decided(self) -> list[Any]:
         """Return the notes of the waiting rows that are decided now."""
         found: list[Any] = []
         place = 0 if self._symbol in ("<", "<=") else -1
@@ -221,21 +221,21 @@ class RecursiveRows:
         return found
 
     def _is_decided(self, row: tuple[Any, ...]) -> bool:
-        return bool(self._deciding and _compared(self._symbol, row, self._deciding[0]))
+        return bool(self._deciding and _compare_by_symbol(self._symbol, row, self._deciding[0]))
 
     def _after(self, change: Bag) -> Deciding:
         """Return the rows that decide after a change; insertions need only these rows."""
         known = self._deciding
         if known is None or any(weight < 0 for weight in change.values()):
             return self._find()
-        return self._of((*known, *(row for row in change if not _has_null(row))))
+        return self._choose_deciding((*known, *(row for row in change if not _has_null(row))))
 
     def _find(self) -> Deciding:
         if self._symbol == "==":
             return ()
-        return self._of(row for row in self._there() if not _has_null(row))
+        return self._choose_deciding(row for row in self._there() if not _has_null(row))
 
-    def _of(self, rows: Iterable[tuple[Any, ...]]) -> Deciding:
+    def _choose_deciding(self, rows: Iterable[tuple[Any, ...]]) -> Deciding:
         """Return the rows that decide among some; None if their classes have no common order."""
         several = list(dict.fromkeys(rows))
         classes = {type(value) for row in several for value in row}

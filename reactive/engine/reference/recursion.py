@@ -25,8 +25,8 @@ from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.sorting import Rank, ranker
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.asking import inputs_of, reads, relations_asked
-from reactive.engine.reference.bags import Bag, Of, bag_of, caller, difference, grow, net
-from reactive.engine.reference.changes import part_of
+from reactive.engine.reference.bags import Bag, Of, add_change, bag_delta, caller, make_bag, net
+from reactive.engine.reference.changes import change_of_node
 from reactive.engine.reference.parts import Constant, InputRows, NodeChange
 from reactive.engine.runtime.progress import SILENT, Progress
 from reactive.errors import FixpointError
@@ -39,12 +39,12 @@ Known = Mapping[Place, NodeChange]
 """The parts that stand for recursive relations."""
 
 
-def smallest(node: plan.Fixpoint, outside: Of, progress: Progress = SILENT) -> list[Bag]:
+def least_fixpoint(node: plan.Fixpoint, outside: Of, progress: Progress = SILENT) -> list[Bag]:
     """Return all relations of a fixpoint, starting empty; `outside` returns rows of other nodes."""
     return _Fixpoint(node, outside, (), progress).follow({})
 
 
-def iterated(node: plan.Iterate, outside: Of, progress: Progress = SILENT) -> list[Bag]:
+def iterate_bodies(node: plan.Iterate, outside: Of, progress: Progress = SILENT) -> list[Bag]:
     """Return the bodies, applied `times` times, or until no change is passed on."""
     rows = [outside(start) for start in node.starts]
     if node.times == 0:
@@ -73,14 +73,14 @@ def _passed_on(
     starts: Sequence[plan.Node],
 ) -> tuple[list[Bag], list[Bag]]:
     """Return the rows that the next round starts with, and their difference to those before."""
-    rows = [bag_of(bag) for bag in made]
+    rows = [make_bag(bag) for bag in made]
     for index, tolerance in enumerate(tolerances):
         if tolerance is not None:
-            rows[index] = _within(tolerance, before[index], made[index], starts[index])
-    return rows, [difference(now, was) for now, was in zip(rows, before, strict=True)]
+            rows[index] = _keep_near_rows(tolerance, before[index], made[index], starts[index])
+    return rows, [bag_delta(now, was) for now, was in zip(rows, before, strict=True)]
 
 
-def _within(tolerance: plan.Tolerance, before: Bag, made: Bag, start: plan.Node) -> Bag:
+def _keep_near_rows(tolerance: plan.Tolerance, before: Bag, made: Bag, start: plan.Node) -> Bag:
     """Replace rows whose value has hardly changed by their previous rows."""
     value, key = caller(tolerance.value, start), caller(tolerance.by, start)
     known = {key(row): row for row in before}
@@ -111,28 +111,28 @@ class _Fixpoint:
     def follow(self, changes: Changes) -> list[Bag]:
         """Return the changes of the relations, given the changes of the relations around."""
         for place, change in changes.items():
-            grow(self._around[place], change)
+            add_change(self._around[place], change)
         if not self._has_begun:
             return self._rounds(changes)
         if not any(changes.values()):
             return [Bag() for _ in self._relations]
         if any(self._node.best) or _shrinks(changes.values()):
-            return self._anew()
+            return self._recompute()
         found = self._rounds(changes)
-        return found if not _shrinks(found) else _all_grown(found, self._anew())
+        return found if not _shrinks(found) else _all_grown(found, self._recompute())
 
     def _begin(self) -> None:
         own = [(self._node.level, index) for index in range(len(self._node.bodies))]
         self._circuit = _Circuit(self._node.bodies, self._outside, (*self._around, *own))
-        self._relations = [_relation(best) for best in self._node.best]
+        self._relations = [_relation_change(best) for best in self._node.best]
         self._rows = [Bag() for _ in own]
         self._has_begun = False
 
-    def _anew(self) -> list[Bag]:
+    def _recompute(self) -> list[Bag]:
         before = self._rows
         self._begin()
         self._rounds(self._around)
-        return [difference(rows, was) for rows, was in zip(self._rows, before, strict=True)]
+        return [bag_delta(rows, was) for rows, was in zip(self._rows, before, strict=True)]
 
     def _rounds(self, changes: Changes) -> list[Bag]:
         """Follow changes until there are none; return the total changes of the relations."""
@@ -153,7 +153,7 @@ class _Fixpoint:
 
 def _all_grown(bags: list[Bag], changes: list[Bag]) -> list[Bag]:
     for bag, change in zip(bags, changes, strict=True):
-        grow(bag, change)
+        add_change(bag, change)
     return bags
 
 
@@ -165,8 +165,8 @@ Take = Callable[[Bag], Bag]
 """Returns the change of a relation, given that of its body."""
 
 
-def _relation(best: plan.Best | None) -> Take:
-    return _DistinctRows().take if best is None else _Kept(best).take
+def _relation_change(best: plan.Best | None) -> Take:
+    return _DistinctRows().take if best is None else _BestRows(best).take
 
 
 class _DistinctRows:
@@ -181,11 +181,11 @@ class _DistinctRows:
             before = derived.get(row, 0)
             if (before > 0) != (before + weight > 0):
                 found[row] = 1 if weight > 0 else -1
-        grow(derived, change)
+        add_change(derived, change)
         return found
 
 
-class _Kept:
+class _BestRows:
     """A relation with the best row of each key; a beaten row is never restored."""
 
     def __init__(self, best: plan.Best) -> None:
@@ -260,19 +260,19 @@ class _Circuit:
         waiting = [(root, False)]
         while waiting:
             node, is_complete = waiting.pop()
-            key = _key(node, known)
+            key = _part_key(node, known)
             if key in self._made:
                 continue
-            if is_complete or isinstance(node, RECURSIONS) or _is_constant(node, known):
+            if is_complete or isinstance(node, RECURSIONS) or _is_outside(node, known):
                 self._made[key] = self._part(node, known)
             else:
                 waiting.append((node, True))
                 sources = (*inputs_of(node), *relations_asked(node))
                 waiting.extend((source, False) for source in reversed(sources))
-        return self._made[_key(root, known)]
+        return self._made[_part_key(root, known)]
 
     def _part(self, node: plan.Node, known: Known) -> NodeChange:
-        if _is_constant(node, known):
+        if _is_outside(node, known):
             return self._put(Constant(self._outside(node)))
         match node:
             case plan.Recursive(level, index):
@@ -286,9 +286,9 @@ class _Circuit:
             case plan.Iterate():
                 return self._rounds(node, known)[0]
             case _:
-                sources = [self._made[_key(source, known)] for source in inputs_of(node)]
-                asked = {id(s): self._made[_key(s, known)] for s in relations_asked(node)}
-                return self._put(part_of(node, sources, asked))
+                sources = [self._made[_part_key(source, known)] for source in inputs_of(node)]
+                asked = {id(s): self._made[_part_key(s, known)] for s in relations_asked(node)}
+                return self._put(change_of_node(node, sources, asked))
 
     def _rounds(self, node: plan.Iterate, known: Known) -> list[NodeChange]:
         """Return the parts of an iteration inside another recursion, unrolled."""
@@ -300,7 +300,7 @@ class _Circuit:
         return rows
 
     def _component(self, node: plan.Fixpoint, index: int, known: Known) -> NodeChange:
-        key = "inner", _key(node, known)
+        key = "inner", _part_key(node, known)
         inner = self._made.get(key)
         if inner is None:
             around = {place: part for place, part in known.items() if place[0] in reads(node)}
@@ -314,13 +314,13 @@ class _Circuit:
         return part
 
 
-def _is_constant(node: plan.Node, known: Known) -> bool:
+def _is_outside(node: plan.Node, known: Known) -> bool:
     """Return True if a node reads none of the changing relations."""
     read = reads(node)
     return not any(level in read for level, _ in known)
 
 
-def _key(node: plan.Node, known: Known) -> Any:
+def _part_key(node: plan.Node, known: Known) -> Any:
     """Return the key of a node: it, and the parts of the relations that it reads in this round."""
     read = reads(node)
     return id(node), *(id(part) for (level, _), part in known.items() if level in read)

@@ -24,10 +24,10 @@ from optimizer.plans.properties import bindings, nodes, tables
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections import folded
 from reactive.engine.collections.zset import Row, canonical
-from reactive.engine.reference.bags import Bag, Tables, are_as_good, in_order, settled
-from reactive.engine.reference.evaluate import defined_together, evaluate
-from reactive.engine.runtime.collector import paused
-from reactive.engine.runtime.progress import watched
+from reactive.engine.reference.bags import Bag, Tables, are_as_good, ordered_rows, ordered_runs
+from reactive.engine.reference.evaluate import define_queries, evaluate
+from reactive.engine.runtime.collector import pause_collector
+from reactive.engine.runtime.progress import watch_progress
 from reactive.errors import TableError, VerificationError
 
 MOST = 5
@@ -56,15 +56,15 @@ def verify_together(
     told = []
     what = shown[0][2] if len(shown) == 1 else f"{len(shown)} views"
     with (
-        paused(),
+        pause_collector(),
         running,
         folded.from_scratch(),
-        watched(f"verifying {what}") as progress,
-        defined_together([node for node, _, _ in shown], rows, progress) as (roots, of),
+        watch_progress(f"verifying {what}") as progress,
+        define_queries([node for node, _, _ in shown], rows, progress) as (roots, of),
     ):
         for root, (_, contents, name) in zip(roots, shown, strict=True):
             try:
-                _compare(root, contents, name, of)
+                _compare_contents(root, contents, name, of)
             except VerificationError as error:
                 told.append(str(error))
         del root, roots, of  # free the evaluated rows before the collector runs again
@@ -72,7 +72,9 @@ def verify_together(
         raise VerificationError("\n".join(told))
 
 
-def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]) -> None:
+def _compare_contents(
+    node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]
+) -> None:
     if isinstance(node, plan.OrderBy):
         is_within(node, name)
         _compare_in_order(node, list(contents.rows()), name, rows(node.input))
@@ -93,7 +95,7 @@ def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Nod
 
 def _compare_in_order(node: plan.OrderBy, shown: list[Row], name: str, rows: Bag) -> None:
     """Compare rows in order; rows that compare equal may be swapped."""
-    expected = in_order(node, rows)
+    expected = ordered_rows(node, rows)
     if shown == expected or (len(shown) == len(expected) and _may_stand_so(node, shown, rows)):
         return
     if Counter(shown) != Counter(expected):
@@ -104,7 +106,7 @@ def _compare_in_order(node: plan.OrderBy, shown: list[Row], name: str, rows: Bag
 def _may_stand_so(node: plan.OrderBy, shown: list[Row], rows: Bag) -> bool:
     """Return True if every row in the window compares equal to the expected row there."""
     start, stop, end = 0, 0, node.offset + len(shown)
-    for alike in settled(node, rows):
+    for alike in ordered_runs(node, rows):
         start, stop = stop, stop + len(alike)
         first, last = max(start, node.offset), min(stop, end)
         if first < last and Counter(shown[first - node.offset : last - node.offset]) - Counter(
@@ -127,7 +129,7 @@ def _few(rows: Iterable[Row]) -> str:
     return ", ".join(shown[:MOST] + ["..."] * (len(shown) > MOST)) or "none"
 
 
-def evaluated(node: plan.Node, tables: Tables) -> Bag:
+def evaluate_plan(node: plan.Node, tables: Tables) -> Bag:
     """Return the rows of a plan, evaluated from scratch; see `evaluate`."""
     return evaluate(node, tables)
 
@@ -147,9 +149,9 @@ def is_within(node: plan.Node, name: str) -> plan.Component | plan.Iterate | Non
         node = node.input
     top = node.input if isinstance(node, plan.Component) else node
     if len(loops) > 1 or top is not loops[0]:
-        raise _unknown(name, loops[0], "the query goes on from it, or reads several")
+        raise _unknown_bound(name, loops[0], "the query goes on from it, or reads several")
     if loops[0].contraction is None:
-        raise _unknown(name, loops[0], "its contraction= is not known")
+        raise _unknown_bound(name, loops[0], "its contraction= is not known")
     assert isinstance(node, plan.Component | plan.Iterate)
     return node
 
@@ -159,7 +161,7 @@ def _depends(node: plan.Iterate) -> bool:
     return node.is_tolerant() and (node.times is not None or node.contraction is not None)
 
 
-def _unknown(name: str, loop: plan.Iterate, why: str) -> PlanError:
+def _unknown_bound(name: str, loop: plan.Iterate, why: str) -> PlanError:
     return PlanError(
         f"cannot verify {name}: {headline(loop)}\n"
         f"  no bound is known for its rows: {why}\n"
@@ -185,7 +187,7 @@ def are_near(
     tolerance = loop.tolerances[index]
     if tolerance is None:
         return found == expected
-    ours, theirs = (_values(tolerance, loop, index, rows) for rows in (found, expected))
+    ours, theirs = (_values_by_key(tolerance, loop, index, rows) for rows in (found, expected))
     if ours.keys() != theirs.keys() or any(weight != 1 for weight in found.values()):
         return False
     apart = [abs(value - theirs[key]) for key, value in ours.items() if value != theirs[key]]
@@ -195,13 +197,15 @@ def are_near(
     return bool(total <= bound_of(loop, len(ours) + others) * ROUNDING)
 
 
-def _values(tolerance: plan.Tolerance, loop: plan.Iterate, index: int, rows: Bag) -> dict[Any, Any]:
+def _values_by_key(
+    tolerance: plan.Tolerance, loop: plan.Iterate, index: int, rows: Bag
+) -> dict[Any, Any]:
     """Return the value of each key."""
     count = bindings(loop.starts[index])
-    by, value = _called(tolerance.by, count), _called(tolerance.value, count)
+    by, value = _row_caller(tolerance.by, count), _row_caller(tolerance.value, count)
     return {canonical(by(row)): value(row) for row in rows}
 
 
-def _called(function: Any, count: int) -> Callable[[Row], Any]:
+def _row_caller(function: Any, count: int) -> Callable[[Row], Any]:
     call = callable_of(function)
     return call if count == 1 else lambda row: call(*row)

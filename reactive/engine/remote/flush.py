@@ -52,7 +52,7 @@ class Flush:
         self._graph = graph
         self._place = 0
         self._failed = False
-        nodes = graph.deferred()
+        nodes = graph.deferred_nodes()
         for node in nodes:
             node.set_barrier()
             if node.is_remote:
@@ -69,7 +69,7 @@ class Flush:
         self._leaves = [node for node in nodes if node.leaf is not None]
         first = [node for node in inner if node.is_remote and not node.deferred]
         self._stages: list[Stage] = [(False, lambda: _send(graph, first))]
-        self._stages += [stage for node in inner for stage in self._of(node)]
+        self._stages += [stage for node in inner for stage in self._make_stages(node)]
         self._stages.append((True, self._finish))
 
     @property
@@ -98,10 +98,10 @@ class Flush:
                 self._failed = not self.is_done
                 raise
 
-    def _of(self, node: Node) -> list[Stage]:
+    def _make_stages(self, node: Node) -> list[Stage]:
         stages: list[Stage] = [(True, lambda: self._step(node))] if node.deferred else []
         if node.is_remote:
-            together = partial(_together, self._graph, node)
+            together = partial(_nodes_sharing, self._graph, node)
             stages += [
                 (False, lambda: _send_group(together())),
                 (True, lambda: self._hand_out(node)),
@@ -115,12 +115,12 @@ class Flush:
         step.publish()
         if node.is_remote:
             node.operator.set_barrier(self.version)
-        _give(node, *outs)
+        _send_to_readers(node, *outs)
 
     def _hand_out(self, node: Node) -> None:
         found = node.operator.flush(quiet=not is_heard(node))
         if found is not None:
-            _give(node, found)
+            _send_to_readers(node, found)
             return
         for leaf, _ in node.consumers:
             leaf.operator.outdated()
@@ -129,7 +129,7 @@ class Flush:
         """Change all leaves, or none if one raises."""
         for node in self._graph.remotes:
             if is_heard(node):  # perhaps only since the last stage
-                _give(node, node.operator.overlooked())
+                _send_to_readers(node, node.operator.overlooked())
         for node in self._trees:
             self._step(node)
         step, _ = self._prepare(
@@ -147,7 +147,7 @@ class Flush:
             for node in nodes:
                 step.stepped.append(_TakenIn(node))
                 with self._graph.running(node):
-                    outs.append(node.run(*node.taken()))
+                    outs.append(node.run(*node.in_flight_deltas()))
                 if node.leaf is not None:
                     step.leaf_deltas.append((node, outs[-1]))
             step.address()
@@ -168,7 +168,7 @@ class _TakenIn:
     def finalize(self) -> None:
         if hasattr(self._node.operator, "commit"):
             self._node.operator.commit()
-        self._node.done()
+        self._node.finish_flush()
 
     def undo(self) -> None:
         if hasattr(self._node.operator, "undo"):
@@ -202,7 +202,7 @@ def _send(graph: Graph, nodes: list[Node]) -> None:
     Raise the error of the first node that failed.
     """
     waiting = [node for node in nodes if node.operator.lag or node.operator.is_fed]
-    groups = list({node: _together(graph, node) for node in waiting}.values())
+    groups = list({node: _nodes_sharing(graph, node) for node in waiting}.values())
     apart = [group for n, group in enumerate(groups) if group not in groups[:n]]
     if len(apart) < 2:
         return  # the node's own stage sends it
@@ -212,7 +212,7 @@ def _send(graph: Graph, nodes: list[Node]) -> None:
         future.result()
 
 
-def _together(graph: Graph, node: Node) -> list[Node]:
+def _nodes_sharing(graph: Graph, node: Node) -> list[Node]:
     """Return the remote nodes that share a store with `node`, even if still being filled."""
     shared = node.operator.shared
     if shared is None:
@@ -225,7 +225,7 @@ def _send_group(nodes: list[Node]) -> None:
     send_together([(node.operator, not is_heard(node)) for node in nodes])
 
 
-def _give(node: Node, out: Sequence[Any]) -> None:
+def _send_to_readers(node: Node, out: Sequence[Any]) -> None:
     """Send a delta to the readers of a node; they are all deferred."""
     if out:
         for consumer, port in node.consumers:

@@ -8,7 +8,7 @@ keys may share it.
     aggregate by region         bucket of the region
     distinct, union, ...        bucket of the row
 
-`whole_of` makes one fragment of a whole part of a plan: it runs elsewhere without steps in between.
+`whole_fragment` makes one fragment of a whole part of a plan: it runs elsewhere as one.
 
     aggregate Sum by town              the fragment, down to its inputs
       join order.customer == ...
@@ -17,7 +17,7 @@ keys may share it.
 
 Inputs are tables and literal rows of the query, with the filters that they pass in the process; of
 a table that is elsewhere, the chain over it. A fragment may contain the nodes that the backend can
-run, and also recursions, and loops of many rounds (`is_loop`), which are not unrolled then.
+run, and also recursions, and loops of many rounds (`is_kept_loop`), which are not unrolled then.
 
 `advice` tells `explain` which recursions can be offloaded, how, and when that pays off.
 
@@ -94,7 +94,7 @@ class Unmovable(Exception):
     """The reason why a node of a plan cannot be offloaded."""
 
 
-def part_of(node: plan.Node) -> Fragment:
+def offloaded_fragment(node: plan.Node) -> Fragment:
     """Return the fragment that offloads a node.
 
     Raises
@@ -104,11 +104,15 @@ def part_of(node: plan.Node) -> Fragment:
     match node:
         case plan.Distinct(source):
             return Fragment(
-                replace(node, input=_given(0, source)), (node,), (source,), (by_row,), alone
+                replace(node, input=_input_relation(0, source)),
+                (node,),
+                (source,),
+                (by_row,),
+                alone,
             )
         case plan.SetOperation(left, right):
             return Fragment(
-                _over(node, left, right), (node,), (left, right), (by_row, by_row), alone
+                _over_inputs(node, left, right), (node,), (left, right), (by_row, by_row), alone
             )
         case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
             return _join_part(node)
@@ -125,13 +129,13 @@ def part_of(node: plan.Node) -> Fragment:
         case plan.Reduce():
             raise Unmovable("its groups are in the process, or in a whole fragment")
         case plan.Where(source) | plan.Select(source) | plan.SelectMany(source):
-            return _chained(node, part_of(source))
+            return _append_node(node, offloaded_fragment(source))
         case plan.Extend(source) | plan.Unnest(source):
-            return _chained(node, part_of(source))
+            return _append_node(node, offloaded_fragment(source))
         case plan.Top():
             raise Unmovable("the orders of its groups are in the process, or in a whole fragment")
         case plan.OrderBy(source, limit=int()):
-            return Fragment(_given(0, source), (node,), (source,), (by_row,), alone, node)
+            return Fragment(_input_relation(0, source), (node,), (source,), (by_row,), alone, node)
         case plan.OrderBy():
             raise Unmovable("its rows are in one order, which cannot be spread")
         case plan.Fixpoint() | plan.Component() | plan.Iterate():
@@ -145,10 +149,10 @@ def part_of(node: plan.Node) -> Fragment:
 
 def scan_of(node: plan.Node) -> Fragment:
     """Return the rows of a node as a fragment: for a table elsewhere that the process reads."""
-    return Fragment(_given(0, node), (node,), (node,), (by_row,), None)
+    return Fragment(_input_relation(0, node), (node,), (node,), (by_row,), None)
 
 
-def _chained(
+def _append_node(
     node: plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest, below: Fragment
 ) -> Fragment:
     """Append a node that maps single rows to the fragment below it."""
@@ -169,12 +173,12 @@ def raises_nothing(node: plan.Node) -> bool:
     )
 
 
-def _given(index: int, source: plan.Node) -> plan.Recursive:
+def _input_relation(index: int, source: plan.Node) -> plan.Recursive:
     return plan.Recursive(LEVEL, index, f"input {index + 1}", False, shapes(source))
 
 
-def _over(node: Any, left: plan.Node, right: plan.Node) -> plan.Node:
-    made: plan.Node = replace(node, left=_given(0, left), right=_given(1, right))
+def _over_inputs(node: Any, left: plan.Node, right: plan.Node) -> plan.Node:
+    made: plan.Node = replace(node, left=_input_relation(0, left), right=_input_relation(1, right))
     return made
 
 
@@ -194,9 +198,11 @@ def _aggregate_part(node: plan.Aggregate, source: plan.Node, key: Function) -> F
         return group, (group, *[value(row) for value in values])
 
     kept = plan.Recursive(LEVEL, 0, "input 1", False, (None,))
-    folded = tuple(replace(f, value=_item(place)) for place, f in enumerate(node.aggregates, 1))
+    folded = tuple(
+        replace(f, value=_item_of_row(place)) for place, f in enumerate(node.aggregates, 1)
+    )
     return Fragment(
-        plan.Aggregate(kept, _item(0), folded), (node,), (source,), (prepare,), group_of
+        plan.Aggregate(kept, _item_of_row(0), folded), (node,), (source,), (prepare,), group_of
     )
 
 
@@ -220,35 +226,37 @@ def group_of(row: Row) -> list[Any]:
     return [row[0]] if isinstance(row, tuple) and row else []
 
 
-def _item(place: int) -> Lifted:
+def _item_of_row(place: int) -> Lifted:
     return Lifted(Item(Parameter(0), constant(place)), ("row",), (), 1)
 
 
 def _join_part(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> Fragment:
     left, right = sides(node)
     for side in (left, right):
-        _check_key(side)
+        _check_has_key(side)
     keeps_left = isinstance(node, plan.AntiJoin) or _keeps(node, "left")
     prepare = (
         _by_key(side_key(left, bindings(node.left)), keeps_alone=keeps_left),
         _by_key(side_key(right, 1), keeps_alone=_keeps(node, "right")),
     )
     inputs = (node.left, node.right)
-    keyed = _over(replace(node, match=_keyed(node)), *inputs)
+    keyed = _over_inputs(replace(node, match=_match_with_keys(node)), *inputs)
     return Fragment(keyed, (node,), inputs, prepare, _pair_keys(node, *prepare))
 
 
-def _keyed(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> plan.Match:
+def _match_with_keys(
+    node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
+) -> plan.Match:
     """Return the match with the keys found in its predicate as written keys."""
     left, right = sides(node)
     if not (left[1] or right[1]):
         return node.match
     is_all = not isinstance(node, plan.Join) and by_key_alone(node)
     on = None if is_all else node.match.on
-    return plan.Match(_found(left, bindings(node.left)), _found(right, 1), on)
+    return plan.Match(_key_of_side(left, bindings(node.left)), _key_of_side(right, 1), on)
 
 
-def _found(side: Side, count: int) -> Function:
+def _key_of_side(side: Side, count: int) -> Function:
     """Return the key of a side; both sides get one class, even if one key is as written."""
     key = FoundKey(side, count)
     return Opaque(key, count, "key", None, (), side, "the key of join")
@@ -284,7 +292,7 @@ def _keeps(node: plan.Node, side: str) -> bool:
     return isinstance(node, plan.OuterJoin) and node.kind in (side, "full")
 
 
-def _check_key(side: Any) -> None:
+def _check_has_key(side: Any) -> None:
     written, steps = side
     if written is None and not any(step.is_key for step in steps):
         raise Unmovable("it pairs rows without a key")
@@ -310,19 +318,19 @@ def _by_key(key: Any, *, keeps_alone: bool) -> Prepare:
 def _pair_keys(node: plan.Node, left: Prepare, right: Prepare) -> Callable[[Row], list[Any]]:
     """Return the keys of a row that a join emits, from both sides if present."""
     if isinstance(node, plan.SemiJoin | plan.AntiJoin):
-        return lambda row: _keys((left, row))
+        return lambda row: _present_keys((left, row))
     assert isinstance(node, plan.Join | plan.OuterJoin)
     count = bindings(node.left)
 
     def keys_of(row: Row) -> list[Any]:
         if not isinstance(row, tuple) or len(row) != count + 1:
             return []
-        return _keys((left, row[0] if count == 1 else row[:-1]), (right, row[-1]))
+        return _present_keys((left, row[0] if count == 1 else row[:-1]), (right, row[-1]))
 
     return keys_of
 
 
-def _keys(*sides: tuple[Prepare, Row]) -> list[Any]:
+def _present_keys(*sides: tuple[Prepare, Row]) -> list[Any]:
     """Return the keys of the sides that have one; a value that is not a row of a side may raise."""
     found = []
     for prepare, row in sides:
@@ -357,12 +365,12 @@ _INSIDE = (
 )
 
 
-def is_loop(node: plan.Iterate) -> bool:
+def is_kept_loop(node: plan.Iterate) -> bool:
     """Return True if a loop is offloaded as one node, and not unrolled."""
     return node.times is None or node.times > WRITTEN_OUT or node.is_tolerant()
 
 
-def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
+def whole_fragment(top: plan.Node, holds: Holds) -> Fragment | None:
     """Return the fragment from a node down to its inputs.
 
     Return None if a node in it cannot be offloaded, or if it is several relations defined together.
@@ -370,7 +378,7 @@ def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
     if has_components(top):
         return None
     cut = _Cut(holds)
-    node = cut.of(top)
+    node = cut.cut(top)
     if node is None or not any(isinstance(n, STATEFUL) for n in cut.inside):
         return None
     last = below_wheres(top)
@@ -385,13 +393,13 @@ def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
     )
 
 
-def level_of(part: plan.Select, holds: Holds) -> Fragment | None:
+def level_fragment(part: plan.Select, holds: Holds) -> Fragment | None:
     """Return the fragment of rows with their keys, `(key, row)`, stored by the key.
 
     Return None if a node below cannot be offloaded.
     """
     cut = _Cut(holds)
-    rows = cut.of(part.input)
+    rows = cut.cut(part.input)
     if rows is None:
         return None
     prepare = (by_row,) * len(cut.inputs)
@@ -415,13 +423,13 @@ class _Cut:
         self.inside: list[plan.Node] = []
         self.inputs: list[plan.Node] = []
 
-    def of(self, node: plan.Node) -> plan.Node | None:
+    def cut(self, node: plan.Node) -> plan.Node | None:
         """Return the node over inputs; None if it, or one below, cannot be offloaded."""
         if id(node) not in self._made:
-            self._made[id(node)] = self._of(node)
+            self._made[id(node)] = self._cut_node(node)
         return self._made[id(node)]
 
-    def _of(self, node: plan.Node) -> plan.Node | None:
+    def _cut_node(self, node: plan.Node) -> plan.Node | None:
         if isinstance(node, plan.Recursive):
             return node
         if self._holds(node) or isinstance(below_wheres(node), plan.Table | plan.Values):
@@ -434,7 +442,7 @@ class _Cut:
             return None
         if not free(node):  # else it is part of a recursion that is offloaded whole
             self.inside.append(node)
-        below = [self.of(source) for source in node.inputs()]
+        below = [self.cut(source) for source in node.inputs()]
         return None if None in below else with_inputs(node, [n for n in below if n is not None])
 
     def _input(self, node: plan.Node) -> plan.Node | None:
@@ -460,9 +468,9 @@ A flush takes about as long as a million derivations in the process, whatever ch
 
 def why_not(node: plan.Node, holds: Holds) -> str | None:
     """Return why a recursion cannot be offloaded, according to its plan; None if it can."""
-    if isinstance(node, plan.Iterate) and not is_loop(node):
+    if isinstance(node, plan.Iterate) and not is_kept_loop(node):
         return "its rounds are written out, one over the other, and move as operators do"
-    if whole_of(node, holds) is None:
+    if whole_fragment(node, holds) is None:
         return "what it reads stays in the process, or is of a table that keeps nothing"
     return None
 

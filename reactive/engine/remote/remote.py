@@ -24,8 +24,8 @@ entries --apply--> delta of the output
 A batch has a number and the name of its query; the numbers of published batches are stored with the
 rows.
 
-After a restart, `difference` compares the rows that an earlier process stored for a fragment with
-the current rows of the tables.
+After a restart, `entry_difference` compares the rows that an earlier process stored for a fragment
+with the current rows of the tables.
 
     difference  =  rows of the process  -  rows of the state
 
@@ -97,7 +97,7 @@ class RemoteWindow:
 
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, Any]:
         bucket, packed = self._rows.pack(place, key, row)
-        return bucket, _Packed(packed, row)
+        return bucket, _PackedRow(packed, row)
 
     def stage(self, number: int, entries: Sequence[Entry]) -> None:
         self._is_known = False  # the held rows are read again after the entries have arrived
@@ -127,7 +127,7 @@ class RemoteWindow:
         held = Counter({row: n for row, n in held.items() if n})
         if held.total() < self._needed and bound is not None:
             return self._looked_up()
-        return self._first(held.items, bound) if len(held) > 2 * self._wanted else (held, bound)
+        return self._first(held.items, bound) if len(held) > 2 * self._capacity else (held, bound)
 
     def _looked_up(self) -> tuple[Counter[Row], _Rank | None]:
         return self._first(self._rows.contents, None)
@@ -136,8 +136,8 @@ class RemoteWindow:
         self, pairs: Callable[[], Iterable[Pair]], bound: _Rank | None
     ) -> tuple[Counter[Row], _Rank | None]:
         """Return the first of some rows, and the last rank held; `bound` if these are all rows."""
-        first = heapq.nsmallest(self._wanted + 1, pairs(), key=lambda pair: self._rank(pair[0]))
-        if len(first) <= self._wanted:
+        first = heapq.nsmallest(self._capacity + 1, pairs(), key=lambda pair: self._rank(pair[0]))
+        if len(first) <= self._capacity:
             return Counter(dict(first)), bound
         last, beyond = (self._rank(row) for row, _ in first[-2:])
         if last < beyond:
@@ -145,7 +145,7 @@ class RemoteWindow:
         return Counter({row: n for row, n in pairs() if not last < self._rank(row)}), last
 
     @property
-    def _wanted(self) -> int:
+    def _capacity(self) -> int:
         return 2 * self._needed + RESERVE
 
     def _rank(self, row: Row) -> _Rank:
@@ -170,7 +170,7 @@ class RemoteWindow:
         self._rows.close()
 
 
-class _Packed:
+class _PackedRow:
     """A row in packed form, with the row itself."""
 
     __slots__ = ("packed", "row")
@@ -180,18 +180,18 @@ class _Packed:
         self.row = row
 
     def __eq__(self, other: object) -> bool:
-        return bool(self.packed == _unpacked(other))
+        return bool(self.packed == _packed_form(other))
 
     def __hash__(self) -> int:
         return hash(self.packed)
 
 
 def _sent(entries: Sequence[Entry]) -> list[Entry]:
-    return [(place, bucket, _unpacked(row), weight) for place, bucket, row, weight in entries]
+    return [(place, bucket, _packed_form(row), weight) for place, bucket, row, weight in entries]
 
 
-def _unpacked(row: Any) -> Any:
-    return row.packed if isinstance(row, _Packed) else row
+def _packed_form(row: Any) -> Any:
+    return row.packed if isinstance(row, _PackedRow) else row
 
 
 class _Rank:
@@ -306,7 +306,7 @@ def check_adopt(adopt: Adopt | None) -> None:
         raise ValueError(f'adopt is "state" or "process", not {adopt!r}')
 
 
-def difference(wanted: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
+def entry_difference(wanted: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
     """Return the entries that change the state of an earlier process to the wanted entries.
 
     `wanted` is consumed last, and then nothing can raise.
@@ -338,7 +338,7 @@ def to_restore(fragment: Fragment, found: Iterable[Entry]) -> dict[plan.Table, l
     return {table: list(rows.items()) for table, rows in of.items()}
 
 
-def refusal(fragment: Fragment, found: Sequence[Entry]) -> OffloadError:
+def adoption_error(fragment: Fragment, found: Sequence[Entry]) -> OffloadError:
     """Return the error for a difference if neither side was chosen."""
     places = {place for place, *_ in found}
     of_rows = places.issubset(range(len(fragment.inputs)))
@@ -346,7 +346,8 @@ def refusal(fragment: Fragment, found: Sequence[Entry]) -> OffloadError:
     names = {table.name: None for node in inputs for table in tables(node)}
     apart = _rows_apart(fragment, found) if of_rows else f"sums of {len(found):,} groups differ"
     return OffloadError(
-        f"{_listed(list(names))} not hold what an earlier process left in the checkpoint: {apart}\n"
+        f"{_tables_text(list(names))} not hold what an earlier process left in the checkpoint: "
+        f"{apart}\n"
         '  view.offload(adopt="state") puts the rows of the state into the process\n'
         '  view.offload(adopt="process") sends the difference to the state\n'
         "  SparkOffload(adopt=...) says so for all views"
@@ -360,7 +361,7 @@ def _rows_apart(fragment: Fragment, found: Sequence[Entry]) -> str:
     return f"{here:,} rows are in the process only, {there:,} in the state only{sample}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _tables_text(names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names))
     return f"table {shown} does" if len(names) == 1 else f"tables {shown} do"
 

@@ -52,8 +52,8 @@ from reactive.engine.remote.remote import (
     RemoteSums,
     Sharing,
     Sources,
-    difference,
-    refusal,
+    adoption_error,
+    entry_difference,
 )
 from reactive.errors import OffloadError, TakenIn
 
@@ -231,7 +231,7 @@ class RemoteOperator:
             pairs = self._pairs(self._out) if is_told else None
             self._unseen += self._out
             self._out = []
-            return None if pairs is None else sorted(pairs, key=_weight)  # deletions first
+            return None if pairs is None else sorted(pairs, key=_pair_weight)  # deletions first
 
     def overlooked(self) -> Pairs:
         """Return the deltas that quiet flushes did not fetch, for a new reader."""
@@ -239,7 +239,7 @@ class RemoteOperator:
             places = [place for place, out in enumerate(self._unseen) if isinstance(out, int)]
             self._pairs(self._unseen)
             found = [pair for place in places for pair in self._unseen[place]]  # type: ignore[union-attr]
-            return sorted(found, key=_weight)
+            return sorted(found, key=_pair_weight)
 
     def _pairs(self, outputs: list[Output]) -> list[Pair]:
         """Return the sum of several deltas; fetch those not fetched yet."""
@@ -315,7 +315,7 @@ class RemoteOperator:
                     for entries in self._pieces():
                         self.remote.stage(self._number, entries)
                 elif (adopt or self.remote.adopt) != "process" and self.differs():
-                    raise refusal(self.fragment, self.differs())
+                    raise adoption_error(self.fragment, self.differs())
                 self.differs()
                 self.remote.apply(self._number, *self._batches[0], quiet=True)
                 self._next()
@@ -329,7 +329,7 @@ class RemoteOperator:
             if not self._is_compared:
                 entries, fed = self._batches[0]
                 wanted = chain(entries, chain.from_iterable(self._pieces()))
-                owed = difference(wanted, self.remote.entries())
+                owed = entry_difference(wanted, self.remote.entries())
                 if isinstance(self.remote, RemoteSums):
                     owed = self.remote.netted(owed)
                 self._batches[0] = (WaitingEntries(owed), fed)
@@ -341,7 +341,7 @@ class RemoteOperator:
         (entries, fed), *others = self._batches
         since = [entry for later, _ in others for entry in later] + self._waiting
         self._batches = [
-            (WaitingEntries(difference([*entries, *since], ())), fed),
+            (WaitingEntries(entry_difference([*entries, *since], ())), fed),
             *((WaitingEntries(), more) for _, more in others),
         ]
         self._waiting = WaitingEntries()
@@ -388,14 +388,14 @@ class RemoteOperator:
 
     def at(self, key: Any) -> list[Pair]:
         """Return the part of the output in the bucket of a key."""
-        return self._of({self.remote.bucket(key)})
+        return self._rows_in_buckets({self.remote.bucket(key)})
 
     def count(self, row: Row) -> int:
         """Return the number of copies of a row in the output."""
         if self.fragment.keys_of is None:
             return sum(weight for found, weight in self.contents() if found == row)
         buckets = {self.remote.bucket(key) for key in self.fragment.keys_of(row)}
-        return sum(weight for found, weight in self._of(buckets) if found == row)
+        return sum(weight for found, weight in self._rows_in_buckets(buckets) if found == row)
 
     def near(self, keys: Collection[Any], *, is_shown: bool) -> list[Pair]:
         """Return the part of the output in the buckets of some keys.
@@ -411,13 +411,13 @@ class RemoteOperator:
             else:
                 buckets = set(map(self.remote.bucket, keys))
                 found = [pair for bucket in buckets for pair in self.remote.at(bucket)]
-            return _before(found, self._ahead() if is_shown else self._pairs(self._out))
+            return _undo_later_changes(found, self._ahead() if is_shown else self._pairs(self._out))
 
-    def _of(self, buckets: Iterable[int]) -> list[Pair]:
+    def _rows_in_buckets(self, buckets: Iterable[int]) -> list[Pair]:
         with self._sending:
             self.fill()
             found = [pair for bucket in buckets for pair in self.remote.at(bucket)]
-            return _before(found, self._ahead())
+            return _undo_later_changes(found, self._ahead())
 
     def footprint(self) -> tuple[int, int]:
         """Return the size in the process, where only pending entries are stored: none."""
@@ -438,7 +438,7 @@ class RemoteOperator:
                 self.remote.stop()
 
 
-def _before(found: Pairs, ahead: Pairs) -> list[Pair]:
+def _undo_later_changes(found: Pairs, ahead: Pairs) -> list[Pair]:
     """Undo later changes in the found rows; the result may contain additional rows."""
     if not ahead:
         return list(found)
@@ -447,7 +447,7 @@ def _before(found: Pairs, ahead: Pairs) -> list[Pair]:
     return [(row, n) for row, n in consolidate([*found, *undone]) if n > 0]
 
 
-def _weight(pair: Pair) -> int:
+def _pair_weight(pair: Pair) -> int:
     return pair[1]
 
 

@@ -126,7 +126,7 @@ def seconds(trigger: Any, *, otherwise: str, may_be_zero: bool = False) -> float
     >>> [seconds(given, otherwise="") for given in ("10s", "500 ms", "2 hours", 0.5)]
     [10.0, 0.5, 7200.0, 0.5]
     """
-    found = _of_text(trigger) if isinstance(trigger, str) else _of_number(trigger)
+    found = _seconds_of_text(trigger) if isinstance(trigger, str) else _of_number(trigger)
     if found is None or not (0 < found < math.inf or (may_be_zero and found == 0)):
         raise PlanError(
             f"trigger={trigger!r} is no interval\n"
@@ -136,7 +136,7 @@ def seconds(trigger: Any, *, otherwise: str, may_be_zero: bool = False) -> float
     return found
 
 
-def _of_text(text: str) -> float | None:
+def _seconds_of_text(text: str) -> float | None:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip().lower(), re.ASCII)
     if match is None:
         return None

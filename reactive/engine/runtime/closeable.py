@@ -1,6 +1,6 @@
 """Base classes of objects of a database: closing, refused copies, hints for wrong names.
 
-`NotCopied` refuses copies and pickles, and names what can be copied instead.
+`Uncopyable` refuses copies and pickles, and names what can be copied instead.
 
 copy.copy(view), copy.deepcopy(...)     TypeError: cannot copy view 'totals': ...
 pickle.dumps(view)                      TypeError: cannot pickle view 'totals': ...
@@ -44,7 +44,7 @@ class Closeable:
 
 
 @boundary
-class NotCopied:
+class Uncopyable:
     """Base of classes whose objects cannot be copied or pickled."""
 
     __slots__ = ()

@@ -72,7 +72,7 @@ def make_old(least: int = MANY) -> None:
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """Pause the collector, unless another thread ends a pause of its own meanwhile."""
     if not gc.isenabled():
         yield

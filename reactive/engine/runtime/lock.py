@@ -40,7 +40,7 @@ LONGEST_WAIT = 1.0
 """Seconds after which a waiting writer checks again if the transaction has ended."""
 
 
-def _nothing() -> None: ...
+def _repair_nothing() -> None: ...
 
 
 class DatabaseLock:
@@ -86,7 +86,9 @@ class DatabaseLock:
     )
 
     def __init__(
-        self, repair: Callable[[], None] = _nothing, tell: Callable[[], None] = _nothing
+        self,
+        repair: Callable[[], None] = _repair_nothing,
+        tell: Callable[[], None] = _repair_nothing,
     ) -> None:
         self.lock = threading.RLock()
         self.free = threading.Condition(self.lock)
@@ -131,7 +133,7 @@ class DatabaseLock:
         """Wait until no other thread is inside, and repair the database if it is broken."""
         try:
             self.lock.acquire()
-            self.own()
+            self.count_entry()
         except BaseException:
             self.let_go()
             raise
@@ -164,13 +166,13 @@ class DatabaseLock:
             if self.depth:  # meanwhile
                 self.lock.release()
                 return False
-            self.own()
+            self.count_entry()
         except BaseException:
             self.let_go()
             raise
         return True
 
-    def own(self) -> None:
+    def count_entry(self) -> None:
         """Count an entry of the thread that has just taken the lock; repair first if needed."""
         if self.depth >= 0:
             self.depth += 1
@@ -241,7 +243,7 @@ class DatabaseLock:
             if not self.depth and (self.owner is None or self.owner == me()):
                 self.depth = 1
                 return
-            self.own()
+            self.count_entry()
         except BaseException:
             self.let_go()
             raise

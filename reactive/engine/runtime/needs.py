@@ -23,10 +23,10 @@ def installing(extra: str) -> str:
     return f"pip install '.[{extra}]'   ({WHERE})"
 
 
-def check(what: str, library: str = "pyarrow") -> None:
+def check_library(what: str, library: str = "pyarrow") -> None:
     """Raise if a library that `what` needs is not installed.
 
-    >>> check("to_arrow", "no_such_library")
+    >>> check_library("to_arrow", "no_such_library")
     Traceback (most recent call last):
     optimizer.errors.PlanError: to_arrow needs no_such_library, which is not installed
       pip install no_such_library
@@ -56,16 +56,16 @@ def driver() -> Any:
     return psycopg2
 
 
-def plain(dsn: str) -> str:
+def driver_dsn(dsn: str) -> str:
     """Return a DSN in the driver's form: SQLAlchemy's URLs name a driver beside the scheme.
 
-    >>> plain("postgresql+psycopg2://ann@db/shop")
+    >>> driver_dsn("postgresql+psycopg2://ann@db/shop")
     'postgresql://ann@db/shop'
     """
     scheme, found, rest = dsn.partition("://")
     return f"{scheme.partition('+')[0]}{found}{rest}"
 
 
-def literal(text: str) -> str:
+def sql_literal(text: str) -> str:
     """Return a text as a SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -68,10 +68,10 @@ SILENT: Progress = _Silent()
 
 
 @contextmanager
-def watched(title: str) -> Iterator[Progress]:
+def watch_progress(title: str) -> Iterator[Progress]:
     """Return the context that shows the progress of an evaluation.
 
-    >>> with watched("verifying") as progress:
+    >>> with watch_progress("verifying") as progress:
     ...     list(progress.over([1, 2]))
     [1, 2]
     """

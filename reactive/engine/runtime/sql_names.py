@@ -11,7 +11,7 @@ DialectName: TypeAlias = Literal["duckdb", "postgres", "sqlite"]
 DIALECT_NAMES: tuple[DialectName, ...] = ("duckdb", "postgres", "sqlite")
 
 
-def checked_dialect(name: DialectName) -> DialectName:
+def check_dialect(name: DialectName) -> DialectName:
     """Return the name of a dialect of SQL; raise if there is none.
 
     Raises
@@ -23,26 +23,26 @@ def checked_dialect(name: DialectName) -> DialectName:
     return name
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name as a quoted SQL identifier.
 
-    >>> print(quoted('odd "name" of it'))
+    >>> print(quote_name('odd "name" of it'))
     "odd ""name"" of it"
     """
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
-def apart(name: str, taken: Collection[str]) -> str:
+def unique_name(name: str, taken: Collection[str]) -> str:
     """Return the name, with a number if it is taken; SQL ignores the case of names.
 
-    >>> apart("id", ["town"]), apart("Id", ["id", "id_2"])
+    >>> unique_name("id", ["town"]), unique_name("Id", ["id", "id_2"])
     ('id', 'Id_3')
     """
-    return apart_of(name, {other.lower() for other in taken})
+    return unique_name_among(name, {other.lower() for other in taken})
 
 
-def apart_of(name: str, others: Container[str]) -> str:
+def unique_name_among(name: str, others: Container[str]) -> str:
     """Return the name, with a number if it is among lower-case names."""
     found, number = name, 2
     while found.lower() in others:

@@ -125,7 +125,7 @@ def plain_test(rows: Sequence[Row], admitted: Admitted = admit_all) -> PlainTest
     >>> test.fields
     {0: <class 'str'>}
     """
-    kind, shape = _kind(rows), _shape(rows)
+    kind, shape = _class_of_rows(rows), _sample_shape(rows)
     return None if shape is None else _admitted_test(kind, shape, admitted)
 
 
@@ -135,16 +135,18 @@ def plain_test_of(kind: Any, shape: Shape, admitted: Admitted = admit_all) -> Pl
     None, too, if a class is not allowed.
     """
     is_known = plain_fields(kind) is not None and len(plain_fields(kind) or ()) == len(shape)
-    is_plain = is_known and shape and all(map(_is_plain, shape))
+    is_plain = is_known and shape and all(map(_are_plain_classes, shape))
     return _admitted_test(kind, shape, admitted) if is_plain else None
 
 
 def _admitted_test(kind: Any, shape: Shape, admitted: Admitted) -> PlainTest | None:
     some = admitted(len(shape), kind)
-    return _test(kind, shape, some) if all(map(frozenset.issubset, shape, some)) else None
+    return (
+        _build_plain_test(kind, shape, some) if all(map(frozenset.issubset, shape, some)) else None
+    )
 
 
-def _fields(kind: Any, shape: Shape) -> dict[Any, type]:
+def _single_class_fields(kind: Any, shape: Shape) -> dict[Any, type]:
     if kind in PLAIN:
         return {}
     names: list[Any] = list(range(len(shape))) if issubclass(kind, tuple) else []
@@ -161,7 +163,7 @@ def telling_field(rows: Sequence[Row]) -> RowField | None:
     >>> telling_field([Order("Bonn", 1), Order("Bonn", 2)]).place(Order("Rome", 3))
     3
     """
-    kind, shape = _kind(rows), _shape(rows)
+    kind, shape = _class_of_rows(rows), _sample_shape(rows)
     if shape is None or kind in PLAIN:
         return None
     some = [*rows[:COMPARED], *rows[COMPARED :: max(1, len(rows) // COMPARED)]]
@@ -170,24 +172,24 @@ def telling_field(rows: Sequence[Row]) -> RowField | None:
             if kinds == {wanted}:
                 of = _reader(kind, number)
                 if len(set(map(of, some))) == len(some):
-                    return _field(kind, shape, number)
+                    return _build_row_field(kind, shape, number)
     return None
 
 
 def named_field(rows: Sequence[Row], name: str | None) -> RowField | None:
     """Return the field of a name, if plain rows can be found by it."""
-    kind, shape = _kind(rows), _shape(rows)
+    kind, shape = _class_of_rows(rows), _sample_shape(rows)
     names = () if shape is None or kind in PLAIN else plain_fields(kind) or ()
     if shape is None or name not in names:
         return None
     number = names.index(name)
     (of, *others) = shape[number]
-    return None if others or of not in TELLING else _field(kind, shape, number)
+    return None if others or of not in TELLING else _build_row_field(kind, shape, number)
 
 
-def _shape(rows: Sequence[Row]) -> Shape | None:
+def _sample_shape(rows: Sequence[Row]) -> Shape | None:
     """Return the classes of the fields of sample rows, if every value is plain."""
-    kind = _kind(rows)
+    kind = _class_of_rows(rows)
     some = rows[:: max(1, len(rows) // SAMPLED)]
     try:
         if kind in PLAIN:
@@ -202,14 +204,14 @@ def _shape(rows: Sequence[Row]) -> Shape | None:
         reraise_asynchronous(error)
         return None
     shape = tuple([frozenset(map(type, column)) for column in columns])
-    return shape if shape and all(map(_is_plain, shape)) else None
+    return shape if shape and all(map(_are_plain_classes, shape)) else None
 
 
-def _is_plain(kinds: frozenset[type]) -> bool:
+def _are_plain_classes(kinds: frozenset[type]) -> bool:
     return kinds <= (PLAIN if len(kinds) == 1 else MIXED)
 
 
-def _kind(rows: Sequence[Row]) -> Any:
+def _class_of_rows(rows: Sequence[Row]) -> Any:
     return type(rows[0])
 
 
@@ -257,10 +259,10 @@ def _has_generated(kind: Any) -> bool:
         for f in dataclasses.fields(kind)
     ]
     made = dataclasses.make_dataclass("Made", fields, frozen=True)
-    return all(_is_same(getattr(kind, n), getattr(made, n)) for n in ("__eq__", "__hash__"))
+    return all(_has_same_code(getattr(kind, n), getattr(made, n)) for n in ("__eq__", "__hash__"))
 
 
-def _is_same(function: Any, other: Any) -> bool:
+def _has_same_code(function: Any, other: Any) -> bool:
     code, its = getattr(function, "__code__", None), getattr(other, "__code__", None)
     return (
         code is not None
@@ -272,7 +274,7 @@ def _is_same(function: Any, other: Any) -> bool:
 
 
 @by_class
-def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
+def _build_plain_test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
     """Generate the test for many rows."""
     values, unpacked, is_odd, _ = _asked_of(kind, shape, admitted)
     each = ["for row in rows:", "    if row.__class__ is not Kind:", "        return False"]
@@ -283,13 +285,13 @@ def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
         kind=kind,
         are_plain=build("all_plain", careful("all_plain", "rows", each, "False"), values),
         is_odd=build("is_odd", careful("is_odd", "row", one, "True"), values),
-        fields=_fields(kind, shape),
+        fields=_single_class_fields(kind, shape),
         shape=shape,
     )
 
 
 @by_class
-def _field(kind: Any, shape: Shape, number: int) -> RowField:
+def _build_row_field(kind: Any, shape: Shape, number: int) -> RowField:
     """Generate the function that returns a field of a row and checks the row."""
     values, unpacked, is_odd, parts = _asked_of(kind, shape)
     mixed = [kinds if len(kinds) == 1 else MIXED for kinds in shape]
@@ -299,7 +301,7 @@ def _field(kind: Any, shape: Shape, number: int) -> RowField:
     if unpacked:
         sure += ["try:", f"    {unpacked[0]}", "except ValueError:", "    raise OtherClass"]
     sure += [f"if {is_odd}:", "    hash(row)", f"return {parts[number]}"]
-    place = build("place", _function("place", "row", sure), values)
+    place = build("place", _function_text("place", "row", sure), values)
     return RowField(kind, _reader(kind, number), place, text)
 
 
@@ -310,13 +312,13 @@ def _asked_of(
     values = BoundValues()
     values.by_name |= {"Kind": kind, "MIXED": MIXED, "OtherClass": OtherClass}
     values.by_name["reraise_asynchronous"] = reraise_asynchronous
-    parts, unpacked = _parts(kind, len(shape))
+    parts, unpacked = _part_names(kind, len(shape))
     some = [MIXED & each for each in admitted] or [MIXED] * len(shape)
-    asked = [_asked(*of, values) for of in zip(parts, shape, some, strict=True)]
+    asked = [_oddness_test(*of, values) for of in zip(parts, shape, some, strict=True)]
     return values, unpacked, " or ".join(asked), parts
 
 
-def _parts(kind: Any, width: int) -> tuple[list[str], list[str]]:
+def _part_names(kind: Any, width: int) -> tuple[list[str], list[str]]:
     """Return the names of the parts of a row, and the line that assigns them, if needed."""
     if kind in PLAIN:
         return ["row"], []
@@ -326,7 +328,7 @@ def _parts(kind: Any, width: int) -> tuple[list[str], list[str]]:
     return [f"row.{name}" for name in plain_fields(kind) or ()], []
 
 
-def _function(name: str, parameter: str, lines: Sequence[str]) -> str:
+def _function_text(name: str, parameter: str, lines: Sequence[str]) -> str:
     return f"def {name}({parameter}):\n" + "".join(f"    {line}\n" for line in lines)
 
 
@@ -334,10 +336,12 @@ def careful(name: str, parameter: str, lines: Sequence[str], otherwise: str) -> 
     """Return a test that returns `otherwise` if a row has other fields or another length."""
     tried = ["try:", *(f"    {line}" for line in lines), "except Exception as error:"]
     caught = ["    reraise_asynchronous(error)", f"    return {otherwise}"]
-    return _function(name, parameter, [*tried, *caught])
+    return _function_text(name, parameter, [*tried, *caught])
 
 
-def _asked(part: str, kinds: frozenset[type], mixed: frozenset[type], values: BoundValues) -> str:
+def _oddness_test(
+    part: str, kinds: frozenset[type], mixed: frozenset[type], values: BoundValues
+) -> str:
     """Return an expression that is true if a part of a row has another class, or is a NaN."""
     if len(kinds) > 1:
         name = "MIXED" if mixed == MIXED else values.name(mixed, "Mixed")

@@ -58,7 +58,7 @@ from reactive.engine.collections.zset import Pair, Row, consolidate
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.rows import SURE
-from reactive.engine.storage.store import Absent, Duplicate, fitted
+from reactive.engine.storage.store import Absent, Duplicate, shrink_dict
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 FEW = 4
@@ -116,7 +116,7 @@ class RowCheck:
         at_once: True if one expression may test all items; `None in row` is many times faster than
                  reading the fields of a named tuple.
         """
-        asked = [self._asked(part, values) for part in self.parts]
+        asked = [self._part_test(part, values) for part in self.parts]
         if not (at_once and self.has_plain_items):
             return asked
         is_all = len(self.parts) == len(self._kind._fields)
@@ -129,7 +129,7 @@ class RowCheck:
             return None
         values = BoundValues({"row", "rows"})
         line = f"return {' or '.join(self.texts(values))}"
-        return _built("is_unfit", "row", [line], values.by_name)
+        return _build_check("is_unfit", "row", [line], values.by_name)
 
     def admitted(self, width: int, kind: Any) -> plain_rows.Shape:
         """Return the allowed plain classes of each compared field, or item; empty if all are."""
@@ -142,7 +142,7 @@ class RowCheck:
 
     def refusal(self, row: Row) -> str | None:
         """Return the reason and the remedy if a row is not as declared; None if it is."""
-        found = (self._why(part, _value(row, part)) for part in self.parts)
+        found = (self._why(part, _part_value(row, part)) for part in self.parts)
         return next((why for why in found if why is not None), None)
 
     def refusal_of(self, place: Any, value: Any) -> str | None:
@@ -159,7 +159,7 @@ class RowCheck:
         is_inside = kind == declared.partition("[")[0]
         what = f"{value!r:.100}" if is_inside else f"the {kind} {value!r:.100}"
         return (
-            f"{_called(part)} is {what}, and is declared {declared}\n"
+            f"{_part_name(part)} is {what}, and is declared {declared}\n"
             "  give a value of that type, or declare another one"
         )
 
@@ -172,7 +172,7 @@ class RowCheck:
         else:
             kind = kind.item if isinstance(kind, Items) else kind
             remedy = f"declare its items as `{with_none(kind)}`"
-        what = f"{_called(part)} is None, and is declared {kind_name(kind)}"
+        what = f"{_part_name(part)} is None, and is declared {kind_name(kind)}"
         return f"{what}\n  give a value, or {remedy}"
 
     def _parts(self, kind: Any, declared: Kind) -> list[CheckedPart]:
@@ -195,7 +195,7 @@ class RowCheck:
     def _is_asked(self, kind: Kind) -> bool:
         return not isinstance(kind, Anything) if self._strict else not admits_none(kind)
 
-    def _asked(self, part: CheckedPart, values: BoundValues) -> str:
+    def _part_test(self, part: CheckedPart, values: BoundValues) -> str:
         if not self._strict:
             is_many = part.place is None
             return f"None in {part.text}" if is_many else f"{part.text} is None"
@@ -219,17 +219,17 @@ class RowCheck:
 def row_check(kind: Any, row_type: Any, *, strict: bool) -> RowCheck:
     """Return the check of rows of a class in a table that declares rows of a type."""
     try:
-        return _made(kind, row_type, strict)
+        return _cached_check(kind, row_type, strict)
     except TypeError:  # an unhashable type, such as Annotated[int, []]
         return RowCheck(kind, row_type, strict=strict)
 
 
 @by_class
-def _made(kind: Any, row_type: Any, strict: bool) -> RowCheck:
+def _cached_check(kind: Any, row_type: Any, strict: bool) -> RowCheck:
     return RowCheck(kind, row_type, strict=strict)
 
 
-def row_text(kind: Any, nan: Sequence[str], check: RowCheck) -> plain_rows.RowText:
+def row_test_text(kind: Any, nan: Sequence[str], check: RowCheck) -> plain_rows.RowText:
     """Return the source text of tests for a row of a class with sufficient annotations.
 
     nan: tests, one of them true if a row holds a NaN.
@@ -241,7 +241,7 @@ def row_text(kind: Any, nan: Sequence[str], check: RowCheck) -> plain_rows.RowTe
     values.by_name |= {"Kind": kind, "reraise_asynchronous": reraise_asynchronous}
     at_once = check.has_plain_items and len(kind._fields) <= FEW
     asked = check.texts(values, at_once=at_once)
-    is_unpacked = bool(asked) and not at_once and _is_named(kind)
+    is_unpacked = bool(asked) and not at_once and _is_named_tuple_kind(kind)
     is_odd, lines = " or ".join([*nan, *asked]), list[str]()
     if is_unpacked:
         parts = {f"row.{name}": f"part_{place}" for place, name in enumerate(kind._fields)}
@@ -256,7 +256,7 @@ def one_test(text: plain_rows.RowText) -> Callable[[Row], bool]:
     It is also true of a row whose fields cannot be read, or compared with None.
     """
     lines = ["if row.__class__ is not Kind:", "    return True", *text.unpacked]
-    return _built("is_odd", "row", [*lines, f"return {text.is_odd or False}"], text.by_name)
+    return _build_check("is_odd", "row", [*lines, f"return {text.is_odd or False}"], text.by_name)
 
 
 def many_tests(kind: Any, text: plain_rows.RowText) -> Callable[[Sequence[Row]], bool]:
@@ -266,10 +266,10 @@ def many_tests(kind: Any, text: plain_rows.RowText) -> Callable[[Sequence[Row]],
     each = ["if row.__class__ is not Kind:", "    return True", *text.unpacked]
     each += [f"if {text.is_odd}:", "    return True"]
     lines = ["for row in rows:", *(f"    {line}" for line in each), "return False"]
-    return _built("are_odd", "rows", lines, text.by_name)
+    return _build_check("are_odd", "rows", lines, text.by_name)
 
 
-def _is_named(kind: Any) -> bool:
+def _is_named_tuple_kind(kind: Any) -> bool:
     """Return True for named tuples whose items Python reads without a call."""
     if not issubclass(kind, tuple) or not getattr(kind, "_fields", ()):
         return False
@@ -277,7 +277,7 @@ def _is_named(kind: Any) -> bool:
     return bool(its == plain)
 
 
-def _built(
+def _build_check(
     name: str, parameter: str, lines: Sequence[str], by_name: Mapping[str, Any]
 ) -> Callable[[Any], bool]:
     values = BoundValues({"row", "rows"})
@@ -289,7 +289,7 @@ def _built(
 _ABSENT = object()
 
 
-def _value(row: Row, part: CheckedPart) -> Any:
+def _part_value(row: Row, part: CheckedPart) -> Any:
     if isinstance(part.place, str):
         return getattr(row, part.place, _ABSENT)
     if part.place is not None:
@@ -298,7 +298,7 @@ def _value(row: Row, part: CheckedPart) -> Any:
 
 
 def _has_plain_items(kind: Any) -> bool:
-    if not _is_named(kind):
+    if not _is_named_tuple_kind(kind):
         return False
     fields = Struct(kind).fields
     some = [classes_of(fields.get(name, Anything())) for name in kind._fields]
@@ -309,7 +309,7 @@ def _holds_none(row: Any) -> bool:
     return any(item is None for item in row)
 
 
-def _called(part: CheckedPart) -> str:
+def _part_name(part: CheckedPart) -> str:
     if part.place is None:
         return "an item" if isinstance(part.kind, Items) else "the row"
     return f"field {part.place!r}" if isinstance(part.place, str) else f"item {part.place}"
@@ -446,7 +446,7 @@ class KeyedStore:
         """Remove `count` rows for another store; the last rows added are removed first."""
         count = min(count, len(self.by_key))
         taken = [self.by_key.popitem()[1] for _ in range(count)]
-        self.by_key = fitted(self.by_key)
+        self.by_key = shrink_dict(self.by_key)
         return taken
 
     def recount(self) -> None: ...

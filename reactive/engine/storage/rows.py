@@ -87,32 +87,32 @@ def check_name(of: str, name: Any) -> None:
         )
 
 
-def class_of(row_type: Any) -> Classes | None:
+def row_class_of(row_type: Any) -> Classes | None:
     """Return the classes to check rows by `isinstance`; None for any.
 
     An integer is accepted as a float, as by type checkers.
     """
     kind = kind_of(Any if row_type is None else row_type)
     if isinstance(kind, Either):
-        parts = [class_of(part) for part in kind.kinds]
-        return tuple(c for part in parts for c in _each(part)) if all(parts) else None
+        parts = [row_class_of(part) for part in kind.kinds]
+        return tuple(c for part in parts for c in _class_tuple(part)) if all(parts) else None
     found = class_of_kind(kind)
     return (float, int) if found is float else found
 
 
 def class_and_width(row_type: Any) -> tuple[Classes | None, int | None]:
     """Return the classes of rows, and the number of items of a row, if declared."""
-    return class_of(row_type), tuple_width(row_type)
+    return row_class_of(row_type), tuple_width(row_type)
 
 
-def fits(row: Any, kind: Classes | None, width: int | None) -> bool:
+def is_row_of(row: Any, kind: Classes | None, width: int | None) -> bool:
     """Return True if a row has a class and a number of items."""
     if type(row) is not kind and kind is not None and not isinstance(row, kind):
         return False
     return width is None or len(row) == width
 
 
-def class_name(row_type: Any) -> str:
+def written_class_name(row_type: Any) -> str:
     """Return the class as it is written in code."""
     text = str(row_type)
     return text if text.endswith("]") else getattr(row_type, "__name__", text)
@@ -126,11 +126,11 @@ def wrong_class(table: str, row_type: Any, row: Any) -> str:
             f"table {table!r} takes rows of {row_type}, not one of {len(row)} items: {row!r:.100}\n"
             f"  declare db.table(tuple, ...) for tuples of any length"
         )
-    same = [c for c in _each(class_of(row_type)) if c.__name__ == kind.__name__]
+    same = [c for c in _class_tuple(row_class_of(row_type)) if c.__name__ == kind.__name__]
     if not same:
-        wanted = class_name(row_type)
+        wanted = written_class_name(row_type)
         text = f"table {table!r} takes rows of {wanted}, not the {kind.__name__} {row!r:.100}"
-        return text + _remedy(wanted, class_of(row_type), row)
+        return text + _row_remedy(wanted, row_class_of(row_type), row)
     if _full_name(same[0]) != _full_name(kind):
         wanted, given = _full_name(same[0]), _full_name(kind)
         return f"table {table!r} takes rows of {wanted}, not of {given}: {row!r:.100}"
@@ -142,7 +142,7 @@ def wrong_class(table: str, row_type: Any, row: Any) -> str:
     )
 
 
-def _remedy(wanted: str, kind: Any, row: Any) -> str:
+def _row_remedy(wanted: str, kind: Any, row: Any) -> str:
     """Return the remedy for a value that is no row, if it resembles one or several."""
     if isinstance(row, list | set | frozenset | tuple) and any(type(each) is kind for each in row):
         return "\n  add_all(rows) takes several"
@@ -173,7 +173,7 @@ def key_function(
     for name in names:
         if fields and name not in fields and not hasattr(row_type, name):
             raise PlanError(
-                f"key {name!r} of table: {class_name(row_type)} has no such field\n"
+                f"key {name!r} of table: {written_class_name(row_type)} has no such field\n"
                 f"  it has {', '.join(fields)}"
             )
     return attrgetter(*names)
@@ -295,18 +295,18 @@ def label_of(predicate: Callable[..., object]) -> str:
     return name if place is None else f"{name} ({place})"
 
 
-def times(number: int) -> str:
+def times_text(number: int) -> str:
     """Return a number of times in words."""
     return "once" if number == 1 else f"{number} times"
 
 
-def check_count(count: int) -> None:
+def check_copies(count: int) -> None:
     """Raise if `count` is not a number of copies."""
     if type(count) is not int or count < 1:
         raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
 
 
-def _each(classes: Any) -> tuple[type, ...]:
+def _class_tuple(classes: Any) -> tuple[type, ...]:
     return classes if isinstance(classes, tuple) else (classes,)
 
 

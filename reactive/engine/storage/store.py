@@ -56,14 +56,14 @@ class RowStore(Protocol):
     def bytes(self) -> int: ...
 
 
-def rows_of(store: RowStore) -> list[Row]:
+def stored_rows(store: RowStore) -> list[Row]:
     """Return all rows, each repeated by its weight."""
     distinct = getattr(store, "distinct", None)
     found: list[Row] | None = None if distinct is None else distinct()
     return list(repeat_by_weight(store.pairs())) if found is None else found
 
 
-def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> None:
+def undo_changes(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> None:
     """Undo changes; all of them, or none if anything raises."""
     pairs, done = consolidate(changes), 0
     try:
@@ -76,7 +76,7 @@ def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> 
         raise
 
 
-def fitted(held: dict[Any, Any]) -> dict[Any, Any]:
+def shrink_dict(held: dict[Any, Any]) -> dict[Any, Any]:
     """Return the dictionary, or a copy if it has far more room than it needs."""
     return held if sys.getsizeof(held) < ROOMY * (len(held) + 8) else dict(held)
 
@@ -301,7 +301,7 @@ class BagStore:
         self.size = size  # no call in between
 
     def revert(self, changes: Iterable[Pair]) -> None:
-        take_back(changes, self._change)
+        undo_changes(changes, self._change)
 
     def _change(self, row: Row, weight: int) -> None:
         if weight > 0:
@@ -315,7 +315,7 @@ class BagStore:
         for _ in range(min(count, len(self.held))):
             _, kept = self.held.popitem()
             taken.append((kept.row, kept.count) if kept.__class__ is Copies else (kept, 1))
-        self.held = fitted(self.held)
+        self.held = shrink_dict(self.held)
         self.size -= sum(count for _, count in taken)
         return taken
 
@@ -323,15 +323,15 @@ class BagStore:
         self.size = sum(count for _, count in self.pairs())
 
     def count(self, row: Row) -> int:
-        kept = self.held.get(row, NONE) if self.field is None else self._found(row)
+        kept = self.held.get(row, NONE) if self.field is None else self._find_entry(row)
         return kept.count if kept.__class__ is Copies else 1
 
     def held_row(self, row: Row) -> Row:
         """Return the stored object that equals a row; the row itself if there is none."""
-        kept = self.held.get(row, NONE) if self.field is None else self._found(row)
+        kept = self.held.get(row, NONE) if self.field is None else self._find_entry(row)
         return row if kept is NONE else row_of(kept)
 
-    def _found(self, row: Row) -> Row | Copies:
+    def _find_entry(self, row: Row) -> Row | Copies:
         """Return the entry of a row.
 
         Nothing is changed, since readers may call this without the lock.

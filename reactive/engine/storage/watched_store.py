@@ -51,7 +51,7 @@ class WatchedStore:
 
     def add(self, row: Row, count: int) -> Pair:
         self._check(row)
-        fields = _fields(row)
+        fields = _fields_of_row(row)
         pair = self._held.add(row, count)
         try:
             self._fields.setdefault(id(pair[0]), fields)
@@ -63,7 +63,7 @@ class WatchedStore:
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         for row in rows:
             self._check(row)
-        fields = [_fields(row) for row in rows]
+        fields = [_fields_of_row(row) for row in rows]
         kept = self._held.add_rows(rows)
         try:
             for row, found in zip(kept, fields, strict=True):
@@ -108,7 +108,7 @@ class WatchedStore:
     def recount(self) -> None:
         self._held.recount()
         rows = [row for row, _ in self._held.pairs()]
-        self._fields = {id(row): self._fields.get(id(row)) or _fields(row) for row in rows}
+        self._fields = {id(row): self._fields.get(id(row)) or _fields_of_row(row) for row in rows}
 
     def count(self, row: Row) -> int:
         return self._held.count(row)
@@ -130,7 +130,7 @@ class WatchedStore:
     def _note(self, row: Row) -> None:
         """Store the fields of a row if it is present, and drop them if not."""
         if self._held.count(row):
-            self._fields.setdefault(id(row), _fields(row))
+            self._fields.setdefault(id(row), _fields_of_row(row))
         else:
             self._fields.pop(id(row), None)
 
@@ -145,7 +145,7 @@ class WatchedStore:
         before = self._fields.get(id(row))
         if before is None:
             return
-        now = _fields(row)
+        now = _fields_of_row(row)
         for name in before.keys() | now.keys():
             old, new = before.get(name, _MISSING), now.get(name, _MISSING)
             if old is not new and old != new:
@@ -164,7 +164,7 @@ class _Missing:
 _MISSING: Any = _Missing()
 
 
-def _fields(row: Row) -> Fields:
+def _fields_of_row(row: Row) -> Fields:
     """Return the fields of a row by name: its declared fields, or all its attributes.
 
     Of the fields outside the comparison, such as cached values, only public ones are included.

@@ -8,8 +8,8 @@
 
 Statements, transactions, and commits that are repeated with other plans (`BailOut`; values that
 clash: `equality_checks.py`) all go this way. If only `write` happens between the phases, one
-generated function does both phases and calls it (`at_once`): adding a row takes 2.1 us that way,
-and 5.9 us by a `Commit` with separate phases.
+generated function does both phases and calls it (`commit_few_rows`): adding a row takes 2.1 us that
+way, and 5.9 us by a `Commit` with separate phases.
 
 An asynchronous exception (`interrupts.py`) is not undone here: the engine notes what to undo, and
 the next access repairs it (`repair`).
@@ -54,7 +54,7 @@ from reactive.engine.compiler import equality_checks
 from reactive.engine.compiler.leaves import rebuild
 from reactive.engine.dataflow.schedule import CommitStep, Fed
 from reactive.engine.operators.operator import BailOut
-from reactive.engine.runtime.collector import paused
+from reactive.engine.runtime.collector import pause_collector
 from reactive.engine.runtime.interrupts import is_asynchronous, surely
 from reactive.engine.runtime.lock import BROKEN
 from reactive.engine.transactions.row_gate import Base
@@ -78,7 +78,7 @@ MANY = 16
 """Minimum number of rows for a commit to be timed, and the garbage collector paused."""
 
 
-class Parked(Exception):
+class ParkReason(Exception):
     """Reason to undo a commit that has not failed."""
 
 
@@ -118,13 +118,13 @@ class Commit:
     def run(self) -> None:
         """Prepare, call the functions between the phases, and publish.
 
-        If that raises, the caller calls `failed`.
+        If that raises, the caller calls `undo_and_retry`.
         """
         engine = self._engine
         if not self._between:
             if self.changes:
                 self._drain()
-                self._stepped(engine.graph.commit, between=self._write())
+                self._step_with_moves(engine.graph.commit, between=self._write())
                 self._count()
             return
         self.prepare()
@@ -140,7 +140,7 @@ class Commit:
             self._drain()
             if self._engine.journal is not None:
                 self._record = self._engine.journal.record(self.changes, self.version)
-            self._step = self._stepped(self._engine.graph.prepare)
+            self._step = self._step_with_moves(self._engine.graph.prepare)
 
     def publish(self) -> None:
         """Write the record to the store, if any, and publish."""
@@ -148,7 +148,7 @@ class Commit:
             self._engine.journal.write(self._record)
             self._record = None
         if self._step is not None:
-            self._timed(self._engine.graph.publish, self._step)
+            self._run_timed(self._engine.graph.publish, self._step)
             self._count()
 
     def undo(self, error: BaseException | None) -> None:
@@ -173,7 +173,7 @@ class Commit:
         if broken is not None:
             broken.views = False
             if broken.back:
-                surely(broken.put_back)
+                surely(broken.restore_tables)
             engine.broken, engine.db_lock.at_rest = None, engine.db_lock.idle
 
     def park(self) -> None:
@@ -182,10 +182,10 @@ class Commit:
         If that is interrupted, the next access recomputes all views.
         """
         engine = self._engine
-        engine.broken, engine.db_lock.at_rest = Broken([]), BROKEN
+        engine.broken, engine.db_lock.at_rest = InterruptedCommit([]), BROKEN
         engine.prepared, step, self._step = None, self._step, None
         if step is not None:
-            engine.graph.undo(step, Parked())
+            engine.graph.undo(step, ParkReason())
         if not engine.graph.stepping:
             engine.broken, engine.db_lock.at_rest = None, engine.db_lock.idle
 
@@ -198,12 +198,12 @@ class Commit:
         record, self._record = self._record, None
         if record is not None and not engine.journal.has(self.version):
             engine.journal.write_late(record)
-        engine.broken, engine.db_lock.at_rest = engine.broken or Broken([]), BROKEN
+        engine.broken, engine.db_lock.at_rest = engine.broken or InterruptedCommit([]), BROKEN
         if self.changes and engine.version != self.version:
             engine.graph.version = self.version
-            engine.committed([table for table, _ in self.changes], self._rows)
+            engine.count_commit([table for table, _ in self.changes], self._rows)
 
-    def failed(self, error: BaseException, act: Callable[[], None] | None = None) -> bool:
+    def undo_and_retry(self, error: BaseException, act: Callable[[], None] | None = None) -> bool:
         """Undo the commit after an error. Return True if it was then repeated with other plans.
 
         The repeated part is `act`, or the whole commit.
@@ -226,7 +226,7 @@ class Commit:
             return True
         finally:
             if act is None and self._engine.pending is None:  # a whole commit, no statement
-                self._engine.updates.forget()
+                self._engine.updates.discard()
 
     def _remedy(self, error: BaseException) -> Callable[[], None] | None:
         """Return a function that replaces plans of views so that the commit can stand, or None."""
@@ -254,7 +254,7 @@ class Commit:
                 self.back.append((table, delta))
             act()
         except BaseException as error:
-            if not self.failed(error, act):
+            if not self.undo_and_retry(error, act):
                 raise
 
     def _write(self) -> Callable[[], object] | None:
@@ -262,12 +262,12 @@ class Commit:
         journal = self._engine.journal
         return None if journal is None else journal.begin(self.changes, self.version)
 
-    def _stepped(self, act: Callable[..., T], **named: Any) -> T:
+    def _step_with_moves(self, act: Callable[..., T], **named: Any) -> T:
         """Run a step with the moves of the commit set, so that subscribers get updates."""
         graph = self._engine.graph
-        graph.moved = self._engine.updates.of(self.changes, self.version)
+        graph.moved = self._engine.updates.moves_by_source(self.changes, self.version)
         try:
-            return self._timed(act, self._deltas, self.version, **named)
+            return self._run_timed(act, self._deltas, self.version, **named)
         finally:
             graph.moved = None
 
@@ -278,17 +278,17 @@ class Commit:
     def _count(self) -> None:
         """Count the published commit, and its time if measured."""
         engine, rows = self._engine, self._rows
-        engine.committed([table for table, _ in self.changes], rows)
+        engine.count_commit([table for table, _ in self.changes], rows)
         if self._seconds:
             engine.times.note(self._seconds, engine.version, self._deltas, few=rows < MANY)
 
-    def _timed(self, act: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    def _run_timed(self, act: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Run a phase; if the commit has many rows, measure it and pause the garbage collector."""
         if self._rows < MANY and not (self._engine.times.wanted or is_logged(DEBUG)):
             return act(*arguments, **named)
         began = perf_counter()
         collects = gc.isenabled()
-        try:  # like `paused`, but safe against an interrupt at its end
+        try:  # like `pause_collector`, but safe against an interrupt at its end
             gc.disable()
             return act(*arguments, **named)
         finally:
@@ -297,7 +297,7 @@ class Commit:
             self._seconds += perf_counter() - began
 
 
-def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) -> bool:
+def commit_few_rows(engine: Engine, table: Base, changes: Sequence[Pair], version: int) -> bool:
     """Commit a few rows of one table by its generated function; return False if it has none."""
     compiled_step = table._node.compiled_step
     if compiled_step is None or len(changes) >= MANY or engine.times.wanted:
@@ -313,7 +313,7 @@ def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) 
         else:
             table._node.note(changes, version)
     if table._node.tracers and len(changes) > 1:
-        engine.graph.moved = engine.updates.of([(table, changes)], version)
+        engine.graph.moved = engine.updates.moves_by_source([(table, changes)], version)
         try:
             compiled_step(changes, version, between=write)
         finally:
@@ -327,7 +327,7 @@ def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) 
     return True
 
 
-def together_at_once(engine: Engine, changes: Sequence[Change], version: int) -> bool:
+def commit_tables_directly(engine: Engine, changes: Sequence[Change], version: int) -> bool:
     """Commit a few rows of several untraced tables directly; return False if impossible."""
     rows = sum([len(delta) for _, delta in changes])
     if rows >= MANY or engine.times.wanted or may_be_logged(DEBUG, True):
@@ -336,7 +336,7 @@ def together_at_once(engine: Engine, changes: Sequence[Change], version: int) ->
         return False
     write = None if engine.journal is None else engine.journal.begin(changes, version)
     engine.graph.commit([(table._node, delta) for table, delta in changes], version, write)
-    engine.committed([table for table, _ in changes], rows)
+    engine.count_commit([table for table, _ in changes], rows)
     return True
 
 
@@ -353,11 +353,11 @@ def break_off(engine: Engine, back: list[Change], version: int) -> None:
         stands = engine.graph.version == version
         if stands and engine.version != version:
             rows = sum([len(changes) for _, changes in back])
-            engine.committed([table for table, _ in back], rows)
+            engine.count_commit([table for table, _ in back], rows)
         undone = [] if stands else [change for change in back if change[1]]
         if beneath := getattr(back, "beneath", None):  # commits not rebased on
             undone[:0] = [(table, negate(delta)) for table, delta in reversed(beneath)]
-        engine.broken, engine.db_lock.at_rest = Broken(undone), BROKEN
+        engine.broken, engine.db_lock.at_rest = InterruptedCommit(undone), BROKEN
     back.clear()
 
 
@@ -401,7 +401,8 @@ class CommitTimes:
             self._mean += (seconds - self._mean) / self._window
             self.wanted -= self.wanted > 0
         if is_logged(DEBUG):
-            changed = ", ".join(f"{node.plan.name}: {_rows(len(delta))}" for node, delta in deltas)  # type: ignore[union-attr]
+            names = [(node.plan.name, len(delta)) for node, delta in deltas]  # type: ignore[union-attr]
+            changed = ", ".join(f"{name}: {_count_text(count)}" for name, count in names)
             log.debug("commit %d (%s) in %.3f ms", version, changed, 1000 * seconds)
 
     def pass_over(self, commits: int) -> None:
@@ -418,7 +419,7 @@ class CommitTimes:
         return self._seconds + self._estimated
 
 
-def _rows(count: int) -> str:
+def _count_text(count: int) -> str:
     return f"{count} row" + "s" * (count != 1)
 
 
@@ -426,14 +427,14 @@ WHY = "an exception from outside broke a commit off, and table {} keeps no rows 
 
 
 @dataclass(slots=True)
-class Broken:
+class InterruptedCommit:
     """The table changes of an interrupted commit that are still to be undone."""
 
     back: list[tuple[Base, Sequence[Pair]]]
     views: bool = True
     """True if operators may be half changed too."""
 
-    def put_back(self) -> None:
+    def restore_tables(self) -> None:
         """Undo the changes; an interrupted call can be repeated."""
         while self.back:
             table, changes = self.back[-1]
@@ -455,7 +456,7 @@ def repair(engine: Engine) -> None:
         return
     was_critical, db_lock.critical = db_lock.critical, True
     try:
-        broken.put_back()
+        broken.restore_tables()
         for table in engine.tables.values():
             table._store.recount()
         leaves = _all_again(engine) if broken.views else 0
@@ -471,7 +472,7 @@ def _all_again(engine: Engine) -> int:
     """Recompute all views; return how many could be."""
     engine.graph.reset()
     engine.offloading.reset()
-    with paused():
+    with pause_collector():
         return sum([_again(engine, leaf) for leaf in engine.graph.leaves()])
 
 

@@ -43,14 +43,14 @@ from reactive.engine.storage.rows import NamedTables
 from reactive.engine.transactions import pending as set_aside
 from reactive.engine.transactions import refusals
 from reactive.engine.transactions.commit import (
-    Broken,
     Commit,
     CommitTimes,
-    at_once,
+    InterruptedCommit,
     break_off,
+    commit_few_rows,
     repair,
 )
-from reactive.engine.transactions.row_gate import Base, Updates
+from reactive.engine.transactions.row_gate import Base, UpdateLog
 from reactive.errors import ClosedError, StaleCaptureError, StaleCaptureWarning, TransactionError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Engine:
         self.delivery_queue = DeliveryQueue()
         self.db_lock = DatabaseLock(self._repair, self._tell)
         self.delivery_queue.alone = self._alone
-        self.broken: Broken | None = None
+        self.broken: InterruptedCommit | None = None
         self.moments: weakref.WeakValueDictionary[Any, Moment] = weakref.WeakValueDictionary()
         """The changes that `previous()` reads, by the plan of the rows."""
         self.timer = Timer()
@@ -99,7 +99,7 @@ class Engine:
         self.pending: Pending | None = None
         self.prepared: Commit | None = None
         """The commit whose operators have stepped, neither published nor undone yet."""
-        self.updates = Updates()
+        self.updates = UpdateLog()
         self.aside: tuple[Pending, ...] = ()
         """Open transactions that are set aside (`pending.py`)."""
         self.dropped: deque[int] = deque()
@@ -265,14 +265,14 @@ class Engine:
                 pending.append((table, changes))
             elif self.aside:
                 set_aside.commit_beside(self, table, changes, version)
-            elif not at_once(self, table, changes, version):
+            elif not commit_few_rows(self, table, changes, version):
                 Commit(self, version, [(table, changes)], []).run()
         except BaseException as error:
             back = [
                 (table, NO_CHANGES if pending is not None and pending.has(changes) else changes)
             ]
             try:
-                if not Commit(self, version, [(table, changes)], back).failed(error):
+                if not Commit(self, version, [(table, changes)], back).undo_and_retry(error):
                     refusals.report_clash(table, of, changes, pending or (), error)
                     raise
                 if self.aside:
@@ -281,7 +281,7 @@ class Engine:
                 break_off(self, back, version)
                 raise
 
-    def committed(self, tables: Sequence[Base], rows: int) -> None:
+    def count_commit(self, tables: Sequence[Base], rows: int) -> None:
         """Count a commit of `rows` rows."""
         self.version += 1
         for table in tables:
@@ -333,7 +333,7 @@ class Engine:
                     self.objects.forget_reads()
             except BaseException as error:
                 if is_asynchronous(error) and self.graph.is_changing:
-                    self.broken, self.db_lock.at_rest = self.broken or Broken([]), BROKEN
+                    self.broken, self.db_lock.at_rest = self.broken or InterruptedCommit([]), BROKEN
                 raise
         if self.objects is not None:
             self.objects.show_all()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Statement = Callable[[Row], Sequence[Pair]]
 
 
-def one_row(
+def make_row_statements(
     statements: Statements,
     engine: Engine,
     store: BagStore | KeyedStore,
@@ -62,8 +62,10 @@ def one_row(
         "one_less": "" if is_keyed else "    store.size -= 1\n",
     }
     return (
-        _built("add_one", _ADD.format(**texts), {**known, "otherwise": statements.add}),
-        _built("remove_one", _REMOVE.format(**texts), {**known, "otherwise": statements.remove}),
+        _build_statement("add_one", _ADD.format(**texts), {**known, "otherwise": statements.add}),
+        _build_statement(
+            "remove_one", _REMOVE.format(**texts), {**known, "otherwise": statements.remove}
+        ),
     )
 
 
@@ -115,7 +117,7 @@ def _unfit(field: plain_rows.RowField, admitted: plain_rows.Admitted, values: Bo
     return "".join(lines)
 
 
-def _built(name: str, text: str, by_name: dict[str, Any]) -> Statement:
+def _build_statement(name: str, text: str, by_name: dict[str, Any]) -> Statement:
     values = BoundValues()
     values.by_name |= by_name
     return build(name, text, values)

@@ -12,7 +12,7 @@ State:  none.
 Cost:   O(changes log values) per bag on the path (`Bag.plus`), and building one row per level.
 Source: [slender] deep updates.
 
-`Guarded` refuses statements on a table whose rows are read from elsewhere.
+`StatementGuard` refuses statements on a table whose rows are read from elsewhere.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Patches:
         """Return the collected patch of the bag in a field."""
         found = self._fields.get(field)
         if found is None:
-            bag = _read(self._name, self.before, field, path)
+            bag = _read_bag(self._name, self.before, field, path)
             found = self._fields[field] = _BagPatch(self._name, bag, path)
         return found
 
@@ -106,14 +106,14 @@ class _BagPatch:
 
     def inner(self, wanted: Any, path: tuple[Any, ...]) -> Patches:
         """Return the collected patches of a row in the bag."""
-        row = self._found(wanted, path)
+        row = self._find_row(wanted, path)
         return self._rows.setdefault(row, Patches(self._name, row))
 
     def change(self, values: Iterable[Any], sign: int) -> None:
         """Add values, or remove them."""
         if hasattr(values, "_fields") or not hasattr(values, "__iter__"):
             self._refuse(f"{values!r:.100} is one value", "give a list of values: added=[value]")
-        for value, count in _counted(values):
+        for value, count in _value_counts(values):
             if type(count) is not int or count < 0:
                 self._refuse(f"of {value!r:.100} are to be {count!r}", "a count is 0 or more")
             self._add(value, sign * count)
@@ -150,9 +150,9 @@ class _BagPatch:
                 "values of a Bag are found by hash; use frozen dataclasses, tuples, frozensets",
             )
 
-    def _found(self, wanted: Any, path: tuple[Any, ...]) -> Row:
+    def _find_row(self, wanted: Any, path: tuple[Any, ...]) -> Row:
         """Return the row that a path names: by itself, or by a callable."""
-        if _is_in(wanted, self.before):
+        if _is_in_bag(wanted, self.before):
             return stored_value(self.before, wanted)
         if not callable(wanted):
             self._refuse(
@@ -170,7 +170,7 @@ class _BagPatch:
         return found[0]
 
     def _refuse(self, what: str, remedy: str, path: tuple[Any, ...] = ()) -> NoReturn:
-        at = _shown(path[:-1] or self._path)
+        at = _path_text(path[:-1] or self._path)
         raise TableError(
             f"cannot patch {at} of a row of table {self._name!r}: {what}\n  {remedy}"
         ) from None
@@ -184,10 +184,10 @@ def with_field(row: Row, name: Any, value: Any) -> Row:
     """
     if isinstance(row, tuple) and not isinstance(name, str):
         return _with_item(row, name, value)
-    return with_fields(row, {name: value})
+    return copy_with_fields(row, {name: value})
 
 
-def with_fields(row: Row, fields: Mapping[str, Any]) -> Row:
+def copy_with_fields(row: Row, fields: Mapping[str, Any]) -> Row:
     """Return a copy of the row with other values in fields, built by its class."""
     kind: Any = type(row)
     if isinstance(row, tuple):
@@ -225,7 +225,7 @@ def _path(name: str, path: Any) -> tuple[Any, ...]:
     )
 
 
-def _read(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any]:
+def _read_bag(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any]:
     """Return the bag in a field of a row."""
     fields = members(type(row))
     is_place = isinstance(field, int) and isinstance(row, tuple) and -len(row) <= field < len(row)
@@ -234,33 +234,33 @@ def _read(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any]:
         if isinstance(row, tuple) and not fields:
             there = f"it has {len(row)} items, by their places from 0"
         raise TableError(
-            f"cannot patch {_shown(path)} of a row of table {name!r}: {type(row).__name__} has no "
-            f"field {field!r}\n  {there}"
+            f"cannot patch {_path_text(path)} of a row of table {name!r}: "
+            f"{type(row).__name__} has no field {field!r}\n  {there}"
         )
     found = row[field] if is_place else getattr(row, field)
     if isinstance(found, Bag):
         return found
     kind = type(found).__name__
     raise TableError(
-        f"cannot patch {_shown(path)} of a row of table {name!r}: it is a {kind}, no Bag\n"
+        f"cannot patch {_path_text(path)} of a row of table {name!r}: it is a {kind}, no Bag\n"
         f"  make it a Bag, as by Bag(values); or update(old, new) the row"
     )
 
 
-def _is_in(value: Any, bag: Bag[Any]) -> bool:
+def _is_in_bag(value: Any, bag: Bag[Any]) -> bool:
     try:
         return value in bag
     except TypeError:  # it is not hashable
         return False
 
 
-def _counted(values: Any) -> Iterable[tuple[Any, int]]:
+def _value_counts(values: Any) -> Iterable[tuple[Any, int]]:
     if isinstance(values, Mapping | Bag):
         return values.items()
     return [(value, 1) for value in values]
 
 
-def _shown(path: tuple[Any, ...]) -> str:
+def _path_text(path: tuple[Any, ...]) -> str:
     """Return the fields of a path, joined by dots."""
     return ".".join(str(field) for field in path[::2])
 
@@ -271,7 +271,7 @@ def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]
     for each in given:
         found = rows.get(each.key)
         if found is None:
-            found = rows[each.key] = Patches(do._table.name, _named(do, each.key))
+            found = rows[each.key] = Patches(do._table.name, _find_row_to_patch(do, each.key))
         found.add(each)
     changed = [(patches.before, patches.row()) for patches in rows.values()]
     made[:] = [new for _, new in changed]
@@ -280,11 +280,11 @@ def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]
     )
 
 
-def change(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
+def assign_fields(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
     """Run the statement that assigns fields of the row with a key."""
     old = do._table[key]
     check_fields(do._table.name, old, fields)
-    new = with_fields(old, fields)
+    new = copy_with_fields(old, fields)
     try:
         return do.update(old, new)
     except Exception as error:
@@ -304,7 +304,7 @@ def check_fields(table: str, row: Row, fields: Iterable[str]) -> None:
         )
 
 
-def _named(do: Statements, key: Any) -> Row:
+def _find_row_to_patch(do: Statements, key: Any) -> Row:
     """Return the row of a key; in a table without keys, the row itself, if it is present."""
     table = do._table
     if table._keyed is not None:
@@ -321,7 +321,7 @@ def _named(do: Statements, key: Any) -> Row:
 # Statements of a table whose rows are read from elsewhere: they are refused.
 
 
-class Guarded:
+class StatementGuard:
     """Replaces the statements of a table, and refuses each.
 
     Parameters

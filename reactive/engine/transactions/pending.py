@@ -46,8 +46,8 @@ from reactive.engine.collections.zset import (
 )
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.runtime.lock import ANOTHER_TASK, BROKEN, IDLE, me
-from reactive.engine.transactions.commit import Broken, Commit, at_once
-from reactive.engine.transactions.row_gate import Updates
+from reactive.engine.transactions.commit import Commit, InterruptedCommit, commit_few_rows
+from reactive.engine.transactions.row_gate import UpdateLog
 from reactive.errors import ConflictError, TransactionError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 class Pending(list["Change"]):
     """The changes that are committed or undone at the end: one per statement.
 
-    Made by `nothing_pending`, which takes half of the time of an `__init__`.
+    Made by `new_pending`, which takes half of the time of an `__init__`.
     """
 
     __slots__ = (
@@ -82,19 +82,19 @@ class Pending(list["Change"]):
     other: Any
     """The participant committed with it (`two_commits/others.py`), or None."""
     _sums: dict[Base, _NetChanges] | None
-    _lost: dict[Base, _Lost] | None
+    _lost: dict[Base, _RemovedRows] | None
 
     def has(self, changes: Sequence[Pair]) -> bool:
         """Return True if these are the changes of the last statement."""
         return bool(self) and self[-1][1] is changes
 
-    def interned(self, table: Base, rows: Sequence[Row]) -> list[Row]:
+    def intern_rows(self, table: Base, rows: Sequence[Row]) -> list[Row]:
         """Replace each row by the equal object that was removed, if any."""
         if self._lost is None:
             self._lost = {}
         lost = self._lost.get(table)
         if lost is None:
-            lost = self._lost[table] = _Lost(table)
+            lost = self._lost[table] = _RemovedRows(table)
         known = lost.after(self)
         return list(map(known.get, rows, rows))
 
@@ -124,7 +124,9 @@ class Pending(list["Change"]):
         if len(parts) == 1:
             return parts[0]
         pairs = [pair for changes in parts for pair in changes]
-        gone, come = ([row for part in parts for row in _rows(part, come=c)] for c in (False, True))
+        gone, come = (
+            [row for part in parts for row in _rows_of_sign(part, come=c)] for c in (False, True)
+        )
         if not gone or not come:
             return pairs
         if not table.plan.stored:
@@ -143,7 +145,7 @@ class Pending(list["Change"]):
         return net.after(self)
 
 
-class _Lost:
+class _RemovedRows:
     """The rows that statements have removed from a table.
 
     If an equal row is added again, the table must store the removed object, which the indexes hold.
@@ -161,7 +163,7 @@ class _Lost:
         while self._seen < len(statements):
             table, changes = statements[self._seen]
             if table is self._table:
-                gone = _rows(changes, come=False)
+                gone = _rows_of_sign(changes, come=False)
                 self._rows.update(zip(gone, gone, strict=True))
             self._seen += 1
         return self._rows
@@ -197,7 +199,7 @@ NOTHING: list[Any] = []
 """The `beneath` of a transaction that was never set aside. Never mutated."""
 
 
-def nothing_pending(between: Between) -> Pending:
+def new_pending(between: Between) -> Pending:
     """Create the empty `Pending` of a new transaction; `between` is called between its phases."""
     pending = Pending()
     pending.between, pending.depth = between, 0
@@ -207,7 +209,7 @@ def nothing_pending(between: Between) -> Pending:
     return pending
 
 
-def _rows(changes: Sequence[Pair], *, come: bool) -> Sequence[Row]:
+def _rows_of_sign(changes: Sequence[Pair], *, come: bool) -> Sequence[Row]:
     """Return the inserted rows, or the deleted rows."""
     if type(changes) is UniformDelta:
         return changes.rows if (changes.weight > 0) is come else ()
@@ -227,14 +229,18 @@ def set_aside(engine: Engine) -> None:
         raise TransactionError(_OBJECTS)
     if engine.prepared is not None:
         engine.prepared.park()
-    owner, updates, broken = db_lock.owner, Updates(), Broken(_away(pending), views=False)
+    owner, updates, broken = (
+        db_lock.owner,
+        UpdateLog(),
+        InterruptedCommit(_changes_to_undo(pending), views=False),
+    )
     assert owner is not None
     # no call in between, so no interrupt can occur here
     pending.owner, pending.updates, engine.updates = owner, engine.updates, updates
     engine.broken, engine.aside = broken, (*engine.aside, pending)
     db_lock.aside, db_lock.idle, db_lock.at_rest = owner[0], BROKEN, BROKEN
     engine.pending, db_lock.owner, db_lock.is_special = None, None, db_lock.is_closed
-    surely(broken.put_back)
+    surely(broken.restore_tables)
     engine.broken = None
 
 
@@ -244,12 +250,12 @@ def bring_back(engine: Engine, pending: Pending) -> None:
         return
     if engine.pending is not None:
         set_aside(engine)
-    db_lock, broken = engine.db_lock, Broken([], views=False)
+    db_lock, broken = engine.db_lock, InterruptedCommit([], views=False)
     engine.broken, db_lock.at_rest = broken, BROKEN
     for table, delta in reversed(pending.beneath):
-        _change(broken.back, table, negate(delta))
+        _apply_change(broken.back, table, negate(delta))
     for table, delta in pending:
-        _change(broken.back, table, delta)
+        _apply_change(broken.back, table, delta)
         table._do.keep_lost()
     pending.updates.move_to(engine.version + 1)
     left = tuple([each for each in engine.aside if each is not pending])
@@ -277,11 +283,14 @@ def rebase(engine: Engine, pending: Pending) -> None:
     ConflictError: both have touched a row, or a key. Then its changes are undone.
     """
     statements, beneath = [*pending], pending.beneath
-    engine.broken, engine.db_lock.at_rest = Broken(_away(pending), views=False), BROKEN
+    engine.broken, engine.db_lock.at_rest = (
+        InterruptedCommit(_changes_to_undo(pending), views=False),
+        BROKEN,
+    )
     pending.beneath = NOTHING
     pending.clear()
     pending.forget()
-    surely(engine.broken.put_back)
+    surely(engine.broken.restore_tables)
     engine.broken, engine.db_lock.at_rest = None, engine.db_lock.idle
     if pending.failed:
         return
@@ -312,7 +321,7 @@ def check_beside(engine: Engine, changes: Sequence[Change]) -> None:
 def commit_beside(engine: Engine, table: Base, changes: Sequence[Pair], version: int) -> None:
     """Commit a statement while transactions of other tasks are set aside."""
     check_beside(engine, [(table, changes)])
-    if not at_once(engine, table, changes, version):
+    if not commit_few_rows(engine, table, changes, version):
         Commit(engine, version, [(table, changes)], []).run()
     note_beneath(engine, [(table, changes)])
 
@@ -328,27 +337,27 @@ def note_beneath(engine: Engine, changes: Sequence[Change]) -> None:
 
 def refuse_both(one: Sequence[Change], other: Sequence[Change], why: str) -> None:
     """Raise if both touch a row, or a key, in a way whose order matters."""
-    touched = _touched(other, {table for table, _ in one})
+    touched = _find_touched(other, {table for table, _ in one})
     for table, delta in one:
         known, is_keyed = touched.get(table, {}), table._keyed is not None
-        for part, weight in _parts(table, delta) if known else ():
+        for part, weight in _keys_or_rows(table, delta) if known else ():
             if part in known and (is_keyed or weight < 0 or known[part]):
                 what = f"{'key' if is_keyed else 'row'} {part!r:.200}"
                 raise ConflictError(why.format(what, table.name))
 
 
-def _touched(changes: Sequence[Change], tables: set[Base]) -> dict[Base, dict[Any, bool]]:
+def _find_touched(changes: Sequence[Change], tables: set[Base]) -> dict[Base, dict[Any, bool]]:
     """Return per table which rows or keys were touched; True if one was removed."""
     found: dict[Base, dict[Any, bool]] = {}
     for table, delta in changes:
         if table in tables and table.plan.stored:
             known = found.setdefault(table, {})
-            for part, weight in _parts(table, delta):
+            for part, weight in _keys_or_rows(table, delta):
                 known[part] = known.get(part, False) or weight < 0
     return found
 
 
-def _parts(table: Base, delta: Sequence[Pair]) -> Iterable[Pair]:
+def _keys_or_rows(table: Base, delta: Sequence[Pair]) -> Iterable[Pair]:
     """Return the keys of the rows that have changed, or the rows of a table without a key."""
     if table._keyed is None:
         return delta
@@ -356,12 +365,14 @@ def _parts(table: Base, delta: Sequence[Pair]) -> Iterable[Pair]:
     return [(key(row), weight) for row, weight in delta]
 
 
-def _away(pending: Pending) -> list[tuple[Base, Sequence[Pair]]]:
+def _changes_to_undo(pending: Pending) -> list[tuple[Base, Sequence[Pair]]]:
     """Return the changes between the last commit and the tables, in the order they were made."""
     return [*((table, negate(delta)) for table, delta in reversed(pending.beneath)), *pending]
 
 
-def _change(back: list[tuple[Base, Sequence[Pair]]], table: Base, delta: Sequence[Pair]) -> None:
+def _apply_change(
+    back: list[tuple[Base, Sequence[Pair]]], table: Base, delta: Sequence[Pair]
+) -> None:
     table._store.revert(negate(delta))
     back.append((table, delta))
 

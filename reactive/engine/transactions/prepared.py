@@ -36,7 +36,8 @@ order everywhere, prepare all, then publish all or undo all.
 State:  the changes of the transaction, and what operators need to undo their step.
 Cost:   a commit and some 25 us; if read between its phases, twice the time of its operators.
 
-`Retried` runs a function in a transaction, and again after a conflict with another commit.
+`RetriedTransaction` runs a function in a transaction, and again after a conflict with another
+commit.
 
     @db.transaction(retry=3)
     async def move(key, amount): ...
@@ -55,11 +56,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from optimizer.errors import PlanError
 from reactive.engine.runtime.boundary import boundary
-from reactive.engine.runtime.closeable import NotCopied
+from reactive.engine.runtime.closeable import Uncopyable
 from reactive.engine.runtime.interrupts import SIGINT, is_asynchronous
 from reactive.engine.runtime.left_out import optional
 from reactive.engine.runtime.lock import BROKEN
-from reactive.engine.transactions.commit import Between, Commit, Parked, break_off, repair
+from reactive.engine.transactions.commit import Between, Commit, ParkReason, break_off, repair
 from reactive.engine.transactions.pending import bring_back, check_beside, note_beneath, rebase
 from reactive.engine.transactions.transaction import Transaction, changes_of
 from reactive.errors import ConflictError, TransactionError
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("reactive")
 
 
-class Prepared(NotCopied):
+class Prepared(Uncopyable):
     """A transaction that commits in two phases. See the module for its contract.
 
     Parameters
@@ -300,7 +301,7 @@ class Prepared(NotCopied):
         try:
             step()
         except BaseException as error:
-            if not commit.failed(error, step):
+            if not commit.undo_and_retry(error, step):
                 raise
 
     def _undo_after(self, error: BaseException, version: int) -> None:
@@ -312,7 +313,7 @@ class Prepared(NotCopied):
             self._leave_to_repair(version)
         elif pending:
             Commit(engine, version, (), pending).undo(None)
-        engine.updates.forget()
+        engine.updates.discard()
 
     def _leave_to_repair(self, version: int) -> None:
         """Note the table changes, for the next access to undo."""
@@ -346,7 +347,7 @@ class Prepared(NotCopied):
         finally:
             commit.back.clear()
             self._end()
-            engine.updates.forget()
+            engine.updates.discard()
             if engine.aside:
                 note_beneath(engine, commit.changes)
 
@@ -363,14 +364,14 @@ class Prepared(NotCopied):
                 self._leave_to_repair(version)
             elif is_stepped:
                 assert commit is not None
-                commit.undo(Parked())
+                commit.undo(ParkReason())
             else:
                 Commit(engine, version, (), pending).undo(None)
         except BaseException:
             self._leave_to_repair(version)
             raise
         finally:
-            engine.updates.forget()
+            engine.updates.discard()
 
     def _end(self) -> None:
         """Close the transaction."""
@@ -402,7 +403,7 @@ _NOT_PREPARED = (
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def opened(
+def make_transaction(
     engine: Engine,
     commit_with: Any,
     retry: int | None,
@@ -430,11 +431,11 @@ def opened(
             f"cannot try a transaction again {retry!r} times\n"
             "  give a number from 0 on: db.transaction(retry=3)"
         )
-    return Retried(engine, begun, retry)
+    return RetriedTransaction(engine, begun, retry)
 
 
 @boundary
-class Retried(Transaction):
+class RetriedTransaction(Transaction):
     """The decorator that `Database.transaction(retry=...)` returns."""
 
     __slots__ = ("_begun", "_retry")

@@ -39,7 +39,7 @@ def report_clash(
         or not hasattr(table._store, "pairs")  # tracked objects are found by identity
     ):
         return
-    rows = [*_rows_in(given, table, 3)]
+    rows = [*_rows_in_argument(given, table, 3)]
     for row in rows:
         if (part := folded.unhashable_reason(row)) is not None:
             raise TableError(
@@ -64,17 +64,17 @@ def report_clash(
         ) from error
 
 
-def _rows_in(given: Any, table: Base, depth: int) -> Iterator[Any]:
+def _rows_in_argument(given: Any, table: Base, depth: int) -> Iterator[Any]:
     """Yield the rows of a table in the argument of a statement."""
     of = table.row_type
     has_class = isinstance(of, type) and of is not tuple
-    if isinstance(given, of) if has_class else _is_tuple(given):
+    if isinstance(given, of) if has_class else _may_be_row(given):
         yield given
     elif depth and isinstance(given, list | tuple):
         for each in given:
-            yield from _rows_in(each, table, depth - 1)
+            yield from _rows_in_argument(each, table, depth - 1)
 
 
-def _is_tuple(given: Any) -> bool:
+def _may_be_row(given: Any) -> bool:
     """Return True for a tuple that may be a row; an argument tuple that contains a list is not."""
     return isinstance(given, tuple) and not any(isinstance(each, list) for each in given)

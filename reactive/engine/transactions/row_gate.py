@@ -12,7 +12,7 @@ annotations of the class or, if these do not say enough, from the first rows (`p
 State:  the tests.
 Cost:   one call per row that passes; one loop for many rows.
 
-`Updates` records which rows a commit replaced, for subscribers that read updates.
+`UpdateLog` records which rows a commit replaced, for subscribers that read updates.
 
     update(a, b), update(b, c)              a -> c
     keyed table                             also a deleted and an inserted row of equal key
@@ -23,8 +23,8 @@ only on demand.
 State:  the updates of the commit in progress.
 Cost:   a list append per update.
 
-`Committed` is the store of a table as of the last commit: readers outside an open transaction use
-it. `rows_at_rest` returns all rows as one batch.
+`CommittedRows` is the store of a table as of the last commit: readers outside an open transaction
+use it. `rows_at_rest` returns all rows as one batch.
 
     current rows  -  net changes of the transaction
 
@@ -50,7 +50,14 @@ from reactive.engine.collections.zset import (
     may_hold_nan,
     negate,
 )
-from reactive.engine.dataflow.delta import Chains, Move, Moved, Moves, by_key, standing
+from reactive.engine.dataflow.delta import (
+    Move,
+    MoveComposer,
+    Moves,
+    MovesBySource,
+    pair_by_key,
+    split_valid_moves,
+)
 from reactive.engine.dataflow.node import Node
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import (
@@ -60,13 +67,13 @@ from reactive.engine.storage.row_check import (
     many_tests,
     one_test,
     row_check,
-    row_text,
+    row_test_text,
 )
 from reactive.engine.storage.rows import (
     REMEDIES,
     check_objects,
     class_and_width,
-    fits,
+    is_row_of,
     nan_texts,
     why_changeable,
     wrong_class,
@@ -131,7 +138,7 @@ class RowGate:
         self.text: plain_rows.RowText | None = None
         """The source text of `is_odd`, if the annotations of the class say enough for one."""
         if self._plain is not None:
-            text = self.text = row_text(self._plain, nan or (), self._check_of(self._plain))
+            text = self.text = row_test_text(self._plain, nan or (), self._check_of(self._plain))
             self.is_odd = one_test(text)
             self.are_odd = many_tests(self._plain, text)
         self._until_learned = MANY if self._plain is None else 0
@@ -143,7 +150,7 @@ class RowGate:
 
     def is_row(self, row: object) -> bool:
         """Return True if the table accepts the class of the row."""
-        return fits(row, self._class, self._width)
+        return is_row_of(row, self._class, self._width)
 
     def named(self, row: Any) -> Any:
         """Convert a tuple to a row of a table created by SQL, whose class has no public name.
@@ -203,18 +210,22 @@ class RowGate:
         if known is not None and len(given) >= MANY:
             known = plain_rows.plain_test_of(known.kind, known.shape, self.admitted)
             if known is not None:
-                return given, self._passed(given, known)
+                return given, self._find_plain_test(given, known)
         is_many = len(given) >= MANY
         is_first = is_many and (wants_plain or self._has_nan or self._plain is None)
-        if is_first and (passed := self._passed(given, is_new=is_new)) is not None:
+        if is_first and (passed := self._find_plain_test(given, is_new=is_new)) is not None:
             return given, passed
         if not self.are_odd(given):
             return given, None
-        if is_many and not is_first and (passed := self._passed(given, is_new=is_new)) is not None:
+        if (
+            is_many
+            and not is_first
+            and (passed := self._find_plain_test(given, is_new=is_new)) is not None
+        ):
             return given, passed
-        return [self.checked(row, is_new=is_new) for row in given], None
+        return [self.check_row(row, is_new=is_new) for row in given], None
 
-    def _passed(
+    def _find_plain_test(
         self,
         rows: Sequence[Row],
         known: plain_rows.PlainTest | None = None,
@@ -225,7 +236,7 @@ class RowGate:
 
         The test is the known one, the last one, or a new one.
         """
-        self.checked(rows[0], is_new=is_new)
+        self.check_row(rows[0], is_new=is_new)
         last = self._test
         if known is None and last is not None and last.are_plain(rows):
             return last
@@ -248,19 +259,19 @@ class RowGate:
             store = self._store()
             is_at_hand = hasattr(store, "distinct")
             held = islice(store.pairs(), MANY) if is_at_hand else ()
-            test = plain_rows.plain_test([row, *map(_row, held)], self.admitted)
+            test = plain_rows.plain_test([row, *map(_row_of_pair, held)], self.admitted)
             if test is not None and not test.is_odd(row):
                 self._learn(test)
 
-    def checked(self, row: Row, *, is_new: bool = True) -> Row:
+    def check_row(self, row: Row, *, is_new: bool = True) -> Row:
         """Return the row as the table stores it; raise if it is refused.
 
         is_new: True if the row is to be added. A row that is not new may be in the table although
                 its fields are not as declared: it was read from an old file.
         """
-        if not fits(row, self._class, self._width):
+        if not is_row_of(row, self._class, self._width):
             if (named := self.named(row)) is not row:
-                return self.checked(named, is_new=is_new)
+                return self.check_row(named, is_new=is_new)
             raise TableError(wrong_class(self._table.name, self._table.row_type, row))
         kind = type(row)
         if kind not in self._accepted and not self._accepts(kind):
@@ -288,7 +299,7 @@ class RowGate:
 
     def sought(self, row: Row) -> Row:
         """Return the row as the table would store it."""
-        return self.checked(row, is_new=False)
+        return self.check_row(row, is_new=False)
 
     def _check_fields(self, row: Row) -> None:
         """Raise if a required field is None; if strict, also on values of undeclared classes."""
@@ -312,7 +323,7 @@ class RowGate:
         return True
 
 
-def _row(pair: Pair) -> Row:
+def _row_of_pair(pair: Pair) -> Row:
     return pair[0]
 
 
@@ -320,7 +331,7 @@ Change = tuple["Base", Sequence[Pair]]
 NONE: Sequence[Move] = ()
 
 
-class Updates:
+class UpdateLog:
     """The updates of the commit in progress."""
 
     __slots__ = ("_noted", "_version")
@@ -329,7 +340,7 @@ class Updates:
         self._noted: dict[Node, list[Move]] = {}  # by the source node of a table
         self._version = 0
 
-    def note(self, table: Base, changes: Sequence[Pair], version: int) -> None:
+    def record(self, table: Base, changes: Sequence[Pair], version: int) -> None:
         """Record that the commit of this version replaced a row."""
         if version != self._version:
             self._noted, self._version = {}, version
@@ -341,11 +352,11 @@ class Updates:
         if self._noted:
             self._version = version
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Discard the updates, because they were undone."""
         self._noted = {}
 
-    def of(self, changes: Sequence[Change], version: int) -> Moved | None:
+    def moves_by_source(self, changes: Sequence[Change], version: int) -> MovesBySource | None:
         """Map the source node of each table to the function that finds its moves.
 
         Tables without moves or traced subscribers are left out; None if none is left.
@@ -381,22 +392,22 @@ class _Moves:
         return self._found
 
     def _find(self) -> Sequence[Move]:
-        moves = self._noted if len(self._noted) < 2 else Chains(self._noted).moves()
-        found, rest = standing(moves, self._delta)
-        return found if self._key is None else [*found, *by_key(self._key, rest)[0]]
+        moves = self._noted if len(self._noted) < 2 else MoveComposer(self._noted).moves()
+        found, rest = split_valid_moves(moves, self._delta)
+        return found if self._key is None else [*found, *pair_by_key(self._key, rest)[0]]
 
 
 BATCHED_FROM = 256
 """Minimum number of rows for a new view to start with one batch."""
 
 
-class Committed:
+class CommittedRows:
     """Reader of a store without the uncommitted changes.
 
     >>> from reactive.engine.storage.store import BagStore
     >>> store = BagStore()
     >>> changes = [store.add("a", 2), store.add("b", 1)]
-    >>> before = Committed(store, changes[1:])
+    >>> before = CommittedRows(store, changes[1:])
     >>> len(before), before.count("b"), before.pairs()
     (2, 0, [('a', 2)])
     """

@@ -23,9 +23,9 @@ from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import (
-    check_count,
+    check_copies,
     label_of,
-    times,
+    times_text,
 )
 from reactive.engine.storage.store import Absent, BagStore, Duplicate, RowStore
 from reactive.engine.transactions import one_row, row_gate
@@ -83,12 +83,12 @@ class Statements:
 
     def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
         if self.gate.is_odd(row):
-            row = self.gate.checked(row, is_new=is_new)
+            row = self.gate.check_row(row, is_new=is_new)
         if count != 1:
-            check_count(count)
+            check_copies(count)
         try:
             if self._known is not None or self._lost_at == self._engine.version:
-                row = self._interned((row,))[0] if self._may_return() else row
+                row = self._intern((row,))[0] if self._may_return() else row
             return [self.store.add(row, count)]
         except (Duplicate, TypeError) as error:
             raise self._refusal(row, error, count) from None
@@ -112,7 +112,7 @@ class Statements:
         add = None if plain is None else getattr(self.store, "add_plain", None)
         try:
             if self._may_return():
-                checked = self._interned(checked)
+                checked = self._intern(checked)
             if add is not None and not len(self.store):
                 self.add_one, self.remove_one = self._add_first, self._remove_first
             batch = UniformDelta((), 1)  # built before: no call follows the change
@@ -121,7 +121,7 @@ class Statements:
                 batch.fields = plain.fields
             return batch
         except (Duplicate, TypeError) as error:
-            raise self._refused(checked, self.store.add, error) from None
+            raise self._first_refusal(checked, self.store.add, error) from None
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """Remove rows in one loop, each as `remove` does."""
@@ -132,7 +132,7 @@ class Statements:
             batch.rows = self.store.remove_rows(checked)
             return batch
         except (Absent, TypeError) as error:
-            raise self._refused(checked, self.store.remove, error) from None
+            raise self._first_refusal(checked, self.store.remove, error) from None
 
     def _add_first(self, row: Row) -> Sequence[Pair]:
         """Do as `add_one`, the first time, and after a first load."""
@@ -152,12 +152,12 @@ class Statements:
         store, text = self.store, self.gate.text
         ones: tuple[one_row.Statement, one_row.Statement] = self.add, self.remove
         if isinstance(store, BagStore | KeyedStore) and store.field is not None:
-            ones = one_row.one_row(self, self._engine, store, store.field)
+            ones = one_row.make_row_statements(self, self._engine, store, store.field)
         elif text is not None and (found := one_row.add_by_class(self, self._engine, store, text)):
             ones = found, self.remove
         self.add_one, self.remove_one = ones
 
-    def _refused(
+    def _first_refusal(
         self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException
     ) -> BaseException:
         """Return the error for the first row that the store refuses to add or to remove."""
@@ -174,9 +174,9 @@ class Statements:
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
         if self.gate.is_odd(row):
-            row = self.gate.checked(row, is_new=False)
+            row = self.gate.check_row(row, is_new=False)
         if count != 1:
-            check_count(count)
+            check_copies(count)
         self._lost_at = self._engine.version
         try:
             change = self.store.remove(row, count)
@@ -204,7 +204,7 @@ class Statements:
 
     def upsert(self, row: Row) -> list[Pair]:
         if self.gate.is_odd(row):
-            row = self.gate.checked(row)
+            row = self.gate.check_row(row)
         keyed = self._table._keyed
         assert keyed is not None
         old = keyed.get(keyed.key(row))
@@ -215,15 +215,15 @@ class Statements:
         return self.together(lambda: self.remove(old), lambda: self.add(row))
 
     def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
-        wanted = [self.gate.checked(row) for row in rows]
+        wanted = [self.gate.check_row(row) for row in rows]
         return self._replace(list(self.store.pairs()), wanted)
 
     def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
         """Replace the rows that satisfy a predicate."""
-        wanted = [self.gate.checked(row) for row in rows]
+        wanted = [self.gate.check_row(row) for row in rows]
         with self._engine.graph.running():
-            outside = [row for row in wanted if not self._asked(predicate, row)]
-            held = [pair for pair in self.store.pairs() if self._asked(predicate, pair[0])]
+            outside = [row for row in wanted if not self._call_predicate(predicate, row)]
+            held = [pair for pair in self.store.pairs() if self._call_predicate(predicate, pair[0])]
         if outside:
             raise TableError(
                 f"replace_where of table {self._table.name!r}: {outside[0]!r:.100} is no row of "
@@ -232,7 +232,7 @@ class Statements:
             )
         return self._replace(held, wanted)
 
-    def _asked(self, predicate: Predicate, row: Row) -> object:
+    def _call_predicate(self, predicate: Predicate, row: Row) -> object:
         """Call a predicate on a row; an exception gets a note that names the row."""
         try:
             return predicate(row)
@@ -243,12 +243,12 @@ class Statements:
 
     def replace_some(self, gone: Iterable[Row], come: Iterable[Row]) -> list[Pair]:
         """Remove rows and add others, in one loop each; rows in both stay unchanged."""
-        wanted = [self.gate.checked(row) for row in come]
+        wanted = [self.gate.check_row(row) for row in come]
         return self._replace([(self.gate.sought(row), 1) for row in gone], wanted)
 
     def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
         difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
-        difference.sort(key=_weight)  # removals first, to free keys
+        difference.sort(key=_second_of_pair)  # removals first, to free keys
         if len(difference) >= row_gate.MANY:
             gone = [*repeat_by_weight((row, -weight) for row, weight in difference if weight < 0)]
             come = [*repeat_by_weight(pair for pair in difference if pair[1] > 0)]
@@ -265,7 +265,7 @@ class Statements:
     def upsert_all(self, rows: Iterable[Row]) -> list[Pair]:
         rows, upsert = list(rows), self.upsert
         if hasattr(self.store, "expect"):
-            self.store.expect(map(self._table._keyed.key, map(self.gate.checked, rows)))
+            self.store.expect(map(self._table._keyed.key, map(self.gate.check_row, rows)))
         return self.together(*((lambda r=row: upsert(r)) for row in rows))
 
     def delete(self, key: Any) -> list[Pair]:
@@ -287,7 +287,7 @@ class Statements:
                 changes += statement()
             net = consolidate(changes)
             if is_noted and net and self._table._node.tracers:
-                self._engine.updates.note(self._table, net, self._engine.version + 1)
+                self._engine.updates.record(self._table, net, self._engine.version + 1)
             return net
         except BaseException:
             surely(partial(self._revert, changes))
@@ -307,16 +307,16 @@ class Statements:
         is_lost = self._lost_at == self._engine.version and self._table.plan.stored
         return is_lost and self._engine.pending is not None
 
-    def _interned(self, rows: Sequence[Row]) -> list[Row]:
+    def _intern(self, rows: Sequence[Row]) -> list[Row]:
         """Replace each row by the equal object that the statement or transaction removed."""
         known, pending = self._known, self._engine.pending
         found = list(rows) if known is None else list(map(known.get, rows, rows))
-        return found if pending is None else pending.interned(self._table, found)
+        return found if pending is None else pending.intern_rows(self._table, found)
 
     def check(self, row: Row) -> None:
         """Raise if the table would refuse the row, whatever other rows it has."""
         try:
-            hash(self.gate.checked(row))
+            hash(self.gate.check_row(row))
         except TypeError as error:
             raise self._refusal(row, error) from None
 
@@ -336,7 +336,9 @@ class Statements:
                 )
             case Absent():
                 held = self.store.count(row)
-                there = f"it is there {times(held)}, not {count}" if held else "it is not there"
+                there = (
+                    f"it is there {times_text(held)}, not {count}" if held else "it is not there"
+                )
                 return TableError(
                     f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"
                     f"  {self._table._holds()}; discard() removes only what is present"
@@ -350,9 +352,9 @@ class Statements:
         )
 
 
-def _row(pair: Pair) -> Row:
+def _first_of_pair(pair: Pair) -> Row:
     return pair[0]
 
 
-def _weight(pair: Pair) -> int:
+def _second_of_pair(pair: Pair) -> int:
     return pair[1]

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer.errors import PlanError
-from reactive.engine.dataflow.discrimination import checked_delivery
+from reactive.engine.dataflow.discrimination import check_delivery
 from reactive.engine.runtime.boundary import hide
-from reactive.engine.runtime.closeable import NotCopied
+from reactive.engine.runtime.closeable import Uncopyable
 from reactive.engine.runtime.collector import in_pause
 from reactive.engine.runtime.interrupts import SIGINT
 from reactive.engine.runtime.lock import me
@@ -22,16 +22,16 @@ from reactive.engine.transactions.commit import (
     Between,
     Change,
     Commit,
-    at_once,
     break_off,
-    together_at_once,
+    commit_few_rows,
+    commit_tables_directly,
 )
 from reactive.engine.transactions.pending import (
     Pending,
     bring_back,
     check_beside,
+    new_pending,
     note_beneath,
-    nothing_pending,
     rebase,
     started_in,
 )
@@ -46,7 +46,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 NEVER: tuple[Pending, ...] = ()
 
 
-class Transaction(NotCopied):
+class Transaction(Uncopyable):
     """Context manager of `Database.transaction()`, also for `async with`.
 
     Inside it tables show the changes made so far, views the last commit. Others see the last
@@ -128,8 +128,8 @@ class Transaction(NotCopied):
     ) -> None:
         try:
             self._leave(error is not None)
-        except Exception as own:
-            hide(own)
+        except Exception as count_entry:
+            hide(count_entry)
             raise
 
     def __del__(self) -> None:
@@ -152,8 +152,8 @@ class Transaction(NotCopied):
             self._outer = self._engine.db_lock.transaction = None
         try:
             self._leave(error is not None)
-        except Exception as own:
-            hide(own)
+        except Exception as count_entry:
+            hide(count_entry)
             raise
         queue = self._engine.delivery_queue
         if queue and not self._is_told_in_background():
@@ -162,7 +162,7 @@ class Transaction(NotCopied):
     def _told_by(self, deliver: str | None, timeout: float | None) -> Self:
         """Set the delivery mode, and how long the writer waits for it; return the transaction."""
         if (deliver, timeout) != (None, None):
-            checked_delivery(deliver, timeout)
+            check_delivery(deliver, timeout)
             if deliver == "background" and timeout is not None:
                 raise PlanError(
                     "deliver_timeout= says how long the writer waits, who waits for nobody with "
@@ -205,7 +205,7 @@ class Transaction(NotCopied):
         db_lock = engine.db_lock
         if db_lock.depth or db_lock.is_special or self._entered:
             return False
-        pending, owner = nothing_pending(self._between), me()
+        pending, owner = new_pending(self._between), me()
         try:
             db_lock.lock.acquire()
             is_free = not (db_lock.depth or db_lock.is_special)
@@ -260,7 +260,7 @@ class Transaction(NotCopied):
         engine = self._engine
         pending = engine.pending
         if pending is None:
-            pending = nothing_pending(self._between)
+            pending = new_pending(self._between)
         else:
             pending.depth += 1
             if self._between and not any(known is pending for known in self._entered):
@@ -279,7 +279,7 @@ class Transaction(NotCopied):
         try:
             db_lock.lock.acquire()
             if db_lock.depth:
-                db_lock.own()
+                db_lock.count_entry()
             else:
                 db_lock.depth = 1
         except BaseException:
@@ -335,7 +335,7 @@ class Transaction(NotCopied):
         if pending.beneath:
             rebase(engine, pending)
         if pending.failed:
-            engine.updates.forget()
+            engine.updates.discard()
             Commit(engine, version, (), pending).undo(None)
             return
         changes: Sequence[Change] = ()
@@ -347,16 +347,16 @@ class Transaction(NotCopied):
             if between or not changes:
                 is_committed = False
             elif len(changes) == 1:
-                is_committed = at_once(engine, *changes[0], version)
+                is_committed = commit_few_rows(engine, *changes[0], version)
             else:
-                is_committed = together_at_once(engine, changes, version)
+                is_committed = commit_tables_directly(engine, changes, version)
             if not is_committed:
                 commit = Commit(engine, version, [*changes], pending, between)
                 commit.run()
         except BaseException as error:
             if commit is None:
                 commit = Commit(engine, version, [*(changes or pending)], pending)
-            if not commit.failed(error):
+            if not commit.undo_and_retry(error):
                 raise
         if engine.aside:
             note_beneath(engine, changes)
@@ -380,7 +380,7 @@ _NESTED = (
 )
 
 
-def within(transaction: Transaction, do: Callable[[], T]) -> T:
+def run_in_transaction(transaction: Transaction, do: Callable[[], T]) -> T:
     """Return the result of a callable inside a transaction; safe if the caller keeps exceptions.
 
     An interrupt may occur between the start of a transaction and its block. The exception then

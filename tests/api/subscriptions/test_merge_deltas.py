@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reactive import Count, Database, Delta, Edit, Max, OrderedView, Relation, Sum, Table
 from reactive.api.subscriptions.waiting import WaitingDeltas, told
 from reactive.engine.collections.order import EditedSequence
-from reactive.engine.dataflow.merge_deltas import Merged
+from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 from tests.budget import examples
 
 Rel = Relation[*tuple[Any, ...]]
@@ -118,7 +118,7 @@ def test_replaying_merged_deltas_gives_what_replaying_all_gives(
             every.take(begun, key)
             some.take(begun, key)
         for group in grouped(deltas, cuts):
-            merged = Merged(group[0])
+            merged = DeltaAccumulator(group[0])
             window = set(some.sequence)
             for delta in group[1:]:
                 merged.add(delta)
@@ -205,7 +205,7 @@ def test_rows_that_went_and_came_back_are_not_told() -> None:
 
 def test_a_snapshot_absorbs_what_follows_and_what_came_before() -> None:
     begun = Delta(3, [("a", 1), ("b", 2)], is_snapshot=True)
-    merged = Merged(begun)
+    merged = DeltaAccumulator(begun)
     merged.add(Delta(4, [("b", -2), ("c", 1)]))
     one = merged.delta()
     assert one == Delta(4, [("a", 1), ("c", 1)], is_snapshot=True)
@@ -214,14 +214,14 @@ def test_a_snapshot_absorbs_what_follows_and_what_came_before() -> None:
 
 
 def test_a_snapshot_of_nothing_is_told() -> None:
-    merged = Merged(Delta(1, [("a", 1)], is_snapshot=True))
+    merged = DeltaAccumulator(Delta(1, [("a", 1)], is_snapshot=True))
     merged.add(Delta(2, [("a", -1)]))
     assert not merged.is_nothing
     assert merged.delta() == Delta(2, [], is_snapshot=True)
 
 
 def test_updates_compose() -> None:
-    merged = Merged(Delta(1, [((1, "a"), -1), ((1, "b"), 1)], first))
+    merged = DeltaAccumulator(Delta(1, [((1, "a"), -1), ((1, "b"), 1)], first))
     merged.add(Delta(2, [((1, "b"), -1), ((1, "c"), 1)], first))
     one = merged.delta()
     assert one is not None
@@ -232,7 +232,7 @@ def test_updates_compose() -> None:
 
 
 def test_a_merged_delta_is_one_like_any_other() -> None:
-    merged = Merged(Delta(1, [((1, "a"), 1)], lambda row: row[0]))
+    merged = DeltaAccumulator(Delta(1, [((1, "a"), 1)], lambda row: row[0]))
     merged.add(Delta(2, [((1, "a"), -1), ((1, "b"), 1)], lambda row: row[0]))
     one = merged.delta()
     assert str(one) == "Delta(version=2, added=((1, 'b'),))"

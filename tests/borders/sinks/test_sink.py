@@ -22,7 +22,7 @@ from reactive import (
     View,
 )
 from reactive.engine.runtime.lock import BROKEN
-from reactive.engine.transactions.commit import Broken
+from reactive.engine.transactions.commit import InterruptedCommit
 from spark_backend import ChangesFolder
 from tests.borders.offload.elsewhere import Elsewhere
 from tests.borders.sinks.crashing import ObjectStore
@@ -134,7 +134,7 @@ def test_a_view_that_was_computed_again_is_not_told_again() -> None:
     table.add("to")
     db.flush()
     engine = db._engine
-    engine.broken, engine.db_lock.at_rest = Broken([]), BROKEN
+    engine.broken, engine.db_lock.at_rest = InterruptedCommit([]), BROKEN
     engine.db_lock.depth = BROKEN
     assert len(view) == 1
     assert engine.broken is None, "it has been repaired"

@@ -36,6 +36,6 @@ def test_a_query_from_scratch_compiles_no_expression_again() -> None:
 
 def test_what_the_interpreter_learns_of_an_expression_is_of_that_one() -> None:
     for place, file in ((Place(__file__, 1), __file__), (None, functions.NOWHERE)):
-        one, other = (eval(functions._placed("lambda: 1", place)) for _ in range(2))
+        one, other = (eval(functions._code_at_place("lambda: 1", place)) for _ in range(2))
         assert one.__code__ == other.__code__ and one.__code__ is not other.__code__
         assert (one.__code__.co_filename, one.__code__.co_firstlineno) == (file, 1)

@@ -37,7 +37,7 @@ from reactive.engine.reference import asking as reference_nodes
 from reactive.engine.reference import bags as reference_joins
 from reactive.engine.reference import evaluate as evaluation
 from reactive.engine.reference import keys as reference_keys
-from reactive.engine.reference.bags import added
+from reactive.engine.reference.bags import sum_pairs
 from reactive.engine.reference.evaluate import evaluate
 from reactive.engine.runtime import progress
 from reactive.engine.transactions.transaction import Transaction
@@ -353,10 +353,10 @@ def test_a_predicate_that_was_misread_shows(monkeypatch: pytest.MonkeyPatch) -> 
     views = [joined.materialize(), three.materialize()]
     a.add_all((n % 5, n) for n in range(50))
     b.add_all((n % 5, -n) for n in range(50))
-    right = interpret.interpreted
+    right = interpret.interpret_expr
     monkeypatch.setattr(
         reference_keys,
-        "interpreted",
+        "interpret_expr",
         lambda expr, binding: (lambda row: row[1]) if right(expr, binding) else None,
     )
     for view in views:
@@ -546,10 +546,10 @@ def test_rows_beside_a_whole_query_are_joined_by_the_equations(
         def noted(pairs: Any) -> Any:
             found = [*pairs]
             made.append(len(found))
-            return added(found)
+            return sum_pairs(found)
 
         with monkeypatch.context() as patch:
-            patch.setattr(reference_nodes, "added", noted)
+            patch.setattr(reference_nodes, "sum_pairs", noted)
             view.verify()
         return sum(made)
 
@@ -568,13 +568,13 @@ def test_a_database_evaluates_once_what_its_views_share(monkeypatch: pytest.Monk
     starts.add_all(range(5))
     edges.add_all([Edge(n, n + k) for n in range(5) for k in range(3)])
     found: list[Any] = []
-    rows_of = reference_nodes.rows_of
+    rows_of = reference_nodes.evaluate_node
 
     def counted(node: plan.Node, *more: Any) -> Any:
         found.append(node)
         return rows_of(node, *more)
 
-    monkeypatch.setattr(evaluation, "rows_of", counted)
+    monkeypatch.setattr(evaluation, "evaluate_node", counted)
     db.verify()
     joins = [node for node in found if isinstance(node, plan.Join)]
     found.clear()

@@ -7,14 +7,16 @@ from typing import Any
 from optimizer import plan
 from optimizer.plans.explain import headline
 from reactive import Count, Database, fixpoint, iterate
-from reactive.engine.remote.fragments import Fragment, whole_of
+from reactive.engine.remote.fragments import Fragment, whole_fragment
 
 
 def cut(query: Any) -> Fragment | None:
     db: Any = Database()
     rows = db.table(tuple[int, int], name="rows")
     others = db.table(tuple[int, int], name="others")
-    return whole_of(db._engine.queries.optimized(query(rows, others).plan).plan, lambda node: False)
+    return whole_fragment(
+        db._engine.queries.optimized(query(rows, others).plan).plan, lambda node: False
+    )
 
 
 def names(found: Fragment | None) -> list[str]:
@@ -62,14 +64,14 @@ def test_relations_that_are_defined_together_are_inside_below_one_of_them() -> N
     found = cut(lambda r, o: iterate(lambda x, y: (y.union(x), x), (r, o), times=5)[1])
     assert found is not None
     assert [type(n).__name__ for n in found.of] == ["Component", "Iterate"]
-    assert whole_of(found.of[1], lambda node: False) is None
+    assert whole_fragment(found.of[1], lambda node: False) is None
 
 
 def test_a_loop_over_rows_that_are_not_kept_stays() -> None:
     db: Any = Database()
     passing = db.table(tuple[int, int], name="passing", stored=False)
     loop = iterate(lambda x: x.union_all(x), passing, times=9)
-    assert whole_of(db._engine.queries.optimized(loop.plan).plan, lambda node: False) is None
+    assert whole_fragment(db._engine.queries.optimized(loop.plan).plan, lambda node: False) is None
 
 
 def _same_generation(rows: Any) -> Any:

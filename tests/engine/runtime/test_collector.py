@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reactive import Database
-from reactive.engine.runtime.collector import MANY, MOST, make_old, paused
+from reactive.engine.runtime.collector import MANY, MOST, make_old, pause_collector
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def collections(run: Callable[[], object]) -> int:
 
 def made(count: int, least: int = MANY) -> list[list[int]]:
     """Containers that were made in a pause of their own."""
-    with paused():
+    with pause_collector():
         found = [[number] for number in range(count)]
         make_old(least)
     return found
@@ -133,7 +133,7 @@ def test_a_view_that_is_made_of_many_rows_is_not_walked_after_it() -> None:
 
 @pytest.mark.long
 def test_garbage_of_a_pause_is_found_by_the_next_full_collection() -> None:
-    with paused():
+    with pause_collector():
         for _ in range(2 * MANY):
             cycle: list[object] = []
             cycle.append(cycle)

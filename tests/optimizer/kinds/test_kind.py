@@ -50,8 +50,8 @@ from optimizer.subqueries.calm import Of
 from optimizer.subqueries.calm import kinds as kinds_of_value
 from reactive import Database, TableError
 from reactive.engine.collections.zset import is_hashable, nan_fields
-from reactive.engine.storage.rows import class_of as class_of_rows
 from reactive.engine.storage.rows import nan_texts
+from reactive.engine.storage.rows import row_class_of as class_of_rows
 
 T = TypeVar("T")
 INT, STR = Scalar(int), Scalar(str)

@@ -13,7 +13,7 @@ from optimizer.plans.explain import headline
 from optimizer.plans.properties import nodes
 from optimizer.traverse import without_iterations
 from reactive import Count, Database, Sum, fixpoint, iterate
-from reactive.engine.remote.fragments import LEVEL, is_loop
+from reactive.engine.remote.fragments import LEVEL, is_kept_loop
 
 
 class Link(NamedTuple):
@@ -118,7 +118,7 @@ def test_a_side_stays_a_query_unless_what_it_reads_goes_anyway(name: str) -> Non
     db: Any = Database()
     links, more = db.table(Link, name="links"), db.table(Link, name="more")
     run = db._engine.queries.optimized(query(links, more).plan).plan
-    node = without_iterations(run, is_loop)
+    node = without_iterations(run, is_kept_loop)
     assert isinstance(node, plan.Iterate)
     over, sides = apart_from_sides(node, LEVEL)
     assert sorted(map(_shown, sides)) == sorted(wanted)

@@ -43,7 +43,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias
 
 from optimizer.errors import PlanError
 from reactive.borders.sources.files.texts import FilePlace, Format, ReadLimits, Taken, Unfinished
-from reactive.engine.runtime.collector import paused
+from reactive.engine.runtime.collector import pause_collector
 
 EVERY = 2.0
 """The seconds between two checks without a request; half as long without watchfiles."""
@@ -486,7 +486,7 @@ class _FileReading:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _take(self, data: bytes, place: FilePlace) -> Taken:
-        with paused():
+        with pause_collector():
             return self._form.take(data, place, is_calm=self._is_calm)
 
     def _beginning(self, known: Fingerprint) -> Any:

@@ -47,7 +47,7 @@ from reactive.borders.sources.files.texts import (
     TooLarge,
     Unfinished,
 )
-from reactive.engine.runtime.progress import watched
+from reactive.engine.runtime.progress import watch_progress
 from reactive.errors import SourceError
 
 SIZE = 50_000
@@ -275,7 +275,7 @@ class _Looks:
         self._leave_gone(every, gathered)
         changed = self._changed(every)
         self._of._left = len(changed)
-        with watched(f"reading {self._of.name}") as progress:
+        with watch_progress(f"reading {self._of.name}") as progress:
             for number, path in enumerate(changed):
                 if stop.is_set():
                     return

@@ -45,7 +45,7 @@ from reactive.borders.sources.postgres.schema import (
     check_identity,
 )
 from reactive.engine.runtime.interrupts import reraise_asynchronous
-from reactive.engine.runtime.sql_names import quoted
+from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import SourceError
 
 
@@ -192,8 +192,8 @@ class TableFeed:
             for column, value in zip(columns, known, strict=True)
             if column.name in self.schema.identity
         ]
-        wanted = ", ".join(quoted(columns[place].name) for place in change.unchanged)
-        where = " and ".join(f"{quoted(name)} = %s" for name, _ in keys)
+        wanted = ", ".join(quote_name(columns[place].name) for place in change.unchanged)
+        where = " and ".join(f"{quote_name(name)} = %s" for name, _ in keys)
         found = connection.rows(
             f"select {wanted} from {self.schema.rows_sql} where {where}",
             [value for _, value in keys],

@@ -58,8 +58,8 @@ from reactive.borders.sources.postgres.schema import (
     read_schema,
     refuses_us,
 )
-from reactive.engine.runtime.needs import driver, literal
-from reactive.engine.runtime.sql_names import quoted
+from reactive.engine.runtime.needs import driver, sql_literal
+from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import SourceError
 
 log = logging.getLogger("reactive")
@@ -291,7 +291,7 @@ class NotifySource:
         with closing(Connection(self._dsn, stop)) as connection:
             self._reconnecting.answered()
             feed = self._feed(connection)
-            connection.rows(f"LISTEN {quoted(self._channel)}")
+            connection.rows(f"LISTEN {quote_name(self._channel)}")
             yield _all(connection, feed)
             self._reconnecting.state = "listening"
             self._reconnecting.connected()
@@ -338,7 +338,7 @@ def _of(connection: Connection, feed: TableFeed, told: list[str]) -> Batch[Any]:
         return _all(connection, feed)
     columns = _key_columns(feed.schema)
     keys: Keys = [tuple(json.loads(text)) for text in dict.fromkeys(told)]
-    listed = ", ".join(quoted(name) for name in columns)
+    listed = ", ".join(quote_name(name) for name in columns)
     rows: list[Any] = []
     connection.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     for start in range(0, len(keys), SIZE):
@@ -361,14 +361,14 @@ def _key_columns(schema: PostgresSchema) -> list[str]:
 
 def _trigger(schema: PostgresSchema, channel: str) -> str:
     name = f"reactive_notify_{schema.table}"
-    function = f"{quoted(schema.schema)}.{quoted(name)}"
+    function = f"{quote_name(schema.schema)}.{quote_name(name)}"
 
     def key(row: str) -> str:
-        parts = (f"{row}.{quoted(column)}::text" for column in _key_columns(schema))
+        parts = (f"{row}.{quote_name(column)}::text" for column in _key_columns(schema))
         text = f"json_build_array({', '.join(parts)})::text"
         return f"CASE WHEN octet_length({text}) < {LIMIT} THEN {text} ELSE '{ALL}' END"
 
-    told = literal(channel)
+    told = sql_literal(channel)
     return f"""\
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -384,11 +384,11 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-DROP TRIGGER IF EXISTS {quoted(name)} ON {schema.sql};
-CREATE TRIGGER {quoted(name)} AFTER INSERT OR UPDATE OR DELETE ON {schema.sql}
+DROP TRIGGER IF EXISTS {quote_name(name)} ON {schema.sql};
+CREATE TRIGGER {quote_name(name)} AFTER INSERT OR UPDATE OR DELETE ON {schema.sql}
     FOR EACH ROW EXECUTE FUNCTION {function}();
-DROP TRIGGER IF EXISTS {quoted(name + "_all")} ON {schema.sql};
-CREATE TRIGGER {quoted(name + "_all")} AFTER TRUNCATE ON {schema.sql}
+DROP TRIGGER IF EXISTS {quote_name(name + "_all")} ON {schema.sql};
+CREATE TRIGGER {quote_name(name + "_all")} AFTER TRUNCATE ON {schema.sql}
     FOR EACH STATEMENT EXECUTE FUNCTION {function}();
 """
 
@@ -413,7 +413,7 @@ def snapshot(
     whole: True to make it one batch.
     """
     connection.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    connection.rows(f"SET TRANSACTION SNAPSHOT {literal(exported)}")
+    connection.rows(f"SET TRANSACTION SNAPSHOT {sql_literal(exported)}")
     come: dict[type, list[Any]] = {}
     deletes: dict[type, list[Any]] = {}
     removes: dict[type, list[Any]] = {}
@@ -488,7 +488,7 @@ def read_rows(
     fields, schema = feed.fields, feed.schema
     native = native_types(fields)
     make = feed.maker(range(len(fields)), native)
-    columns = ", ".join(quoted(field.column.name) for field in fields)
+    columns = ", ".join(quote_name(field.column.name) for field in fields)
     where = f" where {condition}" if condition else ""
     cursor = connection.cursor(native)
     query = f"select {columns} from {schema.rows_sql}{where}"

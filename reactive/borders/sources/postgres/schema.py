@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactive.borders.sources.postgres.values import BUILT_IN, SETTINGS, TEXT, Conversion, array_of
-from reactive.engine.runtime.needs import driver, plain
-from reactive.engine.runtime.sql_names import quoted
+from reactive.engine.runtime.needs import driver, driver_dsn
+from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import SourceError
 
 # The catalog entries of a table: its columns, and its identity.
@@ -91,7 +91,7 @@ class PostgresSchema:
     @property
     def sql(self) -> str:
         """The qualified name of the table in SQL."""
-        return f"{quoted(self.schema)}.{quoted(self.table)}"
+        return f"{quote_name(self.schema)}.{quote_name(self.table)}"
 
     @property
     def rows_sql(self) -> str:
@@ -231,7 +231,7 @@ class Connection:
     def __init__(self, dsn: str, stop: threading.Event, *, replicates: bool = False) -> None:
         self._stop = stop
         module = driver()
-        given = module.extensions.parse_dsn(plain(dsn))
+        given = module.extensions.parse_dsn(driver_dsn(dsn))
         options = {
             **KEEPALIVES,
             "application_name": "reactive",

@@ -37,8 +37,8 @@ from reactive.borders.sources.postgres import feed
 from reactive.borders.sources.postgres.feed import TableFeed, fit
 from reactive.borders.sources.postgres.notify import SlotInUse
 from reactive.borders.sources.postgres.schema import Connection, PostgresSchema, PostgresTypes, lsn
-from reactive.engine.runtime.needs import driver, literal
-from reactive.engine.runtime.sql_names import quoted
+from reactive.engine.runtime.needs import driver, sql_literal
+from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import SourceError
 
 ASKED = 1.0
@@ -164,7 +164,9 @@ class SlotStream:
         if now - self._asked > ASKED:
             self._asked = now
             feeds = list(self._by_name.values())
-            numbers = "".join(f", to_regclass({literal(f.schema.sql)})::oid::int8" for f in feeds)
+            numbers = "".join(
+                f", to_regclass({sql_literal(f.schema.sql)})::oid::int8" for f in feeds
+            )
             (row,) = self._control.rows(f"select pg_current_wal_lsn(){numbers}")
             self._progress.server_is_at(lsn(row[0]))
             for feed, number in zip(feeds, row[1:], strict=True):
@@ -256,9 +258,9 @@ def publish(
         return
     listed = ", ".join(table.rows_sql for table in missing)
     make = (
-        f"ALTER PUBLICATION {quoted(name)} ADD TABLE {listed}"
+        f"ALTER PUBLICATION {quote_name(name)} ADD TABLE {listed}"
         if is_there
-        else f"CREATE PUBLICATION {quoted(name)} FOR TABLE {listed} "
+        else f"CREATE PUBLICATION {quote_name(name)} FOR TABLE {listed} "
         "WITH (publish_via_partition_root = true)"
     )
     if not ours:
@@ -312,7 +314,7 @@ def make_slot(connection: Connection, slot: str, *, temporary: bool) -> tuple[in
 
 def start_command(slot: str, position: str, publication: str) -> str:
     """Return the command that starts streaming."""
-    options = f"proto_version '1', publication_names {literal(quoted(publication))}"
+    options = f"proto_version '1', publication_names {sql_literal(quote_name(publication))}"
     return f'START_REPLICATION SLOT "{slot}" LOGICAL {position} ({options})'
 
 
@@ -340,7 +342,7 @@ def drop_all(connection: Connection, source: str, publication: str | None) -> No
                 break
             time.sleep(STEP)
     if publication is not None:
-        connection.rows(f"DROP PUBLICATION IF EXISTS {quoted(publication)}")
+        connection.rows(f"DROP PUBLICATION IF EXISTS {quote_name(publication)}")
 
 
 class TransactionChanges:

@@ -52,7 +52,7 @@ def _follow(
     relations = inputs_of_multiway(join, multiway)
     found: dict[Any, PhysicalIndex] = {}
     for place in range(len(relations)):
-        for key in probe_order.keys_of(probe_order.probe_order(place, multiway)):
+        for key in probe_order.probe_keys(probe_order.probe_order(place, multiway)):
             if key not in found:
                 found[key] = yield from _index(chooser, (join, multiway), relations[key[0]], key)
     indexes = list(dict.fromkeys(found.values()))

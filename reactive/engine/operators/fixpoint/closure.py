@@ -89,7 +89,7 @@ class Closure:
         self._read += len(delta)
         collects = gc.isenabled()
         try:
-            gc.disable()  # like `collector.paused`, which takes longer than many a step
+            gc.disable()  # like `pause_collector`, which takes longer than many a step
             came, self._gone = self._arcs(delta)
             self._graph.change(came, self._gone)
             return self._changed()

@@ -91,7 +91,7 @@ class Fixpoint:
 
     def step(self, *inputs: Sequence[Any]) -> Sequence[Sequence[Pair]]:
         collects = gc.isenabled()
-        try:  # like `collector.paused`, which takes longer than many a step
+        try:  # like `pause_collector`, which takes longer than many a step
             gc.disable()
             return self._step(inputs)
         finally:

@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from optimizer.traverse import read_functions
-from reactive.engine.codegen.functions import source_of
+from reactive.engine.codegen.functions import generated_source
 from reactive.engine.codegen.nest import ListSink
 from reactive.engine.collections.index import IndexBefore, KeyedPair
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
@@ -71,7 +71,7 @@ class UnaryLoops:
 
     def sources(self) -> list[str]:
         """Return the code of the loops."""
-        return [source_of(loop) for loop in (self._enter, self._leave)]
+        return [generated_source(loop) for loop in (self._enter, self._leave)]
 
 
 def _copying(below: PipelineSource, *, batch: bool) -> Loop:
@@ -128,7 +128,7 @@ class BinaryLoops:
 
     def sources(self) -> list[str]:
         """Return the code of the loops."""
-        return list(map(source_of, self._loops.values()))
+        return list(map(generated_source, self._loops.values()))
 
 
 Keyed = Sequence[KeyedPair]

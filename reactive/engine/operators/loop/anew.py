@@ -37,7 +37,7 @@ from typing import Any, Protocol
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate
 from reactive.engine.operators.aggregate import Inputs, State, columns_of, weighted_rows
 from reactive.engine.operators.rowwise import Tolerate
-from reactive.engine.runtime.collector import paused
+from reactive.engine.runtime.collector import pause_collector
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.errors import FixpointError
 
@@ -204,7 +204,7 @@ class Anew:
 
     def evaluate(self) -> Sequence[Sequence[Pair]]:
         """Evaluate the loop, and return the changes of all relations."""
-        with paused():
+        with pause_collector():
             found = self._loop.shown(self._rows, self._evaluated(self._starts()))
             made = [dict(Counter(rows)) for rows in found]
         before, self._rows = self._rows, made
@@ -263,7 +263,7 @@ class Anew:
 
     def settled(self, rows: list[list[Row]]) -> list[list[Row]]:
         """Return the result of the loop from `rows`, without storing it for comparison."""
-        with paused():
+        with pause_collector():
             return self._evaluated(rows)
 
     def _evaluated(self, rows: list[list[Row]]) -> list[list[Row]]:

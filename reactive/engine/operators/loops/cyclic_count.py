@@ -52,7 +52,7 @@ from optimizer.record import record
 from reactive.engine.codegen.cycle_rows import NOTHING, CycleTerms, Occurrence
 from reactive.engine.codegen.emitter import Emitter, RowPipeline, row_names
 from reactive.engine.codegen.functions import BoundValues, build
-from reactive.engine.codegen.probe_order import Key, ProbeOrder, keys_of
+from reactive.engine.codegen.probe_order import Key, ProbeOrder, probe_keys
 from reactive.engine.collections.neighbour_rows import Neighbours
 from reactive.engine.collections.zset import Pair, consolidate, is_mixed
 from reactive.engine.operators.aggregate import GroupAggregates
@@ -372,7 +372,7 @@ class ProbeOrders:
             start = self._starts[place]
             self._delta_at.append((len(self._as_they_are), start))
             self._as_they_are.append(())
-            for key in keys_of(order):
+            for key in probe_keys(order):
                 if key[0] > place:
                     self._later.append((len(self._as_they_are), start, self._ports[key]))
                 asked = self._not_made.setdefault(place, [])

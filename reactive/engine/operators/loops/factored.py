@@ -209,7 +209,7 @@ class Term:
 
     def write(self, emitter: Emitter, weight: str) -> tuple[str, str, bool]:
         """Return the variable with the value, its number of repetitions, and if it is a sum."""
-        names = [emitter.named(factor) for factor in self.factors]
+        names = [emitter.variable_of(factor) for factor in self.factors]
         sides = [_side_of(factor) for factor in self.factors]
         if len(names) == 1:
             (side,) = sides

@@ -190,7 +190,9 @@ class Grouping:
 
     def _values(self, emitter: Emitter) -> list[str | None]:
         """Return the names of the values that the accumulators read."""
-        return [None if value is None else emitter.named(value) for _, value in self.accumulators]
+        return [
+            None if value is None else emitter.variable_of(value) for _, value in self.accumulators
+        ]
 
     def _key_name(self, emitter: Emitter) -> str:
         """Return the variable with the key of the group."""

@@ -182,7 +182,7 @@ def _nest_of_pairs(
         source = keyed if batch else _keyed(nest, over, "weight", mine)
         if not batch:
             _look_inside(nest, pipeline, sink, over, mine, keyed=True)
-        nest.loop(source, probing.ProbeCode(find, probing.split(*theirs)))
+        nest.loop(source, probing.ProbeCode(find, probing.split_form(*theirs)))
     return nest
 
 
@@ -300,7 +300,7 @@ def _form(
     of, weight = _side(factors, side), f"times_{side}"
     if of is None:
         places = _places(names, side)
-        return probing.only(weight, *places) if alone else probing.paired(weight, *places)
+        return probing.single_form(weight, *places) if alone else probing.pair_form(weight, *places)
     taken = _taken(side, of)
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
@@ -353,7 +353,7 @@ def multiway_loops(
     parameters = ["groups", "before"]
     for place, path in enumerate(paths):
         finds = {
-            key: f"find_{place}_{number}" for number, key in enumerate(probe_order.keys_of(path))
+            key: f"find_{place}_{number}" for number, key in enumerate(probe_order.probe_keys(path))
         }
         parameters += [f"delta_{place}", *finds.values()]
         taken = ("if key.__class__ is Mark: continue", f"{names[place]}, times_{place} = pair")
@@ -383,7 +383,10 @@ def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, 
         if isinstance(move, probe_order.Intersection):
             left, right = (
                 probing.ProbeCode(
-                    finds[step.key], probing.paired("times"), step.exprs, found=f"{name}_{number}"
+                    finds[step.key],
+                    probing.pair_form("times"),
+                    step.exprs,
+                    found=f"{name}_{number}",
                 )
                 for step, name in ((move.left, "found"), (move.right, "also"))
             )
@@ -392,7 +395,9 @@ def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, 
         else:
             place, found = move.place, f"found_{number}"
             form = (
-                probing.only_one(place) if move.is_only else probing.paired(f"times_{place}", place)
+                probing.unique_form(place)
+                if move.is_only
+                else probing.pair_form(f"times_{place}", place)
             )
             made.insert(
                 0, probing.ProbeCode(finds[move.key], form, move.exprs, None, found, move.tests)
@@ -467,7 +472,7 @@ def meeting(rule: DeltaRule) -> Made:
     The round is that of the recursive row.
     """
     nest = _nest_of(rule)
-    form = probing.members(*rule.mine, weight="{weight} * rounds[{row}]")
+    form = probing.set_form(*rule.mine, weight="{weight} * rounds[{row}]")
     nest.loop(_keyed(nest, "delta", "weight", rule.theirs), probing.ProbeCode("find", form))
     return nest.build("delta, find, rounds", "meeting")
 
@@ -490,7 +495,7 @@ def _outward(
     key = loop_expressions.key_parts(
         first, None if written is None else _moved_in(rule, written), moved
     )
-    form = probing.members(*rule.theirs, weight=weight)
+    form = probing.set_form(*rule.theirs, weight=weight)
     probe = probing.ProbeCode("find", form, tuple(key), is_written=written is not None)
     nest.loop(source, probe, first=first)
     return nest.build(parameters, name)
