@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 DOCS = Path(__file__).parent
@@ -92,6 +93,10 @@ nitpick_ignore_regex = [("py:obj", ".*"), ("py:.*", r"(?!reactive\.[A-Z]).*")]
 default_role = "py:obj"
 myst_heading_anchors = 4
 
+# What Spark needs is large; signatures and docstrings can be read without it.
+autodoc_mock_imports = [
+    name for name in ("numpy", "pandas", "py4j", "pyarrow", "pyspark") if find_spec(name) is None
+]
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints = "none"

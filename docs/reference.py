@@ -47,7 +47,10 @@ def names_in(text: str) -> list[str]:
 
 
 def add_reference(app: Sphinx, page: str, source: list[str]) -> None:
-    source[0] = COMMENT.sub(lambda found: directives(names_in(found[0])), source[0])
+    from sphinx.ext.autodoc import mock
+
+    with mock(app.config.autodoc_mock_imports):  # as autodoc does, which imports the names later
+        source[0] = COMMENT.sub(lambda found: directives(names_in(found[0])), source[0])
 
 
 def directives(names: list[str]) -> str:
