@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COMMENT = re.compile(r"^<!-- reference: (.*?) -->$", re.MULTILINE)
 SECTIONS = {"Parameters", "Raises", "Returns"}
 ENTRY = re.compile(r"([^\s:`][^:`]*): (.*)")
+CODE = re.compile(r"(?<!`)`((?:[^`\n]|\n(?!\s*\n))+)`(?!`)")
 PAGE = re.compile(r"docs/(\w+)\.md")
 SOURCE = re.compile(r"\[([a-z0-9]+)\](?!\w)")
 MADE_BY_USERS = {
@@ -117,7 +118,16 @@ def is_made_by_users(of: type) -> bool:
 
 def as_rst(app: Sphinx, what: str, name: str, of: Any, options: Any, lines: list[str]) -> None:
     """Docstrings are plain text with sections, whose entries are `name: text`."""
-    lines[:] = [linked(line) for line in sections(lines)]
+    lines[:] = [linked(line) for line in sections(joined(lines))]
+
+
+def joined(lines: list[str]) -> list[str]:
+    """Code in backticks that goes on in the next line is literal text in one line."""
+
+    def whole(code: re.Match[str]) -> str:
+        return f"``{' '.join(code[1].split())}``" if "\n" in code[1] else code[0]
+
+    return CODE.sub(whole, "\n".join(lines)).split("\n")
 
 
 def sections(lines: list[str]) -> Iterator[str]:

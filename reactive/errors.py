@@ -68,9 +68,8 @@ class ConflictError(TransactionError):
 class DurabilityError(TransactionError):
     """A store of durable tables cannot be opened, read or written.
 
-    A commit that raises it is undone: no table and no view has changed. With `durability="group"`
-        and
-    `"exit"` it can also report that earlier commits are not in the store.
+    A commit that raises it is undone: no table and no view has changed. With
+    `durability="group"` and `"exit"` it can also report that earlier commits are not in the store.
     """
 
 

@@ -170,7 +170,7 @@ class Store(Protocol):
         Raises
         ------
         DurabilityError: another database, in this process or another, has locked it; or it is not a
-        store of this library, or has a later format.
+            store of this library, or has a later format.
         """
         ...
 

@@ -94,9 +94,8 @@ class Bag(Collection[T], Foldable, Generic[T]):
     def plus(self, changes: Mapping[Any, int]) -> Bag[T]:
         """Return the bag with values added, or removed by a negative number.
 
-        changes: values with the numbers to add. One call with many changes costs less than many
-        calls:
-            each touched part of the bag is copied once.
+        `changes` maps values to the numbers to add. One call with many changes costs less than many
+        calls, since each touched part of the bag is copied once.
 
         Cost: O(log values) per change.
 

@@ -228,8 +228,7 @@ class NegatedRule(_RuleOfPartners):
     """Derive the rows of a relation that no input row matches, through a chain.
 
     Cost: O(changed rows of the relation + their candidates); for changed input rows, the candidates
-          of
-    every relation row that they match.
+    of every relation row that they match.
     """
 
     __slots__ = ()

@@ -361,9 +361,8 @@ FEW = 256
 
 
 def affordable(whole: int, ratio: int) -> int:
-    """Return how many rows may be followed if each costs `ratio` times a row of the `whole` rows of
-    a
-    recomputation: half the time of that, and a few rows more."""
+    """Return the number of rows to follow at most, if each costs `ratio` times one of the `whole`
+    rows of a recomputation: half the time of that, and a few rows more."""
     return FEW + whole // (2 * ratio)
 
 
