@@ -71,8 +71,10 @@ def current_name(module: str) -> str:
     >>> current_name("reactive.operators.generated.single"), current_name("reactive.api.table")
     ('reactive.engine.operators.loops.grouped', 'reactive.api.table')
     """
-    moved = _renamed(module, MOVED)
-    return _merged().targets.get(moved, moved) if _is_ours(moved) else moved
+    moved = _replace_prefix(module, MOVED)
+    return (
+        _read_merged_names().targets.get(moved, moved) if _is_module_of_packages(moved) else moved
+    )
 
 
 def earlier_name(module: str, name: str = "") -> str:
@@ -86,18 +88,18 @@ def earlier_name(module: str, name: str = "") -> str:
     >>> earlier_name("reactive.engine.operators.matching"), earlier_name("json.decoder")
     ('reactive.operators.matching', 'json.decoder')
     """
-    if _is_ours(module):
-        merged = _merged()
+    if _is_module_of_packages(module):
+        merged = _read_merged_names()
         largest = merged.largest.get(module, module)
         module = merged.parts.get((module, name.partition(".")[0]), largest)
-    return _renamed(module, _BEFORE)
+    return _replace_prefix(module, _BEFORE)
 
 
-def _is_ours(module: str) -> bool:
+def _is_module_of_packages(module: str) -> bool:
     return module.startswith(("reactive.", "optimizer.", "spark_backend."))
 
 
-class _Merged(NamedTuple):
+class _MergedModules(NamedTuple):
     """The modules that are part of another module today.
 
     `targets`: earlier module -> current module.
@@ -111,7 +113,7 @@ class _Merged(NamedTuple):
 
 
 @lru_cache(1)
-def _merged() -> _Merged:
+def _read_merged_names() -> _MergedModules:
     """Read `merged_names.txt`, from a zip file, too."""
     loader: Any = globals()["__loader__"]
     text = loader.get_data(join(dirname(__file__), "merged_names.txt")).decode()
@@ -120,21 +122,21 @@ def _merged() -> _Merged:
     for line in text.splitlines():
         if line.startswith(" "):
             leaf, _, names = line.strip().partition(":")
-            before = _beside(today, leaf)
+            before = _sibling_module(today, leaf)
             targets[before] = today
             parts.update(dict.fromkeys(((today, name) for name in names.split()), before))
         else:
             today, _, leaf = line.partition(" = ")
             if leaf:
-                largest[today] = _beside(today, leaf)
-    return _Merged(targets, largest, parts)
+                largest[today] = _sibling_module(today, leaf)
+    return _MergedModules(targets, largest, parts)
 
 
-def _beside(module: str, leaf: str) -> str:
+def _sibling_module(module: str, leaf: str) -> str:
     return f"{module.rpartition('.')[0]}.{leaf}"
 
 
-def _renamed(module: str, names: MappingProxyType[str, str]) -> str:
+def _replace_prefix(module: str, names: MappingProxyType[str, str]) -> str:
     if not module.startswith("reactive."):
         return module
     parts = module.split(".", 4)
@@ -171,7 +173,7 @@ class _EarlierNameFinder:
         return spec
 
     def _current(self, name: str) -> str:
-        return _renamed(name, MOVED)
+        return _replace_prefix(name, MOVED)
 
 
 class _MergedFinder(_EarlierNameFinder):
@@ -181,7 +183,9 @@ class _MergedFinder(_EarlierNameFinder):
     """
 
     def _current(self, name: str) -> str:
-        return _merged().targets.get(name, name) if _is_ours(name) else name
+        return (
+            _read_merged_names().targets.get(name, name) if _is_module_of_packages(name) else name
+        )
 
 
 class _Loader:

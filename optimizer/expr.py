@@ -75,7 +75,7 @@ class Constant(Expr):
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class SlotValue:
     """The value of a slot, and a flag that it was read.
 
     It replaces the value while a query is planned for all queries of its shape. A computed one is
@@ -86,17 +86,17 @@ class Held:
     is_asked: bool = False
     by: str = ""
     operands: tuple[Any, ...] = ()
-    computed: dict[Any, Held] = field(default_factory=dict)
+    computed: dict[Any, SlotValue] = field(default_factory=dict)
     """Results computed of it, by operation: equal operations share one."""
 
     def ask(self) -> None:
         """Note that the value is read."""
         self.is_asked = True
         for each in self.operands:
-            if isinstance(each, Held):
+            if isinstance(each, SlotValue):
                 each.ask()
 
-    def every(self) -> Iterator[Held]:
+    def every(self) -> Iterator[SlotValue]:
         """Iterate over the results computed of it, and of those; shared results repeat."""
         for each in self.computed.values():
             yield each
@@ -109,17 +109,17 @@ _HELD: Any = Constant.value
 class Slot(Constant):
     """A constant that differs between queries of one shape.
 
-    It equals slots of the same `Held` only. Reading its value, but not its `kind`, is noted: the
-    caller's result then holds for queries with this value.
+    It equals slots of the same `SlotValue` only. Reading its value, but not its `kind`, is noted:
+    the caller's result then holds for queries with this value.
     """
 
     __slots__ = ()
 
-    def __init__(self, held: Held, name: str | None = None) -> None:
+    def __init__(self, held: SlotValue, name: str | None = None) -> None:
         super().__init__(held, held, name)
 
     @property
-    def held(self) -> Held:
+    def held(self) -> SlotValue:
         return _HELD.__get__(self)  # type: ignore[no-any-return]
 
     @property
@@ -355,7 +355,7 @@ NONE = Constant(None, meaning(None))
 
 def constant(value: Any, name: str | None = None) -> Constant:
     """Return a value as an expression."""
-    if value.__class__ is Held:
+    if value.__class__ is SlotValue:
         return Slot(value, name)
     return Constant(value, meaning(value), name)
 

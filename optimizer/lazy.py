@@ -75,7 +75,9 @@ def lazily(*names: str) -> None:
                 setattr(holder, leaf, Lazy(name))
 
 
-def exported(package: str, modules: dict[str, str], elsewhere: Mapping[str, str] = _NONE) -> Any:
+def make_module_getattr(
+    package: str, modules: dict[str, str], elsewhere: Mapping[str, str] = _NONE
+) -> Any:
     """Return the `__getattr__` of a package with names from modules that are imported lazily.
 
     `elsewhere` has hints for names that the package does not have.

@@ -54,7 +54,7 @@ def record(kind: type[T]) -> type[T]:
     for base in reversed(kind.__mro__[1:]):
         known |= getattr(base, "__dataclass_fields__", {})
     known |= own
-    made = _slotted(kind, own, known)
+    made = _add_slots(kind, own, known)
     namespace = vars(made)
     for name, method in _methods(made, fields(made)).items():  # type: ignore[arg-type]
         if name not in namespace or (name == "__hash__" and namespace[name] is None):
@@ -75,7 +75,7 @@ def _own_fields(kind: type) -> dict[str, Field[Any]]:
     return found
 
 
-def _slotted(
+def _add_slots(
     kind: type[T], own: Mapping[str, Field[Any]], known: Mapping[str, Field[Any]]
 ) -> type[T]:
     """Return the class again, with a slot per field of its own."""
@@ -171,15 +171,15 @@ def _eq(declared: Sequence[Field[Any]], values: dict[str, Any]) -> list[str]:
     return [
         "def __eq__(self, other):",
         "    if other.__class__ is not self.__class__: return NotImplemented",
-        f"    return {_compared(declared, 'self')} == {_compared(declared, 'other')}",
+        f"    return {_compared_tuple(declared, 'self')} == {_compared_tuple(declared, 'other')}",
     ]
 
 
 def _hash(declared: Sequence[Field[Any]], values: dict[str, Any]) -> list[str]:
-    return ["def __hash__(self):", f"    return hash({_compared(declared, 'self')})"]
+    return ["def __hash__(self):", f"    return hash({_compared_tuple(declared, 'self')})"]
 
 
-def _compared(declared: Sequence[Field[Any]], of: str) -> str:
+def _compared_tuple(declared: Sequence[Field[Any]], of: str) -> str:
     """Return the tuple of the fields by which a record is compared."""
     return f"({''.join(f'{of}.{each.name}, ' for each in declared if each.compare)})"
 

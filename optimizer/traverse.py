@@ -36,7 +36,7 @@ class Interned:
         if id(node) in self._ids:
             return node
         signature: list[Any] = [type(node)]
-        for name in _names(node):
+        for name in _field_names(node):
             value = getattr(node, name)
             if isinstance(value, Tree):
                 value = (id(value),)
@@ -151,7 +151,7 @@ def unrolled(node: plan.Iterate) -> tuple[plan.Node, ...]:
     rounds = node.starts
     assert node.times is not None
     for _ in range(node.times):
-        rounds = tuple([_over(node, body, rounds) for body in node.bodies])
+        rounds = tuple([_body_over_rows(node, body, rounds) for body in node.bodies])
         rounds = tuple(map(_tolerant, rounds, node.tolerances or (None,) * len(rounds)))
     return rounds
 
@@ -183,7 +183,7 @@ def without_views(root: plan.Node) -> plan.Node:
     return rebuilt(root, lambda n: n.input if isinstance(n, plan.View) else n)
 
 
-def _over(node: plan.Iterate, body: plan.Node, rows: Sequence[plan.Node]) -> plan.Node:
+def _body_over_rows(node: plan.Iterate, body: plan.Node, rows: Sequence[plan.Node]) -> plan.Node:
     def value(relation: plan.Recursive) -> plan.Node:
         return rows[relation.index] if relation.index < len(rows) else relation
 
@@ -206,7 +206,7 @@ def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
         return node
     values: list[Any] = []
     given = iter(inputs)
-    for name in _names(node):
+    for name in _field_names(node):
         value = getattr(node, name)
         if isinstance(value, Tree):
             value = next(given)
@@ -258,23 +258,23 @@ def read_functions(*nodes: plan.Node) -> list[Lifted]:
 def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> plan.Node:
     """Return the node with other callables; itself if they are the same."""
     old = functions(node)
-    return _with(node, old, [change(function) for function in old]) if old else node
+    return _with_new_functions(node, old, [change(function) for function in old]) if old else node
 
 
 def with_called(node: plan.Node, change: Callable[[Function, Shapes], Function]) -> plan.Node:
     """Return the node with other callables; `change` also gets the shapes of the arguments."""
     old = called(node)
     new = [change(function, of) for function, of in old]
-    return _with(node, [function for function, _ in old], new) if old else node
+    return _with_new_functions(node, [function for function, _ in old], new) if old else node
 
 
-def _with(node: plan.Node, old: list[Function], new: list[Function]) -> plan.Node:
+def _with_new_functions(node: plan.Node, old: list[Function], new: list[Function]) -> plan.Node:
     """Return the node with new callables in place of the old ones, in the order of its facts."""
     if all(map(is_, new, old)):
         return node
     given = iter(new)
     for calls in node.facts.calls:
-        node = _changed(node, calls.names, lambda _: next(given))
+        node = _change_at_path(node, calls.names, lambda _: next(given))
     return node
 
 
@@ -300,7 +300,7 @@ def _at(node: plan.Node, names: Sequence[str]) -> list[tuple[Function, int]]:
     return found
 
 
-def _changed(thing: T, names: Sequence[str], change: Callable[[Function], Function]) -> T:
+def _change_at_path(thing: T, names: Sequence[str], change: Callable[[Function], Function]) -> T:
     """Return a record with other callables at a path of fields; itself if they are the same."""
     value, rest = getattr(thing, names[0]), names[1:]
     new: Any
@@ -312,14 +312,14 @@ def _changed(thing: T, names: Sequence[str], change: Callable[[Function], Functi
     elif not rest:
         new = change(value)
     elif value.__class__ is tuple:
-        new = tuple([v and _changed(v, rest, change) for v in value])
+        new = tuple([v and _change_at_path(v, rest, change) for v in value])
         new = value if all(map(is_, new, value)) else new
     else:
-        new = _changed(value, rest, change)
+        new = _change_at_path(value, rest, change)
     return thing if new is value else replace(thing, **{names[0]: new})  # type: ignore[type-var]
 
 
-def _names(node: plan.Node) -> tuple[str, ...]:
+def _field_names(node: plan.Node) -> tuple[str, ...]:
     """Return the names of a node's fields."""
     return _names_of(cast(Hashable, type(node)))
 

@@ -14,7 +14,7 @@ from reactive.engine.runtime.siblings import check_siblings
 check_siblings()
 
 from optimizer.earlier_names import import_by_earlier_names
-from optimizer.lazy import exported, lazily
+from optimizer.lazy import lazily, make_module_getattr
 from reactive.engine.runtime.lazy_modules import LAZY_MODULES
 
 import_by_earlier_names()
@@ -202,7 +202,7 @@ __all__ = [
     "when",
 ]
 
-__getattr__ = exported(
+__getattr__ = make_module_getattr(
     __name__,
     {
         "AsyncMirror": "reactive.borders.mirrors.mirror",

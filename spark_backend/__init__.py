@@ -10,7 +10,7 @@ from reactive.engine.runtime.siblings import check_siblings
 
 check_siblings()
 
-from optimizer.lazy import exported
+from optimizer.lazy import make_module_getattr
 from spark_backend.offload import SparkOffload
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChangesFolder", "KafkaTopic", "RowsFolder", "SparkOffload"]
 
-__getattr__ = exported(
+__getattr__ = make_module_getattr(
     __name__,
     {
         "ChangesFolder": "spark_backend.sinks.changes_folder",

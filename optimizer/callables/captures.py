@@ -103,11 +103,11 @@ def unread_parameters(function: Any) -> frozenset[int]:
     """
     if not isinstance(function, FunctionType):
         return frozenset()
-    return _unread(function.__code__)
+    return find_unread_parameters(function.__code__)
 
 
 @lru_cache(maxsize=1024)
-def _unread(code: CodeType) -> frozenset[int]:
+def find_unread_parameters(code: CodeType) -> frozenset[int]:
     loaded = {*code.co_cellvars, *READ_VARIABLES.intersection(code.co_names)}
     for instruction in dis.get_instructions(code):
         if "LOAD" in instruction.opname:
@@ -370,12 +370,12 @@ def meaning(value: Any) -> Any:
     True
     """
     try:
-        return _meaning(value)
+        return _meaning_of_value(value)
     except RecursionError:
         return object()
 
 
-def _meaning(value: Any) -> Any:
+def _meaning_of_value(value: Any) -> Any:
     """Return the content of data, the identity of code, and a new object for a mutable object."""
     kind = type(value)
     if kind in PLAIN:
@@ -383,10 +383,10 @@ def _meaning(value: Any) -> Any:
     if kind is float or kind is complex:
         return (kind, repr(value))
     if kind is tuple or kind is frozenset:
-        return (kind, kind(map(_meaning, value)))
+        return (kind, kind(map(_meaning_of_value, value)))
     if kind in CONTAINERS and len(value) <= SMALL:
         content = value.items() if kind is dict else value
-        return (kind, (frozenset if kind is set else tuple)(map(_meaning, content)))
+        return (kind, (frozenset if kind is set else tuple)(map(_meaning_of_value, content)))
     if isinstance(value, (*CODE, Enum)):
         return id(value)
     if kind.__module__ in OF_DATA and getattr(value, "tzinfo", None) is None:
@@ -400,19 +400,21 @@ def _captures(function: FunctionType) -> Iterator[Capture]:
             value = cell.cell_contents
         except ValueError:
             continue  # not assigned yet (a function that names itself): stays live
-        yield Capture(name, cell, value, _frozen(value), copied(value))
+        yield Capture(name, cell, value, _frozen(value), copy_container(value))
     for name in global_names(function.__code__):
         live = function.__globals__
         value = live.get(name, UNSET)
         if value is not UNSET and not isinstance(value, ModuleType):
-            yield Capture(name, live, value, _frozen(value), copied(value))
+            yield Capture(name, live, value, _frozen(value), copy_container(value))
     for name, value in defaults(function).items():
-        if copied(value) is not value or _frozen(value) is not value:  # its content can change
-            yield Capture(name, function, value, _frozen(value), copied(value))
-    yield from _attributes(function)
+        if (
+            copy_container(value) is not value or _frozen(value) is not value
+        ):  # its content can change
+            yield Capture(name, function, value, _frozen(value), copy_container(value))
+    yield from _captured_attributes(function)
 
 
-def _attributes(function: FunctionType) -> Iterator[Capture]:
+def _captured_attributes(function: FunctionType) -> Iterator[Capture]:
     """Iterate over the attributes that the function reads of its captured objects, if plain
     data."""
     for path in paths(function.__code__):
@@ -425,7 +427,7 @@ def _attributes(function: FunctionType) -> Iterator[Capture]:
                 break
             if not isinstance(value, ModuleType):
                 label = ".".join(path.names[:depth])
-                yield Capture(label, owner, value, value, copied(value), name)
+                yield Capture(label, owner, value, value, copy_container(value), name)
             owner = value
 
 
@@ -449,10 +451,10 @@ def _frozen(value: Any) -> Any:
     """
     kind: Any = type(value)
     value = with_live_instants(value, {})
-    return copied(value) if kind in CONTAINERS and value else value
+    return copy_container(value) if kind in CONTAINERS and value else value
 
 
-def copied(value: Any) -> Any:
+def copy_container(value: Any) -> Any:
     """Return a copy of a small container, or the value itself."""
     if type(value) in CONTAINERS and len(value) <= SMALL:
         return value.copy()

@@ -51,7 +51,7 @@ class Opaque:
     """Its readings, by the shapes of its arguments."""
 
     def __str__(self) -> str:
-        return _label(self.name, self.place)
+        return _name_with_place(self.name, self.place)
 
 
 def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
@@ -79,14 +79,14 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
         reason = "it is asynchronous, and gives a coroutine instead of an answer"
     if reason is not None:
         raise PlanError(
-            f"{role}: {_label(name, place)} cannot be used in a query: {reason}\n"
+            f"{role}: {_name_with_place(name, place)} cannot be used in a query: {reason}\n"
             "  a callable must give the same answer each time; put such values into the rows"
         )
     if not _takes(function, parameters):
-        _check_parameters(function, parameters, role, _label(name, place))
+        _check_parameters(function, parameters, role, _name_with_place(name, place))
     if _is_empty(function):
         raise PlanError(
-            f"{role}: {_label(name, place)} has an empty body, and returns nothing\n"
+            f"{role}: {_name_with_place(name, place)} has an empty body, and returns nothing\n"
             "  write what it is to return; `lambda row: None` gives None"
         )
     frozen, captures = freeze(function)
@@ -140,7 +140,7 @@ def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> ob
     return (function.__code__, id(function.__globals__), fixed, values, unset)
 
 
-def _label(name: str, place: Place | None) -> str:
+def _name_with_place(name: str, place: Place | None) -> str:
     return name if place is None else f"{name} ({place})"
 
 
@@ -159,8 +159,8 @@ def _check_parameters(function: Callable[..., Any], parameters: int, role: str, 
         signature.bind(*range(parameters))
     except TypeError:
         raise PlanError(
-            f"{role} calls its callable with {_counted(parameters)}, "
-            f"but {label} takes {_taken(signature)}\n"
+            f"{role} calls its callable with {_count_arguments(parameters)}, "
+            f"but {label} takes {_count_taken_arguments(signature)}\n"
             "  one argument for each binding of the relation"
         ) from None
 
@@ -174,13 +174,13 @@ def _takes(function: Callable[..., Any], parameters: int) -> bool:
     return not code.co_kwonlyargcount and least <= parameters <= code.co_argcount
 
 
-def _taken(signature: inspect.Signature) -> str:
+def _count_taken_arguments(signature: inspect.Signature) -> str:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional = [p for p in signature.parameters.values() if p.kind in kinds]
     return f"{len(positional)}: {signature}"
 
 
-def _counted(number: int) -> str:
+def _count_arguments(number: int) -> str:
     return f"{number} argument" + "s" * (number != 1)
 
 
@@ -215,7 +215,7 @@ def impurity(function: Callable[..., Any]) -> str | None:
         name = _impure_path(function, path)
         if name is not None:
             return f"it uses {name}"
-    written = _written(function.__code__)
+    written = _assigned_variable(function.__code__)
     return f"it assigns the captured variable {written!r}" if written else None
 
 
@@ -225,7 +225,7 @@ STORES = frozenset(
 
 
 @lru_cache(maxsize=1024)
-def _written(code: CodeType) -> str | None:
+def _assigned_variable(code: CodeType) -> str | None:
     if STORES.isdisjoint(code.co_code[::2]):
         return None
     for instruction in dis.get_instructions(code):

@@ -40,7 +40,7 @@ Found = Iterator[tuple[str, Any]]
 Steps = tuple[Any, ...]
 
 
-def reached(function: Callable[..., Any], is_sought: Callable[[Any], bool]) -> Found:
+def find_reachable_objects(function: Callable[..., Any], is_sought: Callable[[Any], bool]) -> Found:
     """Iterate over the sought objects that a callable reaches, or their methods, and how it reads
     them.
 
@@ -88,7 +88,7 @@ class _Walk:
         steps, loads = _steps(code)
         for place in loads:
             is_own = _is_owner(function, steps[place])
-            value = owner if is_own else _loaded(function, steps[place])
+            value = owner if is_own else _loaded_variable(function, steps[place])
             if value is not UNSET:
                 yield from self._path(steps, place, value, label, is_read and not is_own)
         for inner in code.co_consts:
@@ -106,7 +106,7 @@ class _Walk:
             is_named &= more == 1
             place += more - 1
         whole = f"{label}{name}"
-        for part, each in _parts(steps, place, owner, whole):
+        for part, each in _ends_of_path(steps, place, owner, whole):
             own = each.__self__ if isinstance(each, MethodType) else each
             if self._is_sought(own):
                 if not (is_named and part == whole):
@@ -132,7 +132,7 @@ def _is_owner(function: FunctionType, step: Any) -> bool:
     return is_first and step.opname not in GLOBALS and name not in code.co_freevars
 
 
-def _loaded(function: FunctionType, step: Any) -> Any:
+def _loaded_variable(function: FunctionType, step: Any) -> Any:
     """Return the variable from outside that a step loads."""
     is_in_cell, name = step.opname in CELLS, str(step.argval)
     if step.opname not in GLOBALS and not (is_in_cell and name in function.__code__.co_freevars):
@@ -152,7 +152,7 @@ def _next(steps: Steps, place: int, value: Any, name: str) -> tuple[Any, str, in
         found = _attribute(value, str(step.argval))
         return found, f"{name}.{step.argval}", int(found is not UNSET)
     if step is not None and step.opname == "LOAD_CONST" and _is_item(steps, place + 1):
-        found = _item(value, step.argval)
+        found = _plain_item(value, step.argval)
         return found, f"{name}[{step.argval!r}]", 2 if found is not UNSET else 0
     return value, name, 0
 
@@ -172,7 +172,7 @@ def _is_item(steps: Steps, place: int) -> bool:
     )
 
 
-def _item(owner: Any, key: Any) -> Any:
+def _plain_item(owner: Any, key: Any) -> Any:
     if type(owner) not in (list, tuple, dict):
         return UNSET
     try:
@@ -181,7 +181,7 @@ def _item(owner: Any, key: Any) -> Any:
         return UNSET
 
 
-def _parts(steps: Steps, place: int, value: Any, name: str) -> Found:
+def _ends_of_path(steps: Steps, place: int, value: Any, name: str) -> Found:
     """Return the object at the end of a path; each element of a collection that is iterated
     over."""
     if type(value) not in CONTAINERS or len(value) > SMALL:

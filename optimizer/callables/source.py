@@ -122,7 +122,7 @@ def texts(code: CodeType, hints: dict[str, Any]) -> Iterator[str]:
             yield text
 
 
-def _remembered(code: CodeType, hints: dict[str, Any]) -> str | None:
+def _cached_text(code: CodeType, hints: dict[str, Any]) -> str | None:
     """Return the text that linecache has cached, which may be older than the file, and right.
 
     For a module that has no file, but a loader, `linecache` calls the loader.
@@ -133,13 +133,13 @@ def _remembered(code: CodeType, hints: dict[str, Any]) -> str | None:
 
 
 def _on_disk(code: CodeType, hints: dict[str, Any]) -> str | None:
-    return _read(code.co_filename)
+    return _read_source(code.co_filename)
 
 
 def _of_module(code: CodeType, hints: dict[str, Any]) -> str | None:
     """Return the module's file, for a file name relative to a former folder, or an invented one."""
     name = None if _is_pseudonym(code) else hints.get("__file__")
-    return _read(name) if isinstance(name, str) and name.endswith(".py") else None
+    return _read_source(name) if isinstance(name, str) and name.endswith(".py") else None
 
 
 def _interactive(code: CodeType, hints: dict[str, Any]) -> str | None:
@@ -152,14 +152,14 @@ def _interactive(code: CodeType, hints: dict[str, Any]) -> str | None:
 
 
 GUESSES: tuple[Callable[[CodeType, dict[str, Any]], str | None], ...] = (
-    _remembered,
+    _cached_text,
     _on_disk,
     _of_module,
     _interactive,
 )
 
 
-def _read(name: str) -> str | None:
+def _read_source(name: str) -> str | None:
     if _blocks(name):
         return None
     with open(name, "rb") as file:

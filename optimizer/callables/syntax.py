@@ -11,7 +11,7 @@ Sound: see `same_code`. A code object proves only its own parts, so the tree has
 Cost:  a parse for the first function of a file (10 ms per 1,000 lines), a compile of the statement
        around it for another function, a copy of the tree for the same function again.
 
-`Parsed` is a source text, parsed once, that finds the node that a code object was compiled from.
+`SourceTree` parses a source text once, and finds the node that a code object was compiled from.
 
     text  --parse-->  nodes  --compile-->  codes          the same as the given code?
 
@@ -65,24 +65,24 @@ KEPT = (ast.Constant, ast.keyword, ast.MatchClass, ast.ImportFrom)
 
 
 @lru_cache(maxsize=16)
-def parsed(text: str, filename: str, flags: int) -> Parsed | None:
+def parse_source(text: str, filename: str, flags: int) -> SourceTree | None:
     """Return the text as the compiler reads it with these future flags; None if it does not.
 
-    >>> source = parsed("f = lambda s: s.x", "people.py", 0)
+    >>> source = parse_source("f = lambda s: s.x", "people.py", 0)
     >>> code = compile("f = lambda s: s.x", "people.py", "exec", 0, True).co_consts[0]
     >>> [ast.unparse(node) for node in source.nodes_of(code)]
     ['lambda s: s.x']
     """
     try:
         try:
-            return Parsed(text, filename, flags)
+            return SourceTree(text, filename, flags)
         except SyntaxError:  # a cell of a notebook may await
-            return Parsed(text, filename, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            return SourceTree(text, filename, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except FAILURES:
         return None
 
 
-class Parsed:
+class SourceTree:
     """The nodes of a text, private names as their class spells them, and their codes."""
 
     def __init__(self, text: str, filename: str, flags: int) -> None:
@@ -129,7 +129,7 @@ class Parsed:
                 if isinstance(node, ast.ClassDef):
                     _spell_private_names(node)
                 elif isinstance(node, Syntax):
-                    found[_label(node)].append(node)
+                    found[_code_label(node)].append(node)
             self._nodes[number] = found
         return self._nodes[number]
 
@@ -158,7 +158,7 @@ class Parsed:
         except FAILURES:  # a text may parse and not compile: a file may have been edited since
             return
         assert isinstance(code, CodeType)
-        yield from _nested(code)
+        yield from _nested_codes(code)
 
     def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
         with warnings.catch_warnings():
@@ -182,13 +182,15 @@ def _by_columns(nodes: list[Syntax], code: CodeType) -> list[Syntax]:
     if not own:
         return []
     whole = min(own)[0], max(map(itemgetter(1), own))
-    around = [node for node in nodes if _is_in(whole, _body(node))]
+    around = [node for node in nodes if _is_in(whole, _span_of_body(node))]
     if len(around) < 2:
         return around
-    return [n for n in around if all(_is_in(_body(n), _body(other)) for other in around)]
+    return [
+        n for n in around if all(_is_in(_span_of_body(n), _span_of_body(other)) for other in around)
+    ]
 
 
-def _body(node: Syntax) -> Span:
+def _span_of_body(node: Syntax) -> Span:
     of: ast.expr | ast.stmt = node.body if isinstance(node, ast.Lambda) else node
     return (of.lineno, of.col_offset), (of.end_lineno or 0, of.end_col_offset or 0)
 
@@ -197,7 +199,7 @@ def _is_in(one: Any, other: Span) -> bool:
     return bool(other[0] <= one[0] and one[1] <= other[1])
 
 
-def _label(node: Syntax) -> Label:
+def _code_label(node: Syntax) -> Label:
     """Return the name and the first line that the compiler gives to the code of a node."""
     if isinstance(node, ast.Lambda | ast.GeneratorExp):
         return ("<lambda>" if isinstance(node, ast.Lambda) else "<genexpr>"), node.lineno
@@ -232,15 +234,17 @@ def _spell_private_names(owner: ast.ClassDef) -> None:
         named = not isinstance(node, KEPT) and (in_function or not isinstance(node, SCOPES))
         for field, value in ast.iter_fields(node) if named else ():
             if isinstance(value, str):
-                setattr(node, field, _spelled(value, prefix))
+                setattr(node, field, _spell_private_name(value, prefix))
             elif isinstance(value, list):
-                value[:] = [_spelled(v, prefix) if isinstance(v, str) else v for v in value]
+                value[:] = [
+                    _spell_private_name(v, prefix) if isinstance(v, str) else v for v in value
+                ]
         body = node.body if isinstance(node, ast.ClassDef) else ()
         inside = in_function or isinstance(node, FUNCTIONS)
         pending += ((n, inside) for n in ast.iter_child_nodes(node) if n not in body)
 
 
-def _spelled(name: str, prefix: str) -> str:
+def _spell_private_name(name: str, prefix: str) -> str:
     private = name.startswith("__") and not name.endswith("__") and "." not in name
     return prefix + name if private else name
 
@@ -256,11 +260,11 @@ def _innermost(nodes: list[Syntax]) -> list[Syntax]:
     return [n for n in nodes if not any(o is not n and o in nodes for o in ast.walk(n))]
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
+def _nested_codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield constant
-            yield from _nested(constant)
+            yield from _nested_codes(constant)
 
 
 FIELDS = attrgetter(
@@ -413,7 +417,7 @@ def syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
     """
     asked = _CodeIdentity(code, {name: module[name] for name in HINTS if name in module})
     try:
-        found = _found(asked)
+        found = _find_syntax(asked)
         copy: Syntax | NoSyntax = found if isinstance(found, NoSyntax) else _copy(found)
         return copy
     except (RecursionError, MemoryError):
@@ -423,7 +427,9 @@ def syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
 def shared_syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
     """Return a tree that all callers share: it must not be changed."""
     try:
-        return _found(_CodeIdentity(code, {name: module[name] for name in HINTS if name in module}))
+        return _find_syntax(
+            _CodeIdentity(code, {name: module[name] for name in HINTS if name in module})
+        )
     except (RecursionError, MemoryError):
         return TOO_DEEP
 
@@ -439,14 +445,14 @@ class _CodeIdentity(CodeItself):
 
 
 @lru_cache(maxsize=1024)
-def _found(asked: _CodeIdentity) -> Syntax | NoSyntax:
+def _find_syntax(asked: _CodeIdentity) -> Syntax | NoSyntax:
     code = asked.code
     if not code.co_flags & CO_OPTIMIZED:
         return NO_FUNCTION
     refusal = NO_TEXT
     with ONE_AT_A_TIME:
         for text in texts(code, asked.hints):
-            source = parsed(text, code.co_filename, code.co_flags & FUTURES)
+            source = parse_source(text, code.co_filename, code.co_flags & FUTURES)
             nodes = source.nodes_of(code) if source else []
             if len(nodes) == 1:
                 return _proven_part(nodes[0])

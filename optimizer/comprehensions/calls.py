@@ -20,18 +20,18 @@ from optimizer.callables.captures import is_users
 from optimizer.comprehensions import consumers, touching
 from optimizer.comprehensions import rows as functions
 from optimizer.comprehensions.consumers import Needed, Only, only_or, value_or
-from optimizer.comprehensions.generators import RowScope, bind
+from optimizer.comprehensions.generators import RowScope, bind_target
 from optimizer.comprehensions.rows import (
     OF_FUNCTIONS,
     ORDER,
     Order,
     Rows,
     as_set,
-    evaluated,
-    refused,
-    selected,
+    evaluate_in_plan,
+    plan_of_window,
+    refusal_at,
+    select_value,
     standing_of,
-    taken,
 )
 from optimizer.expr import (
     NONE,
@@ -50,7 +50,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import total
-from optimizer.lifting.lift import Unreadable, read
+from optimizer.lifting.lift import Unreadable, read_callable_as_expr
 from optimizer.lifting.readings import UNSET
 from optimizer.subqueries.calm import kinds, known_of
 
@@ -75,7 +75,7 @@ def call(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     function = touching.constant_of(node.func, reader)
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if not node.args and not node.keywords:
-        rows = _query(node, function, name, reader, reading)
+        rows = _read_query_call(node, function, name, reader, reading)
         if rows is not None:
             return rows
     handler = HANDLERS.get(function) if _is_hashable(function) else None
@@ -83,13 +83,13 @@ def call(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
         return handler(node, reader, reading)
     called = getattr(function, "__name__", "")
     if called in OF_FUNCTIONS and function is not UNSET:
-        raise refused(node, reader, *OF_FUNCTIONS[called])
+        raise refusal_at(node, reader, *OF_FUNCTIONS[called])
     if isinstance(function, FunctionType):
         if not is_users(function):
-            raise refused(node, reader, "is not read over relations", KNOWN)
+            raise refusal_at(node, reader, "is not read over relations", KNOWN)
         takes_rows = any(touching.touches(a, reader, reading) for a in node.args)
         if takes_rows or touching.reads_relations(function, reading):
-            return functions.called(node, function, reader, reading)
+            return functions.read_call(node, function, reader, reading)
     return None
 
 
@@ -97,7 +97,9 @@ def _is_hashable(function: Any) -> bool:
     return callable(function) and type(function).__hash__ is not None
 
 
-def _query(node: ast.Call, function: Any, name: str, reader: Any, reading: Any) -> Expr | None:
+def _read_query_call(
+    node: ast.Call, function: Any, name: str, reader: Any, reading: Any
+) -> Expr | None:
     """Return the rows of a function without parameters that is being read, or of a query made of
     one."""
     text = reading.engine.text_of(function) if function is not UNSET else None
@@ -105,7 +107,7 @@ def _query(node: ast.Call, function: Any, name: str, reader: Any, reading: Any) 
         if entry.is_of(function, name, text):
             return entry.rows()  # type: ignore[no-any-return]
     if function is UNSET and name:
-        raise refused(
+        raise refusal_at(
             node,
             reader,
             "is called before it has a value",
@@ -122,7 +124,7 @@ def _query(node: ast.Call, function: Any, name: str, reader: Any, reading: Any) 
 # Built-in functions.
 
 
-def _rows(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
+def _rows_argument(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
     """Return the only positional argument, if it is rows."""
     if len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
         return None
@@ -131,13 +133,13 @@ def _rows(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
     found = reading.value(node.args[0], reader)
     if not isinstance(found, Rows):
         return None
-    return iterated(found, node, reader, reading)
+    return iterate_rows(found, node, reader, reading)
 
 
-def iterated(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Rows:
+def iterate_rows(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Rows:
     """Return the rows that iteration yields: the keys of a mapping."""
     if rows.kind == "items":
-        raise refused(node, reader, "is not read over relations", consumers.ITEMS)
+        raise refusal_at(node, reader, "is not read over relations", consumers.ITEMS)
     return consumers.keys_of(rows, reading) if rows.kind in ("dict", "groups") else rows
 
 
@@ -145,9 +147,9 @@ def _keyword(node: ast.Call, name: str) -> ast.expr | None:
     return next((k.value for k in node.keywords if k.arg == name), None)
 
 
-def _sum(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+def _read_sum(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     first = ast.copy_location(ast.Call(node.func, node.args[:1], []), node)
-    rows = _rows(first, reader, reading)
+    rows = _rows_argument(first, reader, reading)
     if rows is None:
         return None
     found: Expr = reading.folded(rows, "Sum", rows.value)
@@ -155,65 +157,67 @@ def _sum(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     if start is None:
         return found
     begun = reader.expr(start)
-    if isinstance(begun, Display | Constant) and not _is_number(begun):
-        raise refused(node, reader, ORDER, "sum adds numbers; sorted(...) has values in order")
+    if isinstance(begun, Display | Constant) and not _is_number_constant(begun):
+        raise refusal_at(node, reader, ORDER, "sum adds numbers; sorted(...) has values in order")
     return Operation("+", (begun, found))
 
 
-def _is_number(expr: Expr) -> bool:
+def _is_number_constant(expr: Expr) -> bool:
     return isinstance(expr, Constant) and isinstance(expr.value, int | float | complex)
 
 
-def _len(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    rows = _rows(node, reader, reading)
+def _read_len(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows_argument(node, reader, reading)
     if rows is not None and rows.kind == "iterator":
-        raise refused(node, reader, "is the length of a generator", "len([...]), or sum(1 for ...)")
+        raise refusal_at(
+            node, reader, "is the length of a generator", "len([...]), or sum(1 for ...)"
+        )
     if rows is None:
         return None
-    return reading.folded(evaluated(rows, reading.origins), "Count", None)  # type: ignore[no-any-return]
+    return reading.folded(evaluate_in_plan(rows, reading.origins), "Count", None)  # type: ignore[no-any-return]
 
 
-def _any(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    rows = _rows(node, reader, reading)
+def _read_any(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows_argument(node, reader, reading)
     return None if rows is None else reading.exists(reading.where(rows, rows.value))
 
 
-def _all(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    rows = _rows(node, reader, reading)
+def _read_all(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows_argument(node, reader, reading)
     if rows is None:
         return None
     wrong = reading.where(rows, Operation("not", (rows.value,)))
     return Operation("not", (reading.exists(wrong),))
 
 
-def _bool(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    rows = _rows(node, reader, reading)
+def _read_bool(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows_argument(node, reader, reading)
     return None if rows is None else reading.tested(node.args[0], reader)
 
 
-def _set(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    rows = _rows(node, reader, reading)
-    return None if rows is None else as_set(_taken(rows, reading), reading.origins)
+def _read_set(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows_argument(node, reader, reading)
+    return None if rows is None else as_set(_take_window(rows, reading), reading.origins)
 
 
-def _list(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    rows = _rows(node, reader, reading)
+def _read_list(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows_argument(node, reader, reading)
     if rows is None or rows.kind == "sorted":
         return rows
     return replace(rows, kind="list")
 
 
-def _taken(rows: Rows, reading: Any) -> Rows:
-    return replace(rows, node=taken(rows, reading.origins), order=None)
+def _take_window(rows: Rows, reading: Any) -> Rows:
+    return replace(rows, node=plan_of_window(rows, reading.origins), order=None)
 
 
-def _dict(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+def _read_dict(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     if len(node.args) != 1 or node.keywords:
         return None
     given = reading.value(node.args[0], reader)
     if isinstance(given, Rows) and given.kind in ("dict", "groups"):
         return given
-    rows = _rows(node, reader, reading)
+    rows = _rows_argument(node, reader, reading)
     if rows is None:
         return None
     key, value = ast.Name("%key", ast.Store()), ast.Name("%value", ast.Store())
@@ -228,13 +232,13 @@ def _best(name: str) -> Callable[[ast.Call, Any, Any], Expr | None]:
     """Return the handler of `min` or `max`."""
 
     def best(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-        rows = _rows(node, reader, reading)
+        rows = _rows_argument(node, reader, reading)
         if rows is None:
             return None
         key, default = _keyword(node, "key"), _keyword(node, "default")
         otherwise = None if default is None else reader.expr(default)
-        if key is not None and not _is_none(key):
-            ordered = _ordered(rows, key, reader, reading, descending=name == "max")
+        if key is not None and not _is_none_node(key):
+            ordered = _sort_rows(rows, key, reader, reading, descending=name == "max")
             found = reading.collected(consumers.cut(ordered, 0, 1, reading))
             if otherwise is None:
                 return Call(constant(Only(name), name), (found,))
@@ -244,7 +248,7 @@ def _best(name: str) -> Callable[[ast.Call, Any, Any], Expr | None]:
     return best
 
 
-def _is_none(node: ast.expr) -> bool:
+def _is_none_node(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
@@ -256,9 +260,9 @@ def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Exp
     if declared and type(None) not in declared:
         found = reading.folded(rows, fold, rows.value)
         if otherwise is None:
-            return _or_else(found, Call(constant(Needed(name), name), (NONE,)), reading)
+            return _replace_none_result(found, Call(constant(Needed(name), name), (NONE,)), reading)
         if isinstance(otherwise, Constant):
-            return _or_else(found, otherwise, reading)
+            return _replace_none_result(found, otherwise, reading)
         if total(otherwise, reading.shapes):
             return Conditional(Operation("is not", (found, NONE)), found, otherwise)
         return Call(constant(value_or, name), (found, otherwise))
@@ -268,15 +272,15 @@ def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Exp
     return Item(Call(constant(value_or, name), (found, tuple_of(otherwise))), constant(0))
 
 
-def _or_else(found: Subquery, otherwise: Expr, reading: Any) -> Expr:
+def _replace_none_result(found: Subquery, otherwise: Expr, reading: Any) -> Expr:
     """Replace the result None of a sub-query by an expression that reads nothing."""
     is_there = Operation("is not", (Parameter(0), NONE))
     made = reading.function_of(Conditional(is_there, Parameter(0), otherwise), 1)
     return replace(found, query=plan.Select(found.query, made))
 
 
-def _sorted(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    rows = _rows(node, reader, reading)
+def _read_sorted(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows_argument(node, reader, reading)
     if rows is None:
         return None
     reverse, key = _keyword(node, "reverse"), _keyword(node, "key")
@@ -284,28 +288,30 @@ def _sorted(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     if isinstance(descending, Constant):
         descending = bool(descending.value)
     if not isinstance(descending, bool):
-        raise refused(node, reader, "has a direction that is no constant", "reverse=True, or none")
-    return _ordered(rows, key, reader, reading, descending=descending)
+        raise refusal_at(
+            node, reader, "has a direction that is no constant", "reverse=True, or none"
+        )
+    return _sort_rows(rows, key, reader, reading, descending=descending)
 
 
-def _ordered(
+def _sort_rows(
     rows: Rows, key: ast.expr | None, reader: Any, reading: Any, *, descending: bool
 ) -> Rows:
     """Sort rows by a key, or by their values. The sort is stable."""
     standing = standing_of(rows)
-    rows = replace(_taken(rows, reading), standing=None)
-    if key is None or _is_none(key):
-        rows = selected(rows, reading.origins)
+    rows = replace(_take_window(rows, reading), standing=None)
+    if key is None or _is_none_node(key):
+        rows = select_value(rows, reading.origins)
         return replace(rows, kind="sorted", order=Order(rows.value, descending))
     stood = () if standing is None else standing.keys
     count = 1 + len(stood)
     whole = rows.value if not stood else tuple_of(rows.value, *(e for e, *_ in stood))
-    rows = selected(replace(rows, row=(whole,)), reading.origins)
+    rows = select_value(replace(rows, row=(whole,)), reading.origins)
     with RowScope(reader, reading) as inside:
         inside.join(replace(rows, kind="list"), ast.Name("row", ast.Store()), imported=True)
         row = reader.bound["row"]
         value, *rest = [row] if not stood else [Item(row, constant(n)) for n in range(count)]
-        by = _applied(key, value, inside, reader, reading)
+        by = _apply_key(key, value, inside, reader, reading)
         if any(isinstance(part, Subquery) for part in walk(by)):
             pairs = inside.rows("list", (tuple_of(value, by, *rest),))
             value, by, *rest = (Item(pairs.value, constant(place)) for place in range(1 + count))
@@ -320,29 +326,29 @@ _OF_COMPARISON = type(cmp_to_key(lambda one, other: 0))
 """The class of the keys that `functools.cmp_to_key` returns."""
 
 
-def _applied(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any) -> Expr:
+def _apply_key(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any) -> Expr:
     """Return the key of a row."""
     if isinstance(key, ast.Lambda) and len(key.args.args) == 1:
-        bind(inside, ast.Name(key.args.args[0].arg, ast.Store()), value)
+        bind_target(inside, ast.Name(key.args.args[0].arg, ast.Store()), value)
         return reader.expr(key.body)  # type: ignore[no-any-return]
     function = touching.constant_of(key, reader)
     if isinstance(function, _OF_COMPARISON):
-        raise refused(
+        raise refusal_at(
             key,
             reader,
             "is a function of cmp_to_key, whose keys have no hash",
             "give a function from a row to its key: key=lambda row: (row.a, -row.b)",
         )
     if isinstance(function, FunctionType) and touching.reads_relations(function, reading):
-        bind(inside, ast.Name("%row", ast.Store()), value)
+        bind_target(inside, ast.Name("%row", ast.Store()), value)
         row = ast.copy_location(ast.Name("%row", ast.Load()), key)
         called = ast.copy_location(ast.Call(key, [row], []), key)
-        found: Expr = functions.called(called, function, reader, reading)
+        found: Expr = functions.read_call(called, function, reader, reading)
         return found
     named = reader.expr(key)
     if isinstance(named, Constant):
         try:
-            return read(named.value, reader.origin, (value,))[0]
+            return read_callable_as_expr(named.value, reader.origin, (value,))[0]
         except Unreadable:
             pass
     return Call(named, (value,))
@@ -365,52 +371,54 @@ def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) ->
         operation = ast.BinOp(node.func.value, OPERATORS[name], other)
         return reading.value(ast.copy_location(operation, node), reader)  # type: ignore[no-any-return]
     if name == "count" and len(node.args) == 1 and rows.kind in ("list", "sorted"):
-        found = reading.equal_to(_taken(rows, reading), reader.expr(node.args[0]))
+        found = reading.equal_to(_take_window(rows, reading), reader.expr(node.args[0]))
         return reading.folded(found, "Count", None)  # type: ignore[no-any-return]
-    raise refused(
+    raise refusal_at(
         node, reader, "is not read over relations", "sets have | & - ^, lists have + and count"
     )
 
 
-def _groups(node: ast.Call, reader: Any, reading: Any) -> Expr:
+def _read_groups(node: ast.Call, reader: Any, reading: Any) -> Expr:
     rows = reading.value(node.args[0], reader)
-    return replace(_pairs(rows, reading), kind="groups")
+    return replace(_as_mapping(rows, reading), kind="groups")
 
 
-def _sets(node: ast.Call, reader: Any, reading: Any) -> Expr:
-    found = consumers.grouped(
-        _pairs(reading.value(node.args[0], reader), reading), reading, "Collect"
+def _read_group_sets(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    found = consumers.group_rows(
+        _as_mapping(reading.value(node.args[0], reader), reading), reading, "Collect"
     )
     return replace(found, row=(Parameter(0), Call(constant(frozenset), (Parameter(1),))))
 
 
-def _sums(node: ast.Call, reader: Any, reading: Any) -> Expr:
-    return consumers.grouped(_pairs(reading.value(node.args[0], reader), reading), reading, "Sum")
+def _read_group_sums(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    return consumers.group_rows(
+        _as_mapping(reading.value(node.args[0], reader), reading), reading, "Sum"
+    )
 
 
-def _pairs(rows: Rows, reading: Any) -> Rows:
+def _as_mapping(rows: Rows, reading: Any) -> Rows:
     """Return rows of pairs as a mapping."""
     pair = rows.value
     row = items_of(pair, 2)
     if isinstance(pair, Display) and len(pair.items) == 2:
         row = pair.items
-    return evaluated(replace(rows, kind="dict", row=row), reading.origins)
+    return evaluate_in_plan(replace(rows, kind="dict", row=row), reading.origins)
 
 
 HANDLERS: dict[Any, Callable[[ast.Call, Any, Any], Expr | None]] = {
-    sum: _sum,
-    math.fsum: _sum,
-    len: _len,
-    any: _any,
-    all: _all,
-    bool: _bool,
-    set: _set,
-    frozenset: _set,
-    list: _list,
-    tuple: _list,
-    dict: _dict,
+    sum: _read_sum,
+    math.fsum: _read_sum,
+    len: _read_len,
+    any: _read_any,
+    all: _read_all,
+    bool: _read_bool,
+    set: _read_set,
+    frozenset: _read_set,
+    list: _read_list,
+    tuple: _read_list,
+    dict: _read_dict,
     min: _best("min"),
     max: _best("max"),
-    sorted: _sorted,
+    sorted: _read_sorted,
 }
-LOOPS = {"%groups": _groups, "%sets": _sets, "%sums": _sums}
+LOOPS = {"%groups": _read_groups, "%sets": _read_group_sets, "%sums": _read_group_sums}

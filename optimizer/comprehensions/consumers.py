@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from optimizer import plan
-from optimizer.comprehensions.rows import Rows, as_set, refused, taken
+from optimizer.comprehensions.rows import Rows, as_set, plan_of_window, refusal_at
 from optimizer.errors import DuplicateKeyError
 from optimizer.expr import (
     NONE,
@@ -39,7 +39,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.knowledge import Pure
-from optimizer.plans.properties import groups
+from optimizer.plans.properties import find_groups
 from optimizer.record import record
 from optimizer.subqueries.calm import kinds, known_of
 
@@ -53,14 +53,14 @@ def window(rows: Rows, key: ast.expr, node: ast.expr, reader: Any, reading: Any)
     if isinstance(key, ast.Slice):
         ends = [NONE if e is None else reader.expr(e) for e in (key.lower, key.upper, key.step)]
         known = all(map(_is_integer, ends))
-        made = _between(rows, [_integer(e) for e in ends], reading) if known else None
+        made = _slice_rows(rows, [_integer(e) for e in ends], reading) if known else None
         if made is not None:
             return made
-        return Call(constant(part), (in_order(rows, node, reader, reading), *ends))
+        return Call(constant(part), (as_sorted_tuple(rows, node, reader, reading), *ends))
     place = reader.expr(key)
     if _is_integer(place) and (count := _integer(place)) is not None and count >= 0:
         rows = cut(rows, 0, count + 1, reading)
-    return Item(in_order(rows, node, reader, reading), place)
+    return Item(as_sorted_tuple(rows, node, reader, reading), place)
 
 
 def _is_integer(expr: Expr) -> bool:
@@ -72,38 +72,38 @@ def _integer(expr: Expr) -> int | None:
     return expr.value if isinstance(expr, Constant) else None
 
 
-def _between(rows: Rows, ends: list[int | None], reading: Any) -> Rows | None:
+def _slice_rows(rows: Rows, ends: list[int | None], reading: Any) -> Rows | None:
     """Return the rows of a slice; None if the slice depends on the number of rows, or has a
     step."""
     start, stop, step = ends
     if step == -1 and start is None and stop is None:
-        return _reversed(rows, reading)
+        return _reverse_rows(rows, reading)
     if step not in (None, 1):
         return None
     start = start or 0
     if stop is not None and stop < 0:
         limit = max(0, stop - start) if start < 0 else None
-        rows = _reversed(cut(_reversed(rows, reading), -stop, limit, reading), reading)
+        rows = _reverse_rows(cut(_reverse_rows(rows, reading), -stop, limit, reading), reading)
         return rows if start <= 0 else cut(rows, start, None, reading)
     if start >= 0:
         return cut(rows, start, None if stop is None else max(0, stop - start), reading)
     if stop is not None:
         return None
-    return _reversed(cut(_reversed(rows, reading), 0, -start, reading), reading)
+    return _reverse_rows(cut(_reverse_rows(rows, reading), 0, -start, reading), reading)
 
 
-def _whole(rows: Rows, reading: Any) -> Rows:
+def _take_whole_window(rows: Rows, reading: Any) -> Rows:
     """Return the rows of a window as all rows, in its order."""
     assert rows.order is not None
     if not rows.order.is_window:
         return rows
     order = replace(rows.order, offset=0, limit=None)
-    return replace(rows, node=taken(rows, reading.origins), order=order)
+    return replace(rows, node=plan_of_window(rows, reading.origins), order=order)
 
 
-def _reversed(rows: Rows, reading: Any) -> Rows:
+def _reverse_rows(rows: Rows, reading: Any) -> Rows:
     """Return the rows in reversed order."""
-    rows = _whole(rows, reading)
+    rows = _take_whole_window(rows, reading)
     assert rows.order is not None
     order = rows.order
     more = tuple((e, not descending, nulls) for e, descending, nulls in order.more)
@@ -111,7 +111,7 @@ def _reversed(rows: Rows, reading: Any) -> Rows:
 
 
 def cut(rows: Rows, offset: int, limit: int | None, reading: Any) -> Rows:
-    rows = _whole(rows, reading)
+    rows = _take_whole_window(rows, reading)
     assert rows.order is not None
     return replace(rows, order=replace(rows.order, offset=offset, limit=limit))
 
@@ -120,12 +120,12 @@ PLAINLY_ORDERED = (frozenset({int}), frozenset({str}), frozenset({bytes}))
 """Classes of values that `sorted` sorts in the order of `order_by`."""
 
 
-def in_order(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Expr:
+def as_sorted_tuple(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Expr:
     """Return sorted rows as a tuple."""
     order = rows.order
     assert order is not None
     if any(how != [order.descending, None] for _, *how in order.keys):
-        raise refused(
+        raise refusal_at(
             node,
             reader,
             "is sorted in two directions, as a value",
@@ -147,9 +147,9 @@ PAIR = (Parameter(0), Parameter(1))
 ITEMS = "for key, values in groups.items()"
 
 
-def grouped(rows: Rows, reading: Any, fold: Any = "Only") -> Rows:
+def group_rows(rows: Rows, reading: Any, fold: Any = "Only") -> Rows:
     """Return a row for each key, with its value; with all values of a group."""
-    if rows.row == PAIR and groups(rows.node) is not None:
+    if rows.row == PAIR and find_groups(rows.node) is not None:
         return rows
     key, value = (reading.function(part, rows) for part in rows.row)
     node = plan.Aggregate(rows.node, key, (reading.engine.fold(fold, value),))
@@ -159,7 +159,7 @@ def grouped(rows: Rows, reading: Any, fold: Any = "Only") -> Rows:
 def keys_of(rows: Rows, reading: Any) -> Rows:
     """Return the different keys."""
     if rows.kind == "dict":
-        found = grouped(rows, reading)
+        found = group_rows(rows, reading)
         return replace(found, kind="list", row=(found.row[0],))
     key = replace(rows, kind="list", row=(rows.row[0],))
     return replace(as_set(key, reading.origins), kind="list")
@@ -180,12 +180,12 @@ def method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> 
     if name == "items" and not node.args:
         if is_groups:
             return replace(rows, kind="items")
-        found = grouped(rows, reading)
+        found = group_rows(rows, reading)
         return replace(found, kind="list", row=(tuple_of(*found.row),))
     if name == "keys" and not node.args:
         return replace(keys_of(rows, reading), kind="set")
     if name == "values" and not node.args and not is_groups:
-        found = grouped(rows, reading)
+        found = group_rows(rows, reading)
         return replace(found, kind="list", row=(found.row[1],))
     if name == "get" and node.args and not is_groups and not node.keywords:
         key = reader.expr(node.args[0])
@@ -194,7 +194,7 @@ def method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> 
         values = reading.folded(found, "Collect", found.row[1])
         return Call(constant(found_or, "get"), (values, key, default))
     remedy = ITEMS if is_groups else "mappings have items, keys, values, get, [] and in"
-    raise refused(node, reader, "is not read over relations", remedy)
+    raise refusal_at(node, reader, "is not read over relations", remedy)
 
 
 def _of_key(rows: Rows, key: Expr, reading: Any) -> Rows:
@@ -209,10 +209,10 @@ def bind_group(
 ) -> None:
     """Bind the names in `for key, values in groups.items()` to the key and its values."""
     if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != 2:
-        raise refused(target, reader, "takes groups as one value", ITEMS)
+        raise refusal_at(target, reader, "takes groups as one value", ITEMS)
     first, second = target.elts
     if not isinstance(second, ast.Name):
-        raise refused(second, reader, "takes the values of a group apart", ITEMS)
+        raise refusal_at(second, reader, "takes the values of a group apart", ITEMS)
     inside._bind(first, key)
     scope = inside.scope
     arguments = tuple(scope.adopt(e, rows.scope) for e in rows.arguments)
@@ -267,16 +267,16 @@ def found_by(values: Iterable[Any], key: Any) -> Any:
     found = list(values)
     if not found:
         raise KeyError(key)
-    return _one(found, key)
+    return _single_value(found, key)
 
 
 def found_or(values: Iterable[Any], key: Any, default: Any) -> Any:
     """Return the value that a dictionary has for a key, or a default."""
     found = list(values)
-    return _one(found, key) if found else default
+    return _single_value(found, key) if found else default
 
 
-def _one(found: list[Any], key: Any) -> Any:
+def _single_value(found: list[Any], key: Any) -> Any:
     first = found[0]
     if any(other is not first and other != first for other in found):
         raise DuplicateKeyError(

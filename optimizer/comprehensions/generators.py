@@ -19,7 +19,8 @@ A `Scope` has the bindings of the query in which an expression is read, and the 
 Within the scope of `o` the name `c` is `Outer(0)`, and the scope's first argument is the value of
 `c` outside. A constant, and a query that reads no row around it, is the same in every scope.
 
-`narrowed` replaces the arguments of a sub-query by the parts of the row around that it reads.
+`narrow_arguments` replaces the arguments of a sub-query by the parts of the row around that it
+reads.
 
     o.cid == Outer(0).id, of the arguments (c,)     ->     o.cid == Outer(0), of (c.id,)
 
@@ -43,13 +44,13 @@ from optimizer.comprehensions.rows import (
     Standing,
     as_set,
     check_values,
-    evaluated,
+    evaluate_in_plan,
     has_rows_within,
     may_lose_order,
-    refused,
-    selected,
+    plan_of_window,
+    refusal_at,
+    select_value,
     standing_of,
-    taken,
 )
 from optimizer.expr import (
     Call,
@@ -74,7 +75,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.attempts import Unpacks
 from optimizer.expressions.knowledge import Shape, Shapes, is_container, is_value, shape_of, total
-from optimizer.expressions.text import over, projected
+from optimizer.expressions.text import over, project_node
 from optimizer.plans.properties import bindings, shapes
 from optimizer.subqueries.raising import is_quiet
 from optimizer.traverse import rebuilt as rebuilt_plan
@@ -91,25 +92,27 @@ def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
     with RowScope(reader, reading) as inside:
         for place, generator in enumerate(node.generators):
             if generator.is_async:
-                raise refused(node, reader, "is asynchronous", "rows are there: `for` has them")
+                raise refusal_at(node, reader, "is asynchronous", "rows are there: `for` has them")
             given = source if not place else reader.value(generator.iter)
             inside.join(given, generator.target, imported=not place)
             for test in generator.ifs:
                 inside.where(reading.tested(test, reader))
         if isinstance(node, ast.DictComp):
-            row = (reader.expr(node.key), _shown(node.value, node, reader, reading))
-            return evaluated(inside.rows("dict", row), reading.origins)
-        rows = inside.standing(KINDS[type(node)], _shown(node.elt, node, reader, reading))
+            row = (reader.expr(node.key), _read_element(node.value, node, reader, reading))
+            return evaluate_in_plan(inside.rows("dict", row), reading.origins)
+        rows = inside.standing(KINDS[type(node)], _read_element(node.elt, node, reader, reading))
         return as_set(rows, reading.origins) if isinstance(node, ast.SetComp) else rows
 
 
-def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
+def _read_element(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
     """Read the element of a comprehension; lists in the rows of the result are multisets."""
     if id(of) not in reading.results or isinstance(of, ast.SetComp):
         return reader.expr(node)  # type: ignore[no-any-return]
     reading.results.add(id(node))
     if isinstance(node, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in node.elts):
-        return Display("tuple", tuple(_shown(each, of, reader, reading) for each in node.elts))
+        return Display(
+            "tuple", tuple(_read_element(each, of, reader, reading) for each in node.elts)
+        )
     if not isinstance(node, ast.ListComp):
         return reader.expr(node)  # type: ignore[no-any-return]
     value = reading.value(node, reader)
@@ -191,50 +194,52 @@ class RowScope:
             if self.scope.node is None and is_part(source):
                 return self._number(self.scope.iterated(source), target)
             self._is_lost = True
-        elif _has_order(source):
+        elif _is_ordered_later(source):
             self._is_lost = True
             self._order = self._order and replace(self._order, is_window=False)
         if not isinstance(source, Rows):
             given = self.scope.iterated(source) if imported else source
-            return self._bind(target, self._unnested(given, _name(target)))
+            return self._bind(target, self._unnested(given, _target_name(target)))
         if source.kind == "items":
             keys = self._rows(consumers.keys_of(source, self._reading), "key")
             return consumers.bind_group(target, keys, source, self._reader, self._reading, self)
         if source.kind in ("dict", "groups"):
             source = consumers.keys_of(source, self._reading)
-        return self._bind(target, self._rows(source, _name(target)))
+        return self._bind(target, self._rows(source, _target_name(target)))
 
     def _join_in_order(self, source: Rows, standing: Standing, target: ast.expr) -> None:
         """Read the first `for`, over ordered rows, whose keys stay beside them."""
         whole = tuple_of(source.value, *(key for key, _, _ in standing.keys))
-        pair = self._rows(replace(source, row=(whole,)), _name(target))
-        value, *keys = (projected(Item(pair, constant(n))) for n in range(len(standing.keys) + 1))
+        pair = self._rows(replace(source, row=(whole,)), _target_name(target))
+        value, *keys = (
+            project_node(Item(pair, constant(n))) for n in range(len(standing.keys) + 1)
+        )
         by = tuple((key, *how[1:]) for key, how in zip(keys, standing.keys, strict=True))
         self._order = replace(standing, keys=by)
         self._bind(target, value)
 
     def _number(self, source: Expr, target: ast.expr) -> None:
         """Read the first `for`, over a sequence: its rows are sorted by their places in it."""
-        pair = self._unnested(Call(constant(numbered), (source,)), _name(target))
+        pair = self._unnested(Call(constant(numbered), (source,)), _target_name(target))
         self._order = Standing(self._node(), ((Item(pair, constant(0)), False, None),))
         self._bind(target, Item(pair, constant(1)))
 
     def _rows(self, source: Rows, name: str) -> Expr:
         origins = self._reading.origins
         if source.order is not None:
-            source = replace(source, node=taken(source, origins), order=None)
+            source = replace(source, node=plan_of_window(source, origins), order=None)
         known, is_row = shapes(source.node), has_rows_within(source.value)
         if not is_row and not (total(source.value, known) and is_value(source.value, known)):
-            source = selected(source, origins)
+            source = select_value(source, origins)
         arguments = tuple(self.scope.adopt(e, source.scope) for e in source.arguments)
         is_later = self.scope.node is not None
         if any(reads(e) for e in arguments) or (is_later and not is_quiet(source.node)):
             if not is_row:
-                return self._lateral(selected(source, origins), arguments, name)
+                return self._lateral(select_value(source, origins), arguments, name)
             return self._lateral_row(source, arguments, name)
         right = self._reading.placed(source, self.scope)
         if self.scope.node is None:
-            self.scope.node, self.scope.names = right.node, _names(right, name)
+            self.scope.node, self.scope.names = right.node, _names_of_source(right, name)
             return right.value  # type: ignore[no-any-return]
         place, width = len(self.scope.shapes), bindings(right.node)
         self._move(plan.Product(self._node(), right.node), name)
@@ -243,7 +248,7 @@ class RowScope:
 
     def _lateral(self, source: Rows, arguments: tuple[Expr, ...], name: str) -> Expr:
         """Join rows that depend on the row, or raise only if there is one."""
-        query, _, arguments = narrowed(source.node, (), arguments, self.scope)
+        query, _, arguments = narrow_arguments(source.node, (), arguments, self.scope)
         place = len(self.scope.shapes)
         made = self._reading.engine.lateral(self._node(), query, arguments)
         self.scope.node, self.scope.names = made, (*self.scope.names, name)
@@ -251,7 +256,7 @@ class RowScope:
 
     def _lateral_row(self, source: Rows, arguments: tuple[Expr, ...], name: str) -> Expr:
         """Join laterally rows with other rows inside, which are not one value."""
-        (row,) = renumbered(ONE_ROW, source.row, arguments)[1]
+        (row,) = replace_outer_values(ONE_ROW, source.row, arguments)[1]
         width = bindings(source.node)
         place = self._lateral(source, arguments, name)
         assert isinstance(place, Parameter)
@@ -288,16 +293,16 @@ class RowScope:
             self._reader.bound[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
             if any(isinstance(e, ast.Starred) for e in target.elts):
-                raise refused(
+                raise refusal_at(
                     target, self._reader, "takes any number of values", "name the row: row[1:]"
                 )
             count = len(target.elts)
             if not self._has_items(value, count):
                 self.where(Call(constant(Unpacks(count), "unpacks"), (value,)))
             for place, each in enumerate(target.elts):
-                self._bind(each, projected(Item(value, constant(place))))
+                self._bind(each, project_node(Item(value, constant(place))))
         else:
-            raise refused(target, self._reader, "is no name", "have a name for each row")
+            raise refusal_at(target, self._reader, "is no name", "have a name for each row")
 
     def _has_items(self, value: Expr, count: int) -> bool:
         """Return True if a value has the shape of a tuple of `count` items."""
@@ -306,7 +311,7 @@ class RowScope:
         return isinstance(fields, tuple) and len(fields) == count
 
 
-def _has_order(rows: Rows) -> bool:
+def _is_ordered_later(rows: Rows) -> bool:
     """Return True if rows of a later `for` have an order that did not choose them."""
     standing = standing_of(rows)
     return standing is not None and not standing.is_window
@@ -317,16 +322,16 @@ def is_part(value: Expr) -> bool:
     return isinstance(value, Call) and value.function == constant(part)
 
 
-def _name(target: ast.expr) -> str:
+def _target_name(target: ast.expr) -> str:
     return target.id if isinstance(target, ast.Name) else "row"
 
 
-def _names(rows: Rows, name: str) -> tuple[str, ...]:
+def _names_of_source(rows: Rows, name: str) -> tuple[str, ...]:
     count = bindings(rows.node)
     return (name,) if rows.row == all_parameters(1) and count == 1 else rows.names
 
 
-def bind(inside: RowScope, target: ast.expr, value: Expr) -> None:
+def bind_target(inside: RowScope, target: ast.expr, value: Expr) -> None:
     """Bind a value like a `for` with that target."""
     inside._bind(target, value)
 
@@ -355,7 +360,7 @@ class Scope:
 
     def imported(self, expr: Expr) -> Expr:
         """Rewrite an expression of the scope directly around this one to this scope."""
-        if is_closed(expr):
+        if reads_no_row(expr):
             return expr
         if expr not in self.arguments:
             self.arguments.append(expr)
@@ -401,7 +406,7 @@ def _as_parameter(expr: Expr, after: int) -> Expr:
     return Parameter(after + expr.index) if isinstance(expr, Outer) else expr
 
 
-def is_closed(expr: Expr) -> bool:
+def reads_no_row(expr: Expr) -> bool:
     """Return True if an expression reads no row."""
     return not any(isinstance(part, Parameter | Outer) for part in walk(expr))
 
@@ -418,7 +423,7 @@ class Names(MutableMapping[str, Expr]):
         """Return the value of a name, in the scope in which it was bound."""
         if name in self._own:
             return self._own[name]
-        return seen(self._outside, name)
+        return look_up_name(self._outside, name)
 
     def __getitem__(self, name: str) -> Expr:
         if name in self._own:
@@ -447,12 +452,12 @@ class Names(MutableMapping[str, Expr]):
         return len({*self._own, *self._outside})
 
 
-def seen(names: MutableMapping[str, Expr], name: str) -> Expr | None:
+def look_up_name(names: MutableMapping[str, Expr], name: str) -> Expr | None:
     """Return the value of a name, without importing it."""
     return names.seen(name) if isinstance(names, Names) else names.get(name)
 
 
-def narrowed(
+def narrow_arguments(
     node: plan.Node, row: tuple[Expr, ...], arguments: tuple[Expr, ...], scope: Scope
 ) -> tuple[plan.Node, tuple[Expr, ...], tuple[Expr, ...]]:
     """Narrow the arguments of a plan, and of expressions over its rows, to the parts that are
@@ -465,7 +470,7 @@ def narrowed(
     return changed, exprs, tuple(narrow.arguments)
 
 
-def renumbered(
+def replace_outer_values(
     node: plan.Node, row: tuple[Expr, ...], arguments: tuple[Expr, ...]
 ) -> tuple[plan.Node, tuple[Expr, ...]]:
     """Replace the outer values of a plan, and of expressions over its rows, by other

@@ -27,8 +27,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from optimizer import plan
-from optimizer.comprehensions.generators import is_closed
-from optimizer.comprehensions.rows import ONE_ROW, Rows, selected, standing_of
+from optimizer.comprehensions.generators import reads_no_row
+from optimizer.comprehensions.rows import ONE_ROW, Rows, select_value, standing_of
 from optimizer.expr import (
     TRUE,
     Expr,
@@ -56,14 +56,14 @@ def as_expressions(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
     begun: dict[str, tuple[str, int]] = {}
     for statement in body:
         if not isinstance(statement, ast.For):
-            for name in [name for name in begun if _names(statement, name)]:
+            for name in [name for name in begun if _count_name(statement, name)]:
                 del begun[name]
-        started = _started(statement)
+        started = _match_empty_collection(statement)
         if started is not None:
             begun[started[0]] = (started[1], len(made))
         elif isinstance(statement, ast.For):
-            found = _filled(statement)
-            if found is not None and found[0] in begun and _names(statement, found[0]) == 1:
+            found = _match_filling_loop(statement)
+            if found is not None and found[0] in begun and _count_name(statement, found[0]) == 1:
                 kind, place = begun.pop(found[0])
                 value = _expression(kind, found, statement)
                 if value is not None:
@@ -74,12 +74,12 @@ def as_expressions(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
     return made
 
 
-def _names(statement: ast.stmt, name: str) -> int:
+def _count_name(statement: ast.stmt, name: str) -> int:
     """Return the number of times that a statement has a name."""
     return sum(isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement))
 
 
-def _started(statement: ast.stmt) -> tuple[str, str] | None:
+def _match_empty_collection(statement: ast.stmt) -> tuple[str, str] | None:
     """Return the name of an empty collection, and its kind."""
     match statement:
         case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value):
@@ -100,7 +100,7 @@ def _started(statement: ast.stmt) -> tuple[str, str] | None:
             return None
 
 
-def _filled(loop: ast.For) -> Made | None:
+def _match_filling_loop(loop: ast.For) -> Made | None:
     """Return the name that a loop fills, and its generators, key and value, if it does nothing
     else."""
     generators: list[ast.comprehension] = []
@@ -150,12 +150,12 @@ def _expression(kind: str, made: Made, loop: ast.For) -> ast.expr | None:
 
 def after(name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt], reading: Any) -> Expr:
     """Return the expression after an assignment, preceded by the value if it may raise."""
-    if _is_read(name, rest) or _is_quiet(value, reading):
+    if _is_read(name, rest) or _is_quiet_value(value, reading):
         return then
-    need = _computed(value, reading) if isinstance(value, Rows) else value
+    need = _count_as_computation(value, reading) if isinstance(value, Rows) else value
     if not isinstance(then, Rows):
         return First((need,), then)
-    if then.arguments or not is_closed(need):
+    if then.arguments or not reads_no_row(need):
         return _of_each(need, then, reading)
     once = plan.Where(ONE_ROW, reading.function_of(First((need,), TRUE), 1))
     node = plan.Product(reading.freed(once), then.node)
@@ -186,20 +186,20 @@ def after(name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt], reading:
 def _of_each(need: Expr, then: Rows, reading: Any) -> Rows:
     """Return rows; for each of them, `need` is computed."""
     arguments = tuple(reading.scope.adopt(e, then.scope) for e in then.arguments)
-    needed = need if is_closed(need) else Outer(len(arguments))
-    given = arguments if is_closed(need) else (*arguments, need)
+    needed = need if reads_no_row(need) else Outer(len(arguments))
+    given = arguments if reads_no_row(need) else (*arguments, need)
     rows = replace(then, scope=reading.scope, arguments=given)
     return reading.where(rows, First((needed,), TRUE))  # type: ignore[no-any-return]
 
 
-def _computed(rows: Rows, reading: Any) -> Expr:
+def _count_as_computation(rows: Rows, reading: Any) -> Expr:
     """Return an expression that raises like the computation of the rows."""
     value = rows.value if len(rows.row) == 1 else tuple_of(*rows.row)
-    made = selected(replace(rows, row=(value,)), reading.origins)
+    made = select_value(replace(rows, row=(value,)), reading.origins)
     return reading.folded(made, "Count", None)  # type: ignore[no-any-return]
 
 
-def _is_quiet(value: Expr, reading: Any) -> bool:
+def _is_quiet_value(value: Expr, reading: Any) -> bool:
     """Return True if computing a value raises nothing."""
     if isinstance(value, Rows):
         known = shapes(value.node)
@@ -215,30 +215,30 @@ def _is_read(name: str, rest: Sequence[ast.stmt]) -> bool:
     for statement in rest:
         match statement:
             case ast.Return(ast.expr() as value) | ast.Assign(_, value):
-                if _reads(value, name):
+                if _surely_reads(value, name):
                     return True
             case ast.AnnAssign(_, _, ast.expr() as value):
-                if _reads(value, name):
+                if _surely_reads(value, name):
                     return True
             case _:
                 return False
     return False
 
 
-def _reads(node: ast.AST, name: str) -> bool:
+def _surely_reads(node: ast.AST, name: str) -> bool:
     """Return True if evaluating a part always evaluates a name."""
     match node:
         case ast.Name(found):
             return found == name
         case ast.BoolOp(_, [first, *_]):
-            return _reads(first, name)
+            return _surely_reads(first, name)
         case ast.IfExp(test):
-            return _reads(test, name)
+            return _surely_reads(test, name)
         case ast.Lambda():
             return False
         case ast.Compare(left, _, [right, *_]):
-            return _reads(left, name) or _reads(right, name)
+            return _surely_reads(left, name) or _surely_reads(right, name)
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return _reads(node.generators[0].iter, name)
+            return _surely_reads(node.generators[0].iter, name)
         case _:
-            return any(_reads(each, name) for each in ast.iter_child_nodes(node))
+            return any(_surely_reads(each, name) for each in ast.iter_child_nodes(node))

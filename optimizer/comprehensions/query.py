@@ -20,11 +20,11 @@ from optimizer.comprehensions.rows import (
     Rows,
     as_set,
     may_lose_order,
-    refused,
+    plan_of_window,
+    refusal_at,
     relation,
-    selected,
+    select_value,
     standing_of,
-    taken,
 )
 from optimizer.errors import PlanError
 from optimizer.expr import (
@@ -38,7 +38,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import Shapes
-from optimizer.lifting.lift import Origin, Reader, Unreadable, read, tree_of
+from optimizer.lifting.lift import Origin, Reader, Unreadable, read_callable_as_expr, tree_of
 from optimizer.record import record
 
 Kind: TypeAlias = Literal["rows", "set", "mapping", "order", "value"]
@@ -79,16 +79,16 @@ def read_callable(
             replace(inside[i], scope=scope) if i in inside else e for i, e in enumerate(arguments)
         )
     try:
-        body, names = read(function.function, origin, arguments)
+        body, names = read_callable_as_expr(function.function, origin, arguments)
     except (Unreadable, RecursionError) as unreadable:
-        raise _unread(function, unreadable) from None
+        raise _unreadable_error(function, unreadable) from None
     if isinstance(body, Rows):
         reader = _reader_of(function, origin)
         is_spread = function.role in ITERATED and body.kind in ("list", "iterator")
         body = (
             reading.collected(body)
             if is_spread
-            else reading.scalar(body, _returned(function), reader)
+            else reading.scalar(body, _returned_expression(function), reader)
         )
     _check_finished(function, body)
     names = names or row_names(function.parameters)
@@ -110,10 +110,12 @@ def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
     try:
         tree = tree_of(called)
         reading.results |= set(map(id, _results(tree)))
-        result = rows.defined(called, lambda: reader.body(tree), reading, reader, written=written)
+        result = rows.read_definition(
+            called, lambda: reader.body(tree), reading, reader, written=written
+        )
     except (Unreadable, RecursionError) as unreadable:
-        raise _unread(function, unreadable) from None
-    return _finished(function, result, reading, reader)
+        raise _unreadable_error(function, unreadable) from None
+    return _build_query(function, result, reading, reader)
 
 
 def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
@@ -123,7 +125,7 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
     called: Any = function.function
     tree = shared_syntax_of(called.__code__, called.__globals__)
     if isinstance(tree, NoSyntax):
-        raise _unread(function, Unreadable(tree.reason, tree.remedy))
+        raise _unreadable_error(function, Unreadable(tree.reason, tree.remedy))
     assert isinstance(tree, ast.GeneratorExp)
     source = engine.plan_of(first)
     assert source is not None
@@ -133,11 +135,11 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
     try:
         result = generators.comprehension(tree, reader, reading)
     except (Unreadable, RecursionError) as unreadable:
-        raise _unread(function, unreadable) from None
-    return _finished(function, result, reading, reader)
+        raise _unreadable_error(function, unreadable) from None
+    return _build_query(function, result, reading, reader)
 
 
-def _finished(function: Opaque, result: Expr, reading: QueryReader, reader: Reader) -> Query:
+def _build_query(function: Opaque, result: Expr, reading: QueryReader, reader: Reader) -> Query:
     if generators.is_part(result):
         result = generators.of_sequence(result, reader, reading)
     if isinstance(result, Rows):
@@ -173,30 +175,30 @@ def _plan_of(
         case "set":
             return as_set(rows, origins).node, "set"
         case "dict":
-            return _pairs(consumers.grouped(rows, reading), reading), "mapping"
+            return _mapping_rows(consumers.group_rows(rows, reading), reading), "mapping"
         case "groups":
-            return consumers.grouped(rows, reading, "Collect").node, "mapping"
+            return consumers.group_rows(rows, reading, "Collect").node, "mapping"
         case "sorted":
-            return _ordered(rows, reading), "order"
+            return _plan_ordered_rows(rows, reading), "order"
         case "list" | "iterator" if standing_of(rows) is not None:
-            return _ordered(rows, reading), "order"
+            return _plan_ordered_rows(rows, reading), "order"
         case "list" | "iterator" if not may_lose_order(rows):
-            raise refused(_returned(function), reader, *LOST)
+            raise refusal_at(_returned_expression(function), reader, *LOST)
         case "items":
-            raise refused(_returned(function), reader, "are groups", consumers.ITEMS)
+            raise refusal_at(_returned_expression(function), reader, "are groups", consumers.ITEMS)
         case _:
-            made = rows if rows.is_whole else selected(rows, origins)
-            return taken(made, origins), "rows"
+            made = rows if rows.is_whole else select_value(rows, origins)
+            return plan_of_window(made, origins), "rows"
 
 
-def _pairs(rows: Rows, reading: QueryReader) -> plan.Node:
+def _mapping_rows(rows: Rows, reading: QueryReader) -> plan.Node:
     """Return the rows of a mapping, one for each key."""
     if rows.row == consumers.PAIR:
         return rows.node
-    return consumers.grouped(replace(rows, node=rows.node), reading).node
+    return consumers.group_rows(replace(rows, node=rows.node), reading).node
 
 
-def _ordered(rows: Rows, reading: QueryReader) -> plan.Node:
+def _plan_ordered_rows(rows: Rows, reading: QueryReader) -> plan.Node:
     """Return the plan of ordered rows."""
     standing = standing_of(rows)
     assert standing is not None
@@ -223,7 +225,7 @@ def _check_finished(function: Opaque, body: Expr) -> None:
             )
 
 
-def _unread(function: Opaque, unreadable: BaseException) -> PlanError:
+def _unreadable_error(function: Opaque, unreadable: BaseException) -> PlanError:
     reason, *hint = unreadable.args if isinstance(unreadable, Unreadable) else ("it is too deep",)
     remedy = hint[0] if hint else "write it as one expression, or as names, choices and returns"
     return PlanError(
@@ -244,7 +246,7 @@ def _results(tree: ast.Lambda | ast.FunctionDef) -> list[ast.expr]:
     return [each.value for each in returns if each.value is not None]
 
 
-def _returned(function: Opaque) -> ast.expr:
+def _returned_expression(function: Opaque) -> ast.expr:
     """Return the expression that a function returns, for messages."""
     called: Any = function.function
     tree = shared_syntax_of(called.__code__, called.__globals__)

@@ -29,7 +29,13 @@ from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.comprehensions import calls, consumers, generators, loops, touching
 from optimizer.comprehensions.consumers import Engine
-from optimizer.comprehensions.generators import Scope, is_closed, narrowed, renumbered, seen
+from optimizer.comprehensions.generators import (
+    Scope,
+    look_up_name,
+    narrow_arguments,
+    reads_no_row,
+    replace_outer_values,
+)
 from optimizer.comprehensions.rows import (
     KEY_OR_ROW,
     LIST_IN_ROW,
@@ -41,15 +47,15 @@ from optimizer.comprehensions.rows import (
     Rows,
     as_set,
     check_values,
-    evaluated,
+    evaluate_in_plan,
     has_rows_within,
     may_lose_order,
-    refused,
+    plan_of_window,
+    refusal_at,
     relation,
-    row_of,
-    selected,
+    row_of_plan,
+    select_value,
     standing_of,
-    taken,
 )
 from optimizer.expr import (
     And,
@@ -71,11 +77,11 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import Shapes, total
-from optimizer.expressions.text import projected
+from optimizer.expressions.text import project_node
 from optimizer.lifting.readings import part_of
 from optimizer.plans.check_reads import check_every_read, take_as_checked
 from optimizer.plans.nodes.sources import values
-from optimizer.plans.properties import bindings, present
+from optimizer.plans.properties import bindings, only_present
 from optimizer.traverse import has_subqueries
 
 
@@ -116,7 +122,7 @@ class QueryReader:
 
     def check_kept(self, node: ast.expr, reader: Any) -> None:
         if touching.touches(node, reader, self):
-            raise refused(
+            raise refusal_at(
                 node,
                 reader,
                 "cannot be read, and reads a relation",
@@ -124,7 +130,9 @@ class QueryReader:
             )
         missing = touching.without_value(node, reader)
         if missing is not None:
-            raise refused(missing, reader, "has no value yet", "define it before the query is made")
+            raise refusal_at(
+                missing, reader, "has no value yet", "define it before the query is made"
+            )
 
     def value(self, node: ast.expr, reader: Any) -> Expr | None:
         if isinstance(node, ast.Constant) or not touching.touches(node, reader, self):
@@ -161,14 +169,14 @@ class QueryReader:
 
     def _named(self, node: ast.Name | ast.Attribute, reader: Any) -> Expr | None:
         if isinstance(node, ast.Name):
-            known = seen(reader.bound, node.id)
+            known = look_up_name(reader.bound, node.id)
             if known is not None:
                 return known if isinstance(known, Rows) else None
         found = touching.constant_of(node, reader)
         source = self.engine.plan_of(found)
         if source is None:
             if isinstance(node, ast.Attribute) and self.value(node.value, reader) is not None:
-                raise refused(
+                raise refusal_at(
                     node,
                     reader,
                     "is asked of a relation, and a comprehension reads its rows only",
@@ -183,15 +191,15 @@ class QueryReader:
         expressions."""
         match node:
             case ast.Name(name):
-                known = seen(reader.bound, name)
+                known = look_up_name(reader.bound, name)
                 is_row = known is not None and has_rows_within(known)
                 return reader.bound[name] if is_row else None
             case ast.Attribute(value, name):
                 of = self._of_row(value, reader)
-                return None if of is None else projected(Attribute(of, name))
+                return None if of is None else project_node(Attribute(of, name))
             case ast.Subscript(value, ast.Constant() as key):
                 of = self._of_row(value, reader)
-                return None if of is None else projected(Item(of, constant(key.value)))
+                return None if of is None else project_node(Item(of, constant(key.value)))
             case _:
                 return None
 
@@ -210,7 +218,7 @@ class QueryReader:
         evaluates it.
         """
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        given = {name: seen(reader.bound, name) for name in reader.bound if name in names}
+        given = {name: look_up_name(reader.bound, name) for name in reader.bound if name in names}
         constants = {n: e.value for n, e in given.items() if isinstance(e, Constant)}
         if self.shapes or len(constants) < len(given) or touching.touches(node, reader, self):
             return None
@@ -235,7 +243,9 @@ class QueryReader:
         if not isinstance(found, Rows):
             return reader.expr(node) if found is None else found
         if found.kind == "iterator":
-            raise refused(node, reader, "is a generator, which is always true", "any(...) asks it")
+            raise refusal_at(
+                node, reader, "is a generator, which is always true", "any(...) asks it"
+            )
         return self.exists(found)
 
     def _chosen(
@@ -246,7 +256,7 @@ class QueryReader:
             return reader.value(then if chosen else otherwise)  # type: ignore[no-any-return]
         sides = [reader.value(side) for side in (then, otherwise)]
         if all(isinstance(side, Rows) for side in sides):
-            raise refused(
+            raise refusal_at(
                 test,
                 reader,
                 "is no constant, and says which rows there are",
@@ -260,7 +270,7 @@ class QueryReader:
         if not touching.touches(right, reader, self):
             return None
         if self.engine.finds_keys(touching.constant_of(right, reader)):
-            raise refused(node, reader, *KEY_OR_ROW)
+            raise refusal_at(node, reader, *KEY_OR_ROW)
         item = reader.expr(left)
         rows = self.value(right, reader)
         if not isinstance(rows, Rows):
@@ -278,7 +288,9 @@ class QueryReader:
             return consumers.item(rows, reader.expr(key), node, reader, self)
         found = None if rows.kind == "iterator" else self._as_sorted(rows)
         if found is None:
-            raise refused(node, reader, ORDER, "take it of sorted(...): sorted(rows, key=...)[:n]")
+            raise refusal_at(
+                node, reader, ORDER, "take it of sorted(...): sorted(rows, key=...)[:n]"
+            )
         return consumers.window(found, key, node, reader, self)
 
     # Rows in other scopes, and as values.
@@ -286,7 +298,7 @@ class QueryReader:
     def placed(self, rows: Rows, scope: Scope) -> Rows:
         """Return the rows as rows of another scope; they read all its outer values."""
         arguments = tuple(scope.adopt(e, rows.scope) for e in rows.arguments)
-        node, row = renumbered(taken(rows, self.origins), rows.row, arguments)
+        node, row = replace_outer_values(plan_of_window(rows, self.origins), rows.row, arguments)
         return replace(rows, node=node, row=row, scope=scope, arguments=(), order=None)
 
     def of_outside(self, rows: Rows) -> Rows:
@@ -294,7 +306,7 @@ class QueryReader:
         by = () if rows.order is None else rows.order.exprs
         standing = standing_of(rows) if rows.order is None else None
         stands = () if standing is None else tuple(key for key, _, _ in standing.keys)
-        node, exprs = renumbered(rows.node, (*rows.row, *by, *stands), rows.arguments)
+        node, exprs = replace_outer_values(rows.node, (*rows.row, *by, *stands), rows.arguments)
         order = rows.order and rows.order.over(exprs[len(rows.row) :])
         row = exprs[: len(rows.row)]
         made = replace(rows, node=node, row=row, arguments=(), order=order)
@@ -309,22 +321,22 @@ class QueryReader:
         if rows.kind == "set":
             return Call(constant(frozenset), (self.collected(rows),))
         if rows.kind == "sorted":
-            return consumers.in_order(rows, node, reader, self)
+            return consumers.as_sorted_tuple(rows, node, reader, self)
         if rows.kind in ("dict", "groups"):
-            raise refused(
+            raise refusal_at(
                 node,
                 reader,
                 "is a dictionary, as a value",
                 "take items of it, or have its pairs in a set",
             )
-        raise refused(node, reader, *LIST_IN_ROW)
+        raise refusal_at(node, reader, *LIST_IN_ROW)
 
     def sequence(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
         """Return a list of ordered rows as a value: a tuple."""
         found = self._as_sorted(rows)
         if found is None:
-            raise refused(node, reader, *LOST)
-        return consumers.in_order(found, node, reader, self)
+            raise refusal_at(node, reader, *LOST)
+        return consumers.as_sorted_tuple(found, node, reader, self)
 
     def _as_sorted(self, rows: Rows) -> Rows | None:
         """Return ordered rows as sorted rows; None for rows without order."""
@@ -338,16 +350,16 @@ class QueryReader:
 
     def exists(self, rows: Rows) -> Expr:
         """Return the test that there are rows."""
-        taken_in = replace(rows, node=taken(rows, self.origins), order=None)
-        return self.subquery("exists", evaluated(taken_in, self.origins).node, rows)
+        taken_in = replace(rows, node=plan_of_window(rows, self.origins), order=None)
+        return self.subquery("exists", evaluate_in_plan(taken_in, self.origins).node, rows)
 
     def collected(self, rows: Rows) -> Expr:
         """Return all rows as a multiset."""
-        return self.folded(replace(rows, node=present(rows.node)), "Collect", rows.value)
+        return self.folded(replace(rows, node=only_present(rows.node)), "Collect", rows.value)
 
     def folded(self, rows: Rows, name: Any, value: Expr | None) -> Expr:
         """Return an aggregate of rows."""
-        node = taken(rows, self.origins)
+        node = plan_of_window(rows, self.origins)
         function = None if value is None else self.function(value, rows)
         folded = self.engine.fold(name, function)
         return self.subquery("value", self.freed(plan.Aggregate(node, None, (folded,))), rows)
@@ -355,18 +367,18 @@ class QueryReader:
     def subquery(self, kind: Any, node: plan.Node, rows: Rows) -> Expr:
         """Return a value of rows, in the scope that is being read."""
         arguments = tuple(self.scope.adopt(e, rows.scope) for e in rows.arguments)
-        node, _, arguments = narrowed(node, (), arguments, self.scope)
+        node, _, arguments = narrow_arguments(node, (), arguments, self.scope)
         return Subquery(kind, node, arguments)
 
     def where(self, rows: Rows, test: Expr) -> Rows:
         """Return the rows for which an expression over their bindings is true."""
-        node = taken(rows, self.origins)
+        node = plan_of_window(rows, self.origins)
         made = self.freed(plan.Where(node, self.function(test, rows)))
         return replace(rows, node=made, order=None)
 
     def equal_to(self, rows: Rows, item: Expr) -> Rows:
         """Return the rows whose value is equal to an expression of the scope that is being read."""
-        if is_closed(item) and total(item, ()):
+        if reads_no_row(item) and total(item, ()):
             return self.where(rows, Operation("==", (rows.value, item)))
         arguments = tuple(self.scope.adopt(e, rows.scope) for e in rows.arguments)
         given = replace(rows, scope=self.scope, arguments=(*arguments, item))
@@ -413,8 +425,8 @@ def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
         other = _both(plan.Difference, right, left, "set", reading)
         return _both(plan.UnionAll, one, other, "set", reading)
     if "sorted" in kinds and kinds <= {"sorted", "list"} and isinstance(node.op, ast.Add):
-        raise refused(node, reader, ORDER, "sorted(list(a) + list(b))")
-    raise refused(
+        raise refusal_at(node, reader, ORDER, "sorted(list(a) + list(b))")
+    raise refusal_at(
         node,
         reader,
         f"is no operator of {' and '.join(sorted(kinds))}",
@@ -431,7 +443,7 @@ def _side(node: ast.expr, reader: Any, reading: Any) -> Rows | None:
     if isinstance(node, ast.BinOp):
         return None
     kind = _kind_of(node, reader)
-    return None if kind is None else elements(reader.expr(node), kind, reading)
+    return None if kind is None else elements_as_rows(reader.expr(node), kind, reading)
 
 
 def _kind_of(node: ast.expr, reader: Any) -> Any:
@@ -448,30 +460,30 @@ def _kind_of(node: ast.expr, reader: Any) -> Any:
     return "list" if isinstance(value, list) else None
 
 
-def elements(of: Expr, kind: Any, reading: Any) -> Rows:
+def elements_as_rows(of: Expr, kind: Any, reading: Any) -> Rows:
     """Return the elements of a collection that is no relation."""
-    written = _written(of)
+    written = _constant_elements(of)
     if written is not None:
         given = values(dict.fromkeys(written) if kind == "set" else written)
-        return Rows(kind, given, row_of(given), ("row",))
+        return Rows(kind, given, row_of_plan(given), ("row",))
     scope = Scope(reading.scope)
     inner = scope.imported(of)
     function = Lifted(inner, ("row",), reading.origins, 1)
     node = reading.freed(plan.SelectMany(ONE_ROW, function))
-    rows = Rows("list", node, row_of(node), ("row",), reading.scope, tuple(scope.arguments))
+    rows = Rows("list", node, row_of_plan(node), ("row",), reading.scope, tuple(scope.arguments))
     return as_set(rows, reading.origins) if kind == "set" else rows
 
 
 def _both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
     """Return a set operation, over the arguments of both sides."""
-    one, other = selected(left, reading.origins), selected(right, reading.origins)
+    one, other = select_value(left, reading.origins), select_value(right, reading.origins)
     scope = Scope(reading.scope)
     nodes = [reading.placed(side, scope) for side in (one, other)]
     node = make(nodes[0].node, nodes[1].node)
-    return Rows(kind, node, row_of(node), ("row",), reading.scope, tuple(scope.arguments))
+    return Rows(kind, node, row_of_plan(node), ("row",), reading.scope, tuple(scope.arguments))
 
 
-def _written(of: Expr) -> tuple[Any, ...] | None:
+def _constant_elements(of: Expr) -> tuple[Any, ...] | None:
     """Return the elements of a collection of constants."""
     match of:
         case Constant(set() | frozenset() | list() | tuple() as value):

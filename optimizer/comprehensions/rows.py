@@ -6,13 +6,13 @@
 
 They are an expression, so that names can be bound to them; a finished expression contains none.
 
-`called` reads a function that a query calls, in place of the call. A function that calls itself is
-a fixpoint.
+`read_call` reads a function that a query calls, in place of the call. A function that calls itself
+is a fixpoint.
 
     def reach():
         return {(a, b) for a, b in edges} | {(a, c) for a, b in reach() for d, c in edges if b == d}
 
-`refused` builds the error for a part that a comprehension over relations cannot have, with its
+`refusal_at` builds the error for a part that a comprehension over relations cannot have, with its
 place and a remedy.
 
     PlanError: query 'first': orders[:3] depends on the order of rows, which they do not have
@@ -45,13 +45,13 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import Shape, total
-from optimizer.lifting.lift import Reader, Unreadable, bound_arguments, named, tree_of
+from optimizer.lifting.lift import Reader, Unreadable, bound_arguments, name_value, tree_of
 from optimizer.lifting.readings import UNSET, resolve
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, free, is_set, shapes
 from optimizer.record import record
 from optimizer.subqueries import keyed
-from optimizer.subqueries.keyed import read
+from optimizer.subqueries.keyed import as_expression
 
 Kind: TypeAlias = Literal["list", "set", "iterator", "sorted", "dict", "groups", "items"]
 
@@ -164,7 +164,7 @@ def relation(node: plan.Node, name: str) -> Rows:
     if isinstance(node, plan.OrderBy):
         source, count = keyed.rows_of_order(node)
         known = shapes(source)
-        keys = [(read(k.function, known).body, k.descending, k.nulls) for k in node.keys]
+        keys = [(as_expression(k.function, known).body, k.descending, k.nulls) for k in node.keys]
         row = (one_value(all_parameters(bindings(source))[:count]),)
         names = row_names(bindings(source))
         names = (name, *names[1:]) if count == 1 else names
@@ -180,7 +180,7 @@ def relation(node: plan.Node, name: str) -> Rows:
     return Rows("list", node, (one_value(all_parameters(count)),), names)
 
 
-def selected(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
+def select_value(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
     """Return the rows with their value as the only binding of the plan."""
     if rows.is_whole and bindings(rows.node) == 1:
         return rows
@@ -205,30 +205,30 @@ def may_lose_order(rows: Rows) -> bool:
     return rows.standing is None or rows.standing.is_window
 
 
-def evaluated(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
+def evaluate_in_plan(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
     """Return the rows; the plan computes their value if that may raise."""
     known = shapes(rows.node)
     if rows.order is not None or all(total(each, known) for each in rows.row):
         return rows
     whole = replace(rows, row=(one_value(rows.row),))
-    made = selected(whole, origins)
+    made = select_value(whole, origins)
     count = len(rows.row)
     return replace(made, row=made.row if count == 1 else items_of(made.value, count))
 
 
 def as_set(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
     """Return the different values of rows."""
-    made = selected(rows, origins) if not rows.is_whole else rows
+    made = select_value(rows, origins) if not rows.is_whole else rows
     node = made.node if is_set(made.node) else plan.Distinct(made.node)
     return replace(made, kind="set", node=node, order=None)
 
 
-def row_of(node: plan.Node) -> tuple[Expr, ...]:
+def row_of_plan(node: plan.Node) -> tuple[Expr, ...]:
     """Return the value of a row of a plan."""
     return (one_value(all_parameters(bindings(node))),)
 
 
-def taken(rows: Rows, origins: tuple[Opaque, ...]) -> plan.Node:
+def plan_of_window(rows: Rows, origins: tuple[Opaque, ...]) -> plan.Node:
     """Return the plan of rows, with the window of sorted rows."""
     order = rows.order
     if order is None or not order.is_window:
@@ -270,16 +270,16 @@ class Active:
         is_beside = is_shared and scopes[0] == scopes[1] and bool(scopes[0])
         return is_beside and _is_before(found, self.written)
 
-    def is_of(self, called: Any, name: str, text: Any) -> bool:
+    def is_of(self, callee: Any, name: str, text: Any) -> bool:
         """Return True if a call is of this function.
 
         Its name may have no value yet, or the value of a query that was made of the same lines
         earlier.
         """
-        if called is UNSET:
+        if callee is UNSET:
             return name == self.name
-        if isinstance(called, FunctionType):
-            return called.__code__ is self.code
+        if isinstance(callee, FunctionType):
+            return callee.__code__ is self.code
         code = None if text is None or name != self.name else code_of(text)
         return code is not None and self.name != "<lambda>" and is_same_place(code, self.code)
 
@@ -295,9 +295,9 @@ def is_same_place(code: CodeType, other: CodeType) -> bool:
     return (code.co_filename, code.co_qualname) == (other.co_filename, other.co_qualname)
 
 
-def defined(
+def read_definition(
     function: FunctionType,
-    read: Callable[[], Expr],
+    read_body: Callable[[], Expr],
     reading: Any,
     reader: Any,
     *,
@@ -314,19 +314,19 @@ def defined(
         entry = Active(function.__code__, name, shape, object(), before=before, written=written)
         reading.active.append(entry)
         try:
-            result = read()
+            result = read_body()
         finally:
             reading.active.pop()
         if not entry.is_called:
             return result
         if not isinstance(result, Rows) or result.kind != "set" or result.arguments:
-            raise refused(
+            raise refusal_at(
                 ast.Name(function.__name__),
                 reader,
                 "calls itself, and gives no set",
                 "a recursion is the smallest set that it says of itself: {...} | {...}",
             )
-        body = selected(as_set(result, reading.origins), reading.origins).node
+        body = select_value(as_set(result, reading.origins), reading.origins).node
         found = shapes(body)[0]
         if found == shape:
             break
@@ -360,13 +360,13 @@ def _is_before(found: Any, function: FunctionType) -> bool:
     return its is not code and not is_later
 
 
-def called(node: ast.Call, function: FunctionType, reader: Any, reading: Any) -> Expr:
+def read_call(node: ast.Call, function: FunctionType, reader: Any, reading: Any) -> Expr:
     """Return the result of a call of a function that reads relations, or takes rows."""
     arguments = tuple(map(reader.value, node.args))
     keywords = {str(k.arg): reader.value(k.value) for k in node.keywords}
     given = [*arguments, *keywords.values()]
     if given and any(entry.code is function.__code__ for entry in reading.active):
-        raise refused(
+        raise refusal_at(
             node,
             reader,
             "calls itself with arguments",
@@ -378,17 +378,17 @@ def called(node: ast.Call, function: FunctionType, reader: Any, reading: Any) ->
         bound = bound_arguments(function, tree, arguments, keywords)
         inner = Reader(function, origin, bound)
         if not given:
-            return defined(function, lambda: inner.body(tree), reading, reader)
-        body = _guarded(function, lambda: inner.body(tree), reading)
+            return read_definition(function, lambda: inner.body(tree), reading, reader)
+        body = _read_without_recursion(function, lambda: inner.body(tree), reading)
         result = body
         for each in reversed([e for e in given if not isinstance(e, Rows)]):
             has_rows = any(isinstance(e, Rows | Subquery) for e in walk(each))
             if not has_rows and not isinstance(body, Rows):
-                result = named(each, body, result, reader.shapes)
+                result = name_value(each, body, result, reader.shapes)
         return result
     except Unreadable as unreadable:
         reason, *hint = unreadable.args
-        raise refused(
+        raise refusal_at(
             node,
             reader,
             f"reads relations, and cannot be read: {reason}",
@@ -396,11 +396,13 @@ def called(node: ast.Call, function: FunctionType, reader: Any, reading: Any) ->
         ) from None
 
 
-def _guarded(function: FunctionType, read: Callable[[], Expr], reading: Any) -> Expr:
+def _read_without_recursion(
+    function: FunctionType, read_body: Callable[[], Expr], reading: Any
+) -> Expr:
     """Read a function that must not call itself."""
     reading.active.append(Active(function.__code__, "", None, object()))
     try:
-        return read()
+        return read_body()
     finally:
         reading.active.pop()
 
@@ -439,18 +441,18 @@ KEY_OR_ROW = (
 )
 
 
-def refused(node: ast.AST, reader: Any, why: str, remedy: str) -> PlanError:
+def refusal_at(node: ast.AST, reader: Any, why: str, remedy: str) -> PlanError:
     """Return the error about a part of a callable."""
     opaque = reader.origin.function
     file = reader.function.__code__.co_filename
     line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0) + 1
-    text = shown(node)
+    text = text_of_node(node)
     return PlanError(
         f"{opaque.role}: {text} {why}\n  {place_at(file, line)}, column {column}\n  {remedy}"
     )
 
 
-def shown(node: ast.AST) -> str:
+def text_of_node(node: ast.AST) -> str:
     """Return the text of a part, in one line."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,7 +8,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from optimizer.callables.captures import attribute, paths, variable
-from optimizer.comprehensions.generators import seen
+from optimizer.comprehensions.generators import look_up_name
 from optimizer.comprehensions.rows import Rows, has_rows_within
 from optimizer.lifting.readings import UNSET, resolve
 
@@ -19,10 +19,10 @@ ASKED = "asked for relations"
 
 def touches(node: ast.AST, reader: Any, reading: Any) -> bool:
     """Return True if a part reads rows of a relation."""
-    return any(_is_source(each, reader, reading) for each in _asked(node))
+    return any(_is_relation_node(each, reader, reading) for each in _names_and_attributes(node))
 
 
-def _asked(node: ast.AST) -> tuple[ast.AST, ...]:
+def _names_and_attributes(node: ast.AST) -> tuple[ast.AST, ...]:
     """Return the names, each once, and the attributes in a part, cached in its node."""
     known: tuple[ast.AST, ...] | None = vars(node).get(ASKED)
     if known is None:
@@ -37,18 +37,20 @@ def _asked(node: ast.AST) -> tuple[ast.AST, ...]:
     return known
 
 
-def _is_source(node: ast.AST, reader: Any, reading: Any) -> bool:
+def _is_relation_node(node: ast.AST, reader: Any, reading: Any) -> bool:
     if isinstance(node, ast.Name):
-        known = seen(reader.bound, node.id)
+        known = look_up_name(reader.bound, node.id)
         if known is not None:
             return isinstance(known, Rows) or has_rows_within(known)
-        return node.id.startswith(MADE) or reads(_meaning(node.id, reader), node.id, reading)
+        return node.id.startswith(MADE) or is_or_reads_relation(
+            _value_of_name(node.id, reader), node.id, reading
+        )
     if isinstance(node, ast.Attribute):
         return reading.engine.plan_of(constant_of(node, reader)) is not None
     return False
 
 
-def _meaning(name: str, reader: Any) -> Any:
+def _value_of_name(name: str, reader: Any) -> Any:
     """Return the value of a name; `UNSET` for the name of a query that is being made."""
     found = resolve(reader.function, name)
     active = reader.origin.queries.active
@@ -56,7 +58,7 @@ def _meaning(name: str, reader: Any) -> Any:
     return UNSET if is_own else found
 
 
-def reads(value: Any, name: str, reading: Any) -> bool:
+def is_or_reads_relation(value: Any, name: str, reading: Any) -> bool:
     """Return True if the value of a name is a relation, or a function that reads one."""
     if value is UNSET:
         return any(entry.name == name for entry in reading.active)
@@ -70,11 +72,11 @@ def reads_relations(function: FunctionType, reading: Any) -> bool:
     known = reading.known
     if id(function.__code__) not in known:
         known[id(function.__code__)] = any(e.code is function.__code__ for e in reading.active)
-        known[id(function.__code__)] = any(_named(function, reading))
+        known[id(function.__code__)] = any(_find_relations(function, reading))
     return bool(known[id(function.__code__)])
 
 
-def _named(function: FunctionType, reading: Any) -> Iterator[bool]:
+def _find_relations(function: FunctionType, reading: Any) -> Iterator[bool]:
     plan_of = reading.engine.plan_of
     yield any(entry.code is function.__code__ for entry in reading.active)
     for path in paths(function.__code__):
@@ -93,8 +95,8 @@ def without_value(node: ast.AST, reader: Any) -> ast.Name | None:
     own = {each.id for each in every if not isinstance(each.ctx, ast.Load)}
     own |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
     for each in every:
-        known = each.id in own or seen(reader.bound, each.id) is not None
-        if not known and _meaning(each.id, reader) is UNSET:
+        known = each.id in own or look_up_name(reader.bound, each.id) is not None
+        if not known and _value_of_name(each.id, reader) is UNSET:
             return each
     return None
 
@@ -103,11 +105,19 @@ def constant_of(node: ast.expr, reader: Any) -> Any:
     """Return the value of a name that is no parameter, or of its attribute; `UNSET` for other
     parts."""
     if isinstance(node, ast.Name):
-        return UNSET if seen(reader.bound, node.id) is not None else _meaning(node.id, reader)
+        return (
+            UNSET
+            if look_up_name(reader.bound, node.id) is not None
+            else _value_of_name(node.id, reader)
+        )
     if isinstance(node, ast.Attribute):
         owner = constant_of(node.value, reader)
         if owner is UNSET:
-            bound = seen(reader.bound, node.value.id) if isinstance(node.value, ast.Name) else None
+            bound = (
+                look_up_name(reader.bound, node.value.id)
+                if isinstance(node.value, ast.Name)
+                else None
+            )
             owner = getattr(bound, "value", UNSET) if type(bound).__name__ == "Constant" else UNSET
         if owner is UNSET:
             return UNSET

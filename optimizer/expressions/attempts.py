@@ -138,7 +138,7 @@ NAN = constant(math.nan)
 """A key that matches nothing."""
 
 
-def lifted(function: Function) -> Lifted:
+def as_lifted(function: Function) -> Lifted:
     """Return a callable as an expression; a callable that was not lifted as a call."""
     if isinstance(function, Lifted):
         return function
@@ -147,7 +147,7 @@ def lifted(function: Function) -> Lifted:
     return Lifted(body, row_names(count), (function,), count, function)
 
 
-def hashed(expr: Expr, of: Shapes) -> tuple[Expr, ...]:
+def hash_needs(expr: Expr, of: Shapes) -> tuple[Expr, ...]:
     """Return the parts of an expression that may raise, or that may have no hash."""
     match expr:
         case Display("tuple", items):
@@ -157,7 +157,7 @@ def hashed(expr: Expr, of: Shapes) -> tuple[Expr, ...]:
         case _:
             is_known = hashable(expr, of) or is_plain(expr, of) or _gives_hashable(expr, of)
             return needs(expr, of) if is_known else (Call(constant(hash), (expr,)),)
-    every = [need for part in inside for need in hashed(part, of)]
+    every = [need for part in inside for need in hash_needs(part, of)]
     before = [need for part in inside for need in needs(part, of)]
     return tuple(dict.fromkeys([*before, *every] if any(map(_is_hash, every[:-1])) else every))
 
@@ -185,18 +185,18 @@ def _is_hashed_by_fields(kind: type) -> bool:
 
 def taken_by(check: Callable[[Any], object] | None, expr: Expr, of: Shapes) -> tuple[Expr, ...]:
     """Return the expressions that may raise when an aggregate takes a value and checks it."""
-    if check is None or _is_number(expr):
+    if check is None or _is_written_number(expr):
         return needs(expr, of)
-    return hashed(expr, of) if check is hash else (Call(constant(check), (expr,)),)
+    return hash_needs(expr, of) if check is hash else (Call(constant(check), (expr,)),)
 
 
-def _is_number(expr: Expr) -> bool:
+def _is_written_number(expr: Expr) -> bool:
     """Return True for a written number, or a choice between two, which every aggregate takes."""
     match expr:
         case Constant(int() | float()):
             return True
         case Conditional(_, then, otherwise):
-            return _is_number(then) and _is_number(otherwise)
+            return _is_written_number(then) and _is_written_number(otherwise)
         case _:
             return False
 
@@ -207,7 +207,7 @@ def raising_parts(test: Expr, of: Shapes) -> list[Expr]:
     return [side for side in sides if not total(side, of)]
 
 
-def attempted(test: Expr, of: Shapes) -> Expr:
+def attempt_condition(test: Expr, of: Shapes) -> Expr:
     """Return a condition that is false where it raises.
 
     An equation stays an equation, of sides that do not raise.
@@ -230,7 +230,7 @@ def fails(needed: tuple[Expr, ...]) -> Expr:
 
 def or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
     """Return a callable that returns None if one of `needed` raises."""
-    return f.with_body(_or_else(f.body, needed, NONE))
+    return f.with_body(_attempt_after(f.body, needed, NONE))
 
 
 def items_or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
@@ -241,15 +241,17 @@ def items_or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
     """
     if f.made is not None or not isinstance(f.body, Display) or f.body.kind != "tuple":
         return or_none(f, needed, of)
-    items = [(item, hashed(item, of)) for item in f.body.items]
-    return f.with_body(tuple_of(*(_or_else(i, some, NONE) if some else i for i, some in items)))
+    items = [(item, hash_needs(item, of)) for item in f.body.items]
+    return f.with_body(
+        tuple_of(*(_attempt_after(i, some, NONE) if some else i for i, some in items))
+    )
 
 
-def _or_else(body: Expr, needed: tuple[Expr, ...], otherwise: Constant) -> Expr:
+def _attempt_after(body: Expr, needed: tuple[Expr, ...], otherwise: Constant) -> Expr:
     return Attempt(body if needed == (body,) else First(needed, body), otherwise)
 
 
-def flat(several: Iterable[tuple[Expr, ...]]) -> tuple[Expr, ...]:
+def flatten_needs(several: Iterable[tuple[Expr, ...]]) -> tuple[Expr, ...]:
     """Return the parts of all tuples, each once."""
     return tuple(dict.fromkeys(expr for some in several for expr in some))
 

@@ -1,6 +1,6 @@
 """Rewrites of expressions: constant folding, `&` and `|` of conditions, facts of declared fields.
 
-`evaluated` folds constants: plain arithmetic, attributes of modules, enums.
+`fold_node` folds constants: plain arithmetic, attributes of modules, enums.
 
 Only immutable values of built-in types are folded, so that no code of the user runs. An expression
 that raises is not folded: it raises where it is written.
@@ -56,11 +56,11 @@ from optimizer.expr import (
     Expr,
     First,
     Guard,
-    Held,
     Operation,
     Or,
     Parameter,
     Slot,
+    SlotValue,
     Text,
     conjunction,
     constant,
@@ -135,12 +135,12 @@ def evaluated_attribute(of: Expr, name: str) -> Expr:
     return Attribute(of, name)
 
 
-def evaluated(expr: Expr) -> Expr:
+def fold_node(expr: Expr) -> Expr:
     """Simplify a node that constants decide; its parts are evaluated already."""
     match expr:
         case Operation(symbol, operands) if symbol in COMPUTED and _are_slots(operands):
             return _of_slots(expr, symbol, operands)
-        case Operation(symbol, operands) if all(map(_is_plain, operands)):
+        case Operation(symbol, operands) if all(map(_is_plain_constant, operands)):
             return _operation(expr, symbol, [o.value for o in operands])  # type: ignore[attr-defined]
         case Operation("is" | "is not" as symbol, (Display("tuple") as made, other)) if (
             other == NONE and _is_of_leaves(made)
@@ -152,7 +152,7 @@ def evaluated(expr: Expr) -> Expr:
             return _junction(expr, parts, stop=False)
         case Or(parts):
             return _junction(expr, parts, stop=True)
-        case Conditional(Constant() as test, then, otherwise) if _is_plain(test):
+        case Conditional(Constant() as test, then, otherwise) if _is_plain_constant(test):
             return then if test.value else otherwise
         case First(needs, then):
             rest = tuple(n for n in needs if not isinstance(n, Constant))
@@ -170,11 +170,11 @@ def _is_of_leaves(expr: Expr) -> bool:
     return isinstance(expr, LEAVES)
 
 
-def computed(symbol: str, values: Sequence[Any]) -> Any:
+def fold_arithmetic(symbol: str, values: Sequence[Any]) -> Any:
     """Return the result of arithmetic on numbers; None if it is not evaluated beforehand.
 
-    >>> computed("+", (1, 500)), computed("*", (1e300, 1e300)), computed("*", (2**40, 2**40))
-    (501, inf, None)
+    >>> fold_arithmetic("+", (1, 500)), fold_arithmetic("*", (2**40, 2**40))
+    (501, None)
     """
     try:
         found = (UNARY if len(values) == 1 else BINARY)[symbol](*values)
@@ -189,12 +189,12 @@ def _of_slots(expr: Expr, symbol: str, operands: tuple[Expr, ...]) -> Expr:
     Return the expression itself if it has no value; the operands' slots note that they were read.
     """
     parts = [each.held if isinstance(each, Slot) else each.value for each in operands]  # type: ignore[attr-defined]
-    first = next(each for each in parts if isinstance(each, Held))
-    key = (symbol, *[id(each) if isinstance(each, Held) else meaning(each) for each in parts])
+    first = next(each for each in parts if isinstance(each, SlotValue))
+    key = (symbol, *[id(each) if isinstance(each, SlotValue) else meaning(each) for each in parts])
     found = first.computed.get(key)
     if found is None:
-        value = computed(symbol, [p.value if isinstance(p, Held) else p for p in parts])
-        found = first.computed[key] = Held(value, by=symbol, operands=tuple(parts))
+        value = fold_arithmetic(symbol, [p.value if isinstance(p, SlotValue) else p for p in parts])
+        found = first.computed[key] = SlotValue(value, by=symbol, operands=tuple(parts))
     return expr if found.value is None else Slot(found)
 
 
@@ -225,7 +225,7 @@ def _junction(expr: Expr, parts: tuple[Expr, ...], *, stop: bool) -> Expr:
     for place, part in enumerate(parts):
         inner = part.parts if type(part) is type(expr) else (part,)  # type: ignore[attr-defined]
         last = place == len(parts) - 1
-        if _is_plain(part):
+        if _is_plain_constant(part):
             decides = bool(part.value) is stop  # type: ignore[attr-defined]
             if decides or (last and not kept):
                 kept.append(part)
@@ -245,7 +245,7 @@ def _is_test(expr: Expr) -> bool:
     return isinstance(expr, Operation) and expr.operator in GIVE_BOOL
 
 
-def _is_plain(expr: Expr) -> bool:
+def _is_plain_constant(expr: Expr) -> bool:
     if not isinstance(expr, Constant):
         return False
     if expr.kind is tuple or expr.kind is frozenset:
@@ -281,10 +281,10 @@ def asked_in_turn(expr: Expr, shapes: Shapes) -> Expr:
     """
     match expr:
         case Operation("&" | "|" as operator):
-            operands = _flat(expr, operator)
+            operands = _operands_of_chain(expr, operator)
             if not all(is_boolean(operand, shapes) for operand in operands):
                 return expr
-            return _in_turn(expr, operator, operands, shapes)
+            return _join_in_turn(expr, operator, operands, shapes)
         case And() | Or() | Operation("not"):
             return _with_tests(expr, parts(expr), shapes)
         case Conditional():
@@ -301,7 +301,7 @@ def _with_tests(expr: Expr, tests: tuple[Expr, ...], shapes: Shapes) -> Expr:
     return expr if all(map(is_, new, tests)) else rebuilt(expr, new)
 
 
-def _in_turn(expr: Expr, operator: str, operands: tuple[Expr, ...], shapes: Shapes) -> Expr:
+def _join_in_turn(expr: Expr, operator: str, operands: tuple[Expr, ...], shapes: Shapes) -> Expr:
     """Join first all tests that may raise, then the others."""
     tests = tuple([asked_in_turn(operand, shapes) for operand in operands])
     raising = [test for test in tests if not total(test, shapes)]
@@ -316,11 +316,13 @@ def _in_turn(expr: Expr, operator: str, operands: tuple[Expr, ...], shapes: Shap
     return And(joined) if operator == "&" else Or(joined)
 
 
-def _flat(expr: Expr, operator: str) -> tuple[Expr, ...]:
+def _operands_of_chain(expr: Expr, operator: str) -> tuple[Expr, ...]:
     """Return the operands of a chain of one operator, in the order of evaluation."""
     if not isinstance(expr, Operation) or expr.operator != operator:
         return (expr,)
-    return tuple(inner for operand in expr.operands for inner in _flat(operand, operator))
+    return tuple(
+        inner for operand in expr.operands for inner in _operands_of_chain(operand, operator)
+    )
 
 
 def unproven(expr: Expr, shapes: Shapes) -> Expr | None:
@@ -330,7 +332,7 @@ def unproven(expr: Expr, shapes: Shapes) -> Expr | None:
     """
     match expr:
         case Operation("&" | "|" as operator):
-            operands = _flat(expr, operator)
+            operands = _operands_of_chain(expr, operator)
             if not any(map(_is_condition, operands)):
                 return None
             return next((part for part in operands if not is_boolean(part, shapes)), None)
@@ -480,7 +482,7 @@ def is_not_none(expr: Expr, shapes: Shapes) -> bool:
     >>> [is_not_none(Attribute(Parameter(0), name), (Row,)) for name in ("id", "note")]
     [True, False]
     """
-    return is_declared(expr, shapes, _is_scalar)
+    return is_declared(expr, shapes, _is_scalar_class)
 
 
 def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
@@ -488,30 +490,32 @@ def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
     match expr:
         case Attribute(Parameter() as of, name):
             kind = shape_of(of, shapes)
-            return isinstance(kind, type) and name in _fields(kind, fits)
+            return isinstance(kind, type) and name in _fields_that_fit(kind, fits)
         case _:
             return False
 
 
 @by_class
-def _fields(kind: type, fits: Fits) -> frozenset[str]:
+def _fields_that_fit(kind: type, fits: Fits) -> frozenset[str]:
     found = {name: kind_of(hint) for name, hint in hints_of(kind).items()}
-    return frozenset(name for name, declared in found.items() if _is_made_of(declared, fits))
+    return frozenset(
+        name for name, declared in found.items() if _names_only_fitting(declared, fits)
+    )
 
 
-def _is_made_of(kind: Kind, fits: Fits) -> bool:
+def _names_only_fitting(kind: Kind, fits: Fits) -> bool:
     """Return True if a kind names classes that fit; for a tuple, its items, if tuples fit."""
     match kind:
         case Anything():
             return False
         case Either(kinds):
-            return all(_is_made_of(each, fits) for each in kinds)
+            return all(_names_only_fitting(each, fits) for each in kinds)
         case Choice(values):
             return all(isinstance(value, Enum) or fits(type(value)) for value in values)
         case Places(items):
-            return fits(tuple) and all(_is_made_of(each, fits) for each in items)
+            return fits(tuple) and all(_names_only_fitting(each, fits) for each in items)
         case Items(item=item) if class_of(kind) is tuple:
-            return fits(tuple) and _is_made_of(item, fits)
+            return fits(tuple) and _names_only_fitting(item, fits)
         case _:
             return fits(class_of(kind))
 
@@ -523,7 +527,7 @@ def _is_without_nan(kind: Any) -> bool:
         return False
 
 
-def _is_scalar(kind: Any) -> bool:
+def _is_scalar_class(kind: Any) -> bool:
     return any(kind is known for known in _SCALARS)
 
 

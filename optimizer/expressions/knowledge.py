@@ -133,7 +133,7 @@ def total(expr: Expr, shapes: Shapes) -> bool:
             return True
         case Attribute(of, name):
             shape = shape_of(of, shapes)
-            return isinstance(shape, type) and name in fields_of(shape) and total(of, shapes)
+            return isinstance(shape, type) and name in readable_fields(shape) and total(of, shapes)
         case Item(of, Constant(int() as position)):
             length = _length(shape_of(of, shapes))
             return length is not None and -length <= position < length and total(of, shapes)
@@ -261,7 +261,7 @@ def hashable(expr: Expr, shapes: Shapes) -> bool:
             return True
         case Attribute(of, name):
             kind = shape_of(of, shapes)
-            return isinstance(kind, type) and name in _hashed(kind) and hashable(of, shapes)
+            return isinstance(kind, type) and name in _hashed_fields(kind) and hashable(of, shapes)
         case Item(of, Constant()):
             return total(expr, shapes) and hashable(of, shapes)
         case _:
@@ -269,10 +269,10 @@ def hashable(expr: Expr, shapes: Shapes) -> bool:
 
 
 @by_class
-def _hashed(kind: type) -> frozenset[str]:
+def _hashed_fields(kind: type) -> frozenset[str]:
     """Return the fields that the hash of every row of a class uses."""
     if _is_named_tuple(kind):
-        return fields_of(kind)
+        return readable_fields(kind)
     code = getattr(kind.__hash__, "__code__", None)
     if not dataclasses.is_dataclass(kind) or code is None or code.co_filename != "<string>":
         return frozenset()
@@ -289,7 +289,7 @@ def row_is_hashed_by(kind: type, names: tuple[str, ...]) -> bool:
     return (
         code is not None
         and code.co_filename == "<string>"
-        and _hashed(kind) == {f.name for f in dataclasses.fields(own)} == set(names)
+        and _hashed_fields(kind) == {f.name for f in dataclasses.fields(own)} == set(names)
     )
 
 
@@ -334,12 +334,12 @@ def _begins_with_row(kind: Any) -> bool:
 
 
 @by_class
-def fields_of(kind: type) -> frozenset[str]:
+def readable_fields(kind: type) -> frozenset[str]:
     """Return the names of data that can be read of every instance."""
     reads: Any = kind.__getattribute__
     if "__getattr__" in dir(kind) or reads not in _PLAIN_READS:
         return frozenset()
-    return frozenset(name for name in _declared(kind) if _is_plain(kind, name))
+    return frozenset(name for name in _constructor_fields(kind) if _is_plain_attribute(kind, name))
 
 
 @by_class
@@ -359,7 +359,7 @@ def constructor(kind: type) -> tuple[str, ...] | None:
         return None
     declared = dataclasses.fields(kind)
     simple = all(f.init and not f.kw_only for f in declared)
-    return tuple(f.name for f in declared) if simple and fields_of(kind) else None
+    return tuple(f.name for f in declared) if simple and readable_fields(kind) else None
 
 
 def _custom_init(kind: type) -> bool:
@@ -374,7 +374,7 @@ def _generated_new(kind: Any) -> tuple[Any, ...]:
     return (kind.__new__,) if generated or "namedtuple" in str(code) else ()
 
 
-def _declared(kind: Any) -> list[str]:
+def _constructor_fields(kind: Any) -> list[str]:
     if dataclasses.is_dataclass(kind):
         return [f.name for f in dataclasses.fields(kind) if f.init]
     if _is_named_tuple(kind):
@@ -384,7 +384,7 @@ def _declared(kind: Any) -> list[str]:
     return [a.name for a in getattr(kind, "__attrs_attrs__", ()) if a.init]
 
 
-def _is_plain(kind: type, name: str) -> bool:
+def _is_plain_attribute(kind: type, name: str) -> bool:
     """Return True if reading the attribute runs no code of the user."""
     found = inspect.getattr_static(kind, name, None)
     reads = getattr(type(found), "__get__", None)

@@ -68,7 +68,7 @@ def row_class(kind: Any) -> Any:
     return kind if options is None else options.row_class(kind)
 
 
-def row_of(instance: Any) -> Any:
+def row_of_instance(instance: Any) -> Any:
     """Return an instance as a row: the snapshot of a tracked object."""
     options = getattr(instance, TRACKED, None)
     return instance if options is None else options.row_of(instance)
@@ -81,7 +81,7 @@ def has(kind: type, name: str) -> bool:
         or any(_declares(base, name) for base in kind.__mro__[1:])
         or name in members(kind)
         or name in getattr(kind, "__private_attributes__", ())
-        or any(name in _annotated(base) for base in kind.__mro__)
+        or any(name in _own_annotations(base) for base in kind.__mro__)
     )
 
 
@@ -127,7 +127,7 @@ def family(kind: type) -> list[type]:
     return list(found)
 
 
-def _annotated(base: type) -> Any:
+def _own_annotations(base: type) -> Any:
     if is_ours(base):
         return ()
     try:
@@ -186,16 +186,16 @@ def _is_frozen(kind: Any) -> bool:
 def _writes_to_itself(kind: type) -> bool:
     """Return True if code of the class may give its instances attributes that it does not
     declare."""
-    functions = [f for base in kind.__mro__ if not is_ours(base) for f in _written(base)]
+    functions = [f for base in kind.__mro__ if not is_ours(base) for f in _written_functions(base)]
     return any(
         f.__name__ == "__new__"
-        or WRITES & _names(f.__code__)
+        or WRITES & _names_in_code(f.__code__)
         or (f.__name__ in CONSTRUCTORS and _hands_itself_on(f.__code__))
         for f in functions
     )
 
 
-def _written(base: type) -> Iterator[FunctionType]:
+def _written_functions(base: type) -> Iterator[FunctionType]:
     """Iterate over the functions of a class that are not generated."""
     for value in vars(base).values():
         inner = [value, *(getattr(value, n, None) for n in ("__func__", "fget", "func", "wrapped"))]
@@ -211,8 +211,8 @@ def _is_generated(function: FunctionType) -> bool:
     return file == "<string>" or file.startswith("<attrs generated") or package in OURS
 
 
-def _names(code: CodeType) -> set[str]:
-    inner = [_names(const) for const in code.co_consts if isinstance(const, CodeType)]
+def _names_in_code(code: CodeType) -> set[str]:
+    inner = [_names_in_code(const) for const in code.co_consts if isinstance(const, CodeType)]
     return set(code.co_names).union(*inner)
 
 
@@ -223,12 +223,12 @@ def _hands_itself_on(code: CodeType) -> bool:
         return True
     for now, then in pairwise(dis.get_instructions(code)):
         uses = now.argval == own or (isinstance(now.argval, tuple) and own in now.argval)
-        if uses and now.opname.startswith("LOAD_FAST") and not _reads(now, then, own):
+        if uses and now.opname.startswith("LOAD_FAST") and not _reads_attribute(now, then, own):
             return True
     return False
 
 
-def _reads(now: dis.Instruction, then: dis.Instruction, own: str) -> bool:
+def _reads_attribute(now: dis.Instruction, then: dis.Instruction, own: str) -> bool:
     last = now.argval[-1] if isinstance(now.argval, tuple) else now.argval
     return last == own and then.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
 

@@ -109,7 +109,7 @@ class OwnKind(str):
         return False
 
 
-def _compare(value: Any, other: Any) -> None:
+def _compare_both_ways(value: Any, other: Any) -> None:
     value < other  # noqa: B015
     value == other  # noqa: B015
 
@@ -145,7 +145,7 @@ def sum_kind(value: Any, *, nulls: bool = False, mean: bool = False) -> OrderKin
 def _of_record(value: Any) -> OrderKind:
     kind = value.__class__
     if kind.__lt__ is getattr(object, "__lt__"):  # noqa: B009
-        raise TypeError(f"{_shown(value)} of class {kind.__name__} has no order")
+        raise TypeError(f"{_short_repr(value)} of class {kind.__name__} has no order")
     name = f"{kind.__module__}.{kind.__qualname__}"
     options = vars(kind).get("__dataclass_params__")
     if options is not None and options.order:
@@ -153,8 +153,8 @@ def _of_record(value: Any) -> OrderKind:
     elif getattr(getattr(kind, "__struct_config__", None), "order", False):
         fields = list(kind.__struct_fields__)
     else:
-        _compare(value, value)  # raises if it has none
-        return OwnKind.of(value, _compare)
+        _compare_both_ways(value, value)  # raises if it has none
+        return OwnKind.of(value, _compare_both_ways)
     return (name, *[order_kind(getattr(value, field)) for field in fields])
 
 
@@ -214,8 +214,8 @@ class OfOrderKind(Pure):
             found_kind = order_kind(value, nulls=self.nulls, inside=self.inside)
             if not same_order(found_kind, self.kind):
                 raise TypeError(
-                    f"{_shown(value)} ({_told(found_kind)}) does not compare with "
-                    f"values of kind {_told(self.kind)}"
+                    f"{_short_repr(value)} ({_kind_text(found_kind)}) does not compare with "
+                    f"values of kind {_kind_text(self.kind)}"
                 )
         return True
 
@@ -223,7 +223,7 @@ class OfOrderKind(Pure):
         return "comparable"
 
 
-def is_number(value: Any) -> None:
+def check_number(value: Any) -> None:
     """Raise for a value that is no number."""
     if value.__class__ not in _PLAIN_NUMBERS:
         _NUMBER(value)
@@ -265,7 +265,7 @@ def is_decimal(value: Any) -> None:
         return
     if isinstance(value, Decimal):
         if value.is_finite() and max(abs(value.adjusted()), -_exponent(value)) > DIGITS:
-            raise ValueError(f"{_shown(value)} has a digit too far from the point for a sum")
+            raise ValueError(f"{_short_repr(value)} has a digit too far from the point for a sum")
         if value.is_snan():
             raise TypeError("a signaling NaN has no sum")
     elif not isinstance(value, int):
@@ -284,7 +284,9 @@ def _exponent(value: Decimal) -> int:
 
 
 def _refuse_sum(value: Any, others: str) -> None:
-    raise TypeError(f"{_shown(value)} of class {type(value).__name__} does not add to {others}")
+    raise TypeError(
+        f"{_short_repr(value)} of class {type(value).__name__} does not add to {others}"
+    )
 
 
 def has_mean(value: Any) -> None:
@@ -356,7 +358,7 @@ class SumKindOf(Pure):
 _PLAIN_NUMBERS = frozenset({int, float, bool})
 _NUMBER, _TEXT = OfOrderKind(NUMBER, nulls=False), OfOrderKind(TEXT, nulls=False)
 _FAST: dict[tuple[OrderKind, bool], Callable[[Any], None]] = {
-    (NUMBER, False): is_number,
+    (NUMBER, False): check_number,
     (NUMBER, True): is_number_or_none,
     (TEXT, False): is_text,
     (TEXT, True): is_text_or_none,
@@ -378,14 +380,14 @@ CHECKS = (OrderKindOf, OfOrderKind, SumKindOf)
 
 def refuse(*values: Any) -> None:
     """Raise for values of an order in which most values are of other kinds."""
-    shown = ", ".join(map(_shown, values))
+    shown = ", ".join(map(_short_repr, values))
     raise TypeError(f"{shown} does not compare with most values of this order")
 
 
 def refuse_later(*values: Any) -> None:
     """Raise for values of `keep=` that do not compare with values of the kind that is first by
     name."""
-    shown = ", ".join(map(_shown, values))
+    shown = ", ".join(map(_short_repr, values))
     raise TypeError(f"{shown} does not compare with another value of `keep=` for its key")
 
 
@@ -435,11 +437,11 @@ class RankedValue:
         return other < self
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     return f"{value!r:.60}"
 
 
-def _told(kind: OrderKind) -> str:
+def _kind_text(kind: OrderKind) -> str:
     if isinstance(kind, str):
         return kind
-    return f"{kind[0]}({', '.join(map(_told, kind[1:]))})"
+    return f"{kind[0]}({', '.join(map(_kind_text, kind[1:]))})"

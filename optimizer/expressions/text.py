@@ -53,7 +53,7 @@ from optimizer.expr import (
     transform,
     tuple_of,
 )
-from optimizer.expressions.evaluated import evaluated
+from optimizer.expressions.evaluated import fold_node
 from optimizer.expressions.knowledge import (
     Shapes,
     is_value,
@@ -96,7 +96,7 @@ Written = tuple[str, int]
 
 def text(expr: Expr, names: Sequence[str]) -> str:
     """Write an expression for people: parameters by their names, constants by their values."""
-    return Writer(names, described).write(transform(expr, _shown))
+    return Writer(names, constant_text).write(transform(expr, _make_readable))
 
 
 def written(function: Opaque | Lifted) -> str:
@@ -104,7 +104,7 @@ def written(function: Opaque | Lifted) -> str:
     return str(function) if isinstance(function, Opaque) else text(function.body, function.names)
 
 
-def _shown(expr: Expr) -> Expr:
+def _make_readable(expr: Expr) -> Expr:
     """Replace expressions that have no syntax, and parts that were not lifted, by readable text."""
     match expr:
         case First(needs, then):
@@ -117,7 +117,7 @@ def _shown(expr: Expr) -> Expr:
             return expr
 
 
-def described(constant: Constant) -> str:
+def constant_text(constant: Constant) -> str:
     """Return a constant in words."""
     value = constant.value
     if isinstance(value, Enum):
@@ -236,7 +236,7 @@ class Writer:
         return opening + ", ".join(map(self.write, items)) + comma + closing
 
     def _slice(self, items: tuple[Expr, ...]) -> str:
-        shown = ["" if _is_none(item) else self.write(item) for item in items]
+        shown = ["" if _is_none_constant(item) else self.write(item) for item in items]
         return ":".join(shown[:2] if not shown[2] else shown)
 
     def _text(self, parts: tuple[Expr, ...]) -> str:
@@ -260,7 +260,7 @@ class Writer:
         return "{" + inner + part.conversion + spec + "}"
 
     def _spec(self, spec: Expr) -> str:
-        parts = _parts(spec)
+        parts = _parts_of_text(spec)
         constant = all(isinstance(part, Constant) for part in parts)
         return ":" + "".join(str(part.value) for part in parts) if constant else "\0"
 
@@ -276,11 +276,11 @@ class Writer:
         return f"format({value}, {repr('') if part.spec is None else self.write(part.spec)})"
 
 
-def _parts(expr: Expr) -> Any:
+def _parts_of_text(expr: Expr) -> Any:
     return expr.parts if isinstance(expr, Text) else ()
 
 
-def _is_none(expr: Expr) -> bool:
+def _is_none_constant(expr: Expr) -> bool:
     return isinstance(expr, Constant) and expr.value is None
 
 
@@ -305,7 +305,7 @@ def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
     """
     if not is_value(inner.body, shapes):
         return None
-    body = transform(substitute(outer.body, (inner.body,)), projected)
+    body = transform(substitute(outer.body, (inner.body,)), project_node)
     asked = set(surely(body))  # parts that are evaluated anyway
     body = first(tuple(n for n in needs(inner.body, shapes) if n not in asked), body)
     if is_too_long(body):
@@ -344,7 +344,7 @@ def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
 def over(body: Expr, row: tuple[Expr, ...]) -> Expr:
     """Substitute `row` for the bindings of an expression; items of tuple displays are read from
     it."""
-    return transform(substitute(body, row), projected)
+    return transform(substitute(body, row), project_node)
 
 
 def one_row(expr: Expr, start: int, count: int) -> Expr:
@@ -354,7 +354,7 @@ def one_row(expr: Expr, start: int, count: int) -> Expr:
     """
     whole = Parameter(0) if count == 1 else tuple_of(*(Parameter(i) for i in range(count)))
     arguments = (*(Parameter(i) for i in range(start)), whole)
-    return transform(substitute(expr, arguments), projected)
+    return transform(substitute(expr, arguments), project_node)
 
 
 def without_none_tests(expr: Expr, shapes: Shapes) -> Expr:
@@ -367,12 +367,12 @@ def without_none_tests(expr: Expr, shapes: Shapes) -> Expr:
             ) not in (None, type(None)) and total(of, shapes):
                 return FALSE if operator == "is" else TRUE
             case _:
-                return evaluated(part)
+                return fold_node(part)
 
     return transform(expr, decided)
 
 
-def projected(expr: Expr) -> Expr:
+def project_node(expr: Expr) -> Expr:
     """Return the expression for a field or item of a record or tuple that is constructed here."""
     match expr:
         case Item(Display("tuple", items), Constant(int() as position)) if (
@@ -384,7 +384,7 @@ def projected(expr: Expr) -> Expr:
         case Item(Call() as of, Constant(int() as position)):
             return record_item(of, position) or expr
         case _:
-            return evaluated(expr)
+            return fold_node(expr)
 
 
 def surely(expr: Expr) -> list[Expr]:

@@ -310,16 +310,16 @@ def is_record(kind: Any) -> bool:
 
 def members(kind: Any) -> list[str]:
     """Return the fields of a record, in the order of their declaration."""
-    return [name for name, _ in _fields(kind)]
+    return [name for name, _ in _fields_with_comparison(kind)]
 
 
-def compared(kind: Any) -> tuple[str, ...]:
+def compared_names(kind: Any) -> tuple[str, ...]:
     """Return the names of the fields by which records of a class are equal; none for other
     classes."""
-    return tuple(name for name, is_compared in _fields(kind) if is_compared)
+    return tuple(name for name, is_compared in _fields_with_comparison(kind) if is_compared)
 
 
-def _fields(kind: Any) -> list[tuple[str, bool]]:
+def _fields_with_comparison(kind: Any) -> list[tuple[str, bool]]:
     """Return the fields of a record, each with True if records are equal by it."""
     options = getattr(kind, TRACKED, None) if isinstance(kind, type) else None
     if options is None:
@@ -363,7 +363,7 @@ def hints(kind: type) -> dict[str, Any]:
         return {}
 
 
-def annotated(kind: type) -> dict[str, Any]:
+def annotations_with_metadata(kind: type) -> dict[str, Any]:
     """Return the annotations of a class with the metadata of `Annotated`."""
     try:
         return _hints(kind, True)

@@ -39,7 +39,7 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
-from optimizer.kinds.fields import annotated, is_record, members
+from optimizer.kinds.fields import annotations_with_metadata, is_record, members
 
 SCALARS: frozenset[type] = frozenset(
     {NoneType, bool, int, float, str, bytes, Decimal}
@@ -142,7 +142,7 @@ class Struct:
         if not self.arguments or len(names) != len(self.arguments):
             return found
         given = dict(zip(names, self.arguments, strict=True))
-        return {name: _with_arguments(hint, given) for name, hint in found.items()}
+        return {name: _replace_type_variables(hint, given) for name, hint in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,15 +208,15 @@ def without_none(kind: Kind) -> Kind:
     return some[0] if len(some) == 1 else Either(some) if some else NONE
 
 
-def may_be_none(kind: Kind) -> bool:
+def declares_none(kind: Kind) -> bool:
     """Return True if None is declared to be one of the values. `Anything` declares nothing.
 
-    >>> may_be_none(kind_of(int | None)), may_be_none(kind_of(Any))
+    >>> declares_none(kind_of(int | None)), declares_none(kind_of(Any))
     (True, False)
     """
     match kind:
         case Either(kinds):
-            return any(map(may_be_none, kinds))
+            return any(map(declares_none, kinds))
         case Choice(values):
             return None in values
         case _:
@@ -329,7 +329,7 @@ def hints_of(kind: type) -> dict[str, Any]:
 
     An annotation that names an undefined class does not affect the others.
     """
-    known = annotated(kind) or evaluated_apart(kind)
+    known = annotations_with_metadata(kind) or evaluated_apart(kind)
     return {name: known.get(name, Any) for name in members(kind)}
 
 
@@ -355,7 +355,7 @@ def _kind_of_generic(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -
         zone = next((n for n in annotation.__metadata__ if isinstance(n, dt.tzinfo)), None)
         return Scalar(dt.datetime, zone) if kind == Scalar(dt.datetime) else kind
     if origin in (Union, UnionType):
-        return _either([kind_of(part) for part in arguments])
+        return _union_of_kinds([kind_of(part) for part in arguments])
     if origin is Literal:
         return Choice(arguments)
     if origin is tuple and not arguments and annotation is not typing.Tuple:  # noqa: UP006
@@ -364,7 +364,7 @@ def _kind_of_generic(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -
         return kind_of(arguments[0])
     if type(origin).__name__ == "TypeAliasType":
         given = dict(zip(origin.__type_params__, arguments, strict=False))
-        return kind_of(_with_arguments(origin.__value__, given))
+        return kind_of(_replace_type_variables(origin.__value__, given))
     return _kind_of_class(origin, arguments) if isinstance(origin, type) else ANYTHING
 
 
@@ -372,7 +372,7 @@ def _kind_of_special(annotation: Any) -> Kind:
     """Return the kind of an annotation that is neither a class nor has arguments."""
     if isinstance(annotation, TypeVar):
         if annotation.__constraints__:
-            return _either([kind_of(part) for part in annotation.__constraints__])
+            return _union_of_kinds([kind_of(part) for part in annotation.__constraints__])
         return ANYTHING if annotation.__bound__ is None else kind_of(annotation.__bound__)
     if hasattr(annotation, "__supertype__"):  # of `NewType`
         return kind_of(annotation.__supertype__)
@@ -398,7 +398,9 @@ def _kind_of_class(python: type, arguments: tuple[Any, ...]) -> Kind:
         key, value = (*map(kind_of, arguments), ANYTHING, ANYTHING)[:2]
         is_abstract = python in (Mapping, collections.abc.MutableMapping)
         return Table(dict, key, value, python) if is_abstract else Table(python, key, value)
-    if issubclass(python, list | set | frozenset | collections.deque) or _is_collection(python):
+    if issubclass(python, list | set | frozenset | collections.deque) or _is_generic_collection(
+        python
+    ):
         return Items(python, _first(arguments))
     return Instance(python)
 
@@ -415,7 +417,7 @@ def _is_unpacked(item: Any) -> bool:
     return getattr(item, "__unpacked__", False) or type(item).__name__ == "_UnpackGenericAlias"
 
 
-def _is_collection(python: type) -> bool:
+def _is_generic_collection(python: type) -> bool:
     """Return True for a generic collection of one type of items, as `Bag`."""
     is_generic = len(getattr(python, "__parameters__", ())) == 1
     return is_generic and issubclass(python, collections.abc.Collection)
@@ -425,7 +427,7 @@ def _first(arguments: tuple[Any, ...]) -> Kind:
     return kind_of(arguments[0]) if arguments else ANYTHING
 
 
-def _either(kinds: list[Kind]) -> Kind:
+def _union_of_kinds(kinds: list[Kind]) -> Kind:
     """Return a union of kinds, with nested unions flattened; `Anything` takes all."""
     flat: list[Kind] = []
     for kind in kinds:
@@ -435,7 +437,7 @@ def _either(kinds: list[Kind]) -> Kind:
     return flat[0] if len(flat) == 1 else Either(tuple(flat))
 
 
-def _with_arguments(hint: Any, given: dict[Any, Any]) -> Any:
+def _replace_type_variables(hint: Any, given: dict[Any, Any]) -> Any:
     """Replace the variables in an annotation by types."""
     if isinstance(hint, TypeVar):
         return given.get(hint, hint)
@@ -503,7 +505,7 @@ def admits(kind: Kind, value: Any) -> bool:
         case Anything():
             return True
         case Scalar(python):
-            return _is_scalar(value, python)
+            return _is_value_of_class(value, python)
         case Choice(values):
             return any(type(value) is type(each) and value == each for each in values)
         case Either(kinds):
@@ -537,7 +539,7 @@ def with_none(kind: Kind) -> str:
     return f"{name_of(kind)} | None"
 
 
-def _is_scalar(value: Any, python: type) -> bool:
+def _is_value_of_class(value: Any, python: type) -> bool:
     if python is NoneType:
         return value is None
     if python is dt.date and isinstance(value, dt.datetime):

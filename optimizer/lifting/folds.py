@@ -163,17 +163,19 @@ def may_fold(function: Any, depth: int = DEEPEST) -> bool:
         names.update(getattr(inner, "co_names", ()))
     if not names.isdisjoint(("sum", "min", "max")):
         return True
-    return any(may_fold(named.get(name), depth - 1) for named in _named(function) for name in names)
+    return any(
+        may_fold(named.get(name), depth - 1) for named in _name_spaces(function) for name in names
+    )
 
 
-def _named(function: FunctionType) -> Iterator[Mapping[str, Any]]:
+def _name_spaces(function: FunctionType) -> Iterator[Mapping[str, Any]]:
     """Iterate over the mappings of names in a function."""
     yield function.__globals__
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    yield {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
+    yield {name: cell.cell_contents for name, cell in cells if _is_set_cell(cell)}
 
 
-def _is_set(cell: CellType) -> bool:
+def _is_set_cell(cell: CellType) -> bool:
     try:
         return cell.cell_contents is not cell
     except ValueError:
@@ -235,7 +237,7 @@ class _Folding(ast.NodeTransformer):
         with self._names({name for each in generators for name in _targets(each.target)}):
             inside = [self._field(each) for each in generators]
             inside[0] = _like(inside[0], {"iter": outside})
-            parts = {name: self._field(getattr(node, name)) for name in _shown(node)}
+            parts = {name: self._field(getattr(node, name)) for name in _element_fields(node)}
         return _like(node, {"generators": inside, **parts})
 
     def _called(self, node: ast.Call) -> ast.Call | None:
@@ -261,7 +263,7 @@ class _Folding(ast.NodeTransformer):
         values = self.visit(comprehension.generators[0].iter)
         made = ast.Call(
             ast.Name(name, ast.Load()),
-            [values, _lambda([VALUES], each), _lambda([], ast.Tuple(beside, ast.Load()))],
+            [values, _lambda_node([VALUES], each), _lambda_node([], ast.Tuple(beside, ast.Load()))],
             [self._field(k) for k in node.keywords],
         )
         return ast.fix_missing_locations(ast.copy_location(made, node))
@@ -279,14 +281,14 @@ class _Folding(ast.NodeTransformer):
 
     def _beside(self, node: Comprehension) -> list[ast.expr] | None:
         """Return the reads of a comprehension other than its first collection; None if unknown."""
-        of = _read(_viewed(node.generators[0].iter))
+        of = _read_of_node(_viewed_mapping(node.generators[0].iter))
         own = _targets(node)
         if of is None or of[0] not in self._local or own & self._local or _is_odd(node):
             return None
-        rest = [each for each in _reads(_rest(node), self._local) if each[0] not in own]
+        rest = [each for each in _reads_of_names(_rest(node), self._local) if each[0] not in own]
         if any(each in (of, (of[0], None)) for each in rest):
             return None
-        return [_written(each) for each in dict.fromkeys(rest)]
+        return [_node_of_read(each) for each in dict.fromkeys(rest)]
 
 
 # Reads of variables.
@@ -298,7 +300,7 @@ def _rest(node: Comprehension) -> list[ast.AST]:
     return [node.elt, *first.ifs, *others]
 
 
-def _reads(nodes: Iterable[ast.AST], names: Iterable[str]) -> Iterator[Read]:
+def _reads_of_names(nodes: Iterable[ast.AST], names: Iterable[str]) -> Iterator[Read]:
     """Iterate over the reads of some variables."""
     waiting, known = list(nodes), set(names)
     while waiting:
@@ -306,14 +308,14 @@ def _reads(nodes: Iterable[ast.AST], names: Iterable[str]) -> Iterator[Read]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             waiting += [node.func.value, *node.args, *node.keywords]  # a method reads all
             continue
-        found = _read(node)
+        found = _read_of_node(node)
         if found is not None and found[0] in known:
             yield found
         else:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _read(node: ast.AST) -> Read | None:
+def _read_of_node(node: ast.AST) -> Read | None:
     """Return a variable, or an attribute or an item of one."""
     match node:
         case ast.Name(name, ast.Load()):
@@ -326,7 +328,7 @@ def _read(node: ast.AST) -> Read | None:
             return None
 
 
-def _viewed(node: ast.expr) -> ast.expr:
+def _viewed_mapping(node: ast.expr) -> ast.expr:
     """Return the mapping whose keys, values or items are iterated over."""
     match node:
         case ast.Call(ast.Attribute(of, "keys" | "values" | "items"), [], []):
@@ -335,7 +337,7 @@ def _viewed(node: ast.expr) -> ast.expr:
             return node
 
 
-def _written(read: Read) -> ast.expr:
+def _node_of_read(read: Read) -> ast.expr:
     name, field = read
     of = ast.Name(name, ast.Load())
     if field is None:
@@ -366,10 +368,10 @@ def _loops(node: Comprehension, target: ast.expr) -> Iterator[InnerLoop]:
     """Iterate over the later loops over fields of the loop variable, which are read there only."""
     if not isinstance(target, ast.Name):
         return
-    read = Counter(found for found in _reads(_rest(node), [target.id]))
+    read = Counter(found for found in _reads_of_names(_rest(node), [target.id]))
     fields = [field for _, field in read if field is not None]
     for later in node.generators[1:]:
-        found = _read(later.iter)
+        found = _read_of_node(later.iter)
         if found is not None and read[found] == 1 and len(fields) == len(read):
             bag = found[1]
             if bag is not None:
@@ -380,11 +382,11 @@ def _loops(node: Comprehension, target: ast.expr) -> Iterator[InnerLoop]:
 # Making nodes.
 
 
-def _lambda(names: list[str], body: ast.expr) -> ast.Lambda:
+def _lambda_node(names: list[str], body: ast.expr) -> ast.Lambda:
     return ast.Lambda(ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, []), body)
 
 
-def _shown(node: Any) -> tuple[str, ...]:
+def _element_fields(node: Any) -> tuple[str, ...]:
     return ("key", "value") if isinstance(node, ast.DictComp) else ("elt",)
 
 

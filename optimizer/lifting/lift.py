@@ -62,7 +62,7 @@ from optimizer.lifting.readings import (
     Reading,
     of_all_kin,
     part_of,
-    remembered,
+    read_cached,
     resolve,
 )
 from optimizer.lifting.symbols import DISPLAYS, OPERATORS, by_identity
@@ -83,7 +83,7 @@ class Unreadable(Exception):
 
 def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
     """Return the callable as an expression; as a call of it, if it cannot be lifted."""
-    body, names = remembered(function, shapes, _read_wholly)
+    body, names = read_cached(function, shapes, _read_wholly)
     return Lifted(body, names, (function,), function.parameters, function)
 
 
@@ -99,7 +99,7 @@ def _read_wholly(function: Opaque, shapes: Shapes) -> Reading:
     """Return the expression of a callable, or a call of it; and names of its parameters."""
     arguments = tuple(Parameter(index) for index in range(function.parameters))
     try:
-        body, names = read(function.function, Origin(function, shapes), arguments)
+        body, names = read_callable_as_expr(function.function, Origin(function, shapes), arguments)
         _check_length(body)
     except Unreadable as unreadable:
         reason = "\n".join((*unreadable.args, *HINT)[:2])
@@ -126,7 +126,7 @@ def _read_by(function: Opaque) -> tuple[Expr, ...]:
     return tuple(NONE if i in unread else Parameter(i) for i in range(function.parameters))
 
 
-def read(
+def read_callable_as_expr(
     function: Callable[..., Any], origin: Origin, arguments: tuple[Expr, ...]
 ) -> tuple[Expr, tuple[str, ...]]:
     """Return the expression of a call with these arguments, and the names of the parameters."""
@@ -139,7 +139,7 @@ def read(
             return Reader(function, origin, bound).body(tree), tuple(free)[: len(arguments)]
         case MethodType():
             owner = constant(function.__self__, "self")
-            inner, names = read(function.__func__, origin, (owner, *arguments))
+            inner, names = read_callable_as_expr(function.__func__, origin, (owner, *arguments))
             return inner, names[1:] if len(names) > len(arguments) else names
         case functools.partial():
             if not isinstance(function.func, FunctionType):
@@ -158,7 +158,7 @@ def read(
         case _:
             call = getattr(type(function), "__call__", None)  # noqa: B004
             if isinstance(call, FunctionType):
-                return read(MethodType(call, function), origin, arguments)
+                return read_callable_as_expr(MethodType(call, function), origin, arguments)
             if type(function).__name__ in ("method_descriptor", "wrapper_descriptor"):
                 return Call(constant(function), arguments), ()
             raise Unreadable(
@@ -234,7 +234,7 @@ class Reader:
         self.bound = bound
         self._choices = 0
         if function.__closure__:
-            outer_values.bind(function, bound, origin.queries)
+            outer_values.bind_outer_values(function, bound, origin.queries)
 
     def body(self, tree: ast.Lambda | ast.FunctionDef) -> Expr:
         if isinstance(tree, ast.Lambda):
@@ -296,7 +296,7 @@ class Reader:
         """Return the expression after an assignment."""
         queries = self.origin.queries
         found = None if queries is None else queries.after(name, value, then, rest)
-        return named(value, then, then, self.shapes) if found is None else found
+        return name_value(value, then, then, self.shapes) if found is None else found
 
     def expr(self, node: ast.expr) -> Expr:
         queries = self.origin.queries
@@ -355,12 +355,12 @@ class Reader:
     def _comparison(
         self, whole: ast.Compare, operands: list[ast.expr], operators: list[ast.cmpop]
     ) -> Expr:
-        read = list(map(self.expr, operands))
-        if any(isinstance(e, Call | Apply) for middle in read[1:-1] for e in walk(middle)):
+        sides = list(map(self.expr, operands))
+        if any(isinstance(e, Call | Apply) for middle in sides[1:-1] for e in walk(middle)):
             return self.kept(whole)  # each is called once
-        if any(map(by_identity, operators, read, read[1:])):
+        if any(map(by_identity, operators, sides, sides[1:])):
             return self.kept(whole)
-        pairs = zip(read, operators, read[1:], strict=False)
+        pairs = zip(sides, operators, sides[1:], strict=False)
         links = tuple(Operation(OPERATORS[type(op)], (a, b)) for a, op, b in pairs)
         return links[0] if len(links) == 1 else And(links)
 
@@ -392,7 +392,7 @@ class Reader:
                 return None
             result = body
             for argument in reversed([*arguments, *(value for _, value in keywords)]):
-                result = named(argument, body, result, self.shapes)
+                result = name_value(argument, body, result, self.shapes)
             return result
         except (Unreadable, RecursionError):
             return None
@@ -422,7 +422,7 @@ def _has(body: Expr, value: Expr) -> bool:
     return any(each is value for each in walk(body))
 
 
-def named(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
+def name_value(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
     """Return `result`, in which `body` uses a named value any number of times."""
     if total(value, shapes) and is_value(value, shapes):
         return result

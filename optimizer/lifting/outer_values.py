@@ -21,7 +21,7 @@ class OuterValue:
         self._expr = expr
 
 
-def captured(function: FunctionType) -> dict[str, Expr]:
+def captured_outer_values(function: FunctionType) -> dict[str, Expr]:
     """Return the variables of a function that stand for values of the rows around its query."""
     found: dict[str, Expr] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -34,8 +34,10 @@ def captured(function: FunctionType) -> dict[str, Expr]:
     return found
 
 
-def bind(function: FunctionType, bound: MutableMapping[str, Expr], queries: Queries | None) -> None:
+def bind_outer_values(
+    function: FunctionType, bound: MutableMapping[str, Expr], queries: Queries | None
+) -> None:
     """Bind the variables of a function that stand for rows around its query."""
-    for name, expr in captured(function).items():
+    for name, expr in captured_outer_values(function).items():
         if name not in bound:
             bound[name] = expr if queries is None else queries.outer(expr)

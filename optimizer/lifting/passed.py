@@ -26,14 +26,14 @@ def always_passed(caller: Callable[..., Any], name: str, called: FunctionType) -
     uses = [n for n in ast.walk(tree) if _is_name(n, name)]
     if not calls or len(calls) < len(uses):
         return frozenset()
-    return frozenset.intersection(*[_passed(call, called) for call in calls])
+    return frozenset.intersection(*[_passed_parameters(call, called) for call in calls])
 
 
 def _is_name(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _passed(call: ast.Call, called: FunctionType) -> frozenset[str]:
+def _passed_parameters(call: ast.Call, called: FunctionType) -> frozenset[str]:
     positional = called.__code__.co_varnames[: called.__code__.co_argcount]
     starred = [n for n, a in enumerate(call.args) if isinstance(a, ast.Starred)]
     given = positional[: starred[0] if starred else len(call.args)]

@@ -1,6 +1,6 @@
 """Readings of callables that share their code: callables that differ in plain values are read once.
 
-`remembered` reads callables with the same code once.
+`read_cached` reads callables with the same code once.
 
     select(lambda o: (o.id, o.total))       made twice: one code, one expression
     where(lambda o: o.total > limit)        made twice: one expression, another constant in it
@@ -41,7 +41,7 @@ from optimizer.callables.captures import CODE, REFLECTIVE, defaults, global_name
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import place_at
 from optimizer.callables.syntax import CodeItself
-from optimizer.expr import Apply, Constant, Expr, Held, Slot, constant, transform, walk
+from optimizer.expr import Apply, Constant, Expr, Slot, SlotValue, constant, transform, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.kinds.fields import ClassCache, classes_in, shortest_lived
 from optimizer.lifting import folds
@@ -55,7 +55,7 @@ READ = "reading"
 MOST_READINGS = 2048
 
 
-def remembered(function: Opaque, shapes: Shapes, read: Read) -> Reading:
+def read_cached(function: Opaque, shapes: Shapes, read: Read) -> Reading:
     """Return the reading of a callable for arguments of these shapes, cached."""
     found: Reading | None = function.readings.get(shapes)
     if found is None:
@@ -88,15 +88,15 @@ def of_all_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
 
 
 def _with_slots(function: Opaque, kin: Kin, shapes: Shapes, read: Read) -> Reading | None:
-    held = {name: Held(value) for name, value in kin.values}
-    found = read(with_values(function, held), shapes)
+    held = {name: SlotValue(value) for name, value in kin.values}
+    found = read(replace_captured_values(function, held), shapes)
     is_general = is_whole(found) and not any(each.is_asked for each in held.values())
     if not is_general or any(map(_holds_code, walk(found[0]))):
         return None
     names = {id(each): name for name, each in held.items()}
 
     def named(part: Expr) -> Expr:
-        return Slot(Held(names[id(part.held)]), part.name) if isinstance(part, Slot) else part
+        return Slot(SlotValue(names[id(part.held)]), part.name) if isinstance(part, Slot) else part
 
     return transform(found[0], named), found[1]
 
@@ -139,14 +139,14 @@ def of_code(function: Opaque, shapes: Shapes) -> dict[str, Any]:
 
 
 def _readings(key: Hashable, shapes: Shapes) -> dict[str, Any]:
-    return _READINGS.find((key, shapes), _home)
+    return _READINGS.find((key, shapes), _home_of_reading)
 
 
-def _home(key: Hashable) -> type | None:
-    return shortest_lived(classes_in(key, _inside))
+def _home_of_reading(key: Hashable) -> type | None:
+    return shortest_lived(classes_in(key, _inside_reading_key))
 
 
-def _inside(value: Any) -> tuple[Any, ...]:
+def _inside_reading_key(value: Any) -> tuple[Any, ...]:
     return (value.value,) if type(value) is Itself else ()
 
 
@@ -299,7 +299,7 @@ def _from_outside(function: Any) -> Iterator[Hashable]:
             raise Unlike
 
 
-def with_values(opaque: Opaque, values: Mapping[Any, Any]) -> Opaque:
+def replace_captured_values(opaque: Opaque, values: Mapping[Any, Any]) -> Opaque:
     """Return a callable with other values of some variables, and without captures."""
     function = opaque.function
     if not values or not isinstance(function, FunctionType):

@@ -36,7 +36,6 @@ from optimizer.expr import (
     Expr,
     First,
     Function,
-    Held,
     Item,
     Lifted,
     Local,
@@ -45,6 +44,7 @@ from optimizer.expr import (
     Outer,
     Parameter,
     Slot,
+    SlotValue,
     Subquery,
     parts,
     reads,
@@ -90,7 +90,7 @@ def check_reads(node: plan.Node) -> None:
         return
     form = form_of(node)
     if form is None or "checked" not in form.known:
-        given = [believed(source) for source in node.inputs()]
+        given = [believed_shapes(source) for source in node.inputs()]
         found = [_check(function, of, node.inputs()) for function, of in called(node, given)]
         if isinstance(node, plan.Fixpoint):
             _check_again(node)
@@ -101,17 +101,17 @@ def check_reads(node: plan.Node) -> None:
 
 def check_every_read(root: plan.Node) -> None:
     """Check the nodes of a plan that have not been checked."""
-    for node in _unchecked(root):
+    for node in _unchecked_nodes(root):
         check_reads(node)
 
 
 def take_as_checked(root: plan.Node) -> None:
     """Mark all nodes of a plan as checked."""
-    for node in _unchecked(root):
+    for node in _unchecked_nodes(root):
         node.known["checked"] = True
 
 
-def _unchecked(root: plan.Node) -> list[plan.Node]:
+def _unchecked_nodes(root: plan.Node) -> list[plan.Node]:
     return nodes(root, until=lambda node: "checked" in node.known)
 
 
@@ -122,45 +122,45 @@ def _are_general(inputs: Iterable[plan.Node]) -> bool:
 
 def check_callable(function: Function, node: plan.Node) -> None:
     """Refuse a callable that reads what the rows of a node cannot have; see `check_reads`."""
-    _check(function, believed(node), (node,))
+    _check(function, believed_shapes(node), (node,))
 
 
-def believed(node: plan.Node) -> Shapes:
+def believed_shapes(node: plan.Node) -> Shapes:
     """Return the shapes of the bindings by annotations; a binding of an outer join may also be
     None."""
-    found: Shapes = fact(node, "believed", _believed)
+    found: Shapes = fact(node, "believed", _compute_believed)
     return found
 
 
-def _believed(node: plan.Node) -> Shapes:
+def _compute_believed(node: plan.Node) -> Shapes:
     inputs = [source.known["believed"] for source in node.inputs()]
     match node:
         case plan.Known():
             return node.facts.shapes(node, inputs)
         case plan.Table():
-            return (_declared(node.row_type),)
+            return (_declared_shape(node.row_type),)
         case plan.Select(_, function):
             given = inputs[0]
-            return (_shape(_lifted(function, given).body, given),)
+            return (_shape(_lift_if_opaque(function, given).body, given),)
         case plan.Extend(_, keep, columns):
             of = inputs[0]
-            made = [_shape(_lifted(column, of).body, of) for column in columns]
+            made = [_shape(_lift_if_opaque(column, of).body, of) for column in columns]
             return (*[of[place] for place in keep], *made)
         case plan.OuterJoin():
             return (*inputs[0], as_row(inputs[1]))
         case plan.Component(plan.Fixpoint() as fixpoint, index):
-            return believed(fixpoint.bodies[index])
+            return believed_shapes(fixpoint.bodies[index])
         case plan.Component(plan.Iterate() as iterate, index):
-            return (None,) * len(believed(iterate.bodies[index]))
+            return (None,) * len(believed_shapes(iterate.bodies[index]))
         case _:
             return node.facts.shapes(node, inputs)
 
 
-def _declared(annotation: Any) -> Shape:
+def _declared_shape(annotation: Any) -> Shape:
     """Return the shape of an annotation: a record or a tuple, also if it may be None."""
     match without_none(kind_of(annotation)):
         case Places(items) if items:
-            return tuple(map(_declared, items))
+            return tuple(map(_declared_shape, items))
         case Struct(python):
             return python
         case _:
@@ -182,7 +182,7 @@ def _shape(expr: Expr, of: Shapes) -> Shape:
             return _shape(then, of)
         case Attribute(inner, name):
             kind = _shape(inner, of)
-            return _declared(hints(kind).get(name)) if isinstance(kind, type) else None
+            return _declared_shape(hints(kind).get(name)) if isinstance(kind, type) else None
         case Item(inner, key):
             outer, position = _shape(inner, of), _position(key)
             if position is None or not isinstance(outer, tuple):
@@ -202,10 +202,10 @@ def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
     known = of_code(function, of) if isinstance(function, Opaque) else {}
     if "is right" in known:
         return True
-    lifted = _lifted(function, of)
+    lifted = _lift_if_opaque(function, of)
     wrongs = []
     if any(isinstance(e, Subquery) or _wrong(e, of) for e in walk(lifted.body)):
-        for expr in _asked(lifted.body, of):
+        for expr in _asked_parts(lifted.body, of):
             if wrong := _wrong(expr, of):
                 shown = transform(expr, lambda e: AROUND if isinstance(e, Outer) else e)
                 wrongs.append((text(shown, lifted.names), wrong))
@@ -228,10 +228,10 @@ def _wrong_inside(expr: Subquery, around: Lifted, of: Shapes) -> list[tuple[str,
     outer = tuple([_shape(argument, of) for argument in expr.arguments])
     parts_of, wrongs = [], []
     for node in nodes(expr.query):
-        given = [believed(source) for source in node.inputs()]
+        given = [believed_shapes(source) for source in node.inputs()]
         for function, own in called(node, given):
-            lifted, every = _lifted(function, own), (*own, *outer)
-            inner = list(walk(_with_arguments(lifted)))
+            lifted, every = _lift_if_opaque(function, own), (*own, *outer)
+            inner = list(walk(_arguments_as_parameters(lifted)))
             parts_of.append((inner, every))
             wrongs += [(part, lifted, w) for part in inner if (w := _wrong(part, every))]
     if not wrongs or any(
@@ -245,7 +245,7 @@ def _wrong_inside(expr: Subquery, around: Lifted, of: Shapes) -> list[tuple[str,
     return [(text(part, (*lifted.names, *names)), wrong) for part, lifted, wrong in wrongs]
 
 
-def _with_arguments(function: Lifted) -> Expr:
+def _arguments_as_parameters(function: Lifted) -> Expr:
     """Return the body of a callable, with its reads of the row around it as parameters after its
     own."""
     width = function.parameters
@@ -262,36 +262,36 @@ def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
     reading = lift_all(function, of)
     if reading is None:
         return False
-    held: dict[int, Held] = {}
+    held: dict[int, SlotValue] = {}
 
     def own(part: Expr) -> Expr:  # kin share one reading
         if not isinstance(part, Slot):
             return part
-        return Slot(held.setdefault(id(part.held), Held(part.held.value)), part.name)
+        return Slot(held.setdefault(id(part.held), SlotValue(part.held.value)), part.name)
 
     body = transform(reading[0], own)
-    is_right = not any(_wrong(expr, of) for expr in _asked(body, of))
+    is_right = not any(_wrong(expr, of) for expr in _asked_parts(body, of))
     return is_right and not any(each.is_asked for each in held.values())
 
 
-def _asked(expr: Expr, of: Shapes) -> Iterator[Expr]:
+def _asked_parts(expr: Expr, of: Shapes) -> Iterator[Expr]:
     """Iterate over the parts of an expression, except those behind a test that may tell a row's
     class."""
     yield expr
     match expr:
         case And(inner) | Or(inner):
             for part in inner:
-                yield from _asked(part, of)
+                yield from _asked_parts(part, of)
                 if _may_tell(part, of):
                     return
         case Conditional(test, then, otherwise):
-            yield from _asked(test, of)
+            yield from _asked_parts(test, of)
             if not _may_tell(test, of):
-                yield from _asked(then, of)
-                yield from _asked(otherwise, of)
+                yield from _asked_parts(then, of)
+                yield from _asked_parts(otherwise, of)
         case _:
             for part in parts(expr):
-                yield from _asked(part, of)
+                yield from _asked_parts(part, of)
 
 
 def _may_tell(test: Expr, of: Shapes) -> bool:
@@ -372,15 +372,15 @@ def _size(shape: Shape) -> int | None:
 def _is_told(root: plan.Node) -> bool:
     """Return True if the rows have passed a predicate that may tell their class."""
     for each in nodes(root):
-        given = [believed(source) for source in each.inputs()]
-        predicate = _predicate(each)
+        given = [believed_shapes(source) for source in each.inputs()]
+        predicate = _predicate_of(each)
         for function, of in called(each, given) if predicate is not None else ():
-            if function is predicate and _may_tell(_lifted(function, of).body, of):
+            if function is predicate and _may_tell(_lift_if_opaque(function, of).body, of):
                 return True
     return False
 
 
-def _predicate(node: plan.Node) -> Function | None:
+def _predicate_of(node: plan.Node) -> Function | None:
     match node:
         case plan.Where(predicate=predicate):
             return predicate
@@ -392,7 +392,7 @@ def _predicate(node: plan.Node) -> Function | None:
 
 def _check_again(node: plan.Fixpoint) -> None:
     """Check the bodies once more, with the shapes of the recursive relations."""
-    rows = [believed(body) for body in node.bodies]
+    rows = [believed_shapes(body) for body in node.bodies]
     known = {id(part) for body in node.bodies for part in nodes(body)}
 
     def told(part: plan.Recursive) -> plan.Node:
@@ -427,12 +427,12 @@ def _plain_code(function: Function) -> types.CodeType | None:
     if not isinstance(called, types.FunctionType):
         return None
     captured = [*(called.__defaults__ or ()), *(called.__kwdefaults__ or {}).values()]
-    captured += [cell.cell_contents for cell in called.__closure__ or () if _is_set(cell)]
+    captured += [cell.cell_contents for cell in called.__closure__ or () if _is_filled_cell(cell)]
     nested = types.CodeType in map(type, called.__code__.co_consts)
     return None if nested or any(map(callable, captured)) else called.__code__
 
 
-def _is_set(cell: types.CellType) -> bool:
+def _is_filled_cell(cell: types.CellType) -> bool:
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:
@@ -440,5 +440,5 @@ def _is_set(cell: types.CellType) -> bool:
     return True
 
 
-def _lifted(function: Function, of: Shapes) -> Lifted:
+def _lift_if_opaque(function: Function, of: Shapes) -> Lifted:
     return function if isinstance(function, Lifted) else lift(function, of)

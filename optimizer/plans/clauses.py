@@ -100,7 +100,7 @@ from optimizer.plans.properties import bindings, free, is_set, may_be_negative, 
 from optimizer.plans.side_conditions import (
     AnyJoin,
     SideTerm,
-    match_of,
+    join_match,
     may_raise,
     side_conditions_of,
 )
@@ -194,7 +194,7 @@ class _Normal:
             node, above = waiting.pop()
             match node:
                 case _ if is_closed(node):
-                    yield _below(above, node)
+                    yield _put_chain_on(above, node)
                 case plan.Union(left, right) | plan.UnionAll(left, right):
                     waiting += [(right, above), (left, above)]
                 case plan.Distinct(source):
@@ -206,14 +206,14 @@ class _Normal:
                 case plan.OuterJoin(left, right, match):
                     pairs = self._way(plan.Join(left, right, match))
                     alone = self._way(plan.AntiJoin(left, right, match))
-                    yield _below(above, pairs)
-                    yield _below(above, _beside_nothing(alone))
+                    yield _put_chain_on(above, pairs)
+                    yield _put_chain_on(above, _beside_nothing(alone))
                 case plan.Iterate():
                     waiting.append((unrolled(node)[0], above))
                 case plan.Component(plan.Iterate() as iterate, index):
                     waiting.append((unrolled(iterate)[index], above))
                 case _:
-                    yield _below(above, self._way(node))
+                    yield _put_chain_on(above, self._way(node))
 
     def _way(self, node: plan.Node) -> plan.Node:
         """Return the body of the only clause of a node."""
@@ -284,7 +284,7 @@ _Chain = tuple[plan.Node, Any] | None
 """Linear nodes, the lowest first, each with the chain of those above it."""
 
 
-def _below(above: _Chain, node: plan.Node) -> plan.Node:
+def _put_chain_on(above: _Chain, node: plan.Node) -> plan.Node:
     """Put the chain `above` on a node."""
     while above is not None:
         linear, above = above
@@ -299,27 +299,27 @@ def _equal_rows(node: plan.Node) -> plan.Match:
 
 
 def _in_tuples(count: int) -> Lifted:
-    return _function(tuple_of(tuple_of(_row(count))), count)
+    return _callable_over_rows(tuple_of(tuple_of(_row_of_bindings(count))), count)
 
 
 def _left_of(pairs: plan.Node, count: int) -> plan.Node:
     """Return the left rows of pairs, of `count` bindings."""
     if count > 1:
         return plan.Extend(pairs, tuple(range(count)), ())
-    return plan.Select(pairs, _function(Parameter(0), 2))
+    return plan.Select(pairs, _callable_over_rows(Parameter(0), 2))
 
 
 def _beside_nothing(node: plan.Node) -> plan.Node:
     """Append a binding that is None to the rows."""
     count = bindings(node)
-    return plan.Extend(node, tuple(range(count)), (_function(NONE, count),))
+    return plan.Extend(node, tuple(range(count)), (_callable_over_rows(NONE, count),))
 
 
-def _row(count: int) -> Expr:
+def _row_of_bindings(count: int) -> Expr:
     return one_value(all_parameters(count))
 
 
-def _function(body: Expr, parameters: int) -> Lifted:
+def _callable_over_rows(body: Expr, parameters: int) -> Lifted:
     return Lifted(body, tuple(f"row{i}" for i in range(parameters)), (), parameters)
 
 
@@ -340,7 +340,7 @@ def apart_from_sides(
     made: dict[int, plan.Node] = {}
 
     def is_side(part: plan.Node) -> bool:
-        return _may_be_side(part, node) and (part in whole or not _is_made_of(part, whole))
+        return _may_be_side(part, node) and (part in whole or not _is_query_over(part, whole))
 
     for part in nodes(node, until=is_side):
         if is_side(part):
@@ -367,7 +367,7 @@ def _sent_whole(node: plan.Node) -> frozenset[plan.Node]:
     found = dict.fromkeys(core for side in largest for core in _cores(side))
     for core in list(found):
         others = [other for other in found if other is not core]
-        if _is_made_of(core, others):
+        if _is_query_over(core, others):
             del found[core]
     return frozenset(found)
 
@@ -399,13 +399,13 @@ def _keeps_row(function: Lifted, source: plan.Node) -> bool:
         case body:
             parts = (body,)
     row = Parameter(0)
-    ways = _fields(shapes(source)[0])
+    ways = _field_reads(shapes(source)[0])
     return row in parts or (
         bool(ways) and all(any(way in parts for way in field) for field in ways)
     )
 
 
-def _fields(shape: Shape) -> list[tuple[Expr, ...]]:
+def _field_reads(shape: Shape) -> list[tuple[Expr, ...]]:
     """Return the expressions that read each field of a row."""
     row = Parameter(0)
     if isinstance(shape, tuple):
@@ -424,12 +424,12 @@ def _is_total_of(part: plan.Node, rows: plan.Node) -> bool:
     return not _cores(part.input).isdisjoint(_cores(rows))
 
 
-def _is_made_of(part: plan.Node, given: Collection[plan.Node]) -> bool:
+def _is_query_over(part: plan.Node, given: Collection[plan.Node]) -> bool:
     """Return True if a part is a query over `given` alone, of nodes that can be evaluated from
     scratch."""
     if part in given:
         return True
-    return isinstance(part, _MADE) and all(_is_made_of(each, given) for each in part.inputs())
+    return isinstance(part, _MADE) and all(_is_query_over(each, given) for each in part.inputs())
 
 
 def with_keys(node: plan.SemiJoin) -> plan.Join:
@@ -441,11 +441,15 @@ def with_keys(node: plan.SemiJoin) -> plan.Join:
     left, right = ((), ()) if found is None else (found.left, found.right)
     if (found and found.residual) or may_raise(left, shapes(node.left)):
         return pairs
-    keys = _keys(node.right, right)
-    return pairs if keys is None else plan.Join(node.left, keys, _match(left, bindings(node.left)))
+    keys = _select_keys(node.right, right)
+    return (
+        pairs
+        if keys is None
+        else plan.Join(node.left, keys, _match_with_key(left, bindings(node.left)))
+    )
 
 
-def _keys(right: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node | None:
+def _select_keys(right: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node | None:
     """Return the keys of the right rows that pass the tests of their side."""
     count, of = bindings(right), shapes(right)
     own = [(one_row(step.function.body, 0, count), step.is_key) for step in steps]
@@ -457,7 +461,7 @@ def _keys(right: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node | None:
     return plan.Select(passing, _row_function(one_value(keys) if keys else TRUE, count))
 
 
-def _match(steps: tuple[SideTerm, ...], count: int) -> plan.Match:
+def _match_with_key(steps: tuple[SideTerm, ...], count: int) -> plan.Match:
     """Return the conditions on a row of the left and a key."""
     row, number = Parameter(count), sum(step.is_key for step in steps)
     parts = iter((row,) if number == 1 else items_of(row, number))
@@ -526,17 +530,17 @@ Rows = plan.Join | plan.Product | plan.OuterJoin
 
 def by_left_row(node: plan.Aggregate) -> Rows | None:
     """Return the join whose left rows, each present once, are the groups of an aggregate."""
-    found: Rows | None = once(node, "by_left_row", _found)
+    found: Rows | None = once(node, "by_left_row", _find_left_row_join)
     return found
 
 
 def partners_of(node: plan.Aggregate) -> plan.AntiJoin:
     """Return the anti-join that looks up the partners of the left rows that are groups."""
-    found: plan.AntiJoin = once(node, "partners_of", _partners)
+    found: plan.AntiJoin = once(node, "partners_of", _make_partners)
     return found
 
 
-def _found(node: plan.Aggregate) -> Rows | None:
+def _find_left_row_join(node: plan.Aggregate) -> Rows | None:
     join = node.input
     if not isinstance(join, Rows) or (isinstance(join, plan.OuterJoin) and join.kind != "left"):
         return None
@@ -547,7 +551,7 @@ def _found(node: plan.Aggregate) -> Rows | None:
     return join if key.body == rows else None
 
 
-def _partners(node: plan.Aggregate) -> plan.AntiJoin:
+def _make_partners(node: plan.Aggregate) -> plan.AntiJoin:
     join = by_left_row(node)
     assert join is not None
-    return plan.AntiJoin(join.left, join.right, match_of(join))
+    return plan.AntiJoin(join.left, join.right, join_match(join))

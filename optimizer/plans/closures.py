@@ -15,7 +15,7 @@ Sound:  rows are equal if and only if both of their ends are; the callables that
 Needs:  rows of two fields or two items; the recursive rows themselves are extended; one equation as
         only condition; `max_rounds` not lowered, because rounds are not counted.
 
-`decomposed` finds recursions that consist of many independent small ones.
+`partition` finds recursions that consist of many independent small ones.
 
     reach = edges U select (r.src, e.dst) (join(reach, edges, r.dst == e.src))
 
@@ -89,7 +89,7 @@ from optimizer.expressions.text import over
 from optimizer.plans.clauses import Program, clauses, is_closed
 from optimizer.plans.join_lists import forwards, origin, ways_of
 from optimizer.plans.properties import bindings, free, is_set, may_be_negative, row_shape, shapes
-from optimizer.plans.side_conditions import match_of, side_conditions_of
+from optimizer.plans.side_conditions import join_match, side_conditions_of
 from optimizer.record import record
 from optimizer.traverse import with_inputs
 
@@ -121,25 +121,25 @@ def closure_of(node: plan.Fixpoint, program: Program) -> Closure | None:
         return None
     base = [clause.body for clause in program.clauses if is_closed(clause.body)]
     steps = [clause.body for clause in program.clauses if not is_closed(clause.body)]
-    found = _over(base[0]) if len(base) == 1 and steps else None
-    if found is None or not _is_certain(found):
+    found = _closure_over(base[0]) if len(base) == 1 and steps else None
+    if found is None or not _has_certain_ends(found):
         return None
     return found if all(_extends(step, found) for step in steps) else None
 
 
-def _over(base: plan.Node) -> Closure | None:
+def _closure_over(base: plan.Node) -> Closure | None:
     """Return the closure of the rows of a base, with the lowest rows that have both ends as its
     source."""
     found = _ends_of(row_shape(base))
     if found is None or bindings(base) != 1:
         return None
-    source, ends, names = _below(base, found[1], 0)
+    source, ends, names = _strip_selects(base, found[1], 0)
     ends = tuple(_by_name(end, (row_shape(source),)) for end in ends)
     read = Lifted(tuple_of(*ends), names or ("row",), (), 1)
     return Closure(source, read, found[0], is_row=names is None)
 
 
-def _is_certain(of: Closure) -> bool:
+def _has_certain_ends(of: Closure) -> bool:
     """Return True if the ends of rows are read without raising, and decide equality of rows."""
     known = shapes(of.source)
     return (
@@ -154,14 +154,14 @@ def _ends_of(shape: Shape) -> tuple[type, tuple[Expr, ...]] | None:
     """Return the class of rows of two fields or items, and the expressions that read these of a
     row."""
     if isinstance(shape, tuple):
-        return (tuple, _read(tuple, 0)) if len(shape) == 2 else None
+        return (tuple, _ends_of_parameter(tuple, 0)) if len(shape) == 2 else None
     names = constructor(shape) if isinstance(shape, type) else None
     if shape is None or names is None or len(names) != 2:
         return None
-    return shape, _read(shape, 0)
+    return shape, _ends_of_parameter(shape, 0)
 
 
-def _read(kind: type, place: int) -> tuple[Expr, ...]:
+def _ends_of_parameter(kind: type, place: int) -> tuple[Expr, ...]:
     """Return the ends of a row of a closure that is a parameter."""
     row = Parameter(place)
     if kind is tuple:
@@ -169,7 +169,7 @@ def _read(kind: type, place: int) -> tuple[Expr, ...]:
     return tuple(Attribute(row, name) for name in constructor(kind) or ())
 
 
-def _below(
+def _strip_selects(
     node: plan.Node, exprs: tuple[Expr, ...], place: int
 ) -> tuple[plan.Node, tuple[Expr, ...], tuple[str, ...] | None]:
     """Return the node below selects and distincts, and `exprs` in terms of its row.
@@ -197,8 +197,8 @@ def _extends(step: plan.Node, of: Closure) -> bool:
     join = step.inputs()[0] if isinstance(step, plan.Select) else None
     if not isinstance(step, plan.Select) or not isinstance(step.function, Lifted):
         return False
-    made = _made(step.function.body, of.kind)
-    keys = _equation(join) if isinstance(join, plan.Join) else None
+    made = _constructed_ends(step.function.body, of.kind)
+    keys = _only_equation(join) if isinstance(join, plan.Join) else None
     if made is None or keys is None:
         return False
     assert isinstance(join, plan.Join)
@@ -208,9 +208,9 @@ def _extends(step: plan.Node, of: Closure) -> bool:
     for place, side in enumerate(join.inputs()):
         if isinstance(side, plan.Recursive):
             known.append(of.kind)
-            ends.append(_read(of.kind, place))
+            ends.append(_ends_of_parameter(of.kind, place))
             continue
-        side, exprs, _ = _below(side, exprs, place)
+        side, exprs, _ = _strip_selects(side, exprs, place)
         if side != of.source:
             return False
         known.append(row_shape(side))
@@ -223,7 +223,7 @@ def _extends(step: plan.Node, of: Closure) -> bool:
     )
 
 
-def _made(body: Expr, kind: type) -> tuple[Expr, ...] | None:
+def _constructed_ends(body: Expr, kind: type) -> tuple[Expr, ...] | None:
     """Return the ends of the row of class `kind` that an expression constructs."""
     match body:
         case Display("tuple", (_, _)) if kind is tuple:
@@ -234,9 +234,9 @@ def _made(body: Expr, kind: type) -> tuple[Expr, ...] | None:
     return None
 
 
-def _equation(join: plan.Join) -> tuple[Expr, Expr] | None:
+def _only_equation(join: plan.Join) -> tuple[Expr, Expr] | None:
     """Return the keys of a join whose only condition is one equation, in terms of its pairs."""
-    conditions, match = side_conditions_of(join), match_of(join)
+    conditions, match = side_conditions_of(join), join_match(join)
     left: Function | None
     right: Function | None
     if conditions is not None and match.left_key is None and conditions.residual is None:
@@ -268,7 +268,7 @@ def _by_name(expr: Expr, known: Shapes) -> Expr:
 
 
 @record
-class Decomposed:
+class PartitionedRecursion:
     """A recursion by partitions.
 
     Parameters
@@ -297,10 +297,10 @@ class Decomposed:
 
     def sides(self) -> tuple[plan.Node, ...]:
         """Return the inputs of the ways other than recursive rows, each once."""
-        return tuple(dict.fromkeys(n for way in self.ways for n in _closed(way)))
+        return tuple(dict.fromkeys(n for way in self.ways for n in _closed_parts(way)))
 
 
-def decomposed(node: plan.Node) -> Decomposed | None:
+def partition(node: plan.Node) -> PartitionedRecursion | None:
     """Return a recursion by partitions; None if it has no column that tells partitions apart."""
     if not isinstance(node, plan.Fixpoint) or len(node.names) > 1 or free(node):
         return None
@@ -314,7 +314,7 @@ def decomposed(node: plan.Node) -> Decomposed | None:
     for column in dict.fromkeys(column for shape in known for column in _columns(shape)):
         is_kept = all(forwards(way, column, may_raise=True) for way in steps)
         if is_kept and _is_within(linear.best[0], column):
-            return Decomposed(linear, Lifted(column, ("row",), (), 1), seeds, steps)
+            return PartitionedRecursion(linear, Lifted(column, ("row",), (), 1), seeds, steps)
     return None
 
 
@@ -340,7 +340,7 @@ def _is_within(best: plan.Best | None, column: Expr) -> bool:
     return by == column or (isinstance(by, Display) and column in by.items)
 
 
-def _closed(way: plan.Node) -> Iterator[plan.Node]:
+def _closed_parts(way: plan.Node) -> Iterator[plan.Node]:
     """Iterate over the inputs of a way: its largest parts that read no recursive row."""
     waiting = [way]
     while waiting:
@@ -384,28 +384,32 @@ def _grown(node: plan.Fixpoint, of: Closure) -> plan.Fixpoint:
     kind: Any = of.kind
     shape = row_shape(node.bodies[0])
     relation = plan.Recursive(node.level, 0, node.names[0], True, (shape,))
-    first, last = (_field(kind, place) for place in (0, 1))
-    seed = of.source if of.is_row else plan.Select(of.source, _function(_row(kind, begin, end), 1))
-    match = plan.Match(_function(last, 1), _function(begin, 1))
+    first, last = (_field_of_end(kind, place) for place in (0, 1))
+    seed = (
+        of.source
+        if of.is_row
+        else plan.Select(of.source, _callable_over(_construct_row(kind, begin, end), 1))
+    )
+    match = plan.Match(_callable_over(last, 1), _callable_over(begin, 1))
     joined = plan.Join(relation, of.source, match)
-    longer = _row(kind, first, substitute(end, (Parameter(1),)))
-    body = plan.Union(seed, plan.Select(joined, _function(longer, 2)))
+    longer = _construct_row(kind, first, substitute(end, (Parameter(1),)))
+    body = plan.Union(seed, plan.Select(joined, _callable_over(longer, 2)))
     return replace(node, bodies=(body,))
 
 
-def _field(kind: Any, place: int) -> Expr:
+def _field_of_end(kind: Any, place: int) -> Expr:
     if kind is tuple:
         return Item(Parameter(0), constant(place))
     return Attribute(Parameter(0), (constructor(kind) or ())[place])
 
 
-def _row(kind: Any, begin: Expr, end: Expr) -> Expr:
+def _construct_row(kind: Any, begin: Expr, end: Expr) -> Expr:
     if kind is tuple:
         return tuple_of(begin, end)
     return Call(constant(kind, kind.__name__), (begin, end))
 
 
-def _function(body: Expr, parameters: int) -> Lifted:
+def _callable_over(body: Expr, parameters: int) -> Lifted:
     return Lifted(body, row_names(parameters), (), parameters)
 
 
@@ -448,14 +452,14 @@ def linear(node: plan.Node) -> Linear | None:
     """Split a linear recursion; None if it is not linear."""
     if not isinstance(node, plan.Fixpoint) or free(node) or any(node.best):
         return None
-    return _Apart(node).found()
+    return _LinearSplitter(node).found()
 
 
 class _Unfit(Exception):
     """A way is not linear, or its join has no usable key."""
 
 
-class _Apart:
+class _LinearSplitter:
     def __init__(self, node: plan.Fixpoint) -> None:
         self._node = node
         self._sides: dict[plan.Node, int] = {}
@@ -512,12 +516,12 @@ class _Apart:
         source = join.left if is_left else join.right
         pairs = [
             pair
-            for ours, theirs in zip(*_keys(join, is_left=is_left), strict=True)
+            for ours, theirs in zip(*_key_parts_of_sides(join, is_left=is_left), strict=True)
             if (pair := _key_equation(source, ours, theirs)) is not None
         ]
         if not pairs:
             raise _Unfit
-        on, relation = conjunction(tuple(pairs)), _relation(source)
+        on, relation = conjunction(tuple(pairs)), _relation_read(source)
         of = row_shape(self._node.bodies[relation]), row_shape(self._given_side(place))
         if not total(on, of):
             raise _Unfit
@@ -527,9 +531,9 @@ class _Apart:
         return list(self._sides)[place]
 
 
-def _keys(join: plan.Join, *, is_left: bool) -> tuple[list[Any], list[Any]]:
+def _key_parts_of_sides(join: plan.Join, *, is_left: bool) -> tuple[list[Any], list[Any]]:
     """Return the parts of the keys, of the recursive side and of the other."""
-    match, conditions = match_of(join), side_conditions_of(join)
+    match, conditions = join_match(join), side_conditions_of(join)
     found = []
     for written, side in ((match.left_key, "left"), (match.right_key, "right")):
         terms = () if conditions is None else getattr(conditions, side)
@@ -552,7 +556,7 @@ def _key_equation(source: plan.Node, ours: Any, theirs: Any) -> Expr | None:
     return Operation("==", (of_own, substitute(theirs.body, (Parameter(1),))))
 
 
-def _relation(way: plan.Node) -> int:
+def _relation_read(way: plan.Node) -> int:
     """Return the index of the relation that a way reads."""
     node = way
     while not isinstance(node, plan.Recursive):

@@ -121,7 +121,7 @@ def declared_kind(expr: Expr, node: plan.Node, most: int = MOST) -> OrderKind | 
     """
     match expr:
         case Parameter(index):
-            return _of_binding(node, index, most)
+            return _kind_of_binding(node, index, most)
         case Attribute(Parameter(index), name):
             return _of_field(node, index, name, most)
         case Conditional(_, then, otherwise):
@@ -186,7 +186,7 @@ def _families(expr: Expr, node: plan.Node) -> frozenset[str] | None:
         case Call(Constant(value)) if value is float:
             return frozenset({"binary"})
         case Apply(function):
-            return _families_of_type(returned(function))
+            return _families_of_type(returned_annotation(function))
         case _:
             return _families_of_type(_type_of(expr, node))
 
@@ -281,10 +281,10 @@ def _of_call(value: Any) -> OrderKind | None:
 
 def _kind_of_returned(function: Opaque) -> OrderKind | None:
     """Return the kind that a callable declares to return."""
-    return kind_of_type(returned(function))
+    return kind_of_type(returned_annotation(function))
 
 
-def returned(function: Opaque) -> Any:
+def returned_annotation(function: Opaque) -> Any:
     """Return the annotation of a callable's result."""
     called = function.function
     if not isinstance(called, FunctionType | MethodType | BuiltinFunctionType | type):
@@ -292,23 +292,23 @@ def returned(function: Opaque) -> Any:
     return returned_by(called)
 
 
-def _of_binding(node: plan.Node, place: int, most: int) -> OrderKind | None:
+def _kind_of_binding(node: plan.Node, place: int, most: int) -> OrderKind | None:
     known = _declared_of(node, place)
     if known is not None or not most:
         return known
     match node:
         case _ if isinstance(node, _SAME_ROWS):
-            return _of_binding(node.inputs()[0], place, most - 1)
+            return _kind_of_binding(node.inputs()[0], place, most - 1)
         case _ if isinstance(node, _BOTH):
-            return _common([_of_binding(each, place, most - 1) for each in node.inputs()])
+            return _common([_kind_of_binding(each, place, most - 1) for each in node.inputs()])
         case _ if isinstance(node, _PAIRS):
             count = bindings(node.left)
             if place < count:
-                return _of_binding(node.left, place, most - 1)
-            return _of_binding(node.right, place - count, most - 1)
+                return _kind_of_binding(node.left, place, most - 1)
+            return _kind_of_binding(node.right, place - count, most - 1)
         case plan.Extend(source, keep, columns):
             if place < len(keep):
-                return _of_binding(source, keep[place], most - 1)
+                return _kind_of_binding(source, keep[place], most - 1)
             return _of_function(columns[place - len(keep)], source, most - 1)
         case plan.Select(source, function):
             return _of_function(function, source, most - 1)
@@ -385,7 +385,7 @@ def binding_types(node: plan.Node) -> Types:
 def type_of(function: Function, node: plan.Node) -> Any:
     """Return an annotation of a callable's result for the rows of a node."""
     lifted = lift(function, shapes(node)) if isinstance(function, Opaque) else function
-    return _of(lifted.body, binding_types(node))
+    return _type_of_expr(lifted.body, binding_types(node))
 
 
 def _types(node: plan.Node) -> Types:
@@ -442,13 +442,13 @@ def _of_shape(shape: Shape) -> Any:
     return Any if shape is None else shape
 
 
-def _of(expr: Expr, types: Types) -> Any:
-    inner = partial(_of, types=types)
+def _type_of_expr(expr: Expr, types: Types) -> Any:
+    inner = partial(_type_of_expr, types=types)
     match expr:
         case Parameter(index) if index < len(types):
             return types[index]
         case Attribute(of, name):
-            return _field(inner(of), name)
+            return _type_of_field(inner(of), name)
         case Item(of, Constant(int() as place)):
             return item_of(inner(of), place)
         case Constant(value) if value is not None:
@@ -458,20 +458,20 @@ def _of(expr: Expr, types: Types) -> Any:
         case Operation(operator, operands):
             return _type_of_operation(operator, [inner(operand) for operand in operands])
         case Conditional(_, then, otherwise):
-            return _either(then, otherwise, inner)
+            return _common_type(then, otherwise, inner)
         case Call(Constant(type() as kind)) if makes_record(expr):
             return kind
         case _:
             return Any
 
 
-def _either(then: Expr, otherwise: Expr, inner: Callable[[Expr], Any]) -> Any:
+def _common_type(then: Expr, otherwise: Expr, inner: Callable[[Expr], Any]) -> Any:
     """Return the common annotation of two values; None fits each annotation."""
     found = [inner(each) for each in (then, otherwise) if each != NONE]
     return found[0] if found and found[0] == found[-1] else Any
 
 
-def _field(of: Any, name: str) -> Any:
+def _type_of_field(of: Any, name: str) -> Any:
     if isinstance(of, RowsOf):
         return dict(zip(of.names, of.types, strict=False)).get(name, Any)
     return hints(of).get(name, Any) if isinstance(of, type) else Any

@@ -29,7 +29,7 @@ from optimizer.callables.opaque import FROM_TEXT
 from optimizer.expr import origins
 from optimizer.expressions.text import written
 from optimizer.plans import headlines
-from optimizer.plans.side_conditions import AnyJoin, match_of, side_conditions_of
+from optimizer.plans.side_conditions import AnyJoin, join_match, side_conditions_of
 from optimizer.record import record
 from optimizer.traverse import functions
 
@@ -69,7 +69,7 @@ class Explanation(str):
 
 def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "") -> Explanation:
     """Return the plan as text; `remark` returns text to append to a node's line."""
-    drawing = drawn(node, plan.Node.inputs, headline, remark)
+    drawing = draw_plan(node, plan.Node.inputs, headline, remark)
     return Explanation(drawing.text(), drawing)
 
 
@@ -84,7 +84,7 @@ def headline(node: plan.Node) -> str:
     return node.facts.headline(node)
 
 
-def joined(node: AnyJoin) -> str:
+def join_headline(node: AnyJoin) -> str:
     """Return a join in words, by its keys and its residual predicate.
 
     The parts of the keys that its sides decide are included.
@@ -93,7 +93,7 @@ def joined(node: AnyJoin) -> str:
     if found is None:
         return headline(node)
     steps = [[written(s.function) for s in side if s.is_key] for side in (found.left, found.right)]
-    match = match_of(node)
+    match = join_match(node)
     if match.left_key is not None and match.right_key is not None:
         steps = [[written(match.left_key), *steps[0]], [written(match.right_key), *steps[1]]]
     shown = [" == ".join(pair) for pair in zip(*steps, strict=True)]
@@ -171,7 +171,7 @@ class Drawing:
                 yield place, source
 
 
-def drawn(
+def draw_plan(
     root: N,
     inputs: Callable[[N], Sequence[N]],
     label: Callable[[N], str],
@@ -205,9 +205,9 @@ def _indent(depth: int) -> str:
 
 
 def _svg(drawing: Drawing) -> str:
-    texts = [_wrapped(box) for box in drawing.boxes]
+    texts = [_wrap_label(box) for box in drawing.boxes]
     sizes = [(max(map(len, t)) * CHARACTER + 2 * MARGIN, len(t) * LINE + MARGIN) for t in texts]
-    corners, width, height = _placed(drawing, sizes)
+    corners, width, height = _place_boxes(drawing, sizes)
     shapes = []
     for place, source in drawing._arrows():
         (x, y), (w, h) = corners[place], sizes[place]
@@ -239,7 +239,7 @@ def _image(shapes: Iterable[str], width: float, height: float) -> str:
     )
 
 
-def _placed(
+def _place_boxes(
     drawing: Drawing, sizes: Sequence[tuple[float, float]]
 ) -> tuple[list[tuple[float, float]], float, float]:
     """Return the corners of the boxes, and the width and height of the image: a row of boxes per
@@ -277,7 +277,7 @@ def _levels(drawing: Drawing) -> list[int]:
     return levels
 
 
-def _wrapped(box: Box) -> list[str]:
+def _wrap_label(box: Box) -> list[str]:
     """Return the lines of a box; too long lines are cut between words."""
     lines, line = [], ""
     for word in box.label.split(" "):

@@ -46,7 +46,7 @@ from optimizer.expressions.text import needs, over, surely
 from optimizer.plans import multiway
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, shapes
-from optimizer.plans.side_conditions import match_of, residual, side_conditions_of
+from optimizer.plans.side_conditions import join_match, residual, side_conditions_of
 from optimizer.record import record
 
 LEFT, RIGHT = 0, 1
@@ -96,10 +96,10 @@ NO_FACTORIZATION = Factorization(None, None, (), ())
 def factorization_of(node: plan.Aggregate) -> Factorization | None:
     """Return the factorization of an aggregate over the sides of its join, cached; None without
     one."""
-    return once(node, "factors", _found)
+    return once(node, "factors", _find_factorization)
 
 
-def _found(node: plan.Aggregate) -> Factorization | None:
+def _find_factorization(node: plan.Aggregate) -> Factorization | None:
     if may_be_negative(node):
         return None
     over = _over_join(node)
@@ -110,7 +110,7 @@ def _found(node: plan.Aggregate) -> Factorization | None:
     whole = [v for v, is_part in zip(values, as_parts, strict=True) if is_part and v is not None]
     summed = [None if is_part else v for v, is_part in zip(values, as_parts, strict=True)]
     found = _factors(join, (*keys, *whole), summed)
-    if found is None or not _pays(found):
+    if found is None or not _has_sums(found):
         return None
     parts = iter(found.parts[len(keys) :])
     read = [
@@ -120,7 +120,7 @@ def _found(node: plan.Aggregate) -> Factorization | None:
     return replace(found, parts=found.parts[: len(keys)], values=tuple(read))
 
 
-def _pays(factors: Factorization) -> bool:
+def _has_sums(factors: Factorization) -> bool:
     return factors.left is not None or factors.right is not None
 
 
@@ -140,7 +140,7 @@ def _over_join(
         return None
     bodies = [f.body for f in called if isinstance(f, Lifted)]
     summands = [_summand(a, shapes(node.input)) for a in node.aggregates if a.name != "Count"]
-    found = _through(node.input, [*bodies, *(s for s in summands if s is not None)])
+    found = _join_through_select(node.input, [*bodies, *(s for s in summands if s is not None)])
     if found is None or None in summands:
         return None
     join, left = found[0], iter(found[1])
@@ -161,7 +161,9 @@ def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
     return Conditional(Operation("is", (body, NONE)), constant(0), body)
 
 
-def _through(node: plan.Node, bodies: Sequence[Expr]) -> tuple[INNER, Sequence[Expr]] | None:
+def _join_through_select(
+    node: plan.Node, bodies: Sequence[Expr]
+) -> tuple[INNER, Sequence[Expr]] | None:
     """Return the join that a node is, or selects from, and expressions in terms of its pairs."""
     match node:
         case plan.Join() | plan.Product():
@@ -187,7 +189,7 @@ def _factors(
     """Split parts of a group, and values, over the sides of a join; `above` tests its pairs."""
     wide = multiway.multiway_of(join) if isinstance(join, plan.Join) else None
     of_pairs = _Pairs(bindings(join.left))
-    tests = _tests(join)
+    tests = _tests_of_pairs(join)
     if tests is None or (wide is not None and wide.is_cyclic):
         return None
     tested = of_pairs.tests([*tests, *above])
@@ -197,9 +199,9 @@ def _factors(
     factors = [None if value is None else of_pairs.factors(value) for value in values]
     if any(f is None and value is not None for f, value in zip(factors, values, strict=True)):
         return None
-    summed = [list(dict.fromkeys(_of(factors, side))) for side in (LEFT, RIGHT)]
+    summed = [list(dict.fromkeys(_factors_of_side(factors, side))) for side in (LEFT, RIGHT)]
     sums: list[Sums | None] = [None, None]
-    if not groups[0] or _through(join.left, ()) is not None:
+    if not groups[0] or _join_through_select(join.left, ()) is not None:
         sums[0] = _left(join, groups[0], summed[0], tested[0])
     if not groups[1]:
         right, asked = map(of_pairs.of_right, (summed[1], tested[1]))
@@ -214,19 +216,19 @@ def _factors(
     return Factorization(
         sums[0],
         sums[1],
-        tuple(_named(part, parts_of) for part in wanted),
-        tuple(None if f is None else _summed(f, sums_of) for f in factors),
+        tuple(_replace_by_names(part, parts_of) for part in wanted),
+        tuple(None if f is None else _stored_sum(f, sums_of) for f in factors),
         tuple(t for kept, of in zip(sums, tested, strict=True) if kept is None for t in of),
     )
 
 
-def _of(factors: Sequence[Factored | None], side: int) -> list[Expr]:
+def _factors_of_side(factors: Sequence[Factored | None], side: int) -> list[Expr]:
     """Return the factors of one side."""
     found = [f[side] for f in factors if f is not None]
     return [expr for expr in found if expr is not None]
 
 
-def _summed(factors: Factored, sums_of: Mapping[Expr, Expr]) -> Expr | tuple[Expr, Expr]:
+def _stored_sum(factors: Factored, sums_of: Mapping[Expr, Expr]) -> Expr | tuple[Expr, Expr]:
     """Return a summed expression over pairs, in terms of the stored sums."""
     left, right = (None if f is None else sums_of.get(f, f) for f in factors)
     if left is not None and right is not None:
@@ -243,30 +245,30 @@ def _left(
     tests: Sequence[Expr],
 ) -> Sums:
     """Return the sums of a left side; the sums of a join are split over its own sides."""
-    keys, asked = _of_left(join)
-    found = _through(join.left, [*keys, *groups, *values, *asked, *tests])
+    keys, asked = _left_key_and_tests(join)
+    found = _join_through_select(join.left, [*keys, *groups, *values, *asked, *tests])
     if found is not None:
         inner, exprs = found
         values_at = len(keys) + len(groups)
         tests_at = values_at + len(values)
         below = _factors(inner, exprs[:values_at], exprs[values_at:tests_at], exprs[tests_at:])
-        if below is not None and _pays(below):
+        if below is not None and _has_sums(below):
             return Sums(tuple(groups), tuple(values), (), below)
     return Sums(tuple(groups), tuple(values), tuple(tests))
 
 
-def _of_left(join: INNER) -> tuple[list[Expr], list[Expr]]:
+def _left_key_and_tests(join: INNER) -> tuple[list[Expr], list[Expr]]:
     """Return the parts of the key of the left side, and the other conditions on its rows."""
-    found, written = side_conditions_of(join), match_of(join).left_key
+    found, written = side_conditions_of(join), join_match(join).left_key
     steps = () if found is None else found.left
     keys = [written.body] if isinstance(written, Lifted) else []
     keys += [step.function.body for step in steps if step.is_key]
     return keys, [step.function.body for step in steps if not step.is_key]
 
 
-def _tests(join: INNER) -> tuple[Expr, ...] | None:
+def _tests_of_pairs(join: INNER) -> tuple[Expr, ...] | None:
     """Return the conditions on pairs with equal keys; None if they were not lifted."""
-    match = match_of(join)
+    match = join_match(join)
     if not all(f is None or isinstance(f, Lifted) for f in (match.left_key, match.right_key)):
         return None
     asked = residual(join)
@@ -342,9 +344,9 @@ def _factors_of(expr: Expr) -> list[Expr]:
     return [expr]
 
 
-def _named(expr: Expr, names: dict[Expr, Expr]) -> Expr:
+def _replace_by_names(expr: Expr, names: dict[Expr, Expr]) -> Expr:
     """Replace the parts of an expression that have a name by it, outer parts first."""
     if expr in names:
         return names[expr]
     inner = parts(expr)
-    return rebuilt(expr, tuple(_named(part, names) for part in inner)) if inner else expr
+    return rebuilt(expr, tuple(_replace_by_names(part, names) for part in inner)) if inner else expr

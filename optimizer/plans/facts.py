@@ -117,12 +117,12 @@ def of_input(inputs: Sequence[Shapes], place: int) -> Shapes:
     return inputs[0]
 
 
-def of_right(inputs: Sequence[Shapes], place: int) -> Shapes:
+def row_of_right_input(inputs: Sequence[Shapes], place: int) -> Shapes:
     """Return a row of the second input, as one value."""
     return (as_row(inputs[1]),)
 
 
-def of_pair(inputs: Sequence[Shapes], place: int) -> Shapes:
+def bindings_of_pair(inputs: Sequence[Shapes], place: int) -> Shapes:
     """Return the bindings of the first input, and a row of the second."""
     return (*inputs[0], as_row(inputs[1]))
 
@@ -168,8 +168,8 @@ def same_rows(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     return inputs[0]
 
 
-def pairs(node: Any, inputs: Sequence[Shapes]) -> Shapes:
-    return of_pair(inputs, 0)
+def shapes_of_pairs(node: Any, inputs: Sequence[Shapes]) -> Shapes:
+    return bindings_of_pair(inputs, 0)
 
 
 def rows_of_both(node: Any, inputs: Sequence[Shapes]) -> Shapes:
@@ -193,7 +193,7 @@ def rows_of_outer_join(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     )
 
 
-def groups(node: Any, inputs: Sequence[Shapes]) -> Shapes:
+def shapes_of_groups(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     """Return the shapes of the key and the aggregates; or of one record of them."""
     if node.row is not None:
         return (node.row,)
@@ -270,7 +270,7 @@ class Tree:
             if not missing:
                 waiting.pop()
                 inputs = [source.known["hash"] for source in node.inputs()]
-                node.known["hash"] = hash((type(node), *inputs, *own(node)))
+                node.known["hash"] = hash((type(node), *inputs, *own_values_of(node)))
         found: int = self.known["hash"]
         return found
 
@@ -281,7 +281,7 @@ class Tree:
             value = waiting.pop()
             shown.append(value if isinstance(value, str) else f"{type(value).__name__}(")
             if not isinstance(value, str):
-                waiting.extend(reversed([*_spelled(value), ")"]))
+                waiting.extend(reversed([*_repr_parts(value), ")"]))
         return "".join(shown)
 
     def __getstate__(self) -> list[Any]:
@@ -295,7 +295,7 @@ class Tree:
             return self.known["inputs"]  # type: ignore[no-any-return]
         kind: Any = type(self)
         found: list[Any] = []
-        for name in _compared(kind):
+        for name in _compared_fields(kind):
             value = getattr(self, name)
             if isinstance(value, Tree):
                 found.append(value)
@@ -305,7 +305,7 @@ class Tree:
         return inputs
 
 
-class Hashed:
+class CachedHash:
     """A value with a cached hash, because it is looked up more often than created."""
 
     __slots__ = ("_hash", "value")
@@ -323,7 +323,7 @@ class Hashed:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Hashed) or hash(self) != hash(other):
+        if not isinstance(other, CachedHash) or hash(self) != hash(other):
             return False
         return bool(self.value == other.value)
 
@@ -340,17 +340,17 @@ def nodes_in(value: Any) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=64)
-def _compared(kind: Any) -> tuple[str, ...]:
+def _compared_fields(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.compare)
 
 
-def own(node: Tree) -> tuple[Any, ...]:
+def own_values_of(node: Tree) -> tuple[Any, ...]:
     """Return the compared fields of a node; for a field with inputs, their number."""
     known: tuple[Any, ...] | None = node.known.get("own values")
     if known is None:
         kind: Any = type(node)
         values: list[Any] = []
-        for name in _compared(kind):
+        for name in _compared_fields(kind):
             value = getattr(node, name)
             if isinstance(value, Tree):
                 value = 1
@@ -369,13 +369,13 @@ def _are_equal(a: Tree, b: Tree) -> bool:
         if a is b or (id(a), id(b)) in asked:
             continue
         asked.add((id(a), id(b)))
-        if type(a) is not type(b) or own(a) != own(b):
+        if type(a) is not type(b) or own_values_of(a) != own_values_of(b):
             return False
         waiting.extend(zip(a.inputs(), b.inputs(), strict=True))
     return True
 
 
-def _spelled(node: Tree) -> Iterator[Any]:
+def _repr_parts(node: Tree) -> Iterator[Any]:
     """Iterate over the parts of a node's repr: texts, and the nodes whose repr they contain."""
     between = ""
     for each in fields(node):
@@ -440,7 +440,7 @@ def nothing(node: Any) -> Costs:
     return ()
 
 
-def constant(node: Any) -> Costs:
+def constant_cost(node: Any) -> Costs:
     return (Cost.ONE,) * len(node.inputs())
 
 

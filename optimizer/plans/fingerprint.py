@@ -174,13 +174,13 @@ class _Digests:
             for field in fields(value):
                 if field.compare:
                     yield from (field.name, self.of(getattr(value, field.name)))
-        elif _is_ours(type(value).__module__):
+        elif _is_own_module(type(value).__module__):
             yield from self._all(*sorted(_made_with(value).items()))
         elif not _is_users(type(value).__module__):
-            yield _pickled(value)
+            yield _pickle_digest(value)
         else:
-            for name, held in sorted(_attributes(value).items()):
-                yield from (name, self.of(held if _is_plain(held) else type(held)))
+            for name, held in sorted(_attributes_of_object(value).items()):
+                yield from (name, self.of(held if _is_plain_data(held) else type(held)))
 
     def _folded(self, value: plan.Folded) -> Iterator[str]:
         """Digest an aggregate by its fields; its two names count as one, the label."""
@@ -214,20 +214,20 @@ class _Digests:
         """Digest a class of the user by its fields and methods, one of a library by its name."""
         yield kind.__qualname__
         if not _is_users(kind.__module__):
-            yield "" if _is_ours(kind.__module__) else kind.__module__
+            yield "" if _is_own_module(kind.__module__) else kind.__module__
             return
         yield from self._all(*kind.__bases__)
         for name, annotation in inspect.get_annotations(kind).items():
             yield from (name, annotation if isinstance(annotation, str) else self.of(annotation))
         for name, held in vars(kind).items():
-            method = _written(held, kind.__module__)
+            method = _method_of_class(held, kind.__module__)
             if method is not None:
                 yield from (name, self.of(method))
-            elif not name.startswith("__") and _is_plain(held):
+            elif not name.startswith("__") and _is_plain_data(held):
                 yield from (name, self.of(held))
 
 
-def _written(held: Any, module: str) -> FunctionType | None:
+def _method_of_class(held: Any, module: str) -> FunctionType | None:
     """Return the function behind an attribute of a class, if it is written in `module`."""
     function = held.fget if isinstance(held, property) else getattr(held, "__func__", held)
     if not isinstance(function, FunctionType) or function.__module__ != module:
@@ -244,7 +244,7 @@ def _code(code: CodeType, module: dict[str, Any]) -> str:
     return "\0".join([code.co_code.hex(), *code.co_names, *code.co_varnames, *inner])
 
 
-def _is_ours(module: Any) -> bool:
+def _is_own_module(module: Any) -> bool:
     """Return True if a module is part of this library."""
     return str(module).partition(".")[0] in PACKAGES
 
@@ -252,21 +252,21 @@ def _is_ours(module: Any) -> bool:
 def _is_users(module: Any, code: CodeType | None = None) -> bool:
     """Return True if a module is the user's: not Python's, this library's or an installed
     package's."""
-    if str(module).partition(".")[0] in sys.stdlib_module_names or _is_ours(module):
+    if str(module).partition(".")[0] in sys.stdlib_module_names or _is_own_module(module):
         return False
     file = getattr(sys.modules.get(str(module)), "__file__", None) or ""
     file = file if code is None else code.co_filename
     return "site-packages" not in file and "dist-packages" not in file
 
 
-def _is_plain(value: Any, depth: int = 3) -> bool:
+def _is_plain_data(value: Any, depth: int = 3) -> bool:
     """Return True if a value is plain data, which counts by its content."""
     if type(value) in PLAIN or isinstance(value, Enum):
         return True
     if isinstance(value, dict):
-        return _is_plain([*value, *value.values()], depth)
+        return _is_plain_data([*value, *value.values()], depth)
     is_container = isinstance(value, tuple | list | set | frozenset)
-    return is_container and depth > 0 and all(_is_plain(one, depth - 1) for one in value)
+    return is_container and depth > 0 and all(_is_plain_data(one, depth - 1) for one in value)
 
 
 def _made_with(value: Any) -> dict[str, Any]:
@@ -275,10 +275,10 @@ def _made_with(value: Any) -> dict[str, Any]:
     A class with attributes that are computed on demand returns them as before their computation.
     """
     tell = getattr(value, "_fingerprinted", None)
-    return _attributes(value) if tell is None else tell()
+    return _attributes_of_object(value) if tell is None else tell()
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _attributes_of_object(value: Any) -> dict[str, Any]:
     names = [n for kind in type(value).__mro__ for n in _slots(kind)]
     found = {name: getattr(value, name) for name in names if hasattr(value, name)}
     return {**found, **getattr(value, "__dict__", {})}
@@ -289,7 +289,7 @@ def _slots(kind: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _pickled(value: Any) -> str:
+def _pickle_digest(value: Any) -> str:
     """Return a digest of a library object's pickle; empty if it cannot be pickled."""
     try:
         return hashlib.sha256(pickle.dumps(value, 4)).hexdigest()
@@ -315,7 +315,7 @@ def without_zone(expr: Expr, shape: Shaped) -> str | None:
     """
     match expr:
         case Operation():
-            return _compared(expr, shape)
+            return _zone_mismatch(expr, shape)
         case Call(Constant() as called, given) if called.kind is FunctionType:
             return _in_call(called.value, given, shape)
         case Call(Constant() as owner, given) if owner.kind.__module__ != "builtins":
@@ -328,7 +328,7 @@ def without_zone(expr: Expr, shape: Shaped) -> str | None:
             return None
 
 
-def _compared(expr: Operation, shape: Shaped) -> str | None:
+def _zone_mismatch(expr: Operation, shape: Shaped) -> str | None:
     if expr.operator not in COMPARISONS or len(expr.operands) != 2:
         return None
     for operand in expr.operands:
@@ -383,7 +383,7 @@ def _in_call(
     read = _CalledVariables(function, tree, arguments)
     for node in ast.walk(tree):
         for found in read.comparisons(node):
-            if message := _compared(found, shape):
+            if message := _zone_mismatch(found, shape):
                 return message
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             inner = tuple([read.expr(each) or Constant(None, None) for each in node.args])

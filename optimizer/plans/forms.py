@@ -111,7 +111,7 @@ _FORMS: ClassCache[Form] = ClassCache(Form, MOST_FORMS)
 
 
 @record
-class Own:
+class OwnPart:
     """A node without its inputs and plain values, and its callables in their order."""
 
     key: Hashable
@@ -136,9 +136,9 @@ def form_of(node: plan.Node) -> Form | None:
     return found
 
 
-def own_of(node: plan.Node) -> Own:
+def own_of(node: plan.Node) -> OwnPart:
     """Return the own part of a node that has a form."""
-    found: Own = node.known["own"]
+    found: OwnPart = node.known["own"]
     return found
 
 
@@ -149,7 +149,7 @@ def _form(node: plan.Node) -> Form | None:
     reader = _Reader()
     try:
         own = reader.own(node)
-        form = _FORMS.find((own.key, *below), _home)
+        form = _FORMS.find((own.key, *below), _home_of_form)
     except (Formless, TypeError):  # an unhashable part may change
         return None
     node.known["own"] = own
@@ -160,12 +160,12 @@ def _form(node: plan.Node) -> Form | None:
     return form
 
 
-def _home(key: Hashable) -> type | None:
+def _home_of_form(key: Hashable) -> type | None:
     """Return the class with which a form is released."""
-    return shortest_lived(classes_in(key, _inside))
+    return shortest_lived(classes_in(key, _inside_form_key))
 
 
-def _inside(value: Any) -> Iterable[Any]:
+def _inside_form_key(value: Any) -> Iterable[Any]:
     """Return the parts of a part of a key that may be or contain classes."""
     kind: Any = type(value)
     if kind is Form:
@@ -183,14 +183,14 @@ class _Reader:
     def __init__(self) -> None:
         self._callables: list[Value] = []
 
-    def own(self, node: plan.Node) -> Own:
+    def own(self, node: plan.Node) -> OwnPart:
         if isinstance(node, plan.Table):
             key = None if node.key is None else node.key.identity
             if has_no_meaning(key):
                 raise Formless
-            return Own((plan.Table, key, node.stored, node.row_type), ())
+            return OwnPart((plan.Table, key, node.stored, node.row_type), ())
         kind: Any = type(node)
-        return Own(self._record(node, _names(kind)), tuple(self._callables))
+        return OwnPart(self._record(node, _names_of_kind(kind)), tuple(self._callables))
 
     def _record(self, value: Any, names: Iterable[str]) -> Hashable:
         """Return the key of the fields of a node or a record."""
@@ -210,7 +210,7 @@ class _Reader:
             return self._lifted(value)
         if kind is tuple:
             return (tuple, *map(self._key, value))
-        names = None if value is None else _fields(kind)
+        names = None if value is None else _record_field_names(kind)
         if names is not None:
             return self._record(value, names)
         if callable(value) and not isinstance(value, type):
@@ -233,7 +233,7 @@ class _Reader:
         if made is not None and type(made) is not Opaque:
             raise Formless
         constants: list[Constant] = []
-        body = _apart(function.body, constants)
+        body = _extract_constants(function.body, constants)
         self._callables.append((function, tuple(constants)))
         how = None if made is None else self._opaque(made)
         of = tuple([origin.role for origin in function.origins])
@@ -247,26 +247,26 @@ def _values(function: Opaque | Lifted, constants: tuple[Constant, ...]) -> bool:
     return kin is None or bool(kin.values)
 
 
-def names_of(node: plan.Node) -> tuple[str, ...]:
+def compared_fields(node: plan.Node) -> tuple[str, ...]:
     """Return the compared fields of a node, except fields that hold an input."""
     kind: Any = type(node)
-    return _names(kind)
+    return _names_of_kind(kind)
 
 
 @lru_cache(maxsize=64)
-def _names(kind: Any) -> tuple[str, ...]:
+def _names_of_kind(kind: Any) -> tuple[str, ...]:
     hints = {each.name: str(each.type) for each in fields(kind) if each.init and each.compare}
     return tuple(name for name, hint in hints.items() if hint != "Node")
 
 
-def fields_of(value: Any) -> tuple[str, ...] | None:
+def record_fields(value: Any) -> tuple[str, ...] | None:
     """Return the compared fields of a record; None for other values."""
     kind: Any = type(value)
-    return _fields(kind)
+    return _record_field_names(kind)
 
 
 @lru_cache(maxsize=256)
-def _fields(kind: Any) -> tuple[str, ...] | None:
+def _record_field_names(kind: Any) -> tuple[str, ...] | None:
     if not is_dataclass(kind):
         return None
     return tuple(each.name for each in fields(kind) if each.init and each.compare)
@@ -278,7 +278,7 @@ def _fields(kind: Any) -> tuple[str, ...] | None:
 _MARKS = {kind: Constant(None, ("of class", kind)) for kind in KINDS}
 
 
-def _apart(expr: Expr, found: list[Constant]) -> Expr:
+def _extract_constants(expr: Expr, found: list[Constant]) -> Expr:
     """Replace the constants that may differ by marks, and append them to `found`."""
 
     def mark(constant: Constant) -> Constant:
@@ -323,17 +323,17 @@ _SOME_OF_LEFT = (
 def constants_of(node: plan.Node) -> Constants:
     """Return expressions over the bindings of a plan's rows, with the constants that they are equal
     to."""
-    found: Constants = fact(node, "constants", _found)
+    found: Constants = fact(node, "constants", _find_constants)
     return found
 
 
 def of_pairs(join: AnyJoin) -> Constants:
     """Return the constants of both sides of a join, in terms of its pairs."""
     left, right = map(constants_of, join.inputs())
-    return {**left, **_moved(right, bindings(join.left), bindings(join.right))}
+    return {**left, **_constants_of_right(right, bindings(join.left), bindings(join.right))}
 
 
-def fixed(test: Expr) -> tuple[Expr, Constant] | None:
+def pinned_constant(test: Expr) -> tuple[Expr, Constant] | None:
     """Return the expression that a condition equates with a plain constant, and the constant."""
     match test.test if isinstance(test, Again) else test:
         case Operation("==", (Constant() as value, side)) | Operation(
@@ -370,7 +370,7 @@ def _is_right(expr: Expr, count: int) -> bool | None:
     return count in read
 
 
-def followed(known: Constants, pairs: list[tuple[Expr, Expr]]) -> dict[Expr, Constant]:
+def equal_to_constants(known: Constants, pairs: list[tuple[Expr, Expr]]) -> dict[Expr, Constant]:
     """Return expressions that are equal to a constant because an expression equal to them is."""
     new: dict[Expr, Constant] = {}
     for one, other in (pair for a, b in pairs for pair in ((a, b), (b, a))):
@@ -380,24 +380,24 @@ def followed(known: Constants, pairs: list[tuple[Expr, Expr]]) -> dict[Expr, Con
     return new
 
 
-def _found(node: plan.Node) -> Constants:
+def _find_constants(node: plan.Node) -> Constants:
     below: list[Constants] = [source.known["constants"] for source in node.inputs()]
     match node:
         case plan.Where(_, Lifted(body)):
-            return {**below[0], **_said(body)}
+            return {**below[0], **_constants_of_condition(body)}
         case plan.Join():
             return _of_join(node)
         case plan.Product(left, right):
-            return {**below[0], **_moved(below[1], bindings(left), bindings(right))}
+            return {**below[0], **_constants_of_right(below[1], bindings(left), bindings(right))}
         case plan.OuterJoin(kind="left"):
             return below[0]
         case plan.Select(_, Lifted(body)):
-            return _made(body, below[0])
+            return _constants_of_result(body, below[0])
         case plan.Extend():
             of_row = zip(outputs(node), map(Parameter, range(bindings(node))), strict=True)
-            return _told(of_row, below[0])
+            return _constants_of_reads(of_row, below[0])
         case plan.Aggregate(_, Lifted(body)):
-            return _made(body, below[0])
+            return _constants_of_result(body, below[0])
         case plan.Union() | plan.UnionAll():
             return {e: value for e, value in below[0].items() if below[1].get(e) == value}
         case plan.Intersection() | plan.IntersectionAll():
@@ -409,29 +409,32 @@ def _found(node: plan.Node) -> Constants:
             return below[0] if is_some else NOTHING
 
 
-def _said(body: Expr) -> dict[Expr, Constant]:
-    return dict(found for test in conjuncts(body) if (found := fixed(test)) is not None)
+def _constants_of_condition(body: Expr) -> dict[Expr, Constant]:
+    return dict(found for test in conjuncts(body) if (found := pinned_constant(test)) is not None)
 
 
 def _of_join(join: plan.Join) -> Constants:
     on = join.match.on
-    known = {**of_pairs(join), **(_said(on.body) if isinstance(on, Lifted) else NOTHING)}
-    return {**known, **followed(known, list(equations(join)))} if known else NOTHING
+    known = {
+        **of_pairs(join),
+        **(_constants_of_condition(on.body) if isinstance(on, Lifted) else NOTHING),
+    }
+    return {**known, **equal_to_constants(known, list(equations(join)))} if known else NOTHING
 
 
-def _moved(of: Constants, start: int, count: int) -> dict[Expr, Constant]:
+def _constants_of_right(of: Constants, start: int, count: int) -> dict[Expr, Constant]:
     """Rewrite the constants of a join's right side to its last binding."""
     row = Parameter(start)
     items = (row,) if count == 1 else tuple(Item(row, constant(place)) for place in range(count))
     return {substitute(expr, items): value for expr, value in of.items()}
 
 
-def _made(body: Expr, of: Constants) -> Constants:
+def _constants_of_result(body: Expr, of: Constants) -> Constants:
     """Return the constants of an expression's value, its items and its fields."""
-    return _told(_parts_of(body), of)
+    return _constants_of_reads(_parts_of(body), of)
 
 
-def _told(made: Iterable[tuple[Expr, Expr]], of: Constants) -> Constants:
+def _constants_of_reads(made: Iterable[tuple[Expr, Expr]], of: Constants) -> Constants:
     """Return the constants among pairs of an expression, and a read of the row that returns its
     value."""
     found = {

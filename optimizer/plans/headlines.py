@@ -51,12 +51,12 @@ def view(node: Any) -> str:
 
 
 def join(node: Any) -> str:
-    return f"{name(node)} {_match(node.match)}".rstrip()
+    return f"{name(node)} {_match_text(node.match)}".rstrip()
 
 
 def aggregate(node: Any) -> str:
     by = "" if node.key is None else f" by {written(node.key)}"
-    return f"aggregate {', '.join(map(_folded, node.aggregates))}{by}"
+    return f"aggregate {', '.join(map(_fold_text, node.aggregates))}{by}"
 
 
 def order_by(node: Any) -> str:
@@ -64,7 +64,7 @@ def order_by(node: Any) -> str:
 
 
 def fixpoint(node: Any) -> str:
-    return f"fixpoint {', '.join(map(_defined, node.names, node.best))}"
+    return f"fixpoint {', '.join(map(_definition_text, node.names, node.best))}"
 
 
 def component(node: Any) -> str:
@@ -78,7 +78,9 @@ def recursive(node: Any) -> str:
 def iterate(node: Any) -> str:
     often = "until settled" if node.times is None else f"{node.times} times"
     parts = [f"iterate {', '.join(node.names)}, {often}"]
-    parts += [f"tolerance {each.least:g} of {written(each.value)}" for each in _given(node)]
+    parts += [
+        f"tolerance {each.least:g} of {written(each.value)}" for each in _given_tolerances(node)
+    ]
     return ", ".join([*parts, *[bound(node)] * node.is_tolerant()])
 
 
@@ -93,29 +95,29 @@ def tolerate(node: Any) -> str:
     return f"tolerate {node.tolerance.least:g} of {written(node.tolerance.value)}"
 
 
-def _given(node: Any) -> list[Any]:
+def _given_tolerances(node: Any) -> list[Any]:
     return [each for each in node.tolerances if each is not None]
 
 
-def _match(match: Any) -> str:
+def _match_text(match: Any) -> str:
     """Return the condition of a join."""
-    shown = [] if match.left_key is None else [_equation(match.left_key, match.right_key)]
+    shown = [] if match.left_key is None else [_equation_text(match.left_key, match.right_key)]
     shown += [] if match.on is None else [f"on {written(match.on)}"]
     return " and ".join(shown)
 
 
-def _equation(left: Function | None, right: Function | None) -> str:
+def _equation_text(left: Function | None, right: Function | None) -> str:
     return " == ".join(written(f) for f in (left, right) if f is not None)
 
 
-def _defined(name: str, best: Any) -> str:
+def _definition_text(name: str, best: Any) -> str:
     if best is None:
         return name
     kept = "Max" if best.largest else "Min"
     return f"{name} (keep {kept}({written(best.value)}) by {written(best.by)})"
 
 
-def _folded(folded: Any) -> str:
+def _fold_text(folded: Any) -> str:
     given = [] if folded.value is None else [written(folded.value)]
     given += ["skip_none=True"] * folded.skip_none
     return f"{folded.label}({', '.join(given)})"

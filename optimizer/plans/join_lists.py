@@ -113,7 +113,7 @@ def join_list(node: plan.Node, names: Sequence[str] = ()) -> JoinList | None:
     """
     if not _is_listed(node, is_highest=True):
         return None
-    found = _Gathered()
+    found = _JoinGatherer()
     row = found.gather(node, is_highest=True)
     found.name(row, names)
     count = sum(map(bindings, found.inputs))
@@ -143,7 +143,7 @@ def _is_listed(node: plan.Node, *, is_highest: bool) -> bool:
 
 
 @dataclass
-class _Gathered:
+class _JoinGatherer:
     """The parts of a tree of joins, from left to right."""
 
     inputs: list[plan.Node] = field(default_factory=list)
@@ -191,13 +191,16 @@ def outputs(node: plan.Extend | plan.Select) -> tuple[Expr, ...]:
     """Return each binding of the rows, in terms of the bindings of the input."""
     count = bindings(node.input)
     if isinstance(node, plan.Select):
-        return (_body(node.function, count),)
-    return (*map(Parameter, node.keep), *[_body(column, count) for column in node.columns])
+        return (_body_of_column(node.function, count),)
+    return (
+        *map(Parameter, node.keep),
+        *[_body_of_column(column, count) for column in node.columns],
+    )
 
 
-def row_of(node: plan.Extend) -> Lifted:
+def callable_of_row(node: plan.Extend) -> Lifted:
     """Return a callable of the input's bindings that makes a row, as one value."""
-    return _read(node, one_value(outputs(node)))
+    return _callable_below(node, one_value(outputs(node)))
 
 
 def composed_over(outer: Lifted, below: plan.Extend | plan.Select) -> Lifted | None:
@@ -212,10 +215,10 @@ def composed_over(outer: Lifted, below: plan.Extend | plan.Select) -> Lifted | N
     if not all(is_value(expr, of) for expr in made):
         return None
     body = _after(made, below, [over(outer.body, made)])[0]
-    return None if is_too_long(body) else _read(below, body, (outer,))
+    return None if is_too_long(body) else _callable_below(below, body, (outer,))
 
 
-def fused(node: plan.Extend, below: plan.Extend | plan.Select) -> plan.Extend | None:
+def fuse_extend(node: plan.Extend, below: plan.Extend | plan.Select) -> plan.Extend | None:
     """Fuse an extend with the extend or select below.
 
     Return None if an expression would be evaluated twice, or is too long.
@@ -231,7 +234,7 @@ def fused(node: plan.Extend, below: plan.Extend | plan.Select) -> plan.Extend | 
         return None
     of_each: list[tuple[Function, ...]] = [()] * len(node.keep)
     of_each += [(column,) for column in node.columns]
-    read = [_read(below, *each) for each in zip(every, of_each, strict=True)]
+    read = [_callable_below(below, *each) for each in zip(every, of_each, strict=True)]
     return extend_of(below.input, read, node.names)
 
 
@@ -265,7 +268,9 @@ def _after(made: Sequence[Expr], below: plan.Extend | plan.Select, every: list[E
     return every
 
 
-def _read(node: plan.Extend | plan.Select, body: Expr, more: Sequence[Function] = ()) -> Lifted:
+def _callable_below(
+    node: plan.Extend | plan.Select, body: Expr, more: Sequence[Function] = ()
+) -> Lifted:
     """Return a callable of the bindings below a node."""
     count = bindings(node.input)
     own = (node.function,) if isinstance(node, plan.Select) else node.columns
@@ -274,7 +279,7 @@ def _read(node: plan.Extend | plan.Select, body: Expr, more: Sequence[Function] 
     return Lifted(body, names, origins(*own, *more), count)
 
 
-def _body(column: Function, count: int) -> Expr:
+def _body_of_column(column: Function, count: int) -> Expr:
     if isinstance(column, Opaque):
         return Apply(column, all_parameters(count))
     return column.body

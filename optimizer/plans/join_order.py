@@ -68,7 +68,7 @@ Order = Sequence[Sequence[int]]
 
 
 @record
-class Joined:
+class JoinedInputs:
     """Inputs of a list joined by a plan, with the place in its row of each binding."""
 
     node: plan.Node
@@ -78,14 +78,14 @@ class Joined:
 
     def read(self, expr: Expr) -> Expr:
         """Rewrite an expression over all bindings to the row."""
-        return _read(expr, self.places)
+        return _read_at_places(expr, self.places)
 
     def names(self, of: JoinList) -> tuple[str, ...]:
         """Return the names of the bindings of the row."""
-        return _names(self.places, bindings(self.node), of)
+        return _names_at_places(self.places, bindings(self.node), of)
 
 
-def in_order(of: JoinList, order: Order) -> Joined:
+def join_in_order(of: JoinList, order: Order) -> JoinedInputs:
     """Join the inputs of a list in an order."""
     return _Builder(of).build(order)
 
@@ -97,18 +97,20 @@ def best_order(of: JoinList) -> Order:
     return min((links.parts_from(start) for start in starts), key=len)
 
 
-def semi_joined(of: JoinList, left: Joined, right: Joined, tests: Sequence[Expr]) -> Joined:
+def semi_joined(
+    of: JoinList, left: JoinedInputs, right: JoinedInputs, tests: Sequence[Expr]
+) -> JoinedInputs:
     """Return the rows of the left that have a partner on the right."""
     match = plan.Match()
     if tests:
-        match = plan.Match(on=_predicate(of, left, _pair_places(left, right), tests))
-    return Joined(plan.SemiJoin(left.node, right.node, match), left.places)
+        match = plan.Match(on=_predicate_of_pairs(of, left, _pair_places(left, right), tests))
+    return JoinedInputs(plan.SemiJoin(left.node, right.node, match), left.places)
 
 
-def alone(of: JoinList, place: int) -> Joined:
+def alone(of: JoinList, place: int) -> JoinedInputs:
     """Return one input of a list."""
     places = {flat: Parameter(n) for n, flat in enumerate(of.places(place))}
-    return Joined(of.inputs[place], dict(places))
+    return JoinedInputs(of.inputs[place], dict(places))
 
 
 @record
@@ -190,7 +192,7 @@ class _Builder:
         self._waiting = dict(enumerate(of.tests))
         self._guarded: set[int] = set()
 
-    def build(self, order: Order) -> Joined:
+    def build(self, order: Order) -> JoinedInputs:
         self._last = sum(map(len, order)) - 1
         if not self._last:
             return self._filtered(alone(self._of, 0))
@@ -200,32 +202,32 @@ class _Builder:
             found = self._join(found, part)
         return found
 
-    def _part(self, part: Sequence[int]) -> Joined:
+    def _part(self, part: Sequence[int]) -> JoinedInputs:
         found, *others = [alone(self._of, place) for place in part]
         for other in others:
             found = self._join(found, other)
         return found
 
-    def _filtered(self, one: Joined) -> Joined:
+    def _filtered(self, one: JoinedInputs) -> JoinedInputs:
         """Filter the rows of the only input by all tests."""
         tests = tuple(map(one.read, self._waiting.values()))
         if not tests:
             return one
         names = row_names(bindings(one.node))
         test = Lifted(conjunction(tests), names, self._of.origins, len(names))
-        return Joined(plan.Where(one.node, test), one.places)
+        return JoinedInputs(plan.Where(one.node, test), one.places)
 
-    def _join(self, left: Joined, right: Joined) -> Joined:
+    def _join(self, left: JoinedInputs, right: JoinedInputs) -> JoinedInputs:
         self._last -= 1
         places = _pair_places(left, right)
         there = Inputs(self._input_of[flat] for flat in places)
         asked = list(self._asked(there, is_last=not self._last))
         made: plan.Join | plan.Product = plan.Product(left.node, right.node)
         if asked:
-            match = plan.Match(on=_predicate(self._of, left, places, asked))
+            match = plan.Match(on=_predicate_of_pairs(self._of, left, places, asked))
             made = plan.Join(left.node, right.node, match)
         pairs = left.without_keys + right.without_keys + (not has_keys(made))
-        return Joined(made, places, pairs)
+        return JoinedInputs(made, places, pairs)
 
     def _asked(self, there: Inputs, *, is_last: bool) -> Iterator[Expr]:
         """Iterate over the tests of rows of these inputs, over all bindings."""
@@ -251,7 +253,7 @@ class _Builder:
         return number not in self._guarded and not isinstance(test, Again)
 
 
-def _pair_places(left: Joined, right: Joined) -> Places:
+def _pair_places(left: JoinedInputs, right: JoinedInputs) -> Places:
     """Return the place in the pairs of a join of each binding."""
     count, more = bindings(left.node), bindings(right.node)
     row = Parameter(count)
@@ -259,24 +261,26 @@ def _pair_places(left: Joined, right: Joined) -> Places:
     return left.places | {flat: over(expr, items) for flat, expr in right.places.items()}
 
 
-def _predicate(of: JoinList, left: Joined, places: Places, tests: Iterable[Expr]) -> Lifted:
+def _predicate_of_pairs(
+    of: JoinList, left: JoinedInputs, places: Places, tests: Iterable[Expr]
+) -> Lifted:
     """Return the predicate of the pairs of a join."""
     count = bindings(left.node) + 1
-    body = conjunction(tuple(_read(test, places) for test in tests))
-    return Lifted(body, _names(places, count, of), of.origins, count)
+    body = conjunction(tuple(_read_at_places(test, places) for test in tests))
+    return Lifted(body, _names_at_places(places, count, of), of.origins, count)
 
 
-def _read(expr: Expr, places: Places) -> Expr:
+def _read_at_places(expr: Expr, places: Places) -> Expr:
     last = max(places, default=-1)
     return over(expr, tuple(places.get(flat, NONE) for flat in range(last + 1)))
 
 
-def _names(places: Places, count: int, of: JoinList) -> tuple[str, ...]:
+def _names_at_places(places: Places, count: int, of: JoinList) -> tuple[str, ...]:
     known = {e.index: of.names[flat] for flat, e in places.items() if isinstance(e, Parameter)}
     return tuple(known.get(n, f"row{n or ''}") for n in range(count))
 
 
-def without_existential(of: JoinList, read: Collection[int]) -> Joined | None:
+def without_existential(of: JoinList, read: Collection[int]) -> JoinedInputs | None:
     """Join the inputs of a list, and semi-join inputs of which no binding is `read`.
 
     Return None if there is no such input, or a test may raise.
@@ -284,28 +288,28 @@ def without_existential(of: JoinList, read: Collection[int]) -> Joined | None:
     known = of.of
     if not all(total(test, known) for test in of.tests):
         return None
-    rest, read = _reduced(of, frozenset(read)), frozenset(read)
-    last: list[tuple[Joined, list[Expr]]] = []
+    rest, read = _semi_join_unread(of, frozenset(read)), frozenset(read)
+    last: list[tuple[JoinedInputs, list[Expr]]] = []
     while (place := _to_be_last(rest, read)) is not None:
-        tests = _tests(rest, place)
+        tests = _tests_of_input(rest, place)
         last.append((alone(rest, place), tests))
         read |= {flat for test in tests for flat in reads(test)}
         rest = rest.without(place)
     if len(rest.inputs) == len(of.inputs):
         return None
-    made = in_order(rest, best_order(rest))
+    made = join_in_order(rest, best_order(rest))
     for right, tests in last:
         made = semi_joined(of, made, right, tests)
     return made
 
 
-def _reduced(of: JoinList, read: Collection[int]) -> JoinList:
+def _semi_join_unread(of: JoinList, read: Collection[int]) -> JoinList:
     """Replace the inputs without read bindings that are joined with at most one input by
     semi-joins."""
     while len(of.inputs) > 1:
-        for place in _unread(of, read):
-            tests = _tests(of, place)
-            partners = _partners(of, place, tests) or [_any_other(of, place)]
+        for place in _unread_inputs(of, read):
+            tests = _tests_of_input(of, place)
+            partners = _partners_of_input(of, place, tests) or [_any_other(of, place)]
             if len(partners) == 1:
                 of = _semi_joined(of, partners[0], place, tests)
                 break
@@ -316,12 +320,12 @@ def _reduced(of: JoinList, read: Collection[int]) -> JoinList:
 
 def _to_be_last(of: JoinList, read: Collection[int]) -> int | None:
     """Return an input without read bindings, if the order has no more parts without it."""
-    unread = _unread(of, read) if len(of.inputs) > 1 else []
+    unread = _unread_inputs(of, read) if len(of.inputs) > 1 else []
     parts = len(best_order(of)) if unread else 0
     return next((n for n in unread if len(best_order(of.without(n))) <= parts), None)
 
 
-def _unread(of: JoinList, read: Collection[int]) -> list[int]:
+def _unread_inputs(of: JoinList, read: Collection[int]) -> list[int]:
     """Return the inputs without read bindings, the last first.
 
     A relation of a recursion around is left out: its partners would follow a round later.
@@ -339,12 +343,12 @@ def _any_other(of: JoinList, place: int) -> int:
     return min(others, key=lambda other: bool(free(of.inputs[other])))
 
 
-def _tests(of: JoinList, place: int) -> list[Expr]:
+def _tests_of_input(of: JoinList, place: int) -> list[Expr]:
     own = set(of.places(place))
     return [test for test in of.tests if own & reads(test)]
 
 
-def _partners(of: JoinList, place: int, tests: list[Expr]) -> list[int]:
+def _partners_of_input(of: JoinList, place: int, tests: list[Expr]) -> list[int]:
     """Return the inputs that an input is joined with."""
     input_of = of.input_of()
     return sorted({input_of[flat] for test in tests for flat in reads(test)} - {place})

@@ -62,7 +62,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.evaluated import holds_no_nan, is_no_tuple
 from optimizer.expressions.knowledge import Shapes, is_value, total
-from optimizer.expressions.text import needs, projected
+from optimizer.expressions.text import needs, project_node
 from optimizer.plans.forms import Key, unique_key
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
@@ -119,7 +119,7 @@ def multiway_of(node: plan.Join) -> MultiwayJoin | None:
 def _multiway(node: plan.Join) -> MultiwayJoin | None:
     if may_be_negative(node):
         return None
-    found = _flat(node)
+    found = _flatten_joins(node)
     if found is None or not FEWEST <= len(found.relations) <= MOST:
         return None
     if not found.is_cyclic and found.residual:
@@ -148,7 +148,7 @@ class _Flat:
 
     def here(self, expr: Expr) -> Expr:
         """Rewrite an expression over the joined rows to the inputs."""
-        return transform(substitute(expr, self.row), projected)
+        return transform(substitute(expr, self.row), project_node)
 
     def join(self, node: plan.Join) -> bool:
         """Add the right side of a join; return False if that is not possible."""
@@ -200,7 +200,7 @@ class _Flat:
             self.residual.append(expr)
 
 
-def _flat(node: plan.Node) -> _Flat | None:
+def _flatten_joins(node: plan.Node) -> _Flat | None:
     """Return binary joins, with the selects between them, as one; None if they are too many."""
     above: list[plan.Node] = []
     while isinstance(node, plan.Join) or _passes_on(node):
@@ -294,10 +294,10 @@ class Bound:
 
 def bound_of(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
     """Return the comparison that decides if a row has a partner, cached."""
-    return once(join, "bound", _found)
+    return once(join, "bound", _find_bound)
 
 
-def _found(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
+def _find_bound(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
     rest, count = residual(join), bindings(join.left)
     if not isinstance(rest, Lifted) or may_be_negative(join.right):
         return None

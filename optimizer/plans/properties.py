@@ -9,7 +9,7 @@ A join has the names of its left, and the name of a right with one binding.
 
 Names are for people: equal plans may have different names.
 
-`named` emits the rows of an aggregate as records with a field per column.
+`name_columns` emits the rows of an aggregate as records with a field per column.
 
     aggregate(orders=Count(), total=Sum("total"))
 
@@ -57,7 +57,7 @@ def row_shape(node: plan.Node) -> Shape:
 
 def is_set(node: plan.Node) -> bool:
     """Return True if no row occurs twice."""
-    return bool(fact(node, "is_set", _is_set))
+    return bool(fact(node, "is_set", _compute_is_set))
 
 
 def free(node: plan.Node) -> frozenset[Any]:
@@ -131,7 +131,7 @@ def _shapes(node: plan.Node) -> Shapes:
     return node.facts.shapes(node, [source.known["shapes"] for source in node.inputs()])
 
 
-def _is_set(node: plan.Node) -> bool:
+def _compute_is_set(node: plan.Node) -> bool:
     return node.facts.is_set(node, [source.known["is_set"] for source in node.inputs()])
 
 
@@ -141,7 +141,7 @@ def table_key(node: plan.Node) -> plan.Table | None:
     return found if isinstance(found, plan.Table) and found.key is not None else None
 
 
-def groups(node: plan.Node) -> plan.Aggregate | None:
+def find_groups(node: plan.Node) -> plan.Aggregate | None:
     """Return the aggregate of which the rows are a subset, one per group; they may be named."""
     node = _some_of(node)
     node = node if naming_by(node) is None else _some_of(node.inputs()[0])
@@ -256,15 +256,15 @@ def _may_be_negative(node: plan.Node) -> bool:
             return any(source.known["may_be_negative"] for source in node.inputs())
 
 
-def present(node: plan.Node) -> plan.Node:
+def only_present(node: plan.Node) -> plan.Node:
     """Return the rows of positive weight; the node itself if no weight may be negative."""
     if not may_be_negative(node) or isinstance(node, _PRESENT):
         return node
     match node:
         case plan.Where(source):
-            return replace(node, input=present(source))
+            return replace(node, input=only_present(source))
         case plan.OrderBy(source, _, None, 0):
-            return replace(node, input=present(source))
+            return replace(node, input=only_present(source))
         case _:
             return plan.DifferenceAll(node, plan.Empty(bindings(node)))
 
@@ -340,7 +340,7 @@ _PAIRS = (plan.Join, plan.OuterJoin, plan.Product)
 
 def binding_names(node: plan.Node) -> Names:
     """Return the name of each binding, None without a name."""
-    found: Names = fact(node, "binding_names", _names)
+    found: Names = fact(node, "binding_names", _compute_binding_names)
     return found
 
 
@@ -359,7 +359,7 @@ def columns(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[str] |
     called = binding_names(node)
     if any(called):
         return [name or str(place) for place, name in enumerate(called)]
-    aggregate = groups(node)
+    aggregate = find_groups(node)
     if aggregate is None:
         return None
     names = ["key"] * (aggregate.key is not None) + [a.label for a in aggregate.aggregates]
@@ -385,7 +385,7 @@ def written_names(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[
     return list(names) if names and len({*names}) == len(names) else None
 
 
-def _names(node: plan.Node) -> Names:
+def _compute_binding_names(node: plan.Node) -> Names:
     count = bindings(node)
     if isinstance(node, plan.Extend):
         return (*node.names, *[None] * count)[:count]
@@ -399,7 +399,7 @@ def _names(node: plan.Node) -> Names:
     return (None,) * count
 
 
-def named(node: plan.Node, naming: Naming) -> plan.Select:
+def name_columns(node: plan.Node, naming: Naming) -> plan.Select:
     """Return the rows of an aggregate, or other bindings, as records."""
     parameters = all_parameters(len(naming.columns))
     kind = constant(naming.kind)

@@ -71,11 +71,11 @@ class InnerPlace:
 
     place: int
     key: Lifted
-    level: Shredded
+    level: ShreddedLevel
 
 
 @record
-class Shredded:
+class ShreddedLevel:
     """The rows of a level.
 
     `rows` computes them. If `is_made`, a row is a tuple built for the level, and ends with its
@@ -102,14 +102,14 @@ class Shredded:
         return Lifted(body, ("row",), function.origins, 1)
 
 
-def shredded(node: plan.Node, *, in_order: bool = True) -> Shredded | None:
+def shred(node: plan.Node, *, in_order: bool = True) -> ShreddedLevel | None:
     """Return the levels of the rows of a node; None if all inner bags are values.
 
     Without `in_order`, ordered bags are values.
     """
     if not isinstance(node, plan.Select) or not isinstance(node.function, Lifted):
         return None
-    return _peeled(node.input, node.function.body, None, None, in_order)
+    return _shred_level(node.input, node.function.body, None, None, in_order)
 
 
 def nesting_of(node: plan.Node) -> Nesting | None:
@@ -124,9 +124,9 @@ def nesting_of(node: plan.Node) -> Nesting | None:
     return made[0] if made else None
 
 
-def _peeled(
+def _shred_level(
     node: plan.Node, row: Expr, label: Expr | None, order: Expr | None, in_order: bool
-) -> Shredded | None:
+) -> ShreddedLevel | None:
     """Return the level of rows that are shown as a call of their class."""
     if not (isinstance(row, Call) and isinstance(row.function, Constant)):
         return None
@@ -145,12 +145,12 @@ def _peeled(
     found = _labels(row, joins, roots, label, order, in_order)
     if not found:
         return None
-    label = _without(label, set(found))
+    label = _drop_needs(label, set(found))
     values = [part for part in row.arguments if _only_shows(part) not in found]
     others = [j for place, j in enumerate(joins, roots) if place not in found]
     is_made = bool(others) or len(values) > roots
     if window is not None:
-        above = None if is_made else _over(window, base, found.values())
+        above = None if is_made else _window_over(window, base, found.values())
         if above is None:
             return None
         base = above
@@ -158,12 +158,12 @@ def _peeled(
     numbers = {place: place for place in range(roots)}
     for place, join in enumerate(joins, roots):
         if join in others and place not in found:
-            rows = replace(join, left=rows, match=_renumbered(join.match, numbers, width))
+            rows = replace(join, left=rows, match=_move_match(join.match, numbers, width))
             numbers[place] = width
             width += 1
-    own = [part and _moved(part, numbers) for part in (order, label)]
+    own = [part and _move_parameters(part, numbers) for part in (order, label)]
     if is_made:
-        rows, own = _made(rows, [_moved(part, numbers) for part in values], own)
+        rows, own = _pack_parts(rows, [_move_parameters(part, numbers) for part in values], own)
         width = 1
     inside = []
     for column, part in enumerate(row.arguments):
@@ -171,14 +171,16 @@ def _peeled(
         if at in found:
             key = joins[at - roots].match.left_key
             assert isinstance(key, Lifted)
-            over = Lifted(_moved(key.body, numbers), key.names[:roots], key.origins, roots)
+            over = Lifted(
+                _move_parameters(key.body, numbers), key.names[:roots], key.origins, roots
+            )
             level = replace(found[at], sequence=_sequence_of(part))
             inside.append(InnerPlace(column, over, level))
-    by, of = [_of_row(part, width) for part in own]
-    return Shredded(rows, is_made, kind, tuple(inside), of, by)
+    by, of = [_callable_of_row(part, width) for part in own]
+    return ShreddedLevel(rows, is_made, kind, tuple(inside), of, by)
 
 
-def _made(
+def _pack_parts(
     node: plan.Node, parts: Sequence[Expr], own: Sequence[Expr | None]
 ) -> tuple[plan.Node, list[Expr | None]]:
     """Return rows that are tuples of their parts and `own`, and expressions that read `own`."""
@@ -202,7 +204,9 @@ def _without_extend(node: plan.Node) -> tuple[plan.Node, Callable[[Expr], Any]]:
     )
 
 
-def _over(window: plan.Top, base: plan.Node, levels: Iterable[Shredded]) -> plan.Top | None:
+def _window_over(
+    window: plan.Top, base: plan.Node, levels: Iterable[ShreddedLevel]
+) -> plan.Top | None:
     """Return the first rows of each label of rows without their inner bags.
 
     Return None if the order reads an inner bag, or may: ties are sorted by an inner sequence.
@@ -230,7 +234,7 @@ def _labels(
     label: Expr | None,
     order: Expr | None,
     in_order: bool,
-) -> dict[int, Shredded]:
+) -> dict[int, ShreddedLevel]:
     """Return the levels of bindings that are read only to show them, by their places."""
     sequences = {_only_shows(part) for part in row.arguments if _sequence_of(part) is not None}
     shown = {_only_shows(part) for part in row.arguments} - {-1}
@@ -238,7 +242,7 @@ def _labels(
     keys = [j.match.left_key for j in joins if isinstance(j.match.left_key, Lifted)]
     values = [part for part in row.arguments if _only_shows(part) < 0]
     asked = [label] if label is not None else []
-    asked = [_without(part, shown) or part for part in asked]
+    asked = [_drop_needs(part, shown) or part for part in asked]
     asked += [] if order is None else [order]
     read = {place for part in [*values, *(k.body for k in keys), *asked] for place in reads(part)}
     levels = {
@@ -260,7 +264,7 @@ def _joins_down_to(node: plan.Node, count: int) -> list[plan.OuterJoin]:
     return joins[::-1] if bindings(node) == count else []
 
 
-def _level_of(join: plan.OuterJoin, is_sequence: bool, in_order: bool) -> Shredded | None:
+def _level_of(join: plan.OuterJoin, is_sequence: bool, in_order: bool) -> ShreddedLevel | None:
     """Return the level of a left join with a group of collected rows; None for other joins."""
     match, groups = join.match, join.right
     if match.on is not None or not isinstance(match.left_key, Lifted):
@@ -280,8 +284,8 @@ def _level_of(join: plan.OuterJoin, is_sequence: bool, in_order: bool) -> Shredd
         order, value = value.items
     if label is None:
         return None
-    found = _peeled(groups.input, value, label, order, in_order)
-    return found or _whole(groups.input, value, label, order)
+    found = _shred_level(groups.input, value, label, order, in_order)
+    return found or _level_of_values(groups.input, value, label, order)
 
 
 def _in_group(key: Expr, group: Expr) -> Expr | None:
@@ -298,18 +302,20 @@ def _in_group(key: Expr, group: Expr) -> Expr | None:
     return First(needs, found) if needs else found
 
 
-def _whole(node: plan.Node, value: Expr, label: Expr, order: Expr | None) -> Shredded:
+def _level_of_values(
+    node: plan.Node, value: Expr, label: Expr, order: Expr | None
+) -> ShreddedLevel:
     """Return a level whose rows have nothing inside, or values."""
     width, is_made = bindings(node), False
     own: list[Expr | None] = [order, label]
     if value != one_value(all_parameters(width)):
-        node, own = _made(node, [value], own)
+        node, own = _pack_parts(node, [value], own)
         width, is_made = 1, True
-    by, of = [_of_row(part, width) for part in own]
-    return Shredded(node, is_made, None, (), of, by)
+    by, of = [_callable_of_row(part, width) for part in own]
+    return ShreddedLevel(node, is_made, None, (), of, by)
 
 
-def _of_row(part: Expr | None, width: int) -> Lifted | None:
+def _callable_of_row(part: Expr | None, width: int) -> Lifted | None:
     return None if part is None else Lifted(part, row_names(width), (), width)
 
 
@@ -337,7 +343,7 @@ def _sequence_of(part: Expr) -> Arranges | None:
     return found if isinstance(found, Arranges) and len(part.arguments) == 1 else None
 
 
-def _without(label: Expr | None, places: set[int]) -> Expr | None:
+def _drop_needs(label: Expr | None, places: set[int]) -> Expr | None:
     """Return a label without the inner bags that it evaluates first only because they may raise."""
     if not isinstance(label, First):
         return label
@@ -345,19 +351,20 @@ def _without(label: Expr | None, places: set[int]) -> Expr | None:
     return First(needs, label.then) if needs else label.then
 
 
-def _moved(expr: Expr, numbers: dict[int, int]) -> Expr:
+def _move_parameters(expr: Expr, numbers: dict[int, int]) -> Expr:
     return transform(expr, lambda e: Parameter(numbers[e.index]) if isinstance(e, Parameter) else e)
 
 
-def _renumbered(match: plan.Match, numbers: dict[int, int], width: int) -> plan.Match:
+def _move_match(match: plan.Match, numbers: dict[int, int], width: int) -> plan.Match:
     key = match.left_key
     assert isinstance(key, Lifted)
     return replace(
-        match, left_key=Lifted(_moved(key.body, numbers), row_names(width), key.origins, width)
+        match,
+        left_key=Lifted(_move_parameters(key.body, numbers), row_names(width), key.origins, width),
     )
 
 
-def levels(top: Shredded) -> Sequence[Shredded]:
+def levels(top: ShreddedLevel) -> Sequence[ShreddedLevel]:
     """Return a level and all levels inside; outer levels come first."""
     found = [top]
     for level in found:
@@ -365,7 +372,7 @@ def levels(top: Shredded) -> Sequence[Shredded]:
     return found
 
 
-def names_of(every: Sequence[Shredded], nesting: Nesting) -> list[str]:
+def names_of_levels(every: Sequence[ShreddedLevel], nesting: Nesting) -> list[str]:
     """Return the names of the levels, in the order of `levels`; the first are the rows of the
     view."""
     namings: list[Nesting | Level] = [nesting]
@@ -375,7 +382,7 @@ def names_of(every: Sequence[Shredded], nesting: Nesting) -> list[str]:
     return [naming.name if isinstance(naming, Level) else "rows" for naming in namings]
 
 
-def described(top: Shredded, nesting: Nesting | Level) -> str:
+def describe_levels(top: ShreddedLevel, nesting: Nesting | Level) -> str:
     """Return the labels of a row, with the keys that look them up, and its values, as text."""
     labels = {inside.place: inside for inside in top.inside}
     roots = nesting.kind.roots if nesting.levels else 0
@@ -385,7 +392,7 @@ def described(top: Shredded, nesting: Nesting | Level) -> str:
         if inside is None:
             parts.append(f"{level.name} by value")
         else:
-            more = described(inside.level, level)
+            more = describe_levels(inside.level, level)
             key = written(inside.key) + ", in order" * (inside.level.sequence is not None)
             parts.append(f"{level.name} by {key}" + (f" ({more})" if more else ""))
     return ", ".join(parts)

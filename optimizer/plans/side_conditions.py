@@ -80,7 +80,7 @@ class SideConditions:
     residual: Lifted | None
 
 
-def match_of(node: AnyJoin) -> plan.Match:
+def join_match(node: AnyJoin) -> plan.Match:
     """Return the match of a join; an empty one for a product."""
     return plan.Match() if isinstance(node, plan.Product) else node.match
 
@@ -88,7 +88,7 @@ def match_of(node: AnyJoin) -> plan.Match:
 def residual(node: AnyJoin) -> Function | None:
     """Return the predicate of pairs whose keys are equal."""
     found = side_conditions_of(node)
-    return match_of(node).on if found is None else found.residual
+    return join_match(node).on if found is None else found.residual
 
 
 def side_conditions_of(node: AnyJoin) -> SideConditions | None:
@@ -96,14 +96,14 @@ def side_conditions_of(node: AnyJoin) -> SideConditions | None:
 
     Return None if the predicate was not lifted, or has no part of one side.
     """
-    return once(node, "side_conditions", _found)
+    return once(node, "side_conditions", _find_side_conditions)
 
 
 def has_keys(node: AnyJoin) -> bool:
     """Return True if pairs are looked up by a key, written or found in the predicate."""
     found = side_conditions_of(node)
     is_found = found is not None and any(step.is_key for step in found.left)
-    return is_found or match_of(node).left_key is not None
+    return is_found or join_match(node).left_key is not None
 
 
 def side_of(expr: Expr, count: int) -> str | None:
@@ -143,8 +143,8 @@ def of_right(on: Lifted, expr: Expr, count: int) -> Lifted:
     return Lifted(one_row(expr, count, 1), on.names[count:], on.origins, 1)
 
 
-def _found(node: AnyJoin) -> SideConditions | None:
-    on = match_of(node).on
+def _find_side_conditions(node: AnyJoin) -> SideConditions | None:
+    on = join_match(node).on
     if not isinstance(on, Lifted):
         return None
     finder = _Finder(node, on)
@@ -173,7 +173,7 @@ class _Finder:
         self._count = bindings(node.left)
         self._shapes = pair_shapes(node)
         self._blocked = False
-        self._is_strict = match_of(node).left_key is not None
+        self._is_strict = join_match(node).left_key is not None
         self.left: list[SideTerm] = []
         self.right: list[SideTerm] = []
         self.residual: list[Expr] = []

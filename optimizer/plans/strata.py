@@ -32,7 +32,7 @@ bodies    select(join(given 1, given 0))  U  given 2
 
 The check of a translation evaluates this form, and so shares nothing with the translation. The node
 itself holds the form: a node that a rule makes of it has none. When a recursion gets its level, the
-form gets it too (`parts_of`, `over_parts`).
+form gets it too (`plans_in_form`, `over_parts`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Finish = Callable[[plan.Fixpoint], plan.Fixpoint]
 def in_strata(node: plan.Fixpoint, finish: Finish) -> list[plan.Node]:
     """Return the plan of each relation; `finish` is called with each remaining fixpoint."""
     made: dict[int, plan.Node] = {}
-    for group in _groups([_read(node, body) for body in node.bodies]):
+    for group in _group_relations([_relations_of_body(node, body) for body in node.bodies]):
         made |= zip(group, _stratum(node, group, made, finish), strict=True)
     return [made[index] for index in range(len(node.bodies))]
 
@@ -82,7 +82,11 @@ def _stratum(
 
     bodies = [substituted_with_forms(node.bodies[index], node.level, named) for index in group]
     best = tuple(node.best[index] for index in group)
-    if len(group) == 1 and best == (None,) and group[0] not in _read(node, node.bodies[group[0]]):
+    if (
+        len(group) == 1
+        and best == (None,)
+        and group[0] not in _relations_of_body(node, node.bodies[group[0]])
+    ):
         return [plan.Distinct(bodies[0])]
     names = tuple(node.names[index] for index in group)
     fixpoint = finish(plan.Fixpoint(tuple(bodies), node.level, names, best, node.max_rounds))
@@ -91,12 +95,12 @@ def _stratum(
     return [plan.Component(fixpoint, place) for place in range(len(group))]
 
 
-def _read(node: plan.Fixpoint, body: plan.Node) -> set[int]:
+def _relations_of_body(node: plan.Fixpoint, body: plan.Node) -> set[int]:
     """Return the relations of a definition that a body reads."""
     return {part.index for part in relations_read(body, node.level)}
 
 
-def _groups(reads: list[set[int]]) -> list[list[int]]:
+def _group_relations(reads: list[set[int]]) -> list[list[int]]:
     """Group relations that read each other, directly or not; each group after all that it reads."""
     reached = [set(direct) for direct in reads]
     for _ in reads:
@@ -125,11 +129,11 @@ def check_stratified(node: plan.Fixpoint) -> None:
     monotone."""
     level = node.level
     for index, body in enumerate(node.bodies):
-        for part in _parts(body, level):
+        for part in _nodes_of_rounds(body, level):
             for source, (through, what) in _forbidden(part):
                 if level not in free(source):
                     continue
-                reached = _names(node, source)
+                reached = _relation_indexes(node, source)
                 back = _way_back(node, index, reached)
                 if back:
                     cycle = " -> ".join([node.names[index], through, *back])
@@ -155,7 +159,7 @@ def _has_no_negative(part: plan.Node) -> bool:
     return isinstance(part, WITHOUT_NEGATIVE) and not free(part)
 
 
-def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:
+def _nodes_of_rounds(body: plan.Node, level: int) -> Iterator[plan.Node]:
     """Iterate over the nodes of a body, and of the first round of an iteration in it."""
     for part in nodes(body):
         yield part
@@ -171,10 +175,10 @@ def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
     inputs = node.inputs()
     for place, (source, barrier) in enumerate(zip(inputs, node.facts.recursion(node), strict=True)):
         if barrier is not None:
-            yield source, (_through(node, place), barrier)
+            yield source, (_input_text(node, place), barrier)
 
 
-def _through(node: plan.Node, place: int) -> str:
+def _input_text(node: plan.Node, place: int) -> str:
     """Return a node and one of its inputs in words."""
     if isinstance(node, plan.Fixpoint):
         return "fixpoint with keep="
@@ -182,14 +186,14 @@ def _through(node: plan.Node, place: int) -> str:
     return headlines.name(node) + side
 
 
-def _names(node: plan.Fixpoint, source: plan.Node) -> list[int]:
+def _relation_indexes(node: plan.Fixpoint, source: plan.Node) -> list[int]:
     """Return the relations of a fixpoint that a part of a body reads."""
     return [part.index for part in relations_read(source, node.level)]
 
 
 def _way_back(node: plan.Fixpoint, target: int, reached: list[int]) -> list[str] | None:
     """Return the names of relations on the path from one of `reached` to the target."""
-    reads = [_names(node, body) for body in node.bodies]
+    reads = [_relation_indexes(node, body) for body in node.bodies]
     ways: dict[int, list[str]] = {i: [node.names[i]] for i in reached}
     waiting = list(ways)
     while waiting:
@@ -231,17 +235,17 @@ def over_given(node: plan.Iterate) -> tuple[tuple[plan.Node, ...], plan.Iterate]
         plan.Recursive(level, index, name, False, shapes(start))
         for index, (name, start) in enumerate(zip(node.names, node.starts, strict=True))
     )
-    return tuple(inputs), replace(node, starts=starts, bodies=_shaped(level, starts, bodies))
+    return tuple(inputs), replace(node, starts=starts, bodies=_shape_bodies(level, starts, bodies))
 
 
-def handed(root: plan.Node) -> plan.Node:
+def replace_by_given(root: plan.Node) -> plan.Node:
     """Replace relations that are not defined in a plan by `Given`, rows that the caller passes."""
     for level in free(root):
         root = substituted(root, level, lambda part: plan.Given(part.index, part.is_set, part.of))
     return root
 
 
-def _shaped(
+def _shape_bodies(
     level: Any, starts: Sequence[plan.Recursive], bodies: Sequence[plan.Node]
 ) -> tuple[plan.Node, ...]:
     """Return the bodies with shapes for the relations of a round.
@@ -250,7 +254,7 @@ def _shaped(
     """
     known = [start.of for start in starts]
     while True:
-        made = all_substituted(bodies, level, lambda part: _told(part, known))
+        made = all_substituted(bodies, level, lambda part: _with_known_shape(part, known))
         found = [
             of if shapes(body) == of else (None,) * len(of)
             for of, body in zip(known, made, strict=True)
@@ -260,7 +264,7 @@ def _shaped(
         known = found
 
 
-def _told(part: plan.Recursive, known: Sequence[Shapes]) -> plan.Recursive:
+def _with_known_shape(part: plan.Recursive, known: Sequence[Shapes]) -> plan.Recursive:
     return replace(part, of=known[part.index]) if part.index < len(known) else part
 
 
@@ -296,7 +300,7 @@ class OfGroups:
 
 @record
 class ByPolicy:
-    """A query in which rows that raise follow a policy; `read` and `checks` as in `guarded`."""
+    """A query in which rows that raise follow a policy; `read` and `checks` as in `guard_query`."""
 
     query: plan.Node
     policy: Literal["null", "drop"]
@@ -322,12 +326,12 @@ Form = InRows | BesideRows | OfGroups | ByPolicy
 
 def with_form(made: plan.Node, form: Form) -> plan.Node:
     """Return a node with its form; a node that is part of the form stays as it is."""
-    if not any(made is node for each in _given(form) for node in nodes(each)):
+    if not any(made is node for each in _plans_given(form) for node in nodes(each)):
         made.known["asked form"] = form
     return made
 
 
-def _given(form: Form) -> tuple[plan.Node, ...]:
+def _plans_given(form: Form) -> tuple[plan.Node, ...]:
     match form:
         case InRows(node) | ByPolicy(node):
             return (node,)
@@ -337,13 +341,13 @@ def _given(form: Form) -> tuple[plan.Node, ...]:
             return source, query
 
 
-def form_of(node: plan.Node) -> Form | None:
+def old_form(node: plan.Node) -> Form | None:
     """Return the form of which a translation made a node; None for other nodes."""
     found: Form | None = node.known.get("asked form")
     return found
 
 
-def parts_of(form: Form) -> tuple[plan.Node, ...]:
+def plans_in_form(form: Form) -> tuple[plan.Node, ...]:
     """Return the plans in a form: the inputs of its nodes, and the queries in their callables."""
     match form:
         case InRows(node):
@@ -394,13 +398,13 @@ class _Forms:
     """The forms of nodes, for `Beside`: facts that are copied with their nodes."""
 
     def parts(self, node: plan.Node) -> tuple[plan.Node, ...]:
-        form = form_of(node)
-        return () if form is None else parts_of(form)
+        form = old_form(node)
+        return () if form is None else plans_in_form(form)
 
     def carry(
         self, node: plan.Node, made: plan.Node, part: Callable[[plan.Node], plan.Node]
     ) -> None:
-        form = form_of(node)
+        form = old_form(node)
         if form is not None:
             made.known["asked form"] = over_parts(form, part)
 
@@ -411,7 +415,7 @@ FORMS = _Forms()
 
 def levels_in(form: Form) -> frozenset[Any]:
     """Return the levels of the recursive relations that a form reads."""
-    found = frozenset[Any]().union(*map(free, parts_of(form)))
+    found = frozenset[Any]().union(*map(free, plans_in_form(form)))
     return found - {form.level} if isinstance(form, OfGroups) else found
 
 

@@ -1,6 +1,6 @@
 """Tests of fields against constants: the values that pass, and the values of pinned fields.
 
-`wanted` finds the values of a field that can pass a condition, to look them up in an index.
+`find_values` finds the values of a field that can pass a condition, for look-ups in an index.
 
     o.customer == 7 and o.amount > 3          customer: 7
     o.amount > 3 and o.customer == 7          customer: 7, where the amount of a row is a number
@@ -41,11 +41,11 @@ from optimizer.expr import (
     Constant,
     Display,
     Expr,
-    Held,
     Operation,
     Or,
     Parameter,
     Slot,
+    SlotValue,
     conjuncts,
 )
 from optimizer.expressions.knowledge import Shapes, hashable, total
@@ -84,7 +84,7 @@ class Between:
 
 
 @record
-class Wanted:
+class FieldValues:
     """The values of a field that can pass a condition.
 
     `needs` maps other fields to the classes for which no earlier part raises; `asked` is the number
@@ -98,30 +98,32 @@ class Wanted:
     places: frozenset[int]
 
 
-def wanted(parts: Sequence[Expr], shapes: Shapes) -> list[Wanted]:
+def find_values(parts: Sequence[Expr], shapes: Shapes) -> list[FieldValues]:
     """Return the values that can pass a condition, for each field that it compares with constants.
 
     Parameters
     ----------
     parts: the tests of the first binding, in their order.
     """
-    values: dict[str, Wanted] = {}
-    ranges: dict[str, Wanted] = {}
+    values: dict[str, FieldValues] = {}
+    ranges: dict[str, FieldValues] = {}
     needs: dict[str, Classes] = {}
     for place, part in enumerate(parts):
-        match _found(part, shapes):
+        match _values_of_test(part, shapes):
             case field, AnyOf(several):
-                here = Wanted(field, _one(several), dict(needs), place + 1, frozenset({place}))
+                here = FieldValues(
+                    field, _one_or_any(several), dict(needs), place + 1, frozenset({place})
+                )
                 if field.name not in values or len(several) == 1:
                     values[field.name] = here
                 continue
             case field, Between() as bounds:
-                ranges[field.name] = _narrowed(
+                ranges[field.name] = _narrow_range(
                     ranges.get(field.name), field, bounds, dict(needs), place
                 )
         if total(part, shapes):
             continue
-        comparison = compared(part, shapes)
+        comparison = compared_field(part, shapes)
         if comparison is None:
             break
         name, allowed = comparison
@@ -129,11 +131,11 @@ def wanted(parts: Sequence[Expr], shapes: Shapes) -> list[Wanted]:
     return list({**ranges, **values}.values())
 
 
-def _one(values: tuple[Any, ...]) -> Any:
+def _one_or_any(values: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else AnyOf(values)
 
 
-def _found(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | None:
+def _values_of_test(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | None:
     """Return the field that a single test compares, and the values that pass."""
     if not isinstance(part, Operation) or len(part.operands) != 2:
         return None
@@ -144,22 +146,22 @@ def _found(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | No
         return None
     assert isinstance(left, Attribute)
     match operator, right:
-        case "==", Constant() if _is_found(value := _value(right)):
+        case "==", Constant() if _is_found(value := _value_or_slot(right)):
             return left, AnyOf((value,))
         case "in", Constant() if right.kind is tuple or right.kind is frozenset:
             return _any_of(left, right.value)
         case "in", Display("tuple" | "list" | "set", items):
-            values = tuple(_value(item) for item in items if isinstance(item, Constant))
+            values = tuple(_value_or_slot(item) for item in items if isinstance(item, Constant))
             return _any_of(left, values) if len(values) == len(items) else None
-        case "<" | "<=", Constant() if _has_order(value := _value(right)):
+        case "<" | "<=", Constant() if _is_ordered_constant(value := _value_or_slot(right)):
             return left, Between(None, value, (False, _LESS[operator]))
-        case ">" | ">=", Constant() if _has_order(value := _value(right)):
+        case ">" | ">=", Constant() if _is_ordered_constant(value := _value_or_slot(right)):
             return left, Between(value, None, (_GREATER[operator], False))
         case _:
             return None
 
 
-def _value(constant: Constant) -> Any:
+def _value_or_slot(constant: Constant) -> Any:
     """Return the value of a constant, or the holder that stands for the values of all queries of a
     shape."""
     return constant.held if isinstance(constant, Slot) else constant.value
@@ -167,7 +169,7 @@ def _value(constant: Constant) -> Any:
 
 def _kind(value: Any) -> type[Any]:
     """Return the class of a value, or of the value in its holder."""
-    return type(value.value if isinstance(value, Held) else value)
+    return type(value.value if isinstance(value, SlotValue) else value)
 
 
 def _any_of(field: Attribute, values: Any) -> tuple[Attribute, AnyOf] | None:
@@ -193,7 +195,7 @@ def _is_found(value: Any) -> bool:
     return (kind in _FOUND or is_uuid(kind)) and not _is_nan(value)
 
 
-def _has_order(value: Any) -> bool:
+def _is_ordered_constant(value: Any) -> bool:
     return _kind(value) in _IN_ORDER and not _is_nan(value)
 
 
@@ -201,30 +203,30 @@ def _is_nan(value: Any) -> bool:
     return value.is_nan() if type(value) is Decimal else type(value) is float and value != value
 
 
-def _narrowed(
-    known: Wanted | None,
+def _narrow_range(
+    known: FieldValues | None,
     field: Attribute,
     bounds: Between,
     needs: Mapping[str, Classes],
     place: int,
-) -> Wanted:
+) -> FieldValues:
     """Add an end to a range of a field; a second low or high end is an ordinary test."""
     if known is None:
-        return Wanted(field, bounds, needs, place + 1, frozenset({place}))
+        return FieldValues(field, bounds, needs, place + 1, frozenset({place}))
     old = known.values
     assert isinstance(old, Between)
     own = {name: classes for name, classes in needs.items() if name != field.name}
     wider = replace(known, needs=own, asked=place + 1, places=known.places | {place})
-    if bounds.low is not None and old.low is None and _compare(bounds.low, old.high):
+    if bounds.low is not None and old.low is None and _are_comparable(bounds.low, old.high):
         closed = (bounds.closed[0], old.closed[1])
         return replace(wider, values=Between(bounds.low, old.high, closed))
-    if bounds.high is not None and old.high is None and _compare(old.low, bounds.high):
+    if bounds.high is not None and old.high is None and _are_comparable(old.low, bounds.high):
         closed = (old.closed[0], bounds.closed[1])
         return replace(wider, values=Between(old.low, bounds.high, closed))
     return known
 
 
-def _compare(low: Any, high: Any) -> bool:
+def _are_comparable(low: Any, high: Any) -> bool:
     """Return True if the ends of a range are of one kind."""
     numbers = (int, float, bool, Decimal, Fraction)
     kinds = (_kind(low), _kind(high))
@@ -249,7 +251,7 @@ class ConstantTests(Mapping[str, frozenset[Any]]):
     """The fields that conditions pin, each with the values that pass.
 
     `classes`: fields whose values must be of certain classes, or an earlier part may raise.
-    `wants`: the fields by which rows could be looked up, and their values (`wanted`).
+    `wants`: the fields by which rows could be looked up, and their values (`find_values`).
     """
 
     __slots__ = ("_pins", "classes", "wants")
@@ -290,7 +292,7 @@ def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
             pins[name] = pins[name] & values if name in pins else values
         if found or total(part, shapes):
             continue
-        comparison = compared(part, shapes)
+        comparison = compared_field(part, shapes)
         if comparison is None:
             break
         field, allowed = comparison
@@ -298,7 +300,7 @@ def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
     return ConstantTests(pins, classes)
 
 
-def compared(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
+def compared_field(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
     """Return the field that a condition compares with a constant, and the classes that cannot
     raise."""
     match part:
@@ -330,7 +332,7 @@ def _tests_of(test: Expr) -> Pins:
             constants = [item.value for item in items if isinstance(item, Constant)]
             return _pin(name, constants) if len(constants) == len(items) else {}
         case Or(parts):
-            return _either([_tests_of(part) for part in parts])
+            return _union_of_pins([_tests_of(part) for part in parts])
         case _:
             return {}
 
@@ -340,7 +342,7 @@ def _pin(name: str, values: Iterable[Any]) -> Pins:
     return {name: found} if len(found) == len(list(values)) else {}
 
 
-def _either(alternatives: list[Pins]) -> Pins:
+def _union_of_pins(alternatives: list[Pins]) -> Pins:
     names = set.intersection(*(set(constant_tests) for constant_tests in alternatives))
     return {
         name: frozenset().union(*(constant_tests[name] for constant_tests in alternatives))

@@ -34,19 +34,19 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
-from optimizer.expressions.attempts import attempted, lifted
+from optimizer.expressions.attempts import as_lifted, attempt_condition
 from optimizer.expressions.text import one_row
-from optimizer.plans.properties import bindings, groups, row_shape, shapes
+from optimizer.plans.properties import bindings, find_groups, row_shape, shapes
 from optimizer.plans.side_conditions import equation_of, of_left, of_right
 from optimizer.rewriting import lookups
 from optimizer.rewriting.clashing import REFUSED, Asks, RefusedValues
-from optimizer.rewriting.lookups import LookUp, asks, compares, may_clash, of_rows
+from optimizer.rewriting.lookups import LookUp, asks, look_up_rows, may_clash, may_raise_comparing
 from optimizer.rewriting.own_values import elements, elements_apart, refuse, safe_values
 
 N = TypeVar("N", bound=plan.Node)
 
 
-class Apart:
+class ClashChecks:
     """Leaves out the rows of operators whose values clash.
 
     Parameters
@@ -87,16 +87,16 @@ class Apart:
 
     def extended(self, node: plan.Extend) -> plan.Node:
         """Check rows that keep not all of the bindings that they had."""
-        if not self._checks or {*node.keep} >= {*range(bindings(node.input))} or groups(node):
+        if not self._checks or {*node.keep} >= {*range(bindings(node.input))} or find_groups(node):
             return node
-        kept, columns = map(Parameter, node.keep), [lifted(each) for each in node.columns]
+        kept, columns = map(Parameter, node.keep), [as_lifted(each) for each in node.columns]
         row = (*kept, *(each.body for each in columns))
         count = bindings(node.input)
         names = columns[0].names if columns else row_names(count)
         (rows,) = self.rows(
             LookUp(node.input, Lifted(tuple_of(*row), names, origins(*columns), count), row)
         )
-        return changed(node, input=rows)
+        return with_fields(node, input=rows)
 
     def of_both(self, node: Any) -> plan.Node:
         """Check a union, difference or intersection; the rows of a select are those of its
@@ -104,16 +104,16 @@ class Apart:
         if not self._checks:
             return node  # type: ignore[no-any-return]
         sides = [
-            LookUp(each.input, lifted(each.function))
+            LookUp(each.input, as_lifted(each.function))
             if isinstance(each, plan.Select)
-            else of_rows(each)
+            else look_up_rows(each)
             for each in (node.left, node.right)
         ]
         left, right = [
-            changed(each, input=rows) if isinstance(each, plan.Select) else rows
+            with_fields(each, input=rows) if isinstance(each, plan.Select) else rows
             for each, rows in zip((node.left, node.right), self.rows(*sides), strict=True)
         ]
-        found: plan.Node = changed(node, left=left, right=right)
+        found: plan.Node = with_fields(node, left=left, right=right)
         return found
 
     def made(self, made: plan.SelectMany | plan.Reduce) -> plan.Node:
@@ -123,9 +123,9 @@ class Apart:
         raising.
         """
         last = bindings(made) - 1
-        if not self._checks or not may_clash([of_rows(made, last)], self._given):
+        if not self._checks or not may_clash([look_up_rows(made, last)], self._given):
             return made
-        f = lifted(made.function)
+        f = as_lifted(made.function)
         rows = replace(made, function=f.with_body(Call(constant(safe_values), (f.body,))))
         value = Attribute(Parameter(last), "value")
         kept = tuple(map(Parameter, range(last)))
@@ -141,14 +141,14 @@ class Apart:
             return left, right
         count, of = bindings(left), (*shapes(left), row_shape(right))
         for test in conjuncts(on.body):
-            if (sides := equation_of(attempted(test, of), count)) is not None:
+            if (sides := equation_of(attempt_condition(test, of), count)) is not None:
                 ours, theirs = of_left(on, sides[0], count), of_right(on, sides[1], count)
                 left, right = self.rows(LookUp(left, ours), of_right_row(right, theirs))
         return left, right
 
     def compares(self, test: Expr, kind: Callable[[Expr], Asks]) -> bool:
         """Return True if an expression compares values that may clash."""
-        return self._checks and compares(test, kind)
+        return self._checks and may_raise_comparing(test, kind)
 
     def needed(self, needed: tuple[Expr, ...], body: Expr, rows: plan.Node) -> tuple[Expr, ...]:
         """Return the parts of an expression that may raise; itself, if it compares values that
@@ -164,7 +164,7 @@ class Apart:
     def _told_apart(self, sides: Sequence[LookUp]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
         self._count += 1
         key = (self._policy, self._written, self._count)
-        return lookups.without_clashes(sides, REFUSED.setdefault(key, RefusedValues()))
+        return lookups.split_clashing_look_ups(sides, REFUSED.setdefault(key, RefusedValues()))
 
 
 def join_product(node: plan.Node) -> plan.Node:
@@ -207,7 +207,7 @@ def of_right_row(rows: plan.Node, key: Lifted) -> LookUp:
     return LookUp(rows, Lifted(body, row_names(count), key.origins, count))
 
 
-def changed(node: N, **changes: Any) -> N:
+def with_fields(node: N, **changes: Any) -> N:
     """Return the node with other fields; itself if they are the same."""
     made = replace(node, **changes)
     return node if made == node else made

@@ -436,10 +436,10 @@ class Parts:
     needed: tuple[Expr, ...]
 
 
-def parts_of(source: Input) -> Parts:
+def parts_of_input(source: Input) -> Parts:
     """Return the two parts of an input."""
     asked = Call(pure(HasOwn()), source.values)
-    of = _of_row(source.rows, asked)
+    of = _callable_of_source(source.rows, asked)
     return Parts(
         source.rows,
         plan.Where(source.rows, of.with_body(Operation("not", (asked,)))),
@@ -448,7 +448,7 @@ def parts_of(source: Input) -> Parts:
     )
 
 
-def without_clashes(parts: Sequence[Parts]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
+def split_inputs(parts: Sequence[Parts]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
     """Return for each input the rows without those to refuse, those, and a call that raises for
     these.
 
@@ -458,7 +458,7 @@ def without_clashes(parts: Sequence[Parts]) -> list[tuple[plan.Node, plan.Node, 
         return []
     memory = REFUSED.setdefault(tuple([each.written for each in parts]), RefusedValues())
     entries = [
-        plan.SelectMany(each.own, _called(pure(Entries(n)), each.own))
+        plan.SelectMany(each.own, _call_with_row(pure(Entries(n)), each.own))
         for n, each in enumerate(parts)
     ]
     every: plan.Node = entries[0]
@@ -471,18 +471,18 @@ def without_clashes(parts: Sequence[Parts]) -> list[tuple[plan.Node, plan.Node, 
     for n, each in enumerate(parts):
         count = bindings(each.written)
         whole = Parameter(0) if count == 1 else tuple_of(*map(Parameter, range(count)))
-        key = _of_row(each.written, tuple_of(constant(n), whole))
+        key = _callable_of_source(each.written, tuple_of(constant(n), whole))
         match = plan.Match(key, Lifted(Parameter(0), ("row",), (), 1))
         kept = plan.UnionAll(each.plain, plan.AntiJoin(each.own, clashing, match))
         refused = plan.SemiJoin(each.own, clashing, match)
-        made.append((kept, refused, _called(constant(refuse), each.written)))
+        made.append((kept, refused, _call_with_row(constant(refuse), each.written)))
     return made
 
 
-def _called(function: Constant, source: plan.Node, *given: Expr) -> Lifted:
-    return _of_row(source, Call(function, (*given, *all_parameters(bindings(source)))))
+def _call_with_row(function: Constant, source: plan.Node, *given: Expr) -> Lifted:
+    return _callable_of_source(source, Call(function, (*given, *all_parameters(bindings(source)))))
 
 
-def _of_row(source: plan.Node, body: Expr) -> Lifted:
+def _callable_of_source(source: plan.Node, body: Expr) -> Lifted:
     count = bindings(source)
     return Lifted(body, row_names(count), (), count)

@@ -1,14 +1,15 @@
 """Fields and columns by name: `"total"` and `col("amount") > 3` become callables of bindings.
 
-`resolved` turns expressions over names into callables of the bindings of a query.
+`resolve_names` turns expressions over names into callables of the bindings of a query.
 
     amount > 3                     lambda order: order.amount > 3
     left.customer == right.id      lambda order, customer: order.customer == customer.id
 
 A front end that knows the places of its values builds the expression itself, and passes it to
-`stated` with names and a place: `explain` then shows its words, and errors point into its text.
+`state_expression` with names and a place: `explain` then shows its words, and errors point into its
+text.
 
-    stated(Operation(">", (Item(Parameter(0), constant(2)), constant(3))), ("o",),
+    state_expression(Operation(">", (Item(Parameter(0), constant(2)), constant(3))), ("o",),
            Place("<sql>", 1, "SQL", 27), "where", "o.amount > 3")
 
 `field` and others take fields by their names where a query takes a callable:
@@ -33,7 +34,7 @@ from types import FunctionType
 from typing import Any
 
 from optimizer import plan
-from optimizer.callables.captures import copied
+from optimizer.callables.captures import copy_container
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import Place, caller
 from optimizer.errors import PlanError
@@ -53,7 +54,7 @@ from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.text import text
 from optimizer.kinds.fields import by_class, members
 from optimizer.kinds.instants import with_instants
-from optimizer.plans.check_reads import believed
+from optimizer.plans.check_reads import believed_shapes
 from optimizer.plans.facts import as_row
 from optimizer.plans.properties import Names, binding_names, fact, shapes
 from optimizer.record import record
@@ -64,7 +65,7 @@ LEFT, RIGHT = "left", "right"
 
 
 @record
-class Named(Expr):
+class NamedValue(Expr):
     """A value by its name, before its owner is known: the field of a record, or a binding.
 
     `of` is its binding: its number, its name, or the side of a join. A number as `name` is the
@@ -103,23 +104,23 @@ class Bindings:
     names: tuple[str, ...]
 
 
-def of_rows(known: BindingFacts) -> Bindings:
+def name_bindings(known: BindingFacts) -> Bindings:
     """Return the bindings of rows, an argument each."""
-    names = names_of(known.certain, known.names)
-    return Bindings((Side(_called(known), bindings_of(known.certain), known),), names)
+    names = parameter_names(known.certain, known.names)
+    return Bindings((Side(_names_of_bindings(known), bindings_of(known.certain), known),), names)
 
 
-def of_right(known: BindingFacts) -> Bindings:
+def name_right_bindings(known: BindingFacts) -> Bindings:
     """Return the bindings of a row that is one argument."""
-    return Bindings((_right(known, 0),), names_of((as_row(known.certain),)))
+    return Bindings((_right(known, 0),), parameter_names((as_row(known.certain),)))
 
 
-def of_pair(left: BindingFacts, right: BindingFacts) -> Bindings:
+def name_pair_bindings(left: BindingFacts, right: BindingFacts) -> Bindings:
     """Return the bindings of the left of a join, an argument each, and those of a row of its
     right."""
     mine, theirs = left.certain, right.certain
-    own = Side(_called(left), bindings_of(mine), left, LEFT)
-    names = names_of((*mine, as_row(theirs)), (*left.names, None))
+    own = Side(_names_of_bindings(left), bindings_of(mine), left, LEFT)
+    names = parameter_names((*mine, as_row(theirs)), (*left.names, None))
     if names == row_names(2):
         names = (LEFT, RIGHT)
     return Bindings((own, _right(right, len(mine))), names)
@@ -127,10 +128,10 @@ def of_pair(left: BindingFacts, right: BindingFacts) -> Bindings:
 
 def _right(known: BindingFacts, place: int) -> Side:
     places = bindings_of_row(known.certain, place)
-    return Side(_called(known), places, known, RIGHT)
+    return Side(_names_of_bindings(known), places, known, RIGHT)
 
 
-def _called(known: BindingFacts) -> tuple[str, ...]:
+def _names_of_bindings(known: BindingFacts) -> tuple[str, ...]:
     """Return a name for each binding: its own, after its class, or by its place."""
     others = row_names(len(known.certain))
     return tuple(
@@ -139,7 +140,7 @@ def _called(known: BindingFacts) -> tuple[str, ...]:
     )
 
 
-def resolved(expr: Expr, bindings: Bindings, role: str, place: Place) -> Lifted:
+def resolve_names(expr: Expr, bindings: Bindings, role: str, place: Place) -> Lifted:
     """Return an expression over names as a callable of the bindings.
 
     Raises
@@ -148,12 +149,12 @@ def resolved(expr: Expr, bindings: Bindings, role: str, place: Place) -> Lifted:
     """
 
     def read(part: Expr) -> Expr:
-        return _read(part, bindings.sides, role) if isinstance(part, Named) else part
+        return _resolve_name(part, bindings.sides, role) if isinstance(part, NamedValue) else part
 
-    return stated(transform(expr, read), bindings.names, place, role)
+    return state_expression(transform(expr, read), bindings.names, place, role)
 
 
-def stated(
+def state_expression(
     body: Expr,
     names: Sequence[str],
     place: Place | None = None,
@@ -180,14 +181,14 @@ def _unread(*row: Any) -> Any:
     raise AssertionError(f"an expression is not called: {row!r}")
 
 
-def _read(named: Named, sides: tuple[Side, ...], role: str) -> Expr:
+def _resolve_name(named: NamedValue, sides: tuple[Side, ...], role: str) -> Expr:
     """Return a name in terms of the arguments."""
     where = role if named.place is None else f"{role} ({named.place})"
     chosen = tuple(side for side in sides if side.name and side.name == named.of)
     if named.of is not None and not chosen:
-        return _of_binding(named, sides, where)
+        return _field_of_binding(named, sides, where)
     if isinstance(named.name, int):
-        return _item(named, chosen or sides, where)
+        return _item_of_binding(named, chosen or sides, where)
     return _of_any(named.name, chosen or sides, where)
 
 
@@ -201,20 +202,20 @@ def _of_any(name: str, sides: tuple[Side, ...], where: str) -> Expr:
     if not having and len(itself) == 1:
         return at_path(itself[0])
     of = having[0] if having else sides[0]
-    owners = [called for called, _, shape in _every([of]) if name in declared(shape)]
+    owners = [called for called, _, shape in _every([of]) if name in declared_fields(shape)]
     if name not in of.known.names and len(owners) > 1:
         which = " or ".join(f'col("{owner}.{name}")' for owner in owners)
         raise PlanError(
             f"{where}: {len(owners)} bindings have a field {name!r}\n  say which: {which}"
         )
     if not having and len(sides) > 1:
-        lines = [f"{side.name}: {', '.join(_fields(side)) or 'unknown'}" for side in sides]
-        near = _nearest(name, [field for side in sides for field in _fields(side)])
+        lines = [f"{side.name}: {', '.join(_fields_of_side(side)) or 'unknown'}" for side in sides]
+        near = _nearest(name, [field for side in sides for field in _fields_of_side(side)])
         raise PlanError(f"{where}: neither side has {name!r}{near}\n  " + "\n  ".join(lines))
     return found_field(name, of.places, of.known, where).expr
 
 
-def _of_binding(named: Named, sides: tuple[Side, ...], where: str) -> Expr:
+def _field_of_binding(named: NamedValue, sides: tuple[Side, ...], where: str) -> Expr:
     """Return the field of this name of one binding."""
     every = _every(sides)
     if isinstance(named.of, int):
@@ -231,7 +232,7 @@ def _of_binding(named: Named, sides: tuple[Side, ...], where: str) -> Expr:
     _, path, shape = found[0]
     if isinstance(named.name, int):
         return Item(at_path(path), constant(named.name))
-    fields = declared(shape)
+    fields = declared_fields(shape)
     has_it = named.name in fields or hasattr(shape, named.name)
     if isinstance(shape, type) and fields and not has_it:
         raise PlanError(
@@ -241,7 +242,7 @@ def _of_binding(named: Named, sides: tuple[Side, ...], where: str) -> Expr:
     return Attribute(at_path(path), named.name)
 
 
-def _item(named: Named, sides: tuple[Side, ...], where: str) -> Expr:
+def _item_of_binding(named: NamedValue, sides: tuple[Side, ...], where: str) -> Expr:
     """Return an item of the only binding."""
     every = _every(sides)
     if len(every) != 1:
@@ -259,9 +260,9 @@ def _every(sides: Iterable[Side]) -> list[tuple[str, tuple[int, ...], Shape]]:
     ]
 
 
-def _fields(side: Side) -> list[str]:
+def _fields_of_side(side: Side) -> list[str]:
     own = [name for name in side.known.names if name is not None]
-    return [*own, *(name for shape in side.known.certain for name in declared(shape))]
+    return [*own, *(name for shape in side.known.certain for name in declared_fields(shape))]
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
@@ -291,22 +292,24 @@ def field(name: str, of: BindingFacts, role: str) -> Lifted:
     PlanError: no binding is known to have it, or several are.
     """
     found = found_field(name, bindings_of(of.certain), of, role)
-    return _lifted(found.expr, found, names_of(of.certain, of.names), role)
+    return _lift_by_name(found.expr, found, parameter_names(of.certain, of.names), role)
 
 
 def field_of_row(name: str, of: BindingFacts, role: str) -> Lifted:
     """Return the value of a field of a row as one value, a tuple if it has several bindings."""
     found = found_field(name, bindings_of_row(of.certain, 0), of, role)
-    return _lifted(found.expr, found, names_of((as_row(of.certain),)), role)
+    return _lift_by_name(found.expr, found, parameter_names((as_row(of.certain),)), role)
 
 
 def equal_to(values: Mapping[str, Any], of: BindingFacts, role: str) -> Lifted:
     """Return the test that fields equal values; the values are copied."""
     places = [found_field(name, bindings_of(of.certain), of, role) for name in values]
-    given = [with_instants(copied(value)) for value in values.values()]
+    given = [with_instants(copy_container(value)) for value in values.values()]
     tests = [Operation("==", (p.expr, constant(v))) for p, v in zip(places, given, strict=True)]
     call = Equal(tuple((p, _Always(v)) for p, v in zip(places, given, strict=True)))
-    return _lifted(conjunction(tuple(tests)), call, names_of(of.certain, of.names), role)
+    return _lift_by_name(
+        conjunction(tuple(tests)), call, parameter_names(of.certain, of.names), role
+    )
 
 
 def equal_fields(
@@ -322,13 +325,13 @@ def equal_fields(
         for one, other in pairs
     ]
     tests = [Operation("==", (a.expr, b.expr)) for a, b in both]
-    names = names_of((*mine, as_row(theirs)), (*left.names, None))
-    return _lifted(conjunction(tuple(tests)), Equal(tuple(both)), names, role)
+    names = parameter_names((*mine, as_row(theirs)), (*left.names, None))
+    return _lift_by_name(conjunction(tuple(tests)), Equal(tuple(both)), names, role)
 
 
 def have(name: str, of: BindingFacts) -> bool:
     """Return True if a binding is known to have a field."""
-    return name in of.names or any(name in declared(shape) for shape in of.certain)
+    return name in of.names or any(name in declared_fields(shape) for shape in of.certain)
 
 
 def known_shapes(node: plan.Node) -> BindingFacts:
@@ -336,25 +339,25 @@ def known_shapes(node: plan.Node) -> BindingFacts:
     certain, names = shapes(node), binding_names(node)
     if None not in certain:
         return BindingFacts(certain, certain, names)
-    return BindingFacts(shapes(fact(node, "read", _read_node)), believed(node), names)
+    return BindingFacts(shapes(fact(node, "read", _read_node)), believed_shapes(node), names)
 
 
 def _read_node(node: plan.Node) -> plan.Node:
     return read_callables(with_inputs(node, [n.known["read"] for n in node.inputs()]))
 
 
-def declared(kind: Shape) -> tuple[str, ...]:
+def declared_fields(kind: Shape) -> tuple[str, ...]:
     """Return the fields of a record's class, in their order; none for other values.
 
     >>> from typing import NamedTuple
-    >>> declared(NamedTuple("Point", [("x", int), ("y", int)])), declared(int), declared(None)
-    (('x', 'y'), (), ())
+    >>> declared_fields(NamedTuple("Point", [("x", int), ("y", int)])), declared_fields(int)
+    (('x', 'y'), ())
     """
-    return _declared(kind) if isinstance(kind, type) else ()
+    return _declared_members(kind) if isinstance(kind, type) else ()
 
 
 @by_class
-def _declared(kind: Any) -> tuple[str, ...]:
+def _declared_members(kind: Any) -> tuple[str, ...]:
     return tuple(members(kind))
 
 
@@ -445,15 +448,19 @@ def found_field(name: str, places: Places, known: BindingFacts, role: str) -> Fi
     called = [path for (path, _), own in zip(places, known.names, strict=True) if own == name]
     if called:
         return FieldOf(called[0], None)
-    found = [FieldOf(path, name) for path, shape in places if name in declared(shape)]
+    found = [FieldOf(path, name) for path, shape in places if name in declared_fields(shape)]
     of, likely = known.certain, [a or b for a, b in zip(known.certain, known.likely, strict=True)]
-    having = [_described(shape, n) for n, shape in enumerate(likely, 1) if name in declared(shape)]
+    having = [
+        _describe_binding(shape, n)
+        for n, shape in enumerate(likely, 1)
+        if name in declared_fields(shape)
+    ]
     if len(having) == 1 and found:
         return found[0]
     if found:
         raise PlanError(
             f"{role}: {len(having)} bindings have a field {name!r}\n"
-            f"  {_lines(having)}\n  say which: {_lambda(of, name)}"
+            f"  {_lines(having)}\n  say which: {_lambda_text(of, name)}"
         )
     from difflib import get_close_matches  # takes longer than most modules here
 
@@ -470,13 +477,13 @@ def found_field(name: str, places: Places, known: BindingFacts, role: str) -> Fi
             f"  an expression over names is col({word!r}) ..., as in where(col({word!r}) > 5)\n"
             '  a text of SQL is a query: db.sql("SELECT ... FROM ... WHERE ...")'
         )
-    every = [field for shape in of for field in declared(shape)]
+    every = [field for shape in of for field in declared_fields(shape)]
     near = get_close_matches(name, [*every, *filter(None, known.names)], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     named = list(zip(of, known.names, strict=True))
-    lines = [_described(shape, n, own) for n, (shape, own) in enumerate(named, 1)]
-    if any((not declared(s) and own is None) or hasattr(s, name) for s, own in named):
-        lines.append(f"what is no declared field is read by a callable: {_lambda(of, name)}")
+    lines = [_describe_binding(shape, n, own) for n, (shape, own) in enumerate(named, 1)]
+    if any((not declared_fields(s) and own is None) or hasattr(s, name) for s, own in named):
+        lines.append(f"what is no declared field is read by a callable: {_lambda_text(of, name)}")
     raise PlanError(f"{role}: no binding has a field {name!r}{hint}\n  {_lines(lines)}")
 
 
@@ -484,8 +491,8 @@ def _lines(lines: list[str]) -> str:
     return "\n  ".join(lines)
 
 
-def _described(shape: Shape, number: int, called: str | None = None) -> str:
-    names = declared(shape)
+def _describe_binding(shape: Shape, number: int, called: str | None = None) -> str:
+    names = declared_fields(shape)
     if called is not None:
         return f"binding {number} is {called!r}"
     if isinstance(shape, type):
@@ -498,19 +505,19 @@ def _described(shape: Shape, number: int, called: str | None = None) -> str:
     return f"binding {number} {what}"
 
 
-def _lambda(of: Shapes, name: str) -> str:
+def _lambda_text(of: Shapes, name: str) -> str:
     """Return the text of a callable that reads the field of one of the bindings."""
-    names = names_of(of)
-    having = [i for i, s in enumerate(of) if name in declared(s) or not declared(s)]
+    names = parameter_names(of)
+    having = [i for i, s in enumerate(of) if name in declared_fields(s) or not declared_fields(s)]
     return f"lambda {', '.join(names)}: {names[(having or [0])[-1]]}.{name}"
 
 
 def after_class(shape: Shape) -> str:
     """Return a name for a binding after the class of its records; empty if that is unknown."""
-    return shape.__name__.lower() if isinstance(shape, type) and declared(shape) else ""
+    return shape.__name__.lower() if isinstance(shape, type) and declared_fields(shape) else ""
 
 
-def names_of(of: Shapes, called: Names = ()) -> tuple[str, ...]:
+def parameter_names(of: Shapes, called: Names = ()) -> tuple[str, ...]:
     """Return names for the bindings: their own, or after their classes."""
     named = [after_class(shape) for shape in of]
     if any(called):
@@ -523,7 +530,9 @@ def names_of(of: Shapes, called: Names = ()) -> tuple[str, ...]:
     return row_names(len(of))
 
 
-def _lifted(body: Expr, call: Callable[..., Any], names: tuple[str, ...], role: str) -> Lifted:
+def _lift_by_name(
+    body: Expr, call: Callable[..., Any], names: tuple[str, ...], role: str
+) -> Lifted:
     if isinstance(call, FieldOf) and call.name and call.path == (0,) and len(names) == 1:
         call = attrgetter(call.name)
     identity = ("by name", body)

@@ -15,8 +15,8 @@ State:  the rows, by the kinds of their values; the number of rows of each kind;
 Cost:   O(1) for a changed row; if another kind wins, all rows that are shown or hidden. For values
         with operators of their own, O(such rows of the group).
 
-`GuardedKey`, `Ordered` and `Added` are values of rows that a guard checks before they are compared
-or added.
+`GuardedKey`, `OrderedValue` and `SummedValue` are values of rows that a guard checks before they
+are compared or added.
 
     order by f                 f(row) is of the declared kind of f, or else of the kind of most rows
     Min(f), Max(f) of k        of the group
@@ -46,7 +46,7 @@ from optimizer.expr import (
     origins,
     row_names,
 )
-from optimizer.expressions.attempts import FirstFault, NoFault, OrNone, hashed, lifted
+from optimizer.expressions.attempts import FirstFault, NoFault, OrNone, as_lifted, hash_needs
 from optimizer.expressions.knowledge import TESTS, Shape, Shapes
 from optimizer.expressions.order_kinds import (
     ANY_KIND,
@@ -302,7 +302,7 @@ EXTREMES, SUMS = ("Min", "Max"), ("Sum", "Avg")
 
 
 @record
-class Ordered:
+class OrderedValue:
     """A value of rows that is compared with those of other rows, and its declared kind or None.
 
     With `nulls` None has a place among them.
@@ -315,11 +315,11 @@ class Ordered:
 
     def needs(self, expr: Expr, of: Shapes) -> tuple[Expr, ...]:
         """Return the expressions that must be evaluated for a value to be compared."""
-        if self.kind is not None and _is_certain(expr):
+        if self.kind is not None and _has_certain_kind(expr):
             return needs(expr, of)
         inside = not self.is_extreme  # an order has a place for None in its keys, MIN has none
         check = Call(constant(checks(self.kind, nulls=self.nulls, inside=inside)), (expr,))
-        return (*hashed(expr, of), check) if self.is_extreme and self.kind is None else (check,)
+        return (*hash_needs(expr, of), check) if self.is_extreme and self.kind is None else (check,)
 
     def kind_of_value(self) -> Lifted:
         """Return the function that returns the kind of the value of a row."""
@@ -331,7 +331,7 @@ class Ordered:
 
 
 @record
-class Added:
+class SummedValue:
     """A value of rows that is added to those of other rows, and is not declared to add to them."""
 
     function: Lifted
@@ -345,24 +345,24 @@ class Added:
         return self.function.with_body(Attempt(of, constant(ANY_KIND)) if self.may_raise else of)
 
 
-def ordered_by(value: Lifted, source: plan.Node, *, nulls: bool) -> Ordered:
+def ordered_by(value: Lifted, source: plan.Node, *, nulls: bool) -> OrderedValue:
     kind = declared_kind(value.body, source)
-    return Ordered(value, None if kind == ANY_KIND else kind, nulls)
+    return OrderedValue(value, None if kind == ANY_KIND else kind, nulls)
 
 
-def extreme(folded: plan.Folded, source: plan.Node, *, null: bool) -> Ordered:
+def extreme(folded: plan.Folded, source: plan.Node, *, null: bool) -> OrderedValue:
     """Return the argument of MIN or MAX; under the policy `null` each leaves None out."""
     assert folded.value is not None
-    value = lifted(folded.value)
+    value = as_lifted(folded.value)
     found = ordered_by(value, source, nulls=folded.skip_none or (null and not folded.functions))
     return replace(found, is_extreme=True)
 
 
-def asked_of(ordered: Ordered, instead: Instead | None = None) -> GuardedKey:
+def asked_of(ordered: OrderedValue, instead: Instead | None = None) -> GuardedKey:
     return GuardedKey(ordered.function, ordered.needs, instead)
 
 
-def _is_certain(expr: Expr) -> bool:
+def _has_certain_kind(expr: Expr) -> bool:
     """Return True if a value has the known kind for all rows."""
     match expr:
         case Constant():
@@ -378,7 +378,7 @@ def _is_certain(expr: Expr) -> bool:
 def by_most_kinds(
     rows: plan.Node,
     key: Lifted | None,
-    values: Sequence[Ordered | Added],
+    values: Sequence[OrderedValue | SummedValue],
     *,
     first: bool = False,
 ) -> tuple[plan.Node, plan.Node, Lifted]:
@@ -407,13 +407,15 @@ def by_most_kinds(
     return kept(refused=False), kept(refused=True), call
 
 
-def added(values: Sequence[plan.Folded], source: plan.Node, *, null: bool) -> list[Added]:
+def undeclared_sums(
+    values: Sequence[plan.Folded], source: plan.Node, *, null: bool
+) -> list[SummedValue]:
     """Return the values of sums that are not declared to add."""
     return [
-        Added(value, each.skip_none or null, mean=each.name == "Avg", may_raise=null)
+        SummedValue(value, each.skip_none or null, mean=each.name == "Avg", may_raise=null)
         for each in values
         if each.name in SUMS and each.value is not None
-        for value in [lifted(each.value)]
+        for value in [as_lifted(each.value)]
         if declared_sum_kind(value.body, source) is None
     ]
 

@@ -21,30 +21,30 @@ from functools import partial
 from optimizer import plan
 from optimizer.plans.properties import nodes
 from optimizer.plans.strata import FORMS
-from optimizer.rewriting.on_error import Guarded, Policy, guarded
+from optimizer.rewriting.on_error import GuardedQuery, Policy, guard_query
 from optimizer.traverse import with_inputs
 
 PLANNED = "planned by"
-Part = Callable[[Guarded], plan.Node]
+Part = Callable[[GuardedQuery], plan.Node]
 
 
 class PolicyQuery:
     """A query under a policy, with its first plan and its plan with checks.
 
-    The parameters are those of `guarded`.
+    The parameters are those of `guard_query`.
     """
 
     __slots__ = ("_guard", "_parts", "_with_checks", "first")
 
     def __init__(self, root: plan.Node, policy: Policy, *, read: bool) -> None:
-        self._guard = partial(guarded, root, policy, read=read)
-        self._with_checks: Guarded | None = None
+        self._guard = partial(guard_query, root, policy, read=read)
+        self._with_checks: GuardedQuery | None = None
         self._parts: dict[Part, plan.Node] = {}
         found = self._guard()
         if found.query is not root:
-            self.planned(found.query, _query)
+            self.planned(found.query, _query_of)
         elif not isinstance(root, plan.Table) and self._guard(checks=True).query is not root:
-            found = replace(found, query=self.planned(replace(root), _query))
+            found = replace(found, query=self.planned(replace(root), _query_of))
         self.first = found
 
     @property
@@ -109,7 +109,7 @@ def _current(node: plan.Node) -> plan.Node:
     return node if found is None else found[0].current(node, found[1])
 
 
-def _query(found: Guarded) -> plan.Node:
+def _query_of(found: GuardedQuery) -> plan.Node:
     return found.query
 
 

@@ -54,7 +54,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import TESTS, Pure, makes_record
 from optimizer.expressions.text import one_row
 from optimizer.kinds.kind import kind_of
-from optimizer.plans.declared_kinds import declared_kind, returned, type_of
+from optimizer.plans.declared_kinds import declared_kind, returned_annotation, type_of
 from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import bindings, free, nodes
 from optimizer.plans.side_conditions import side_of
@@ -104,10 +104,10 @@ class LookUp:
         return max([asks(each, self.rows) for each in self.new or (self.value.body,)])
 
 
-def of_rows(node: plan.Node, *new: int) -> LookUp:
+def look_up_rows(node: plan.Node, *new: int) -> LookUp:
     """Return the look-up of whole rows, of which the bindings at some places are `new`."""
     count = bindings(node)
-    value = Lifted(_whole(count), row_names(count), (), count)
+    value = Lifted(_row_as_value(count), row_names(count), (), count)
     return LookUp(node, value, tuple(map(Parameter, new)))
 
 
@@ -150,7 +150,7 @@ def asks(value: Expr, rows: plan.Node) -> Asks:
         case Attribute(of) if declared_kind(of, rows) is not None:
             return Asks.NOTHING
         case Apply(function):
-            return asks_of(kind_of(returned(function)))
+            return asks_of(kind_of(returned_annotation(function)))
         case _:
             return _of_type(value, rows)
 
@@ -169,7 +169,7 @@ def _of_type(value: Expr, rows: plan.Node) -> Asks:
     count = bindings(rows)
     found = asks_of(kind_of(type_of(Lifted(value, row_names(count), (), count), rows)))
     if found is Asks.OWN and _is_of_row(value):
-        given = all(isinstance(node, _PASSING) for node in nodes(rows, until=_is_view))
+        given = all(isinstance(node, _PASSING) for node in nodes(rows, until=_is_view_node))
         return Asks.NOTHING if given else found
     return found
 
@@ -178,7 +178,7 @@ def _most(found: Iterable[Asks]) -> Asks:
     return max(found, default=Asks.NOTHING)
 
 
-def _is_view(node: plan.Node) -> bool:
+def _is_view_node(node: plan.Node) -> bool:
     return isinstance(node, plan.View)
 
 
@@ -193,7 +193,7 @@ def _is_of_row(value: Expr) -> bool:
             return False
 
 
-def compares(body: Expr, asked: Callable[[Expr], Asks]) -> bool:
+def may_raise_comparing(body: Expr, asked: Callable[[Expr], Asks]) -> bool:
     """Return True if an expression compares values by `==` that may raise."""
     return any(
         isinstance(part, Operation)
@@ -206,7 +206,7 @@ def compares(body: Expr, asked: Callable[[Expr], Asks]) -> bool:
 # The query.
 
 
-def without_clashes(
+def split_clashing_look_ups(
     sides: Sequence[LookUp], memory: RefusedValues
 ) -> list[tuple[plan.Node, plan.Node, Lifted]]:
     """Return for each side the rows without clashes, the rows to refuse, and a call that raises for
@@ -214,7 +214,7 @@ def without_clashes(
 
     Values of all sides are compared.
     """
-    beside = [_beside(each) if _is_called(each) else each for each in sides]
+    beside = [_append_values(each) if _is_called(each) else each for each in sides]
     found = _without_clashes(beside, memory)
     return [
         given if of is side else (_less(given[0]), _less(given[1]), _refusing(side))
@@ -227,7 +227,7 @@ def _is_called(of: LookUp) -> bool:
     return any(isinstance(part, Apply) for part in walk(of.value.body))
 
 
-def _beside(of: LookUp) -> LookUp:
+def _append_values(of: LookUp) -> LookUp:
     """Append the values to the rows, so that they are computed once."""
     count = bindings(of.rows)
     rows = plan.Extend(of.rows, tuple(range(count)), (of.value,))
@@ -246,7 +246,7 @@ def _refusing(of: LookUp) -> Lifted:
 def _without_clashes(
     sides: Sequence[LookUp], memory: RefusedValues
 ) -> list[tuple[plan.Node, plan.Node, Lifted]]:
-    own = [_called(plan.Where(s.rows, _call(s, HasOwn())), s, memory) for s in sides]
+    own = [_hash_rows(plan.Where(s.rows, _call(s, HasOwn())), s, memory) for s in sides]
     hashes = _together(own)
     one = Lifted(Parameter(0), ("hash",), (), 1)
     matches = [plan.Match(_call(each, LookUpHash(memory)), one) for each in sides]
@@ -257,7 +257,7 @@ def _without_clashes(
     clashing = plan.Select(groups, Lifted(Parameter(1), ("hash", "row"), (), 2))
     made: list[tuple[plan.Node, plan.Node, Lifted]] = []
     for n, (each, match, suspect) in enumerate(zip(sides, matches, suspects, strict=True)):
-        key = each.value.with_body(tuple_of(constant(n), _whole(bindings(each.rows))))
+        key = each.value.with_body(tuple_of(constant(n), _row_as_value(bindings(each.rows))))
         by_row = plan.Match(key, Lifted(Parameter(0), ("row",), (), 1))
         alone = plan.AntiJoin(each.rows, hashes, match)
         kept = plan.UnionAll(alone, plan.AntiJoin(suspect, clashing, by_row))
@@ -280,7 +280,7 @@ def _call(of: LookUp, asked: Pure) -> Lifted:
     return of.value.with_body(Call(pure(asked), (of.value.body,)))
 
 
-def _called(rows: plan.Node, of: LookUp, memory: RefusedValues) -> plan.Node:
+def _hash_rows(rows: plan.Node, of: LookUp, memory: RefusedValues) -> plan.Node:
     return plan.Select(rows, _call(of, LookUpHash(memory)))
 
 
@@ -289,7 +289,7 @@ def _entries(number: int, of: LookUp, rows: plan.Node) -> plan.Node:
     return plan.Select(rows, of.value.with_body(Call(pure(OneEntry()), given)))
 
 
-def _whole(count: int) -> Expr:
+def _row_as_value(count: int) -> Expr:
     return Parameter(0) if count == 1 else tuple_of(*all_parameters(count))
 
 

@@ -54,12 +54,12 @@ from optimizer.expr import (
 )
 from optimizer.expressions.attempts import (
     all_of,
-    attempted,
+    as_lifted,
+    attempt_condition,
     fails,
-    flat,
-    hashed,
+    flatten_needs,
+    hash_needs,
     items_or_none,
-    lifted,
     or_none,
     raising_parts,
     succeeds,
@@ -71,30 +71,30 @@ from optimizer.expressions.text import naming_of, needs, one_row
 from optimizer.plans.declared_kinds import declared_sum_kind
 from optimizer.plans.explain import headline
 from optimizer.plans.nodes.groups import keeper, replaced
-from optimizer.plans.properties import bindings, free, groups, row_shape, shapes
+from optimizer.plans.properties import bindings, find_groups, free, row_shape, shapes
 from optimizer.plans.side_conditions import equation_of
 from optimizer.plans.strata import ByPolicy, with_form
 from optimizer.record import record
 from optimizer.rewriting import lookups
-from optimizer.rewriting.apart import Apart, changed, in_group, join_product, of_right_row
-from optimizer.rewriting.clashing import Asks, Parts, inputs_to_ask, parts_of, without_clashes
+from optimizer.rewriting.apart import ClashChecks, in_group, join_product, of_right_row, with_fields
+from optimizer.rewriting.clashing import Asks, Parts, inputs_to_ask, parts_of_input, split_inputs
 from optimizer.rewriting.comparable import (
     EXTREMES,
     SUMS,
-    Added,
     GuardedKey,
-    Ordered,
-    added,
+    OrderedValue,
+    SummedValue,
     asked_of,
     by_most_kinds,
     extreme,
     folded_as,
     ordered_by,
     sort_keys,
+    undeclared_sums,
     without_faults,
 )
 from optimizer.rewriting.lookups import LookUp, asks
-from optimizer.rewriting.report import closed, rebuilt, with_own_levels
+from optimizer.rewriting.report import close_recursions, rebuild_to_views, with_own_levels
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
@@ -121,7 +121,7 @@ class Failure:
 
 
 @record
-class Guarded:
+class GuardedQuery:
     """A query in which callables do not raise, and the failures that it prevents.
 
     `definitions` are its recursions, by their levels.
@@ -133,10 +133,12 @@ class Guarded:
 
     def closed(self, errors: plan.Node) -> plan.Node:
         """Return a query over `rows` of a failure that reads no relation inside a recursion."""
-        return closed(errors, self.definitions)
+        return close_recursions(errors, self.definitions)
 
 
-def guarded(root: plan.Node, policy: Policy, *, read: bool, checks: bool = False) -> Guarded:
+def guard_query(
+    root: plan.Node, policy: Policy, *, read: bool, checks: bool = False
+) -> GuardedQuery:
     """Return a query whose rows follow a policy if a callable raises; itself if none may.
 
     Views that it reads stay as they are. If callables are not to be `read`, each is called within a
@@ -145,14 +147,14 @@ def guarded(root: plan.Node, policy: Policy, *, read: bool, checks: bool = False
     rules = WITH_SHAPES if policy == "drop" else READING  # None is of another shape than its body
     rules = (*rules, join_product) if checks else rules
     apart = with_own_levels(root)
-    start = rebuilt(apart, partial(_read, rules), {}) if read else apart
+    start = rebuild_to_views(apart, partial(_apply_rules, rules), {}) if read else apart
     guards = _Guards(policy, free(start), checks=checks)
-    made = rebuilt(start, guards.node, guards.inputs(start))
+    made = rebuild_to_views(start, guards.node, guards.inputs(start))
     query = root if made is start else with_form(made, ByPolicy(root, policy, read, checks))
-    return Guarded(query, tuple(guards.failures), guards.definitions)
+    return GuardedQuery(query, tuple(guards.failures), guards.definitions)
 
 
-def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
+def _apply_rules(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
     for rule in rules:
         node = rule(node)
     return node
@@ -164,7 +166,7 @@ class _Guards:
     def __init__(self, policy: Policy, given: frozenset[Any], *, checks: bool) -> None:
         self._null = policy == "null"
         self._operator = ""
-        self._apart = Apart(policy, given, self._failed, checks=checks)
+        self._apart = ClashChecks(policy, given, self._failed, checks=checks)
         self.failures: list[Failure] = []
         self.definitions: dict[Any, plan.Node] = {}
 
@@ -172,11 +174,11 @@ class _Guards:
         """Return the inputs with values whose `==` may raise, without such rows."""
         parts: list[Parts] = []
         found: dict[int, plan.Node] = {}
-        for each in map(parts_of, inputs_to_ask(root)):
+        for each in map(parts_of_input, inputs_to_ask(root)):
             self._operator = headline(each.written)
             called = Lifted(TRUE, row_names(bindings(each.own)), (), bindings(each.own))
             parts.append(replace(each, own=self._without(each.own, called, each.needed)))
-        for each, (rows, refused, call) in zip(parts, without_clashes(parts), strict=True):
+        for each, (rows, refused, call) in zip(parts, split_inputs(parts), strict=True):
             found[id(each.written)] = rows
             self.failures.append(Failure(headline(each.written), refused, call))
         return found
@@ -188,15 +190,17 @@ class _Guards:
         match node:
             case plan.Where(source, p):
                 asked = partial(asks, rows=source)
-                p = self._conditions(lifted(p), shapes(source), partial(plan.Where, source), asked)
-                return changed(node, predicate=p)
+                p = self._conditions(
+                    as_lifted(p), shapes(source), partial(plan.Where, source), asked
+                )
+                return with_fields(node, predicate=p)
             case plan.Select(source, f):
-                return self._select(node, source, lifted(f))
+                return self._select(node, source, as_lifted(f))
             case plan.Extend(source, _, columns):
                 rows, found = self._values(source, [*map(self._column, columns)])
-                return self._apart.extended(changed(node, input=rows, columns=tuple(found)))
+                return self._apart.extended(with_fields(node, input=rows, columns=tuple(found)))
             case plan.SelectMany(source, f) | plan.Unnest(source, f):
-                made = changed(node, function=self._several(source, lifted(f)))
+                made = with_fields(node, function=self._several(source, as_lifted(f)))
                 return made if isinstance(made, plan.Unnest) else self._apart.made(made)
             case plan.UnionAll() | plan.SetOperation():
                 return self._apart.of_both(node)
@@ -211,16 +215,16 @@ class _Guards:
                 ordered = [self._sorting(source, each) for each in keys]
                 rows, (by, *of) = self._values(source, [self._key(key), *map(asked_of, ordered)])
                 rows = self._comparable(self._apart.rows(LookUp(rows, by))[0], by, ordered)
-                return changed(node, input=rows, key=by, keys=sort_keys(keys, of))
+                return with_fields(node, input=rows, key=by, keys=sort_keys(keys, of))
             case plan.OrderBy(source, keys):
                 ordered = [self._sorting(source, each) for each in keys]
                 rows, of = self._values(source, [*map(asked_of, ordered)])
                 rows = self._comparable(rows, None, ordered)
-                return changed(node, input=rows, keys=sort_keys(keys, of))
+                return with_fields(node, input=rows, keys=sort_keys(keys, of))
             case plan.Fixpoint():
                 kept = [*map(self._kept, node.bodies, node.best)]
                 bodies, best = (tuple(each) for each in zip(*kept, strict=True))
-                new = changed(node, bodies=bodies, best=best)
+                new = with_fields(node, bodies=bodies, best=best)
                 return self.definitions.setdefault(node.level, new)
             case plan.Iterate():
                 return self.definitions.setdefault(node.level, self._iterate(node))
@@ -255,26 +259,26 @@ class _Guards:
                 failing = p.with_body(conjunction((*asked, *passed, fails((part,)))))
                 self._failed(passing(failing), p.with_body(part))
                 passed.append(succeeds((part,)))
-            tried = attempted(test, of)
+            tried = attempt_condition(test, of)
             if is_key and not is_sure:
                 asked.append(Guard(tried))
             asked.append(tried if is_sure else Attempt(tried, FALSE))
         return p.with_body(all_of(p.body, asked))
 
     def _select(self, node: plan.Select, source: plan.Node, f: Lifted) -> plan.Node:
-        needed = self._apart.needed(hashed(f.body, shapes(source)), f.body, source)
+        needed = self._apart.needed(hash_needs(f.body, shapes(source)), f.body, source)
         if needed and self._null and naming_of(f) is None:  # without its record, a row has no group
             self._failing(source, f, needed)
             f = items_or_none(f, needed, shapes(source))
         elif needed:
             source = self._without(source, f, needed)
-        (rows,) = (source,) if groups(node) else self._apart.rows(LookUp(source, f))
+        (rows,) = (source,) if find_groups(node) else self._apart.rows(LookUp(source, f))
         return node if rows is node.input and not needed else plan.Select(rows, f)
 
     def _several(self, source: plan.Node, f: Lifted) -> Lifted:
         """Return a callable that returns several values, or none if it raises."""
         is_written_out = isinstance(f.body, Display) and f.body.kind == "tuple"
-        if is_written_out and not hashed(f.body, shapes(source)):
+        if is_written_out and not hash_needs(f.body, shapes(source)):
             return f
         body = self._apart.elements(f.body)
         self._failing(source, f, (body,))
@@ -294,10 +298,10 @@ class _Guards:
             return source, found
         together = Lifted(TRUE, found[0].names, origins(*found), found[0].parameters)
         kept = [some for each, some in zip(asked, needed, strict=True) if each.instead is None]
-        rows = self._without(source, together, flat(kept)) if any(kept) else source
+        rows = self._without(source, together, flatten_needs(kept)) if any(kept) else source
         others = [some for each, some in zip(asked, needed, strict=True) if each.instead]
         if any(others):
-            self._failing(rows, together, flat(others))
+            self._failing(rows, together, flatten_needs(others))
         return rows, [
             each.instead(each.function, some, of) if some and each.instead else f
             for each, some, f in zip(asked, needed, found, strict=True)
@@ -321,23 +325,23 @@ class _Guards:
         left, right, match = node.left, node.right, node.match
         if match.left_key is not None and match.right_key is not None:
             left, (left_key,) = self._values(left, [self._key(match.left_key)])
-            right, right_key = self._right_key(right, lifted(match.right_key))
+            right, right_key = self._right_key(right, as_lifted(match.right_key))
             match = replace(match, left_key=left_key, right_key=right_key)
             left, right = self._apart.rows(LookUp(left, left_key), of_right_row(right, right_key))
         if match.on is not None:
-            on = lifted(match.on)
+            on = as_lifted(match.on)
             left, right = self._apart.equated(left, right, on)
-            by = partial(_joined, left, right, match)
+            by = partial(_join_on, left, right, match)
             of = (*shapes(left), row_shape(right))
             kind = partial(lookups.asks_of_pair, left=left, right=right)
             on = self._conditions(on, of, by, kind, bindings(left))
             match = replace(match, on=on)
-        return changed(node, left=left, right=right, match=match)
+        return with_fields(node, left=left, right=right, match=match)
 
     def _right_key(self, right: plan.Node, key: Lifted) -> tuple[plan.Node, Lifted]:
         """Return the rows and the key as `_values`, for a callable that takes the row as one
         value."""
-        needed = hashed(key.body, (row_shape(right),))
+        needed = hash_needs(key.body, (row_shape(right),))
         if not needed:
             return right, key
         count = bindings(right)
@@ -349,22 +353,22 @@ class _Guards:
     # Groups, orders and recursions.
 
     def _column(self, column: Function) -> GuardedKey:
-        return GuardedKey(lifted(column), hashed, items_or_none if self._null else None)
+        return GuardedKey(as_lifted(column), hash_needs, items_or_none if self._null else None)
 
     def _key(self, key: Function) -> GuardedKey:
-        return GuardedKey(lifted(key), hashed)
+        return GuardedKey(as_lifted(key), hash_needs)
 
-    def _sorting(self, source: plan.Node, key: plan.SortKey) -> Ordered:
-        return ordered_by(lifted(key.function), source, nulls=key.nulls is not None)
+    def _sorting(self, source: plan.Node, key: plan.SortKey) -> OrderedValue:
+        return ordered_by(as_lifted(key.function), source, nulls=key.nulls is not None)
 
     def _comparable(
-        self, rows: plan.Node, key: Lifted | None, values: Sequence[Ordered | Added]
+        self, rows: plan.Node, key: Lifted | None, values: Sequence[OrderedValue | SummedValue]
     ) -> plan.Node:
         """Return the rows whose values compare with most others of their group, or add to them.
 
         Values of a declared kind are not checked.
         """
-        unknown = [each for each in values if isinstance(each, Added) or each.kind is None]
+        unknown = [each for each in values if isinstance(each, SummedValue) or each.kind is None]
         if not unknown:
             return rows
         shown, refused, call = by_most_kinds(rows, key, unknown)
@@ -390,9 +394,11 @@ class _Guards:
             (rows,) = self._apart.rows(LookUp(rows, key))
         for each in aggregates:
             if each.value is not None and each.name in LOOKING_UP:
-                (rows,) = self._apart.rows(in_group(rows, key, lifted(each.value)))
-        rows = self._comparable(rows, key, [*unknown, *added(values, node.input, null=self._null)])
-        made: plan.Node = changed(node, input=rows, key=key, aggregates=aggregates)
+                (rows,) = self._apart.rows(in_group(rows, key, as_lifted(each.value)))
+        rows = self._comparable(
+            rows, key, [*unknown, *undeclared_sums(values, node.input, null=self._null)]
+        )
+        made: plan.Node = with_fields(node, input=rows, key=key, aggregates=aggregates)
         tolerant = [n for n, each in enumerate(node.aggregates) if each.tolerant]
         if not tolerant:
             return made
@@ -406,7 +412,7 @@ class _Guards:
     def _aggregated(self, folded: plan.Folded, source: plan.Node) -> GuardedKey:
         """Return the value of an aggregate; a user's own aggregate does not leave None out."""
         assert folded.value is not None
-        value = lifted(folded.value)
+        value = as_lifted(folded.value)
         instead = or_none if self._null and not folded.functions else None
         if folded.name in EXTREMES:
             return asked_of(extreme(folded, source, null=self._null), instead)
@@ -419,7 +425,7 @@ class _Guards:
 
     def _reduce(self, rows: plan.Node, by: Lifted, function: Function) -> plan.Node:
         """Return the results of a callable for each group; none for a group for which it raises."""
-        f, kept = lifted(function), keeper(function)
+        f, kept = as_lifted(function), keeper(function)
         made = self._apart.elements(f.body)
         group = Conditional(succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))
         self._failed(plan.Reduce(rows, by, f.with_body(group)), f.with_body(made))
@@ -435,8 +441,8 @@ class _Guards:
         """
         if best is None:
             return body, None
-        by = GuardedKey(lifted(best.by), hashed)
-        value = ordered_by(lifted(best.value), body, nulls=False)
+        by = GuardedKey(as_lifted(best.by), hash_needs)
+        value = ordered_by(as_lifted(best.value), body, nulls=False)
         if value.kind is not None:
             return self._values(body, [by, asked_of(value)])[0], best
         rows = self._values(body, [by, asked_of(value)])[0]
@@ -451,18 +457,18 @@ class _Guards:
             return node
         starts = tuple(map(self._compared, node.starts, node.tolerances))
         bodies = tuple(map(self._compared, node.bodies, node.tolerances))
-        return changed(node, starts=starts, bodies=bodies)
+        return with_fields(node, starts=starts, bodies=bodies)
 
     def _compared(self, rows: plan.Node, tolerance: plan.Tolerance | None) -> plan.Node:
         """Return the rows whose values are compared from round to round."""
         if tolerance is None:
             return rows
         by, value = (
-            GuardedKey(lifted(tolerance.by), hashed),
-            GuardedKey(lifted(tolerance.value), needs),
+            GuardedKey(as_lifted(tolerance.by), hash_needs),
+            GuardedKey(as_lifted(tolerance.value), needs),
         )
         return self._values(rows, [by, value])[0]
 
 
-def _joined(left: plan.Node, right: plan.Node, match: plan.Match, on: Lifted) -> plan.Node:
+def _join_on(left: plan.Node, right: plan.Node, match: plan.Match, on: Lifted) -> plan.Node:
     return plan.Join(left, right, replace(match, on=on))

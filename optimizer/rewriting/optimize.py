@@ -62,7 +62,7 @@ LARGEST_GROWTH = 20
 
 
 @record
-class Optimized:
+class OptimizedPlan:
     """The plan that runs, and the rules that made it of the plan as written, in order."""
 
     plan: plan.Node
@@ -80,10 +80,10 @@ class Optimized:
         return list(found.values())
 
 
-def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
+def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> OptimizedPlan:
     """Return a plan that has the same rows as `root`, and raises for the same rows."""
     known = Interned()
-    node = _marked(known.all(root), known)
+    node = _mark_shared(known.all(root), known)
     fired: dict[str, None] = {}
     rest, every = phases, nodes(node)
     for _ in range(MOST_ROUNDS):
@@ -92,14 +92,14 @@ def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
             now: dict[str, None] = {}
             node = _run(every, phase, known, now)
             if node is not every[-1]:
-                every = nodes(node := _left_alone(node, known))
+                every = nodes(node := _unmark_single_readers(node, known))
             fired |= now
             is_settled &= ENABLING.isdisjoint(now) or not _come_again(phase, rest[:number])
         if is_settled:
             break
         rest = [phase for phase in rest if read_callables not in phase]
-    found = rebuilt(node, _unmarked)
-    return Optimized(found, tuple(fired))
+    found = rebuilt(node, _unmark_shared)
+    return OptimizedPlan(found, tuple(fired))
 
 
 def _come_again(phase: Phase, before: Sequence[Phase]) -> bool:
@@ -107,7 +107,7 @@ def _come_again(phase: Phase, before: Sequence[Phase]) -> bool:
     return any(not set(phase).isdisjoint(other) for other in before)
 
 
-def _marked(root: plan.Node, known: Interned) -> plan.Node:
+def _mark_shared(root: plan.Node, known: Interned) -> plan.Node:
     """Return the plan with nodes that have several readers as `Shared`."""
     every = nodes(root)
     readers = Counter([id(source) for node in every for source in node.inputs()])
@@ -121,7 +121,7 @@ def _marked(root: plan.Node, known: Interned) -> plan.Node:
     return made[id(root)]
 
 
-def _left_alone(root: plan.Node, known: Interned) -> plan.Node:
+def _unmark_single_readers(root: plan.Node, known: Interned) -> plan.Node:
     """Return the plan without `Shared` around nodes that have one reader now."""
     every = nodes(root)
     if not any(isinstance(node, plan.Shared) for node in every):
@@ -135,7 +135,7 @@ def _left_alone(root: plan.Node, known: Interned) -> plan.Node:
     return made[id(root)]
 
 
-def _unmarked(node: plan.Node) -> plan.Node:
+def _unmark_shared(node: plan.Node) -> plan.Node:
     return node.input if isinstance(node, plan.Shared) else node
 
 
@@ -152,7 +152,7 @@ def _run(
         for rule, kinds in rules:
             new = rule(node) if isinstance(node, kinds) else node
             if new is not node:
-                name = _name(rule)
+                name = _rule_name(rule)
                 if not isinstance(new, plan.Node):
                     raise PlanError(
                         f"rule {name} gave {new!r:.60}, not a plan node\n"
@@ -199,7 +199,7 @@ def _is_left_alone(
     return True
 
 
-def _name(rule: Rule) -> str:
+def _rule_name(rule: Rule) -> str:
     return str(getattr(rule, "__name__", rule))
 
 
@@ -219,7 +219,7 @@ class Segment:
 
     owner: object
     written: plan.Node
-    made: Optimized | Callable[[], Optimized] = field(repr=False)
+    made: OptimizedPlan | Callable[[], OptimizedPlan] = field(repr=False)
     """The optimized plan, or the function that optimizes it on demand."""
     below: tuple[Segment, ...]
     top: Any = field(default=None, repr=False)
@@ -237,12 +237,12 @@ class Segment:
     @property
     def is_optimized(self) -> bool:
         """True once the segment is optimized."""
-        return isinstance(self.made, Optimized)
+        return isinstance(self.made, OptimizedPlan)
 
     @property
-    def optimized(self) -> Optimized:
+    def optimized(self) -> OptimizedPlan:
         """The plan that runs, and the rules that made it."""
-        if not isinstance(self.made, Optimized):
+        if not isinstance(self.made, OptimizedPlan):
             self.made = self.made()
         return self.made
 
@@ -305,7 +305,7 @@ class Segment:
 def settle(
     root: plan.Node,
     owner: object,
-    run: Callable[[plan.Node], Optimized],
+    run: Callable[[plan.Node], OptimizedPlan],
     *,
     in_parts: bool = True,
 ) -> Segment:
@@ -316,13 +316,13 @@ def settle(
 
     Cost: that of the new segments.
     """
-    found = _known(root, owner)
+    found = _known_segment(root, owner)
     if found is not None:
         return found
     every = nodes(root, until=lambda node: _is_done(node, owner)) if in_parts else [root]
     ends = _ends(root, every) if in_parts else set()
     for node in every:
-        if (node is root or id(node) in ends) and _known(node, owner) is None:
+        if (node is root or id(node) in ends) and _known_segment(node, owner) is None:
             _settle(node, ends, owner, run)
     return root.known["segment"]  # type: ignore[no-any-return]
 
@@ -335,7 +335,7 @@ def is_low(root: plan.Node, levels: int) -> bool:
     return all(not _is_high(source) for node in nodes(root) for source in node.inputs())
 
 
-def whole(top: Segment) -> tuple[Optimized, dict[int, plan.Node]]:
+def merge_segments(top: Segment) -> tuple[OptimizedPlan, dict[int, plan.Node]]:
     """Return the plan of all segments of a query as one, and a map of its nodes' `id` to theirs.
 
     Cost: O(nodes).
@@ -353,11 +353,11 @@ def whole(top: Segment) -> tuple[Optimized, dict[int, plan.Node]]:
                 made[id(node)], of[id(new)] = new, node
         plans[segment] = made[id(segment.run)]
         fired.update(dict.fromkeys(segment.optimized.fired))
-    return Optimized(plans[top], tuple(fired)), of
+    return OptimizedPlan(plans[top], tuple(fired)), of
 
 
 def _settle(
-    node: plan.Node, ends: set[int], owner: object, run: Callable[[plan.Node], Optimized]
+    node: plan.Node, ends: set[int], owner: object, run: Callable[[plan.Node], OptimizedPlan]
 ) -> None:
     below: dict[Segment, None] = {}
     made: dict[int, plan.Node] = {}
@@ -385,11 +385,11 @@ def _ends(root: plan.Node, every: Iterable[plan.Node]) -> set[int]:
 def _is_done(node: plan.Node, owner: object) -> bool:
     """Return True if there is nothing new below."""
     if isinstance(node, plan.View | plan.Previous):
-        return _known(node.input, owner) is not None
-    return _is_high(node) and _known(node, owner) is not None
+        return _known_segment(node.input, owner) is not None
+    return _is_high(node) and _known_segment(node, owner) is not None
 
 
-def _known(node: plan.Node, owner: object) -> Segment | None:
+def _known_segment(node: plan.Node, owner: object) -> Segment | None:
     found: Segment | None = node.known.get("segment")
     return found if found is not None and found.owner is owner else None
 

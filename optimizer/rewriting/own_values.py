@@ -20,7 +20,7 @@ from uuid import UUID
 
 from optimizer.expr import Constant
 from optimizer.expressions.knowledge import Pure
-from optimizer.kinds.fields import by_recent_class, compared, is_record
+from optimizer.kinds.fields import by_recent_class, compared_names, is_record
 from optimizer.record import record
 
 _PLAIN, _ITEMS, OWN = (), ("items",), ("own",)
@@ -46,7 +46,7 @@ def way(kind: type) -> tuple[str, ...]:
     is_of_python = isinstance(equals, WrapperDescriptorType)
     code = getattr(equals, "__code__", None)
     if is_record(kind) and (is_of_python or (code and code.co_filename.startswith("<"))):
-        return tuple(compared(kind))
+        return tuple(compared_names(kind))
     module = module_of(equals)
     return _PLAIN if is_of_python or module in sys.stdlib_module_names | OURS else OWN
 

@@ -12,7 +12,7 @@
       a 'for' statement at line 33
       write it as one expression, or as names, choices and returns
 
-`closed` turns rows inside a recursion into a query outside of it.
+`close_recursions` turns rows inside a recursion into a query outside of it.
 
     inside a fixpoint      over the result of the fixpoint
     inside an iteration    over all its rounds: one more relation of it, a set, to which each
@@ -38,7 +38,7 @@ from optimizer.plans.multiway import bound_of
 from optimizer.plans.properties import free, nodes
 from optimizer.plans.side_conditions import has_keys, ranges_of
 from optimizer.plans.strata import FORMS, substituted_with_forms
-from optimizer.rewriting.optimize import Optimized
+from optimizer.rewriting.optimize import OptimizedPlan
 from optimizer.rules.read_bitwise_tests import condition_of
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, substituted, with_inputs
@@ -53,7 +53,7 @@ SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
 
 def report(
     written: plan.Node,
-    optimized: Optimized,
+    optimized: OptimizedPlan,
     runs: Drawing,
     where: Callable[[plan.Node], str | None] = lambda node: None,
     *,
@@ -66,25 +66,25 @@ def report(
     """
     read = rebuilt_plan(written, read_callables)
     before, after = explain(read, source_text), explain(optimized.plan, source_text)
-    lines = ["as written", *_indented(before)]
-    lines += ["optimized", *_indented(after)] if after != before else []
-    lines += ["runs as", *_indented(runs.text())]
+    lines = ["as written", *_indent_lines(before)]
+    lines += ["optimized", *_indent_lines(after)] if after != before else []
+    lines += ["runs as", *_indent_lines(runs.text())]
     fired = [name for name in optimized.fired if name not in OURS and after != before]
     lines.append(f"rules: {', '.join(fired) or 'none'}")
-    lines += _captured(read)
+    lines += _constant_lines(read)
     has_bitwise = "read_bitwise_tests" in optimized.fired
     for node in nodes(optimized.plan):
-        lines += _bitwise(node) or _unkeyed(node, has_bitwise=has_bitwise)
+        lines += _bitwise(node) or _explain_unkeyed(node, has_bitwise=has_bitwise)
     for function, reason in optimized.opaque():
         lines += _opaque(function, reason)
     asked = () if levels else nodes(optimized.plan)
     places = {headline(node): where(node) for node in asked}
-    lines += _placed({head: place for head, place in places.items() if place is not None})
+    lines += _place_lines({head: place for head, place in places.items() if place is not None})
     lines += [f"{name}: {place}" for name, place in levels.items()]
     return Explanation("\n".join(lines), runs)
 
 
-def _placed(places: dict[str, str]) -> Iterator[str]:
+def _place_lines(places: dict[str, str]) -> Iterator[str]:
     """Iterate over the places of nodes, from the lowest to the highest.
 
     Nodes that run together in several parts refer to the highest of them.
@@ -100,13 +100,13 @@ def as_read(written: plan.Node) -> Explanation:
     return explain(rebuilt_plan(written, read_callables), source_text)
 
 
-def _indented(text: str) -> Iterator[str]:
+def _indent_lines(text: str) -> Iterator[str]:
     return (f"  {line}" for line in text.splitlines())
 
 
 def _opaque(function: Opaque, reason: str) -> list[str]:
     kind = "called as it is" if function.is_part else "opaque"
-    lines = [f"{kind}: {function}, in {function.role}", *_indented(reason)]
+    lines = [f"{kind}: {function}, in {function.role}", *_indent_lines(reason)]
     if folds.folds_of(function.function):
         lines.append("  of a bag that was changed it goes over what changed")
     return lines
@@ -125,7 +125,7 @@ def _bitwise(node: plan.Node) -> list[str]:
     ]
 
 
-def _unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
+def _explain_unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
     """Explain a join that looks at every pair, although it has a predicate."""
     if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return []
@@ -163,7 +163,7 @@ def _pairs_up(test: Expr) -> bool:
     return _is_equation(test) and len(reads(test)) > 1
 
 
-def _captured(read: plan.Node) -> list[str]:
+def _constant_lines(read: plan.Node) -> list[str]:
     """Return the variables whose values the query holds as constants."""
     values: dict[str, str] = {}
     for node in nodes(read):
@@ -175,7 +175,7 @@ def _captured(read: plan.Node) -> list[str]:
     return [f"constants: {', '.join(values.values())}"] if values else []
 
 
-def closed(rows: plan.Node, definitions: Mapping[Any, plan.Node]) -> plan.Node:
+def close_recursions(rows: plan.Node, definitions: Mapping[Any, plan.Node]) -> plan.Node:
     """Return rows over the results of recursions; over all rounds of an iteration, as a set."""
     while open_levels := free(rows):
         inside = {level: free(definitions[level]) for level in open_levels}
@@ -184,7 +184,7 @@ def closed(rows: plan.Node, definitions: Mapping[Any, plan.Node]) -> plan.Node:
         if isinstance(of, plan.Iterate):
             rows = _of_all_rounds(of, rows)
         else:
-            rows = substituted(rows, level, partial(_relation, of))
+            rows = substituted(rows, level, partial(_component_of, of))
     return rows
 
 
@@ -203,7 +203,7 @@ def _of_all_rounds(of: plan.Iterate, rows: plan.Node) -> plan.Node:
     return plan.Component(made, place)
 
 
-def _relation(of: plan.Node, read: plan.Recursive) -> plan.Node:
+def _component_of(of: plan.Node, read: plan.Recursive) -> plan.Node:
     assert isinstance(of, plan.Fixpoint)
     return plan.Component(of, read.index) if len(of.bodies) > 1 else of
 
@@ -252,7 +252,7 @@ def _is_view(node: plan.Node) -> bool:
     return isinstance(node, plan.View)
 
 
-def rebuilt(
+def rebuild_to_views(
     root: plan.Node,
     change: Callable[[plan.Node, plan.Node], plan.Node],
     known: Mapping[int, plan.Node],

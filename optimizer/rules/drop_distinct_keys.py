@@ -56,21 +56,21 @@ from optimizer.record import record
 def drop_distinct_keys(node: plan.Node) -> plan.Node:
     if not isinstance(node, plan.Join | plan.OuterJoin):
         return node
-    keys, asked = _keys(node.left), _asked(node)
+    keys, asked = _distinct_keys(node.left), _pair_equations(node)
     if keys is None or asked is None:
         return node
     source, key = keys
     if asked.mine == same(Parameter(0)):
         by = same(key.body)
-    elif _is_whole(asked.mine, key) and _holds_no_nan(source, key):
+    elif _is_whole(asked.mine, key) and _has_no_nan_key(source, key):
         by = key.body
     else:
         return node
     if isinstance(node, plan.Join) and node.right == source and asked.theirs == by:
-        return _filtered(_rows(source, key), asked.rest)
+        return _filter_rest(_keyed_rows(source, key), asked.rest)
     has_all = isinstance(node, plan.Join) or (node.kind == "left" and asked.rest is None)
-    if has_all and _is_whole(asked.theirs, key) and _groups(node.right, source, by):
-        return _filtered(_groups_of(node.right, key), asked.rest)
+    if has_all and _is_whole(asked.theirs, key) and _has_groups(node.right, source, by):
+        return _filter_rest(_groups_of(node.right, key), asked.rest)
     return node
 
 
@@ -83,24 +83,24 @@ class _PairEquations:
     rest: Lifted | None
 
 
-def _keys(node: plan.Node) -> tuple[plan.Node, Lifted] | None:
+def _distinct_keys(node: plan.Node) -> tuple[plan.Node, Lifted] | None:
     """Return the rows of which a node has the distinct keys, and their key."""
     node = node.input if isinstance(node, plan.Shared) else node
     match node:
         case plan.Distinct(plan.Select(source, Lifted() as key)):
             return None if may_be_negative(source) else (source, key)
         case plan.Extend(below, (0,), ()):
-            return _keys(below)
+            return _distinct_keys(below)
         case _:
             return None
 
 
-def _holds_no_nan(source: plan.Node, key: Lifted) -> bool:
-    parts = _parts(key.body) or (key.body,)
+def _has_no_nan_key(source: plan.Node, key: Lifted) -> bool:
+    parts = _items_of_tuple(key.body) or (key.body,)
     return all(holds_no_nan(part, shapes(source)) for part in parts)
 
 
-def _asked(node: plan.Join | plan.OuterJoin) -> _PairEquations | None:
+def _pair_equations(node: plan.Join | plan.OuterJoin) -> _PairEquations | None:
     match = node.match
     if isinstance(match.left_key, Lifted) and isinstance(match.right_key, Lifted):
         theirs = _of_bindings(match.right_key.body, node.right)
@@ -110,7 +110,7 @@ def _asked(node: plan.Join | plan.OuterJoin) -> _PairEquations | None:
     if match.left_key is not None or not isinstance(match.on, Lifted):
         return None
     tests = conjuncts(match.on.body)
-    found = list(takewhile(bool, map(_equation, tests)))
+    found = list(takewhile(bool, map(_sides_of_equation, tests)))
     if not found:
         return None
     mine, theirs = (one_value(side) for side in zip(*filter(None, found), strict=True))
@@ -120,7 +120,7 @@ def _asked(node: plan.Join | plan.OuterJoin) -> _PairEquations | None:
     return _PairEquations(mine, _of_bindings(of_right, node.right), others)
 
 
-def _equation(test: Expr) -> tuple[Expr, Expr] | None:
+def _sides_of_equation(test: Expr) -> tuple[Expr, Expr] | None:
     """Return the sides of an equation of the left and the right."""
     if not isinstance(test, Operation) or test.operator != "==":
         return None
@@ -132,11 +132,13 @@ def _equation(test: Expr) -> tuple[Expr, Expr] | None:
 
 def _is_whole(expr: Expr, key: Lifted) -> bool:
     """Return True if an expression is the only binding, a key; or a tuple of all its items."""
-    count = len(_parts(key.body))
-    return expr == Parameter(0) or (count > 0 and _parts(expr) == items_of(Parameter(0), count))
+    count = len(_items_of_tuple(key.body))
+    return expr == Parameter(0) or (
+        count > 0 and _items_of_tuple(expr) == items_of(Parameter(0), count)
+    )
 
 
-def _parts(expr: Expr) -> tuple[Expr, ...]:
+def _items_of_tuple(expr: Expr) -> tuple[Expr, ...]:
     """Return the items of a tuple display."""
     return expr.items if isinstance(expr, Display) and expr.kind == "tuple" else ()
 
@@ -146,7 +148,7 @@ def _of_bindings(expr: Expr, node: plan.Node) -> Expr:
     return over(expr, (one_value(all_parameters(bindings(node))),))
 
 
-def _groups(node: plan.Node, source: plan.Node, key: Expr) -> bool:
+def _has_groups(node: plan.Node, source: plan.Node, key: Expr) -> bool:
     """Return True if a node has the groups of rows by a key."""
     match node:
         case plan.Aggregate(plan.Extend(below) as extended, Lifted(body), row=None):
@@ -159,7 +161,7 @@ def _groups(node: plan.Node, source: plan.Node, key: Expr) -> bool:
             return False
 
 
-def _rows(source: plan.Node, key: Lifted) -> plan.Node:
+def _keyed_rows(source: plan.Node, key: Lifted) -> plan.Node:
     whole = key.with_body(one_value(all_parameters(bindings(source))))
     return extend_of(source, [key, whole])
 
@@ -179,5 +181,5 @@ def _groups_of(node: plan.Node, key: Lifted) -> plan.Node:
     return extend_of(node, [Lifted(body, names, (), count) for body in columns])
 
 
-def _filtered(node: plan.Node, rest: Lifted | None) -> plan.Node:
+def _filter_rest(node: plan.Node, rest: Lifted | None) -> plan.Node:
     return node if rest is None else plan.Where(node, rest)

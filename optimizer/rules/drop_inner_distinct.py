@@ -26,21 +26,21 @@ DEEPEST = 50
 
 
 def drop_inner_distinct(node: plan.Node) -> plan.Node:
-    return node if may_be_negative(node) else with_present(node, _stripped)
+    return node if may_be_negative(node) else with_present(node, _strip_distinct)
 
 
-def _stripped(node: plan.Node, depth: int = 0) -> plan.Node:
+def _strip_distinct(node: plan.Node, depth: int = 0) -> plan.Node:
     """Return the same rows, perhaps with higher weights."""
     if depth > DEEPEST:
         return node
     match node:
         case plan.Distinct(source):
-            return _stripped(source, depth + 1)
+            return _strip_distinct(source, depth + 1)
         case plan.Where(source) | plan.Select(source) | plan.Extend(source):
-            inner = _stripped(source, depth + 1)
+            inner = _strip_distinct(source, depth + 1)
             return node if inner is source else replace(node, input=inner)
         case plan.UnionAll(left, right) | plan.Product(left, right) | plan.Join(left, right):
-            a, b = _stripped(left, depth + 1), _stripped(right, depth + 1)
+            a, b = _strip_distinct(left, depth + 1), _strip_distinct(right, depth + 1)
             return node if a is left and b is right else replace(node, left=a, right=b)
         case _:
             return node

@@ -52,7 +52,7 @@ def drop_left_join(node: plan.Node) -> plan.Node:
         return node
     place, of = bindings(below.left), calm.known_of(below)
     every = [with_functions(each, lambda f: _calm(f, of)) for each in every]
-    if any(_reads(each, place) for each in every):
+    if any(_reads_binding(each, place) for each in every):
         return node
     made = below.left
     for each in reversed(every):
@@ -60,20 +60,20 @@ def drop_left_join(node: plan.Node) -> plan.Node:
     return made
 
 
-def _calm(f: Function, of: calm.Of) -> Function:
+def _calm(f: Function, of: calm.RowFacts) -> Function:
     """Return a callable without needs that cannot raise."""
     if not isinstance(f, Lifted):
         return f
     return f.with_body(transform(f.body, lambda expr: _without_needs(expr, of)))
 
 
-def _without_needs(expr: Expr, of: calm.Of) -> Expr:
+def _without_needs(expr: Expr, of: calm.RowFacts) -> Expr:
     if not isinstance(expr, First):
         return expr
     return first(tuple(need for need in expr.needs if not calm.is_calm(need, of)), expr.then)
 
 
-def _reads(node: plan.Node, place: int) -> bool:
+def _reads_binding(node: plan.Node, place: int) -> bool:
     """Return True if a node reads, or keeps, a binding."""
     if isinstance(node, plan.Extend) and place in node.keep:
         return True

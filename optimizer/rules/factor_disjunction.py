@@ -30,7 +30,7 @@ def factor_disjunction(node: plan.Node) -> plan.Node:
     if test is None:
         return node
     tests = conjuncts(test.body)
-    new = tuple(part for each in tests for part in _factored(each, of))
+    new = tuple(part for each in tests for part in _factor(each, of))
     if len(new) == len(tests) and all(a is b for a, b in zip(new, tests, strict=True)):
         return node
     changed = test.with_body(conjunction(new))
@@ -39,7 +39,7 @@ def factor_disjunction(node: plan.Node) -> plan.Node:
     return replace(node, match=replace(node.match, on=changed))  # type: ignore[attr-defined, call-arg]
 
 
-def _factored(test: Expr, of: Shapes) -> tuple[Expr, ...]:
+def _factor(test: Expr, of: Shapes) -> tuple[Expr, ...]:
     """Return the conjuncts of a disjunction."""
     if not isinstance(test, Or):
         return (test,)

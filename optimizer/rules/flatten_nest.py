@@ -42,10 +42,10 @@ from optimizer.traverse import functions, with_functions, with_inputs
 def flatten_nest(node: plan.Node) -> plan.Node:
     match node:
         case plan.SelectMany(source, Lifted()):
-            return _elements(node, _opened(source, frozenset()) or flattened.as_it_is(source))
+            return _elements(node, _open_unnests(source, frozenset()) or flattened.as_it_is(source))
         case plan.Select() | plan.Extend() | plan.Aggregate() if _has_unnest(node.input):
             for kept in _ways(_unnests(node.input)):
-                read = _opened(node.input, kept)
+                read = _open_unnests(node.input, kept)
                 if read is None or read.node is node.input:
                     continue
                 made = _above(node, read)
@@ -54,18 +54,20 @@ def flatten_nest(node: plan.Node) -> plan.Node:
     return node
 
 
-def _elements(node: plan.SelectMany, read: flattened.Read) -> plan.Node:
+def _elements(node: plan.SelectMany, read: flattened.RowSubstitution) -> plan.Node:
     """Return the elements of a collection of rows that replace others."""
     assert isinstance(node.function, Lifted)
     bag = read.over(node.function.body)
     if flattened.reads_bag(bag):
         return node
-    found = flattened.flat(read.node, bag)
+    found = flattened.flatten_bag(read.node, bag)
     if found is not None:
-        return plan.Select(found.node, _function(found.element, node.function, found.node))
+        return plan.Select(
+            found.node, _callable_with_origins(found.element, node.function, found.node)
+        )
     if read.node is node.input:
         return node
-    return plan.SelectMany(read.node, _function(bag, node.function, read.node))
+    return plan.SelectMany(read.node, _callable_with_origins(bag, node.function, read.node))
 
 
 # Nodes in between.
@@ -80,7 +82,7 @@ def _ways(unnests: list[plan.Node]) -> Iterator[frozenset[plan.Node]]:
         yield frozenset(unnests[:count])
 
 
-def _between(node: plan.Node) -> tuple[plan.Node, ...]:
+def _inputs_between(node: plan.Node) -> tuple[plan.Node, ...]:
     """Return the inputs of a node in which an unnest may be opened for the node's readers."""
     match node:
         case plan.Where() | plan.Unnest():
@@ -100,22 +102,24 @@ def _has_unnest(node: plan.Node) -> bool:
 def _find_unnest(node: plan.Node) -> bool:
     if isinstance(node, plan.Unnest):
         return True
-    return any(source.known["has_unnest"] for source in _between(node))
+    return any(source.known["has_unnest"] for source in _inputs_between(node))
 
 
 def _unnests(node: plan.Node) -> list[plan.Node]:
     """Return all unnests in between, the lowest first."""
-    found = [each for source in _between(node) if _has_unnest(source) for each in _unnests(source)]
+    found = [
+        each for source in _inputs_between(node) if _has_unnest(source) for each in _unnests(source)
+    ]
     return [*found, node] if isinstance(node, plan.Unnest) else found
 
 
-def _opened(node: plan.Node, kept: frozenset[plan.Node]) -> flattened.Read | None:
+def _open_unnests(node: plan.Node, kept: frozenset[plan.Node]) -> flattened.RowSubstitution | None:
     """Return a node without its unnests of nests, except those kept; None if their bags are
     read."""
     if not _has_unnest(node):
         return flattened.as_it_is(node)
-    sources = _between(node)
-    inputs = [_opened(source, kept) for source in sources]
+    sources = _inputs_between(node)
+    inputs = [_open_unnests(source, kept) for source in sources]
     if None in inputs:
         return None
     reads = [each for each in inputs if each is not None]
@@ -129,22 +133,24 @@ def _opened(node: plan.Node, kept: frozenset[plan.Node]) -> flattened.Read | Non
     return flattened.above(node, *reads, *others)
 
 
-def _without_bag(node: plan.Unnest, read: flattened.Read) -> flattened.Read | None:
+def _without_bag(
+    node: plan.Unnest, read: flattened.RowSubstitution
+) -> flattened.RowSubstitution | None:
     """Return the rows of an unnest, over rows that replace its input's, if the bag is a nest's."""
     if not isinstance(node.function, Lifted):
         return None
     bag = read.over(node.function.body)
-    found = None if flattened.reads_bag(bag) else flattened.flat(read.node, bag)
+    found = None if flattened.reads_bag(bag) else flattened.flatten_bag(read.node, bag)
     if found is None:
         return None
-    return flattened.Read(found.node, (*map(found.over, read.row), found.element))
+    return flattened.RowSubstitution(found.node, (*map(found.over, read.row), found.element))
 
 
 # Readers of the rows.
 
 
 def _above(
-    node: plan.Select | plan.Extend | plan.Aggregate, read: flattened.Read
+    node: plan.Select | plan.Extend | plan.Aggregate, read: flattened.RowSubstitution
 ) -> plan.Node | None:
     """Return a node that reads rows that replace others."""
     if isinstance(node, plan.Extend):
@@ -152,7 +158,9 @@ def _above(
         if any(map(flattened.reads_bag, bodies)) or any(map(is_too_long, bodies)):
             return None
         columns = [None] * len(node.keep) + list(node.columns)
-        made = [_function(b, c, read.node) for b, c in zip(bodies, columns, strict=True)]
+        made = [
+            _callable_with_origins(b, c, read.node) for b, c in zip(bodies, columns, strict=True)
+        ]
         return extend_of(read.node, made, node.names)
     if any(f.value is None and f.name != "Count" for f in getattr(node, "aggregates", ())):
         return None
@@ -162,6 +170,6 @@ def _above(
     return with_inputs(with_functions(node, lambda f: changed[id(f)] or f), [read.node])
 
 
-def _function(body: Expr, of: object, node: plan.Node) -> Lifted:
+def _callable_with_origins(body: Expr, of: object, node: plan.Node) -> Lifted:
     origins = of.origins if isinstance(of, Lifted) else ()
     return Lifted(body, row_names(bindings(node)), origins, bindings(node))

@@ -14,17 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import (
-    And,
-    Constant,
-    Expr,
-    Function,
-    Lifted,
-    conjunction,
-    conjuncts,
-    transform,
-)
-from optimizer.expressions.evaluated import evaluated
+from optimizer.expr import And, Constant, Expr, Function, Lifted, conjunction, conjuncts, transform
+from optimizer.expressions.evaluated import fold_node
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.plans.properties import shapes
 from optimizer.traverse import with_functions
@@ -35,7 +26,7 @@ FOLDED = "constants are folded"
 def fold_constants(node: plan.Node) -> plan.Node:
     if FOLDED in node.known:
         return node
-    folded = with_functions(node, _folded)
+    folded = with_functions(node, _fold_function)
     if isinstance(folded, plan.Where) and isinstance(folded.predicate, Lifted):
         body = _condition(folded.predicate.body, shapes(folded.input))
         if body is not folded.predicate.body:
@@ -45,10 +36,10 @@ def fold_constants(node: plan.Node) -> plan.Node:
     return folded
 
 
-def _folded(function: Function) -> Function:
+def _fold_function(function: Function) -> Function:
     if not isinstance(function, Lifted):
         return function
-    body = transform(function.body, evaluated)
+    body = transform(function.body, fold_node)
     return function if body is function.body else replace(function, body=body)
 
 

@@ -42,18 +42,18 @@ def fold_values(node: plan.Node) -> plan.Node:
         case plan.Values(()):
             return plan.Empty(bindings(node))
         case plan.Where(plan.Values(rows) as source, Lifted(test)) if len(rows) <= MOST:
-            kept = [(row, _value(over(test, _bindings(row, source)))) for row in rows]
+            kept = [(row, _evaluate(over(test, _literal_bindings(row, source)))) for row in rows]
             known = [value for _, value in kept]
-            return node if None in known else _of([row for row, v in kept if v[0]], source)  # type: ignore[index]
+            return node if None in known else _values_like([row for row, v in kept if v[0]], source)  # type: ignore[index]
         case plan.Select(plan.Values(rows) as source) | plan.Extend(plan.Values(rows) as source):
             if len(rows) > MOST:
                 return node
-            made = [_made(outputs(node), _bindings(row, source)) for row in rows]
-            return node if None in made else _of([row[0] for row in made if row], node)
+            made = [_evaluate_row(outputs(node), _literal_bindings(row, source)) for row in rows]
+            return node if None in made else _values_like([row[0] for row in made if row], node)
         case plan.Distinct(plan.Values(rows) as source):
-            return _of(dict.fromkeys(rows), source)
+            return _values_like(dict.fromkeys(rows), source)
         case plan.UnionAll(plan.Values(rows), plan.Values(others)):
-            return _of((*rows, *others), node)
+            return _values_like((*rows, *others), node)
         case _:
             return node
 
@@ -63,7 +63,7 @@ def literal(value: Any) -> Expr:
     return tuple_of(*map(literal, value)) if type(value) is tuple else constant(value)
 
 
-def _of(rows: Iterable[Any], node: plan.Node) -> plan.Node:
+def _values_like(rows: Iterable[Any], node: plan.Node) -> plan.Node:
     """Return the rows as a node with the shapes of `node`."""
     kept = tuple(rows)
     count = bindings(node)
@@ -73,27 +73,27 @@ def _of(rows: Iterable[Any], node: plan.Node) -> plan.Node:
     return values(kept, of if isinstance(of, tuple) else shapes(node))
 
 
-def _bindings(row: Any, node: plan.Node) -> tuple[Expr, ...]:
+def _literal_bindings(row: Any, node: plan.Node) -> tuple[Expr, ...]:
     return tuple(map(literal, row)) if bindings(node) > 1 else (literal(row),)
 
 
-def _made(every: tuple[Expr, ...], row: tuple[Expr, ...]) -> tuple[Any] | None:
+def _evaluate_row(every: tuple[Expr, ...], row: tuple[Expr, ...]) -> tuple[Any] | None:
     """Return the row that is computed of one, in a tuple; None if it is unknown."""
-    found = [_value(over(expr, row)) for expr in every]
+    found = [_evaluate(over(expr, row)) for expr in every]
     if None in found:
         return None
     parts = tuple([value[0] for value in found if value is not None])
     return (parts if len(parts) > 1 else parts[0],)
 
 
-def _value(expr: Expr) -> tuple[Any] | None:
+def _evaluate(expr: Expr) -> tuple[Any] | None:
     """Return the value of a constant expression, in a tuple; None for others, and for NaN."""
     match expr:
         case Constant(value):
             is_nan = isinstance(value, float | complex | Decimal) and value != value
             return None if is_nan else (value,)
         case Display("tuple", items):
-            found = [_value(item) for item in items]
+            found = [_evaluate(item) for item in items]
             return None if None in found else (tuple([v[0] for v in found if v is not None]),)
         case _:
             return None

@@ -34,7 +34,7 @@ from optimizer.expr import Function, Lifted, Parameter, all_parameters, items_of
 from optimizer.expressions import attempts
 from optimizer.expressions.knowledge import is_value
 from optimizer.expressions.text import compose, is_too_long, over
-from optimizer.plans.join_lists import composed_over, fused
+from optimizer.plans.join_lists import composed_over, fuse_extend
 from optimizer.plans.properties import bindings, may_be_negative, shapes
 from optimizer.plans.side_conditions import residual
 
@@ -48,24 +48,24 @@ def fuse_selects(node: plan.Node) -> plan.Node:
             body = composed_over(g, below)
             return node if body is None else plan.Select(below.input, body)
         case plan.Extend(plan.Select() | plan.Extend() as below):
-            return fused(node, below) or node
+            return fuse_extend(node, below) or node
         case plan.Aggregate(plan.Select() | plan.Extend() as below, key, aggregates):
-            return _grouped(below, key, aggregates) or node
+            return _fuse_into_aggregate(below, key, aggregates) or node
         case plan.SemiJoin(_, plan.Select() as below) | plan.AntiJoin(_, plan.Select() as below):
-            return _partnered(node, below) or node
+            return _fuse_into_semi_join(node, below) or node
         case _:
             return node
 
 
-def _grouped(
+def _fuse_into_aggregate(
     below: plan.Select | plan.Extend, key: Function | None, aggregates: tuple[plan.Folded, ...]
 ) -> plan.Node | None:
     if any(a.value is None and a.name != "Count" for a in aggregates):
         return None
     if key is None and all(a.value is None for a in aggregates):
         return None  # no expression would evaluate f
-    values = [None if a.value is None else _composed(a.value, below) for a in aggregates]
-    by = None if key is None else _composed(key, below)
+    values = [None if a.value is None else _compose_over(a.value, below) for a in aggregates]
+    by = None if key is None else _compose_over(key, below)
     missing = any(
         a.value is not None and v is None for a, v in zip(aggregates, values, strict=True)
     )
@@ -75,11 +75,11 @@ def _grouped(
     return plan.Aggregate(below.input, by, new)
 
 
-def _partnered(
+def _fuse_into_semi_join(
     node: plan.SemiJoin | plan.AntiJoin, below: plan.Select
 ) -> plan.SemiJoin | plan.AntiJoin | None:
     f, of, match = below.function, shapes(below.input), node.match
-    if not isinstance(f, Lifted) or not is_value(f.body, of) or attempts.hashed(f.body, of):
+    if not isinstance(f, Lifted) or not is_value(f.body, of) or attempts.hash_needs(f.body, of):
         return None
     if residual(node) is not None or may_be_negative(node):
         return None
@@ -107,5 +107,5 @@ def _over_partner(function: Function, f: Lifted, start: int, count: int) -> Lift
     return None if is_too_long(body) else made
 
 
-def _composed(outer: Function, below: plan.Select | plan.Extend) -> Lifted | None:
+def _compose_over(outer: Function, below: plan.Select | plan.Extend) -> Lifted | None:
     return composed_over(outer, below) if isinstance(outer, Lifted) else None

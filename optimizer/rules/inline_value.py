@@ -23,41 +23,43 @@ from optimizer.rules.fold_values import literal
 def inline_value(node: plan.Node) -> plan.Node:
     match node:
         case plan.Product(left, plan.Values((row,))):
-            return _appended(left, literal(row))
+            return _append_row(left, literal(row))
         case plan.Join(left, plan.Values((row,)), plan.Match(None, None, Lifted() as on)):
             beside = literal(row)
-            return _appended(_where(left, on, (*_all(left), beside)), beside)
+            return _append_row(_where_with(left, on, (*_parameters_of(left), beside)), beside)
         case plan.Product(plan.Values((row,)) as left, right):
-            return _prepended(right, _bindings(row, left))
+            return _prepend_row(right, _bindings_of_literal(row, left))
         case plan.Join(plan.Values((row,)) as left, right, plan.Match(None, None, Lifted() as on)):
-            before = _bindings(row, left)
-            return _prepended(_where(right, on, (*before, one_value(_all(right)))), before)
+            before = _bindings_of_literal(row, left)
+            return _prepend_row(
+                _where_with(right, on, (*before, one_value(_parameters_of(right)))), before
+            )
         case _:
             return node
 
 
-def _all(node: plan.Node) -> tuple[Parameter, ...]:
+def _parameters_of(node: plan.Node) -> tuple[Parameter, ...]:
     return all_parameters(bindings(node))
 
 
-def _bindings(row: object, node: plan.Node) -> tuple[Expr, ...]:
+def _bindings_of_literal(row: object, node: plan.Node) -> tuple[Expr, ...]:
     several = bindings(node) > 1 and isinstance(row, tuple)
     return tuple(map(literal, row)) if several else (literal(row),)  # type: ignore[call-overload]
 
 
-def _where(node: plan.Node, on: Lifted, row: tuple[Expr, ...]) -> plan.Node:
+def _where_with(node: plan.Node, on: Lifted, row: tuple[Expr, ...]) -> plan.Node:
     count = bindings(node)
     return plan.Where(node, Lifted(over(on.body, row), row_names(count), on.origins, count))
 
 
-def _appended(left: plan.Node, beside: Expr) -> plan.Node:
-    return _with(left, (*_all(left), beside))
+def _append_row(left: plan.Node, beside: Expr) -> plan.Node:
+    return _extend_with(left, (*_parameters_of(left), beside))
 
 
-def _prepended(right: plan.Node, before: tuple[Expr, ...]) -> plan.Node:
-    return _with(right, (*before, one_value(_all(right))))
+def _prepend_row(right: plan.Node, before: tuple[Expr, ...]) -> plan.Node:
+    return _extend_with(right, (*before, one_value(_parameters_of(right))))
 
 
-def _with(node: plan.Node, row: tuple[Expr, ...]) -> plan.Node:
+def _extend_with(node: plan.Node, row: tuple[Expr, ...]) -> plan.Node:
     count = bindings(node)
     return extend_of(node, [Lifted(expr, row_names(count), (), count) for expr in row])

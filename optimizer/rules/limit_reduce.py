@@ -56,18 +56,18 @@ def _limit(test: Expr) -> tuple[int, int, bool]:
             return _limit(inner)
         case Operation("<=" | "<" | "==" as operator, (left, Constant(int() as most))):
             says_all = operator != "=="
-            return _item(left), most - (operator == "<"), says_all
+            return _limited_item(left), most - (operator == "<"), says_all
         case Operation(">=" | ">" as operator, (Constant(int() as most), right)):
-            return _item(right), most - (operator == ">"), True
+            return _limited_item(right), most - (operator == ">"), True
         case _:
             return -1, 0, False
 
 
-def _item(expr: Expr) -> int:
+def _limited_item(expr: Expr) -> int:
     match expr:
         case Item(Parameter(1), Constant(int() as item)):
             return item
         case Attempt(inner):
-            return _item(inner)
+            return _limited_item(inner)
         case _:
             return -1

@@ -12,11 +12,11 @@ Source: none; two ways to write the same.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.join_lists import row_of
+from optimizer.plans.join_lists import callable_of_row
 from optimizer.plans.properties import bindings
 
 
 def make_select(node: plan.Node) -> plan.Node:
     if not isinstance(node, plan.Extend) or bindings(node) != 1:
         return node
-    return plan.Select(node.input, node.columns[0] if node.columns else row_of(node))
+    return plan.Select(node.input, node.columns[0] if node.columns else callable_of_row(node))

@@ -43,24 +43,24 @@ def make_semi_join(node: plan.Node) -> plan.Node:
     if not isinstance(node, HAS_SETS) or may_be_negative(node):
         return node
     if isinstance(node, plan.Fixpoint):
-        bodies = tuple(map(_present, node.bodies))
+        bodies = tuple(map(_only_presence, node.bodies))
         return node if all(map(is_, bodies, node.bodies)) else replace(node, bodies=bodies)
-    return with_present(node, _present)
+    return with_present(node, _only_presence)
 
 
-def _present(node: plan.Node, depth: int = 0) -> plan.Node:
+def _only_presence(node: plan.Node, depth: int = 0) -> plan.Node:
     """Return the same rows, with other weights."""
     if depth > DEEPEST:
         return node
     match node:
         case plan.UnionAll(left, right):
-            a, b = _present(left, depth + 1), _present(right, depth + 1)
+            a, b = _only_presence(left, depth + 1), _only_presence(right, depth + 1)
             return node if a is left and b is right else plan.UnionAll(a, b)
         case plan.Where(source):
-            inner = _present(source, depth + 1)
+            inner = _only_presence(source, depth + 1)
             return node if inner is source else replace(node, input=inner)
         case plan.Select() | plan.Extend():
-            return _of_joins(node) or _of_pairs(node) or node
+            return _of_joins(node) or _semi_join_of_pairs(node) or node
         case _:
             return node
 
@@ -87,7 +87,7 @@ def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
     return extend_of(found.node, new, node.names)
 
 
-def _of_pairs(node: plan.Select | plan.Extend) -> plan.Node | None:
+def _semi_join_of_pairs(node: plan.Select | plan.Extend) -> plan.Node | None:
     """Return a projection of a join that may raise, or has written keys, without its right side."""
     match node:
         case plan.Select(plan.Join(left, right, match), Lifted() as f) if not free(right):

@@ -19,16 +19,7 @@ Source: [i3ql] S4, F2.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.expr import (
-    TRUE,
-    And,
-    Expr,
-    Lifted,
-    Operation,
-    Or,
-    conjunction,
-    origins,
-)
+from optimizer.expr import TRUE, And, Expr, Lifted, Operation, Or, conjunction, origins
 from optimizer.expressions.knowledge import is_value
 from optimizer.expressions.text import first, is_too_long, needs
 from optimizer.plans.properties import bindings, shapes
@@ -46,9 +37,9 @@ def merge_selections(node: plan.Node) -> plan.Node:
     of = shapes(base)
     if not all(is_value(test.body, of) for test in (*p, *q)):
         return node
-    a, b = _all(p), _all(q)
+    a, b = _conjunction_of(p), _conjunction_of(q)
     needed = (*needs(a, of), *needs(b, of))
-    body = first(needed, _combined(node, a, b))
+    body = first(needed, _combine(node, a, b))
     if is_too_long(body):
         return node
     names = (*p, *q)[0].names
@@ -57,7 +48,7 @@ def merge_selections(node: plan.Node) -> plan.Node:
     return merged if isinstance(node, BAGS) else plan.Distinct(merged)
 
 
-def _combined(node: plan.Node, a: Expr, b: Expr) -> Expr:
+def _combine(node: plan.Node, a: Expr, b: Expr) -> Expr:
     match node:
         case plan.Union():
             return Or((a, b))
@@ -67,7 +58,7 @@ def _combined(node: plan.Node, a: Expr, b: Expr) -> Expr:
             return And((a, b))
 
 
-def _all(tests: list[Lifted]) -> Expr:
+def _conjunction_of(tests: list[Lifted]) -> Expr:
     return conjunction(tuple(test.body for test in tests)) if tests else TRUE
 
 

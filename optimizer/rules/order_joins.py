@@ -23,7 +23,7 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Parameter
 from optimizer.plans.join_lists import JoinList, extend_of, join_list
-from optimizer.plans.join_order import Joined, best_order, in_order
+from optimizer.plans.join_order import JoinedInputs, best_order, join_in_order
 from optimizer.plans.side_conditions import has_keys
 
 
@@ -36,7 +36,7 @@ def order_joins(node: plan.Node) -> plan.Node:
     order = best_order(joins)
     if len(order) - 1 >= joins.without_keys:
         return node
-    made = in_order(joins, order)
+    made = join_in_order(joins, order)
     return _as_written(joins, made) if made.without_keys < joins.without_keys else node
 
 
@@ -52,11 +52,11 @@ def _looks_at_pairs(node: plan.Node) -> bool:
     return False
 
 
-def _as_written(joins: JoinList, made: Joined) -> plan.Node:
-    names, of = made.names(joins), [_name(joins, expr) for expr in joins.row]
+def _as_written(joins: JoinList, made: JoinedInputs) -> plan.Node:
+    names, of = made.names(joins), [_name_of_binding(joins, expr) for expr in joins.row]
     row = [Lifted(made.read(expr), names, (), len(names)) for expr in joins.row]
     return extend_of(made.node, row, tuple(of))
 
 
-def _name(joins: JoinList, binding: Expr) -> str | None:
+def _name_of_binding(joins: JoinList, binding: Expr) -> str | None:
     return joins.names[binding.index] if isinstance(binding, Parameter) else None

@@ -23,18 +23,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import (
-    Expr,
-    Function,
-    Lifted,
-    Operation,
-    conjunction,
-    conjuncts,
-    origins,
-    reads,
-)
+from optimizer.expr import Expr, Function, Lifted, Operation, conjunction, conjuncts, origins, reads
 from optimizer.expressions.knowledge import total
-from optimizer.plans.forms import AnyJoin, equations, fixed, followed, of_pairs
+from optimizer.plans.forms import AnyJoin, equal_to_constants, equations, of_pairs, pinned_constant
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import pair_shapes
 
@@ -46,31 +37,31 @@ def propagate_constants(node: plan.Node) -> plan.Node:
     tests = conjuncts(on.body) if isinstance(on, Lifted) else ()
     if on is not None and not tests:
         return node
-    new = implied(node, tests)
+    new = implied_conditions(node, tests)
     if not new:
         return node
-    changed = _predicate(node.match, conjunction((*tests, *new)))
+    changed = _predicate_with(node.match, conjunction((*tests, *new)))
     return replace(node, match=replace(node.match, on=changed))
 
 
-def implied(join: AnyJoin, tests: tuple[Expr, ...]) -> list[Expr]:
+def implied_conditions(join: AnyJoin, tests: tuple[Expr, ...]) -> list[Expr]:
     """Return the conditions on pairs that follow from `tests`, and from constants of the sides.
 
     `tests` replace the conditions of the join.
     """
-    said = dict(found for test in tests if (found := fixed(test)) is not None)
+    said = dict(found for test in tests if (found := pinned_constant(test)) is not None)
     known = {**of_pairs(join), **said}
     if not known:
         return []
-    new = followed(known, list(equations(join)))
+    new = equal_to_constants(known, list(equations(join)))
     return [
         test
         for side, value in new.items()
-        if _pays(join, side, test := Operation("==", (side, value)))
+        if _excludes_rows(join, side, test := Operation("==", (side, value)))
     ]
 
 
-def _pays(join: AnyJoin, side: Expr, test: Expr) -> bool:
+def _excludes_rows(join: AnyJoin, side: Expr, test: Expr) -> bool:
     """Return True if a test excludes rows of its side, and adds no exception."""
     if isinstance(join, plan.Join):
         return join.match.left_key is None or total(test, pair_shapes(join))
@@ -79,14 +70,14 @@ def _pays(join: AnyJoin, side: Expr, test: Expr) -> bool:
     return kept == ("left" if is_right else "right") and total(test, pair_shapes(join))
 
 
-def _predicate(match: plan.Match, body: Expr) -> Lifted:
+def _predicate_with(match: plan.Match, body: Expr) -> Lifted:
     if isinstance(match.on, Lifted):
         return match.on.with_body(body)
-    left, right = _read(match.left_key), _read(match.right_key)
+    left, right = _lifted_key(match.left_key), _lifted_key(match.right_key)
     names = (*left.names, *right.names)
     return Lifted(body, names, origins(left, right), left.parameters + right.parameters)
 
 
-def _read(key: Function | None) -> Lifted:
+def _lifted_key(key: Function | None) -> Lifted:
     assert isinstance(key, Lifted)
     return key

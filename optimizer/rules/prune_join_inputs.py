@@ -58,13 +58,13 @@ def prune_join_inputs(node: plan.Node) -> plan.Node:
         return node
     bodies = [f.body for f in above if isinstance(f, Lifted)]
     for side in ("left", "right"):
-        kept = _kept(joined, side, bodies)
+        kept = _fields_to_keep(joined, side, bodies)
         if kept is not None:
-            return _pruned(node, joined, side, kept)
+            return _prune_side(node, joined, side, kept)
     return node
 
 
-def _kept(joined: plan.Join, side: str, bodies: list[Expr]) -> tuple[Expr, ...] | None:
+def _fields_to_keep(joined: plan.Join, side: str, bodies: list[Expr]) -> tuple[Expr, ...] | None:
     """Return the fields that are read of a side, if they are less than its rows."""
     source: plan.Node = getattr(joined, side)
     count = bindings(joined.left)
@@ -107,7 +107,7 @@ def _paths(expr: Expr, mine: set[int], of: Shapes, found: dict[Expr, None]) -> N
         _paths(part, mine, of, found)
 
 
-def _pruned(
+def _prune_side(
     node: plan.Select | plan.Aggregate, joined: plan.Join, side: str, kept: tuple[Expr, ...]
 ) -> plan.Node:
     on = joined.match.on
@@ -116,7 +116,7 @@ def _pruned(
     own = kept if side == "left" else tuple(one_row(p, count, bindings(source)) for p in kept)
     body = one_value(own)
     origins = on.origins if isinstance(on, Lifted) else ()
-    names = _names(node, count)
+    names = _names_of_pair(node, count)
     made = names[:count] if side == "left" else names[count:]
     more = bindings(source)
     made = made if len(made) == more else row_names(more)
@@ -127,7 +127,7 @@ def _pruned(
     return with_inputs(with_functions(node, change.function), [new])
 
 
-def _names(node: plan.Node, count: int) -> tuple[str, ...]:
+def _names_of_pair(node: plan.Node, count: int) -> tuple[str, ...]:
     found = next((f.names for f in functions(node) if isinstance(f, Lifted)), ())
     return found if len(found) == count + 1 else row_names(count + 1)
 
@@ -149,18 +149,18 @@ class _PrunedSide:
             p: row if single else Item(row, constant(i)) for i, p in enumerate(self.kept)
         }
         if self.side == "right":
-            return replace(function, body=_replaced(function.body, new), made=None)
+            return replace(function, body=_replace_parts(function.body, new), made=None)
         moved: dict[Expr, Expr] = {**new, Parameter(self.count): Parameter(1)}
         names = ("row", function.names[-1]) if len(function.names) == self.count + 1 else ()
         names = names or ("row", "other")
-        return Lifted(_replaced(function.body, moved), names, function.origins, 2)
+        return Lifted(_replace_parts(function.body, moved), names, function.origins, 2)
 
 
-def _replaced(expr: Expr, new: dict[Expr, Expr]) -> Expr:
+def _replace_parts(expr: Expr, new: dict[Expr, Expr]) -> Expr:
     if expr in new:
         return new[expr]
     old = parts(expr)
-    changed = tuple(_replaced(part, new) for part in old)
+    changed = tuple(_replace_parts(part, new) for part in old)
     return (
         expr if all(a is b for a, b in zip(old, changed, strict=True)) else rebuilt(expr, changed)
     )

@@ -36,7 +36,7 @@ from optimizer.plans.side_conditions import (
     side_of,
     strict,
 )
-from optimizer.rules.propagate_constants import implied
+from optimizer.rules.propagate_constants import implied_conditions
 
 DEEPER = (
     *(plan.Join, plan.Product, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
@@ -54,11 +54,11 @@ def push_test_below_join(node: plan.Node) -> plan.Node:
         return node
     right_shape = (row_shape(node.right),)
     if _is_deeper(node.left) and not may_raise(found.right, right_shape):
-        pushed = _pushed(node, "left", found.left)
+        pushed = _push_first(node, "left", found.left)
         if pushed is not None:
             return pushed
     if _is_deeper(node.right) and not may_raise(found.left, shapes(node.left)):
-        pushed = _pushed(node, "right", found.right)
+        pushed = _push_first(node, "right", found.right)
         if pushed is not None:
             return pushed
     return node
@@ -71,7 +71,7 @@ def _of_written_keys(node: plan.Join, on: Lifted) -> plan.Node:
     """
     for side, source in (("left", node.left), ("right", node.right)):
         if _is_deeper(source):
-            pushed = _pushed(node, side, tuple(_first_tests(node, on, side)))
+            pushed = _push_first(node, side, tuple(_first_tests(node, on, side)))
             if pushed is not None:
                 return pushed
     return node
@@ -93,7 +93,7 @@ def _is_deeper(node: plan.Node) -> bool:
     return isinstance(node, DEEPER)
 
 
-def _pushed(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan.Node | None:
+def _push_first(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan.Node | None:
     """Return the join with the first condition pushed that was not pushed before."""
     is_left = side == "left"
     source, key = (
@@ -109,12 +109,14 @@ def _pushed(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan.Nod
     for step in steps:
         test = step.function
         if not step.is_key and not isinstance(test.body, Again):
-            return _with(node, side, test, needed)
+            return _push_test(node, side, test, needed)
         needed = (*needed, *needs(test.body, of))
     return None
 
 
-def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) -> plan.Node | None:
+def _push_test(
+    node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]
+) -> plan.Node | None:
     on, match = node.match.on, node.match
     assert isinstance(on, Lifted)
     source = node.left if side == "left" else node.right
@@ -133,7 +135,9 @@ def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) ->
         test = Lifted(one_row(test.body, 0, count), names, test.origins, count)
     others = tuple(t for t in tests if t is not original)
     again = tuple(Again(t) if t is original else t for t in tests)
-    follows = original in implied(node, others)  # `propagate_constants` would add it again for ever
+    follows = original in implied_conditions(
+        node, others
+    )  # `propagate_constants` would add it again for ever
     rest = others if drop and not follows else again
     changed = replace(match, on=on.with_body(conjunction(rest)) if rest else None)
     where = plan.Where(source, test)

@@ -32,7 +32,7 @@ def push_where_below_aggregate(node: plan.Node) -> plan.Node:
         ) if reads(p.body) <= {0}:
             of = shapes(source)
             asked = compose(Lifted(p.body, p.names[:1], p.origins, 1), key, of)
-            needed = _needs(aggregates, of)
+            needed = _needs_of_values(aggregates, of)
             if asked is None or needed is None:
                 return node
             body = over(p.body, (key.body,))
@@ -48,7 +48,7 @@ def push_where_below_aggregate(node: plan.Node) -> plan.Node:
             return node
 
 
-def _needs(aggregates: tuple[plan.Folded, ...], of: Shapes) -> tuple[Expr, ...] | None:
+def _needs_of_values(aggregates: tuple[plan.Folded, ...], of: Shapes) -> tuple[Expr, ...] | None:
     """Return the parts of the values that may raise; None if evaluating them twice has a cost."""
     found: list[Expr] = []
     for value in (a.value for a in aggregates if a.value is not None):

@@ -34,9 +34,9 @@ def push_where_below_difference(node: plan.Node) -> plan.Node:
     if p is None or not isinstance(below := node.inputs()[0], AnyDifference):
         return node
     if total(p.body, shapes(below.left)) and total(p.body, shapes(below.right)):
-        return _filtered(below, p)
-    return asked_again(_filtered(below, guard(p)), p)
+        return _filter_both_sides(below, p)
+    return asked_again(_filter_both_sides(below, guard(p)), p)
 
 
-def _filtered(node: AnyDifference, p: Lifted) -> plan.Node:
+def _filter_both_sides(node: AnyDifference, p: Lifted) -> plan.Node:
     return replace(node, left=plan.Where(node.left, p), right=plan.Where(node.right, p))

@@ -35,16 +35,19 @@ def push_where_below_outer_join(node: plan.Node) -> plan.Node:
     if on is not None and not (isinstance(on, Lifted) and total(on.body, pair_shapes(joined))):
         return node
     if joined.kind == "left" and count not in reads(p.body):
-        return _filtered(joined, "left", Lifted(p.body, p.names[:count], p.origins, count)) or node
+        return (
+            _filter_kept_side(joined, "left", Lifted(p.body, p.names[:count], p.origins, count))
+            or node
+        )
     if joined.kind == "right" and reads(p.body) == {count}:
         more = bindings(joined.right)
         body = one_row(p.body, count, more)
         names = p.names[count:] if more == 1 else row_names(more)
-        return _filtered(joined, "right", Lifted(body, names, p.origins, more)) or node
+        return _filter_kept_side(joined, "right", Lifted(body, names, p.origins, more)) or node
     return node
 
 
-def _filtered(joined: plan.OuterJoin, side: str, p: Lifted) -> plan.Node | None:
+def _filter_kept_side(joined: plan.OuterJoin, side: str, p: Lifted) -> plan.Node | None:
     source: plan.Node = getattr(joined, side)
     key = joined.match.left_key if side == "left" else joined.match.right_key
     if key is not None:

@@ -32,7 +32,7 @@ def push_where_below_top(node: plan.Node) -> plan.Node:
         case plan.Where(plan.Top(source, Lifted() as key) as top, Lifted() as p) if _is_of_key(
             p.body, key.body
         ):
-            needed = _needs(top)
+            needed = _needs_of_keys(top)
             if needed is None:
                 return node
             if _is_asked(top, p):
@@ -64,7 +64,7 @@ def _is_asked(top: plan.Top, p: Lifted) -> bool:
     return shows_all or total(p.body, shapes(top))
 
 
-def _needs(top: plan.Top) -> tuple[Expr, ...] | None:
+def _needs_of_keys(top: plan.Top) -> tuple[Expr, ...] | None:
     """Return the parts of the keys that may raise; None if evaluating them twice has a cost."""
     of = shapes(top.input)
     found: list[Expr] = []

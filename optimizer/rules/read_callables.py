@@ -21,10 +21,10 @@ from optimizer.traverse import with_called
 
 
 def read_callables(node: plan.Node) -> plan.Node:
-    return with_called(node, _read)
+    return with_called(node, _lift_function)
 
 
-def _read(function: Function, of: Shapes) -> Function:
+def _lift_function(function: Function, of: Shapes) -> Function:
     if isinstance(function, Lifted) or keeper(function) is not None:
         return function
     return lift(function, of)

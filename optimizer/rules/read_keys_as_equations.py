@@ -51,7 +51,7 @@ def read_keys_as_equations(node: plan.Node) -> plan.Node:
         case _:
             return node
     theirs = over(right.body, (Parameter(bindings(node.left)),))
-    equations = [Operation("==", pair) for pair in _pairs(left.body, theirs)]
+    equations = [Operation("==", pair) for pair in _equal_parts(left.body, theirs)]
     body = conjunction((*equations, *conjuncts(on.body)))
     made = replace(on.with_body(body), origins=origins(left, right, on))
     return replace(node, match=plan.Match(on=made))
@@ -70,7 +70,7 @@ def _with_more_keys(node: Matching, left: Lifted, right: Lifted, on: Lifted) -> 
     for test in conjuncts(on.body):
         if not total(test, known):
             break
-        if not _is_equation(test, count):
+        if not _is_equation_of_sides(test, count):
             continue
         assert isinstance(test, Operation)
         a, b = sorted(test.operands, key=lambda side: side_of(side, count) != "left")
@@ -88,14 +88,14 @@ def _has_equation(node: Matching, on: Lifted) -> bool:
     """Return True if the predicate has an equation of both sides, after parts that cannot raise."""
     known = pair_shapes(node)
     for test in conjuncts(on.body):
-        if _is_equation(test, bindings(node.left)):
+        if _is_equation_of_sides(test, bindings(node.left)):
             return True
         if not total(test, known):
             return False
     return False
 
 
-def _is_equation(test: Expr, count: int) -> bool:
+def _is_equation_of_sides(test: Expr, count: int) -> bool:
     if not isinstance(test, Operation) or test.operator != "==":
         return False
     return {side_of(side, count) for side in test.operands} == {"left", "right"}
@@ -108,11 +108,11 @@ def _are_plain(node: Matching, left: Expr, right: Expr) -> bool:
         total(mine, of_left)
         and total(theirs, of_right)
         and (holds_no_nan(mine, of_left) or holds_no_nan(theirs, of_right))
-        for mine, theirs in _pairs(left, right)
+        for mine, theirs in _equal_parts(left, right)
     )
 
 
-def _pairs(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
+def _equal_parts(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
     """Return the pairs of equal parts of both sides: of tuple displays, item by item."""
     match left, right:
         case Display("tuple", some), Display("tuple", others) if len(some) == len(others):

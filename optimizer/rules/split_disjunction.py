@@ -85,11 +85,13 @@ def _joins(
     after: Sequence[Expr],
 ) -> plan.Node | None:
     """Return a join per alternative, of the pairs for which no earlier alternative is true."""
-    left, right = map(_shared, node.inputs())
+    left, right = map(_share_input, node.inputs())
     made: plan.Node | None = None
     failed: list[Expr] = []
     for alternative in alternatives:
-        join = plan.Join(left, right, _match(on, (*before, *failed), alternative, after))
+        join = plan.Join(
+            left, right, _match_of_alternative(on, (*before, *failed), alternative, after)
+        )
         if not has_keys(join):
             return None
         made = join if made is None else plan.UnionAll(made, join)
@@ -106,10 +108,10 @@ def _halves(
 ) -> plan.Node | None:
     """Return semi_joins or anti_joins, each of the rows without partner by the earlier
     alternatives."""
-    alone, right = map(_shared, node.inputs())
+    alone, right = map(_share_input, node.inputs())
     made: plan.Node | None = None
     for alternative in alternatives:
-        match = _match(on, before, alternative, after)
+        match = _match_of_alternative(on, before, alternative, after)
         partnered = plan.SemiJoin(alone, right, match)
         if not has_keys(partnered):
             return None
@@ -120,14 +122,14 @@ def _halves(
     return made if isinstance(node, plan.SemiJoin) else alone
 
 
-def _match(
+def _match_of_alternative(
     on: Lifted, before: Sequence[Expr], alternative: Expr, after: Sequence[Expr]
 ) -> plan.Match:
     asked = (*before, *conjuncts(alternative), *after)
     return plan.Match(on=on.with_body(conjunction(asked)))
 
 
-def _shared(node: plan.Node) -> plan.Node:
+def _share_input(node: plan.Node) -> plan.Node:
     """Return an input that several joins read from now on."""
     is_one = isinstance(node, plan.Shared) or not node.inputs() or has_components(node)
     return node if is_one else plan.Shared(node)

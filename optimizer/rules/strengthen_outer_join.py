@@ -30,15 +30,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import (
-    NONE,
-    Constant,
-    Expr,
-    Function,
-    Lifted,
-    Operation,
-    Parameter,
-)
+from optimizer.expr import NONE, Constant, Expr, Function, Lifted, Operation, Parameter
 from optimizer.expressions.evaluated import is_not_none
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.text import is_too_long, over, without_none_tests
@@ -64,11 +56,11 @@ def strengthen_outer_join(node: plan.Node) -> plan.Node:
     joined = _always_matched(below)
     if joined is below and isinstance(node, plan.Where) and isinstance(node.predicate, Lifted):
         rows = [outputs(make) for make in makes if isinstance(make, plan.Select | plan.Extend)]
-        joined = _strengthened(below, node.predicate.body, rows[::-1])
+        joined = _strengthen(below, node.predicate.body, rows[::-1])
     if joined is below:
         return node
     for above in (*reversed(makes), node):
-        joined = with_called(with_inputs(above, [joined]), _decided)
+        joined = with_called(with_inputs(above, [joined]), _drop_none_tests)
     return drop_true_where(joined)
 
 
@@ -78,14 +70,14 @@ def _always_matched(joined: plan.OuterJoin) -> plan.Node:
     return plan.Join(joined.left, joined.right, joined.match)
 
 
-def _decided(function: Function, of: Shapes) -> Function:
+def _drop_none_tests(function: Function, of: Shapes) -> Function:
     """Return a callable of rows that are not None now."""
     if not isinstance(function, Lifted):
         return function
     return function.with_body(without_none_tests(function.body, of))
 
 
-def _strengthened(joined: plan.OuterJoin, test: Expr, rows: Sequence[Rows]) -> plan.Node:
+def _strengthen(joined: plan.OuterJoin, test: Expr, rows: Sequence[Rows]) -> plan.Node:
     """Return the join without the rows that a condition drops.
 
     `rows` are the steps that compute the tested rows of the join's pairs.

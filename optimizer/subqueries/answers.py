@@ -29,7 +29,8 @@ A query that may raise is evaluated only for values of rows for which Python wou
 
 Source: [neumann2015] the domain of a dependent join.
 
-`guarded` finds the condition under which Python evaluates each sub-query of an expression.
+`guards_of_subqueries` finds the condition under which Python evaluates each sub-query of an
+expression.
 
     c.active and any(...) or sum(...) > 3       any(...)   if c.active
                                                 sum(...)   if not (c.active and any(...))
@@ -84,31 +85,31 @@ from optimizer.expr import (
 )
 from optimizer.expressions.evaluated import holds_no_nan
 from optimizer.expressions.knowledge import is_canonical, total
-from optimizer.expressions.text import projected, same
+from optimizer.expressions.text import project_node, same
 from optimizer.plans import explain
 from optimizer.plans.properties import bindings, free, of_either_sign, shapes
 from optimizer.plans.strata import OfGroups, with_form
 from optimizer.record import record
-from optimizer.subqueries.calm import NOTHING, is_calm, kinds, known_of, may_be_none
+from optimizer.subqueries.calm import NOTHING, binding_may_be_none, is_calm, kinds, known_of
 from optimizer.subqueries.keyed import (
     FIRST,
     ONE,
-    Keyed,
-    extended,
+    KeyedRows,
+    as_expression,
+    extend_bindings,
     items,
-    names_of,
-    narrowed,
+    names_for_bindings,
+    narrow_query,
     outers,
-    read,
 )
 from optimizer.subqueries.peeled import (
     Result,
     ScalarOfAggregate,
     constant_of_no_rows,
     scalar,
-    shown,
+    value_of_results,
 )
-from optimizer.subqueries.raising import Gate, is_quiet, is_quiet_beside, stripped
+from optimizer.subqueries.raising import Gate, is_quiet, is_quiet_beside, simplify_for_existence
 from optimizer.subqueries.translation import RequestedValues, Requirements, Translation
 
 
@@ -150,12 +151,12 @@ class Answers:
     def lifted(self, body: Expr) -> Lifted:
         """Return an expression over the rows as a callable."""
         count = bindings(self.rows)
-        return Lifted(body, names_of(self.names, count), self.origins, count)
+        return Lifted(body, names_for_bindings(self.names, count), self.origins, count)
 
     def read(self, *exprs: Expr) -> tuple[Expr, ...]:
         """Return expressions, each of which is evaluated, with the results of their sub-queries."""
         while any(map(has_subquery, exprs)):
-            guards = guarded(*exprs)
+            guards = guards_of_subqueries(*exprs)
             ready = [s for s in guards if not any(map(has_subquery, s.arguments))]
             quiet = [found for found in map(self._request, ready) if found.is_quiet]
             if quiet:
@@ -179,8 +180,8 @@ class Answers:
         if found is not None:
             node: plan.Node = found.aggregate
         else:
-            node = query.query if query.kind == "value" else stripped(query.query)
-        node, values = narrowed(node, query.arguments, calm_of(self.rows))
+            node = query.query if query.kind == "value" else simplify_for_existence(query.query)
+        node, values = narrow_query(node, query.arguments, calm_of(self.rows))
         known = known_of(self.rows)
         given = tuple([kinds(value, known) for value in values])
         quiet = is_quiet(node, given) and all(map(self._may_ask, query.arguments))
@@ -201,11 +202,13 @@ class Answers:
             return expr
         count = bindings(self.rows)
         value = expr if guard is None else Conditional(guard, expr, NONE)
-        self.rows = extended(self.rows, tuple(range(count)), (value,), self.names, self.origins)
+        self.rows = extend_bindings(
+            self.rows, tuple(range(count)), (value,), self.names, self.origins
+        )
         return Parameter(count)
 
     def _replaced(self, expr: Expr) -> Expr:
-        return transform(transform(expr, lambda part: self._known.get(part, part)), projected)
+        return transform(transform(expr, lambda part: self._known.get(part, part)), project_node)
 
     # Each kind.
 
@@ -222,12 +225,14 @@ class Answers:
 
     def _group(self, group: list[_Request], asking: plan.Node) -> None:
         """Evaluate scalars of one source that depend on the same values."""
-        folded = tuple(dict.fromkeys(f for request in group for f in _folded(request)))
+        folded = tuple(dict.fromkeys(f for request in group for f in _aggregates_of(request)))
         results = dict(zip(folded, self._results(group[0], folded, asking), strict=True))
         for request in group:
             assert request.scalar is not None
-            of = [results[f] for f in _folded(request)]
-            self._known[request.query] = shown(request.scalar, of, request.query.arguments)
+            of = [results[f] for f in _aggregates_of(request)]
+            self._known[request.query] = value_of_results(
+                request.scalar, of, request.query.arguments
+            )
 
     def _results(
         self, request: _Request, folded: tuple[plan.Folded, ...], asking: plan.Node
@@ -250,7 +255,7 @@ class Answers:
                 Item(place, constant(number)),
                 there,
                 constant_of_no_rows(self._how.of_no_rows(of)),
-                is_none=may_be_none(made, number),
+                is_none=binding_may_be_none(made, number),
             )
             for number, of in enumerate(folded, 1)
         ]
@@ -267,9 +272,9 @@ class Answers:
         node = self._gated(request, gate)
         row = all_parameters(bindings(node))
         asked = self._translation(request, asking)
-        x = asked.of(node) if request.values else Keyed(node, tuple_of(), row)
-        shown = tuple_of(x.key, *x.row) if is_value else tuple_of(x.key)
-        made: plan.Node = plan.Select(x.node, asked.plain(shown, x))
+        x = asked.of(node) if request.values else KeyedRows(node, tuple_of(), row)
+        columns = tuple_of(x.key, *x.row) if is_value else tuple_of(x.key)
+        made: plan.Node = plan.Select(x.node, asked.plain(columns, x))
         made = made if is_value else plan.Distinct(made)
         place = Parameter(bindings(self.rows))
         there = Operation("is not", (place, NONE))
@@ -285,14 +290,14 @@ class Answers:
             asking, request.values, self._how, self.names, by_equation=request.by_equation
         )
 
-    def _left_join(self, made: plan.Node, x: Keyed, values: tuple[Expr, ...]) -> None:
+    def _left_join(self, made: plan.Node, x: KeyedRows, values: tuple[Expr, ...]) -> None:
         """Left join the rows with `made`, whose first item is the key that the values match."""
         found = replace(x, node=made, key=Item(Parameter(0), constant(0)), row=())
         match = match_back(self.rows, values, found, self._how, self.names)
         self.rows = plan.OuterJoin(self.rows, made, match, "left")
 
 
-def _folded(request: _Request) -> tuple[plan.Folded, ...]:
+def _aggregates_of(request: _Request) -> tuple[plan.Folded, ...]:
     assert isinstance(request.node, plan.Aggregate)
     return request.node.aggregates
 
@@ -329,7 +334,7 @@ def translation(
     """
     key = one_value(arguments) if arguments else tuple_of()
     groups = plan.Distinct(plan.Select(of_either_sign(rows), _callable(key, rows, names)))
-    known = Keyed(groups, Parameter(0), (), covers=True)
+    known = KeyedRows(groups, Parameter(0), (), covers=True)
     values = RequestedValues(known, groups, len(arguments), None, ("outer",))
     asked = Requirements(how.of_no_rows, REFUSAL, by_equation)
     return Translation(values, asked, lambda node: bool(outers(node)), lambda node: None)
@@ -338,7 +343,7 @@ def translation(
 def match_back(
     rows: plan.Node,
     arguments: tuple[Expr, ...],
-    keyed: Keyed,
+    keyed: KeyedRows,
     how: How,
     names: tuple[str, ...] = (),
 ) -> plan.Match:
@@ -347,7 +352,7 @@ def match_back(
     if not arguments:
         return plan.Match()
     of = shapes(rows)
-    if keyed.plain or all(_holds_no_nan(value, rows) for value in arguments):
+    if keyed.plain or all(_equals_itself(value, rows) for value in arguments):
         mine, theirs = one_value(arguments), one_value(items(keyed.key, count))
     else:
         value = one_value(arguments)
@@ -370,7 +375,7 @@ def calm_of(rows: plan.Node) -> Callable[[Expr], bool]:
     return lambda expr: is_calm(expr, known)
 
 
-def _holds_no_nan(expr: Expr, rows: plan.Node) -> bool:
+def _equals_itself(expr: Expr, rows: plan.Node) -> bool:
     """Return True if the value equals itself, as the rows declare or prove."""
     known = known_of(rows)
     found = kinds(expr, known)
@@ -379,26 +384,26 @@ def _holds_no_nan(expr: Expr, rows: plan.Node) -> bool:
 
 def _callable(body: Expr, rows: plan.Node, names: tuple[str, ...]) -> Lifted:
     count = bindings(rows)
-    return Lifted(body, names_of(names, count), (), count)
+    return Lifted(body, names_for_bindings(names, count), (), count)
 
 
 Guard = tuple[Expr, ...]
 """Tests that are all true for the rows for which an expression is evaluated."""
 
 
-def guarded(*exprs: Expr) -> dict[Subquery, Expr | None]:
+def guards_of_subqueries(*exprs: Expr) -> dict[Subquery, Expr | None]:
     """Return the sub-queries in expressions that are all evaluated, in the order of evaluation.
 
     Each has the test that must be true for its evaluation, or None.
     """
     found: dict[Subquery, list[Guard]] = {}
     for expr in exprs:
-        for part, guard in _asked(expr, ()):
+        for part, guard in _guarded_subqueries(expr, ()):
             found.setdefault(part, []).append(guard)
-    return {part: _either(guards) for part, guards in found.items()}
+    return {part: _any_guard(guards) for part, guards in found.items()}
 
 
-def _either(guards: list[Guard]) -> Expr | None:
+def _any_guard(guards: list[Guard]) -> Expr | None:
     """Return the test that one of the guards is true; a guard that includes another is dropped.
 
     A dropped guard may contain the sub-query itself.
@@ -410,23 +415,23 @@ def _either(guards: list[Guard]) -> Expr | None:
     return tests[0] if len(tests) == 1 else Or(tests)
 
 
-def _asked(expr: Expr, guard: Guard) -> Iterator[tuple[Subquery, Guard]]:
+def _guarded_subqueries(expr: Expr, guard: Guard) -> Iterator[tuple[Subquery, Guard]]:
     match expr:
         case And(inner):
             for part in inner:
-                yield from _asked(part, guard)
+                yield from _guarded_subqueries(part, guard)
                 guard = (*guard, part)
         case Or(inner):
             for part in inner:
-                yield from _asked(part, guard)
+                yield from _guarded_subqueries(part, guard)
                 guard = (*guard, negation(part))
         case Conditional(test, then, otherwise):
-            yield from _asked(test, guard)
-            yield from _asked(then, (*guard, test))
-            yield from _asked(otherwise, (*guard, negation(test)))
+            yield from _guarded_subqueries(test, guard)
+            yield from _guarded_subqueries(then, (*guard, test))
+            yield from _guarded_subqueries(otherwise, (*guard, negation(test)))
         case _:
             for part in parts(expr):
-                yield from _asked(part, guard)
+                yield from _guarded_subqueries(part, guard)
             if isinstance(expr, Subquery):
                 yield expr, guard
 
@@ -450,19 +455,19 @@ def as_condition(test: Expr) -> Expr:
         case Or(inner):
             return Or(tuple(map(as_condition, inner)))
         case Operation("not", (inner,)):
-            return _negated(inner)
+            return _negate_condition(inner)
         case _:
             return test
 
 
-def _negated(test: Expr) -> Expr:
+def _negate_condition(test: Expr) -> Expr:
     if not has_subquery(test):
         return negation(test)
     match test:
         case And(inner):
-            return Or(tuple(map(_negated, inner)))
+            return Or(tuple(map(_negate_condition, inner)))
         case Or(inner):
-            return And(tuple(map(_negated, inner)))
+            return And(tuple(map(_negate_condition, inner)))
         case Operation("not", (inner,)):
             return as_condition(inner)
         case _:
@@ -491,9 +496,9 @@ def per_group(
     ------
     PlanError: part of the query cannot be evaluated for all groups together.
     """
-    values = _groups(source, read(key, shapes(source)), canonical)
+    values = _rows_of_groups(source, as_expression(key, shapes(source)), canonical)
 
-    def leaf(node: plan.Node) -> Keyed | None:
+    def leaf(node: plan.Node) -> KeyedRows | None:
         return values.known if isinstance(node, plan.Recursive) else None
 
     asked = Requirements(of_no_rows, GROUP_REFUSAL)
@@ -501,16 +506,18 @@ def per_group(
     return with_form(all_.bindings_of(query), OfGroups(source, key, query, level))
 
 
-def _groups(source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]) -> RequestedValues:
+def _rows_of_groups(
+    source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]
+) -> RequestedValues:
     """Return the rows of all groups."""
     same = None if is_canonical(key.body, shapes(source)) else constant(canonical, "canonical")
     row: tuple[Expr, ...] = all_parameters(bindings(source))
-    whole, names = Keyed(source, key.body, row, covers=True), key.names
+    whole, names = KeyedRows(source, key.body, row, covers=True), key.names
     if not total(key.body, shapes(source)):  # evaluated once for each row
         made = key.with_body(tuple_of(key.body, one_value(row)))
         row = items(Item(Parameter(0), ONE), len(row))
         pairs = plan.Select(source, made)
-        whole, names = Keyed(pairs, FIRST, row, covers=True, pair=len(row)), ("row",)
+        whole, names = KeyedRows(pairs, FIRST, row, covers=True, pair=len(row)), ("row",)
     count = bindings(whole.node)
     known = (*names, *row_names(count)[len(names) :])
     each = plan.Select(whole.node, Lifted(whole.key, known, key.origins, count))

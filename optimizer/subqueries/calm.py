@@ -50,14 +50,14 @@ from optimizer.kinds.kind import Choice, Either, Places, class_of, hints_of, kin
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import fact, nodes, shapes
 from optimizer.record import record
-from optimizer.subqueries.keyed import outers, read
+from optimizer.subqueries.keyed import as_expression, outers
 
 Kinds = frozenset[Any]
 """The classes that a value may have; empty if unknown."""
 
 
 @record
-class Of:
+class RowFacts:
     """Facts about the bindings of a row, by shape and by form, and about the arguments of the
     query."""
 
@@ -98,20 +98,20 @@ METHODS = frozenset({"startswith", "endswith", "lower", "upper", "strip", "lstri
 CALLS = (str, repr, bool, len, abs)
 
 
-def is_calm(expr: Expr, of: Of, known: Known = frozenset()) -> bool:
+def is_calm(expr: Expr, of: RowFacts, known: Known = frozenset()) -> bool:
     """Return True if evaluating an expression raises nothing, for rows of these shapes."""
     if total(expr, of.shapes):
         return True
     match expr:
         case And(inner):
-            return _in_turn(inner, of, known, is_true=True)
+            return _are_calm_in_turn(inner, of, known, is_true=True)
         case Or(inner):
-            return _in_turn(inner, of, known, is_true=False)
+            return _are_calm_in_turn(inner, of, known, is_true=False)
         case Conditional(test, then, otherwise):
             return (
                 is_calm(test, of, known)
-                and is_calm(then, of, known | present(test, is_true=True))
-                and is_calm(otherwise, of, known | present(test, is_true=False))
+                and is_calm(then, of, known | present_expressions(test, is_true=True))
+                and is_calm(otherwise, of, known | present_expressions(test, is_true=False))
             )
         case Operation(operator, operands):
             every = all(is_calm(operand, of, known) for operand in operands)
@@ -137,7 +137,7 @@ def is_calm(expr: Expr, of: Of, known: Known = frozenset()) -> bool:
             return False
 
 
-def present(test: Expr, *, is_true: bool) -> Known:
+def present_expressions(test: Expr, *, is_true: bool) -> Known:
     """Return the expressions that are not None if a test is true, or false."""
     match test:
         case Operation("is not", (inner, other)) if other == NONE:
@@ -145,16 +145,16 @@ def present(test: Expr, *, is_true: bool) -> Known:
         case Operation("is", (inner, other)) if other == NONE:
             return frozenset(() if is_true else {inner})
         case Operation("not", (inner,)):
-            return present(inner, is_true=not is_true)
+            return present_expressions(inner, is_true=not is_true)
         case And(inner) if is_true:
-            return frozenset[Expr]().union(*(present(t, is_true=True) for t in inner))
+            return frozenset[Expr]().union(*(present_expressions(t, is_true=True) for t in inner))
         case Or(inner) if not is_true:
-            return frozenset[Expr]().union(*(present(t, is_true=False) for t in inner))
+            return frozenset[Expr]().union(*(present_expressions(t, is_true=False) for t in inner))
         case _:
             return frozenset()
 
 
-def kinds(expr: Expr, of: Of, known: Known = frozenset()) -> Kinds:
+def kinds(expr: Expr, of: RowFacts, known: Known = frozenset()) -> Kinds:
     """Return the declared classes of the value; none if unknown."""
     found = form(expr, of, known)
     if isinstance(found, NullableParts):
@@ -162,7 +162,7 @@ def kinds(expr: Expr, of: Of, known: Known = frozenset()) -> Kinds:
     return found if isinstance(found, frozenset) else frozenset({tuple})
 
 
-def form(expr: Expr, of: Of, known: Known = frozenset()) -> Form:
+def form(expr: Expr, of: RowFacts, known: Known = frozenset()) -> Form:
     """Return the form of the value."""
     match expr:
         case Parameter(index) if index < len(of.bindings):
@@ -178,15 +178,15 @@ def form(expr: Expr, of: Of, known: Known = frozenset()) -> Form:
         case _:
             found = _kinds(expr, of, known)
     if expr in known:
-        return found - {NOTHING} if isinstance(found, frozenset) else _present(found)
+        return found - {NOTHING} if isinstance(found, frozenset) else _without_none(found)
     return found
 
 
-def _present(found: tuple[Form, ...] | NullableParts) -> Form:
+def _without_none(found: tuple[Form, ...] | NullableParts) -> Form:
     return found.items if isinstance(found, NullableParts) else found
 
 
-def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
+def _kinds(expr: Expr, of: RowFacts, known: Known) -> Kinds:
     match expr:
         case Constant(value):
             return frozenset({type(value)})
@@ -205,12 +205,12 @@ def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
         case Operation(operator, (a, b)) if operator in SUMS:
             both = kinds(a, of, known), kinds(b, of, known)
             each = both[0] | both[1]
-            return each if all(both) and is_number(each) else UNKNOWN
+            return each if all(both) and is_numeric(each) else UNKNOWN
         case Operation("-" | "+" | "~", (a,)):
-            return signed(kinds(a, of, known))
+            return signed_classes(kinds(a, of, known))
         case Conditional(test, then, otherwise):
-            yes = kinds(then, of, known | present(test, is_true=True))
-            no = kinds(otherwise, of, known | present(test, is_true=False))
+            yes = kinds(then, of, known | present_expressions(test, is_true=True))
+            no = kinds(otherwise, of, known | present_expressions(test, is_true=False))
             return yes | no if yes and no else UNKNOWN
         case Call(Attribute(inner, method)) if method in METHODS:
             is_text = kinds(inner, of, known) == STRINGS
@@ -228,14 +228,14 @@ def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
 
 def _of_member(kind: type, name: str) -> Kinds:
     """Return the declared classes of a member; none without a declaration."""
-    return declared(hints_of(kind).get(name, Any))
+    return declared_classes(hints_of(kind).get(name, Any))
 
 
-def declared(hint: Any) -> Kinds:
+def declared_classes(hint: Any) -> Kinds:
     """Return the classes that an annotation names."""
     match kind_of(hint):
         case Either(kinds):
-            every = [declared(each) for each in kinds]
+            every = [declared_classes(each) for each in kinds]
             return frozenset().union(*every) if all(every) else UNKNOWN
         case Choice(values):
             return frozenset(map(type, values))
@@ -255,14 +255,14 @@ def of_class(kind: Any) -> Kinds:
     return frozenset({kind}) if isinstance(kind, type) and kind is not object else UNKNOWN
 
 
-def is_number(found: Form) -> bool:
+def is_numeric(found: Form) -> bool:
     """Return True if values of these classes can be added to each other as numbers."""
     return isinstance(found, frozenset) and (found <= NUMBERS or found <= EXACT)
 
 
-def signed(found: Kinds) -> Kinds:
+def signed_classes(found: Kinds) -> Kinds:
     """Return the classes of `-x` for the classes of `x`."""
-    if not is_number(found):
+    if not is_numeric(found):
         return UNKNOWN
     return frozenset({int if kind is bool else kind for kind in found})
 
@@ -277,34 +277,38 @@ def is_ordered(found: Form) -> bool:
     return bool(found) and any(found <= order for order in ORDERED)
 
 
-def _in_turn(tests: tuple[Expr, ...], of: Of, known: Known, *, is_true: bool) -> bool:
+def _are_calm_in_turn(
+    tests: tuple[Expr, ...], of: RowFacts, known: Known, *, is_true: bool
+) -> bool:
     for test in tests:
         if not is_calm(test, of, known):
             return False
-        known |= present(test, is_true=is_true)
+        known |= present_expressions(test, is_true=is_true)
     return True
 
 
-def _operation_is_calm(operator: str, operands: tuple[Expr, ...], of: Of, known: Known) -> bool:
+def _operation_is_calm(
+    operator: str, operands: tuple[Expr, ...], of: RowFacts, known: Known
+) -> bool:
     if operator in {"not", "==", "!=", "is", "is not"}:
         return True
     found = [kinds(operand, of, known) for operand in operands]
     if len(operands) == 1:
-        return bool(signed(found[0])) and (operator != "~" or found[0] <= WHOLE)
+        return bool(signed_classes(found[0])) and (operator != "~" or found[0] <= WHOLE)
     if not all(found):
-        return operator in MEMBERSHIP and _is_collection(operands[1])
+        return operator in MEMBERSHIP and _is_collection_of_any(operands[1])
     each = found[0] | found[1]
     if operator in ORDERS:
         return is_ordered(each)
     if operator in SUMS:
-        return is_number(each) or (operator == "+" and each == STRINGS)
+        return is_numeric(each) or (operator == "+" and each == STRINGS)
     if operator in MEMBERSHIP:
-        return _is_collection(operands[1]) or each == STRINGS
+        return _is_collection_of_any(operands[1]) or each == STRINGS
     divides = operator in {"/", "//", "%"} and each <= NUMBERS
     return divides and isinstance(operands[1], Constant) and bool(operands[1].value)
 
 
-def _is_collection(expr: Expr) -> bool:
+def _is_collection_of_any(expr: Expr) -> bool:
     """Return True for a collection whose items can be compared with any value."""
     match expr:
         case Display("tuple" | "list"):
@@ -315,7 +319,7 @@ def _is_collection(expr: Expr) -> bool:
             return False
 
 
-def _call_is_calm(value: Any, argument: Expr, of: Of, known: Known) -> bool:
+def _call_is_calm(value: Any, argument: Expr, of: RowFacts, known: Known) -> bool:
     if not any(value is call for call in CALLS):
         return False
     found = kinds(argument, of, known)
@@ -342,12 +346,12 @@ def forms(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Forms:
     return made[id(node)]
 
 
-def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Of:
+def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> RowFacts:
     """Return the facts about the rows of a node, for callables of these rows."""
-    return Of(shapes(node), arguments, forms(node, arguments))
+    return RowFacts(shapes(node), arguments, forms(node, arguments))
 
 
-def may_be_none(node: plan.Node, place: int) -> bool:
+def binding_may_be_none(node: plan.Node, place: int) -> bool:
     """Return True if a binding of the rows may be None, as declared."""
     found = forms(node)[place]
     if isinstance(found, frozenset):
@@ -362,13 +366,13 @@ def _of_closed(node: plan.Node) -> Forms:
 def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) -> Forms:
     match node:
         case plan.Table(row_type=row_type):
-            return (_of_rows(row_type),)
+            return (_form_of_rows(row_type),)
         case plan.Select(source) | plan.Extend(source):
-            of = Of(shapes(source), arguments, below[0])
+            of = RowFacts(shapes(source), arguments, below[0])
             made = outputs(node)
             return tuple([form(expr, of) for expr in made])
         case plan.Where(source, p):
-            return _unpacked(below[0], read(p, shapes(source)).body)
+            return _unpack_forms(below[0], as_expression(p, shapes(source)).body)
         case plan.Distinct() | plan.Top() | plan.SemiJoin() | plan.AntiJoin() | plan.View():
             return below[0]
         case plan.DifferenceAll(_, plan.Empty()):
@@ -380,12 +384,12 @@ def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) ->
         case plan.OuterJoin(kind="left"):
             return (*below[0], _or_none(_as_row(below[1])))
         case plan.Aggregate(source):
-            return _of_groups(node, Of(shapes(source), arguments, below[0]))
+            return _forms_of_groups(node, RowFacts(shapes(source), arguments, below[0]))
         case _:
             return tuple(map(of_shape, shapes(node)))
 
 
-def _unpacked(of: Forms, test: Expr) -> Forms:
+def _unpack_forms(of: Forms, test: Expr) -> Forms:
     """Return the forms of rows for which a test is true: unpacked tuples have a number of items."""
     found = list(of)
     for part in conjuncts(test):
@@ -395,12 +399,12 @@ def _unpacked(of: Forms, test: Expr) -> Forms:
     return tuple(found)
 
 
-def _of_rows(annotation: Any) -> Form:
+def _form_of_rows(annotation: Any) -> Form:
     """Return the form of a table's rows as declared; for tuples of fixed length, of their items."""
     kind = kind_of(annotation)
     if isinstance(kind, Places) and kind.items:
-        return tuple(map(_of_rows, kind.items))
-    return declared(kind)
+        return tuple(map(_form_of_rows, kind.items))
+    return declared_classes(kind)
 
 
 def _as_row(of: Forms) -> Form:
@@ -415,29 +419,29 @@ def _or_none(of: Form) -> Form:
     return of | {NOTHING} if of else UNKNOWN
 
 
-def _of_groups(node: plan.Aggregate, of: Of) -> Forms:
+def _forms_of_groups(node: plan.Aggregate, of: RowFacts) -> Forms:
     if node.row is not None:
         return (UNKNOWN,)
-    key = () if node.key is None else (form(_body(node.key, of), of),)
+    key = () if node.key is None else (form(_body_of(node.key, of), of),)
     is_empty = node.key is None
-    return (*key, *[_of_folded(folded, of, is_empty=is_empty) for folded in node.aggregates])
+    return (*key, *[_classes_of_fold(folded, of, is_empty=is_empty) for folded in node.aggregates])
 
 
-def _of_folded(folded: plan.Folded, of: Of, *, is_empty: bool) -> Kinds:
+def _classes_of_fold(folded: plan.Folded, of: RowFacts, *, is_empty: bool) -> Kinds:
     """Return the classes of an aggregate's result, which may be its result for no rows."""
     if folded.name in ("Count", "CountDistinct"):
         return frozenset({int})
-    value = Parameter(0) if folded.value is None else _body(folded.value, of)
+    value = Parameter(0) if folded.value is None else _body_of(folded.value, of)
     found = kinds(value, of)
     if not found:
         return UNKNOWN
     if folded.name == "Sum":
         found -= {NOTHING}
-        return found | {int} if is_number(found) else UNKNOWN
+        return found | {int} if is_numeric(found) else UNKNOWN
     if folded.name in ("Min", "Max"):
         return found | {NOTHING} if is_empty or folded.skip_none else found
     return UNKNOWN
 
 
-def _body(f: Function, of: Of) -> Expr:
-    return read(f, of.shapes).body
+def _body_of(f: Function, of: RowFacts) -> Expr:
+    return as_expression(f, of.shapes).body

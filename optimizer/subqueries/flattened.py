@@ -4,9 +4,9 @@
       table customers                      ->        table customers
       aggregate Collect(o) by o.customer             table orders
 
-`flat` finds the groups from which a bag was made, however far below: the nodes in between, such as
-further joins, are applied to the rows without the bag. `Read` are rows that replace others, with an
-expression for each replaced binding.
+`flatten_bag` finds the groups from which a bag was made, however far below: the nodes in between,
+such as further joins, are applied to the rows without the bag. A `RowSubstitution` has rows that
+replace others, with an expression for each replaced binding.
 
 Source: [slender] unnesting; *unnest . nest = id* of nested relational algebra.
 """
@@ -53,7 +53,7 @@ BAG = Local("a bag")
 
 
 @record
-class Read:
+class RowSubstitution:
     """Rows that replace other rows: an expression for each of their bindings, and for an element.
 
     `element` is the element of the unnested bag, if there is one.
@@ -69,15 +69,15 @@ class Read:
 
     def function(self, f: Function | None) -> Lifted | None:
         """Rewrite a callable of the replaced rows; None if it reads a bag that is gone."""
-        return moved(f, self.row, bindings(self.node))
+        return rebind(f, self.row, bindings(self.node))
 
 
-def as_it_is(node: plan.Node) -> Read:
+def as_it_is(node: plan.Node) -> RowSubstitution:
     """Return rows that replace themselves."""
-    return Read(node, all_parameters(bindings(node)))
+    return RowSubstitution(node, all_parameters(bindings(node)))
 
 
-def moved(f: Function | None, row: Sequence[Expr], count: int) -> Lifted | None:
+def rebind(f: Function | None, row: Sequence[Expr], count: int) -> Lifted | None:
     """Rewrite the callable `f` over `count` new bindings; `row` has an expression for each old
     binding.
 
@@ -100,32 +100,42 @@ def reads_bag(expr: Expr) -> bool:
 # Above: a node over replaced rows.
 
 
-def above(node: plan.Node, *inputs: Read) -> Read | None:
+def above(node: plan.Node, *inputs: RowSubstitution) -> RowSubstitution | None:
     """Return a node over rows that replace its inputs; None if it reads a bag that is gone."""
     (read, *_) = inputs
     match node:
         case plan.Where():
             p = read.function(node.predicate)
-            return None if p is None else Read(plan.Where(read.node, p), read.row, read.element)
+            return (
+                None
+                if p is None
+                else RowSubstitution(plan.Where(read.node, p), read.row, read.element)
+            )
         case plan.Unnest():
             f = read.function(node.function)
             last = Parameter(bindings(read.node))
-            return None if f is None else Read(plan.Unnest(read.node, f), (*read.row, last))
+            return (
+                None if f is None else RowSubstitution(plan.Unnest(read.node, f), (*read.row, last))
+            )
         case plan.Product() | plan.Join():
-            made = pairs(node, *inputs)
-            return made and _rotated(made)
+            made = pair_rows(node, *inputs)
+            return made and _rotate_pairs(made)
         case plan.OuterJoin(kind="left") if inputs[1].node is node.right:
-            return pairs(node, *inputs)
+            return pair_rows(node, *inputs)
         case plan.SemiJoin() | plan.AntiJoin() if inputs[1].node is node.right:
-            match = _match(node.match, inputs[0], inputs[1])
+            match = _rebind_match(node.match, inputs[0], inputs[1])
             if match is None:
                 return None
-            return Read(replace(node, left=read.node, match=match), read.row, read.element)
+            return RowSubstitution(
+                replace(node, left=read.node, match=match), read.row, read.element
+            )
         case _:
             return None
 
 
-def pairs(node: plan.Product | plan.Join | plan.OuterJoin, left: Read, right: Read) -> Read | None:
+def pair_rows(
+    node: plan.Product | plan.Join | plan.OuterJoin, left: RowSubstitution, right: RowSubstitution
+) -> RowSubstitution | None:
     """Return pairs of rows; expressions over the right row read its items."""
     place = Parameter(bindings(left.node))
     own = _bindings_of(place, bindings(right.node))
@@ -134,14 +144,16 @@ def pairs(node: plan.Product | plan.Join | plan.OuterJoin, left: Read, right: Re
     row = (*left.row, whole)
     element = left.element if right.element is BAG else over(right.element, own)
     if isinstance(node, plan.Product):
-        return Read(plan.Product(left.node, right.node), row, element)
-    match = _match(node.match, left, right, row)
+        return RowSubstitution(plan.Product(left.node, right.node), row, element)
+    match = _rebind_match(node.match, left, right, row)
     if match is None:
         return None
-    return Read(replace(node, left=left.node, right=right.node, match=match), row, element)
+    return RowSubstitution(
+        replace(node, left=left.node, right=right.node, match=match), row, element
+    )
 
 
-def _rotated(read: Read) -> Read:
+def _rotate_pairs(read: RowSubstitution) -> RowSubstitution:
     """Rewrite pairs with pairs as pairs with one row after the other, each found by its key.
 
     join a == b.k                 join b.j == c
@@ -155,32 +167,37 @@ def _rotated(read: Read) -> Read:
         return read
     outer, inner, left = joined.match, joined.right.match, joined.right.left
     count, width, by = bindings(joined.left), bindings(left), outer.right_key
-    if outer.on is not None or not isinstance(by, Lifted) or not _is_quiet(joined.right):
+    if outer.on is not None or not isinstance(by, Lifted) or not _is_quiet_node(joined.right):
         return read
     key = over(by.body, (tuple_of(*all_parameters(width + 1)),))
     if not reads(key) <= set(range(width)) or not total(key, shapes(left)):
         return read
     own = by.with_body(over(key, _bindings_of(Parameter(0), width)))
-    below = _rotated(as_it_is(plan.Join(joined.left, left, replace(outer, right_key=own))))
+    below = _rotate_pairs(as_it_is(plan.Join(joined.left, left, replace(outer, right_key=own))))
     of_left = tuple(map(below.over, _bindings_of(Parameter(count), width)))
-    match = _match(inner, Read(below.node, of_left), as_it_is(joined.right.right))
+    match = _rebind_match(inner, RowSubstitution(below.node, of_left), as_it_is(joined.right.right))
     if match is None:
         return read
     pair = tuple_of(*of_left, Parameter(bindings(below.node)))
     every = (*below.row[:count], pair)
     made = plan.Join(below.node, joined.right.right, match)
-    return Read(made, tuple([over(e, every) for e in read.row]), over(read.element, every))
+    return RowSubstitution(
+        made, tuple([over(e, every) for e in read.row]), over(read.element, every)
+    )
 
 
-def _match(
-    match: plan.Match, left: Read, right: Read, row: tuple[Expr, ...] | None = None
+def _rebind_match(
+    match: plan.Match,
+    left: RowSubstitution,
+    right: RowSubstitution,
+    row: tuple[Expr, ...] | None = None,
 ) -> plan.Match | None:
     """Rewrite a match to other rows."""
     row = (*left.row, Parameter(bindings(left.node))) if row is None else row
     made = plan.Match(
         left.function(match.left_key),
         _of_one(match.right_key, right),
-        moved(match.on, row, bindings(left.node) + 1),
+        rebind(match.on, row, bindings(left.node) + 1),
     )
     was, is_now = [
         [f is not None for f in (each.left_key, each.right_key, each.on)] for each in (match, made)
@@ -188,10 +205,10 @@ def _match(
     return made if was == is_now else None
 
 
-def _of_one(f: Function | None, right: Read) -> Lifted | None:
+def _of_one(f: Function | None, right: RowSubstitution) -> Lifted | None:
     """Rewrite a callable of the right row, which is one value."""
     own = _bindings_of(Parameter(0), bindings(right.node))
-    return moved(f, (one_value([over(expr, own) for expr in right.row]),), 1)
+    return rebind(f, (one_value([over(expr, own) for expr in right.row]),), 1)
 
 
 def _bindings_of(row: Expr, count: int) -> tuple[Expr, ...]:
@@ -202,14 +219,14 @@ def _bindings_of(row: Expr, count: int) -> tuple[Expr, ...]:
 # Below: the node that collects a bag.
 
 
-def flat(node: plan.Node, bag: Expr) -> Read | None:
+def flatten_bag(node: plan.Node, bag: Expr) -> RowSubstitution | None:
     """Return the rows of a node with each element of a bag; None if its source was not found."""
-    bag, is_arranged = _arranged(bag)
+    bag, is_arranged = _bag_in_order(bag)
     match node:
         case plan.Extend() | plan.Select():
-            return _computed(node, bag, is_arranged)
+            return _flatten_computed(node, bag, is_arranged)
         case plan.Aggregate():
-            return _of_groups(node, bag, is_arranged)
+            return _flatten_groups(node, bag, is_arranged)
         case plan.OuterJoin() if reads(bag) == {bindings(node.left)}:
             return _of_matches(node, bag, is_arranged)
         case plan.UnionAll(left, right):
@@ -227,7 +244,7 @@ def flat(node: plan.Node, bag: Expr) -> Read | None:
 _ARRANGED = Arranges()
 
 
-def _arranged(bag: Expr) -> tuple[Expr, bool]:
+def _bag_in_order(bag: Expr) -> tuple[Expr, bool]:
     """Return the bag without the call that sorts it, and True if there was one."""
     match bag:
         case Call(Constant(Arranges()), (collected,)):
@@ -240,21 +257,21 @@ def _again(bag: Expr, is_arranged: bool) -> Expr:
     return Call(constant(_ARRANGED), (bag,)) if is_arranged else bag
 
 
-def _further(node: plan.Node, bag: Expr) -> Read | None:
+def _further(node: plan.Node, bag: Expr) -> RowSubstitution | None:
     """Return the node over an input that has the bag already."""
     of, count = node.inputs(), bindings(node.inputs()[0])
-    if not reads(bag) or not _is_quiet(node):
+    if not reads(bag) or not _is_quiet_node(node):
         return None
     if max(reads(bag)) < count:
-        found = flat(of[0], bag)
+        found = flatten_bag(of[0], bag)
         return found and above(node, found, *map(as_it_is, of[1:]))
     if isinstance(node, plan.Product | plan.Join) and reads(bag) == {count}:
-        found = flat(node.right, one_row(bag, count, bindings(node.right)))
+        found = flatten_bag(node.right, one_row(bag, count, bindings(node.right)))
         return found and above(node, as_it_is(node.left), found)
     return None
 
 
-def _is_quiet(node: plan.Node) -> bool:
+def _is_quiet_node(node: plan.Node) -> bool:
     """Return True if the callables of a node, and the use of their results, cannot raise."""
     if isinstance(node, plan.Unnest):
         return raises_nothing(node)
@@ -262,12 +279,14 @@ def _is_quiet(node: plan.Node) -> bool:
     return all(isinstance(f, Lifted) and total(f.body, of) for f, of in found)
 
 
-def _computed(node: plan.Extend | plan.Select, bag: Expr, is_arranged: bool) -> Read | None:
+def _flatten_computed(
+    node: plan.Extend | plan.Select, bag: Expr, is_arranged: bool
+) -> RowSubstitution | None:
     """Rewrite computed columns to the rows that replace the input."""
     made, of = outputs(node), shapes(node.input)
     if not all(is_value(expr, of) and total(_without_bags(expr), of) for expr in made):
         return None
-    found = flat(node.input, _again(over(bag, made), is_arranged))
+    found = flatten_bag(node.input, _again(over(bag, made), is_arranged))
     return found and replace(found, row=tuple([found.over(expr) for expr in made]))
 
 
@@ -276,46 +295,48 @@ def _without_bags(expr: Expr) -> Expr:
 
     def plain(each: Expr) -> Expr:
         found = _bag_of(each)
-        return _arranged(each)[0] if found is None else found[0]
+        return _bag_in_order(each)[0] if found is None else found[0]
 
     return transform(expr, plain)
 
 
-def _of_other(node: plan.Node, other: plan.Node, bag: Expr, is_arranged: bool) -> Read | None:
+def _of_other(
+    node: plan.Node, other: plan.Node, bag: Expr, is_arranged: bool
+) -> RowSubstitution | None:
     """Return the rows of one side, if the bags of the other side are empty."""
-    empty = _unshared(other)
+    empty = _skip_shared(other)
     while isinstance(empty, plan.Extend | plan.Select):
         bag_there, empty = over(bag, outputs(empty)), empty.input
         if isinstance(bag_there, Constant) and not len(bag_there.value):
             known = {id(each) for each in nodes(node)}
             rest = [each for each in nodes(other) if id(each) not in known]
             is_quiet = all(map(raises_nothing, rest))
-            return flat(_unshared(node), _again(bag, is_arranged)) if is_quiet else None
+            return flatten_bag(_skip_shared(node), _again(bag, is_arranged)) if is_quiet else None
     return None
 
 
-def _unshared(node: plan.Node) -> plan.Node:
+def _skip_shared(node: plan.Node) -> plan.Node:
     """Return the input of a shared node, which has one reader less now."""
     return node.input if isinstance(node, plan.Shared) else node
 
 
-def _of_groups(node: plan.Aggregate, bag: Expr, is_arranged: bool) -> Read | None:
+def _flatten_groups(node: plan.Aggregate, bag: Expr, is_arranged: bool) -> RowSubstitution | None:
     """Return the rows that groups were made of, each with its key, in place of groups with bags."""
     source, key = node.input, node.key
     if node.row is not None or not isinstance(key, Lifted) or may_be_negative(source):
         return None
     if not isinstance(bag, Parameter) or not bag.index:
         return None
-    folded = _collected(node, bag.index)
+    folded = _collected_value(node, bag.index)
     if folded is None:
         return None
     value, element = _element(folded.body, shapes(source), is_arranged)
     columns = [key, folded.with_body(value)]
     row = (Parameter(0), *[BAG] * len(node.aggregates))
-    return Read(extend_of(source, columns), row, over(element, (Parameter(1),)))
+    return RowSubstitution(extend_of(source, columns), row, over(element, (Parameter(1),)))
 
 
-def _collected(node: plan.Aggregate, number: int) -> Lifted | None:
+def _collected_value(node: plan.Aggregate, number: int) -> Lifted | None:
     """Return the callable that a group collects, if the other aggregates cannot raise.
 
     `number` is the binding of the bag.
@@ -342,7 +363,7 @@ def _element(value: Expr, of: Shapes, is_arranged: bool) -> tuple[Expr, Expr]:
 
 def _bag_of(expr: Expr) -> tuple[Expr, int] | None:
     """Return the group, and the item of it that is the bag; None for other expressions."""
-    match _arranged(expr)[0]:
+    match _bag_in_order(expr)[0]:
         case Conditional(
             Operation("is not", (group, none)),
             Item(same, Constant(int() as number)),
@@ -353,7 +374,7 @@ def _bag_of(expr: Expr) -> tuple[Expr, int] | None:
             return None
 
 
-def _of_matches(node: plan.OuterJoin, bag: Expr, is_arranged: bool) -> Read | None:
+def _of_matches(node: plan.OuterJoin, bag: Expr, is_arranged: bool) -> RowSubstitution | None:
     """Return an inner join with the rows of groups, in place of a left join with the groups."""
     found, groups, match = _bag_of(bag), node.right, node.match
     last, row = Parameter(bindings(node.left)), (*all_parameters(bindings(node.left)), BAG)
@@ -362,7 +383,7 @@ def _of_matches(node: plan.OuterJoin, bag: Expr, is_arranged: bool) -> Read | No
     if not isinstance(groups, plan.Aggregate) or not isinstance(groups.key, Lifted):
         return None
     source, key, right_key = groups.input, groups.key, match.right_key
-    folded = _collected(groups, found[1])
+    folded = _collected_value(groups, found[1])
     if groups.row is not None or folded is None or may_be_negative(source):
         return None
     if not isinstance(right_key, Lifted) or not _reads_key(right_key):
@@ -370,18 +391,18 @@ def _of_matches(node: plan.OuterJoin, bag: Expr, is_arranged: bool) -> Read | No
     value, element = _element(folded.body, shapes(source), is_arranged)
     pair = tuple_of(key.body, value)
     if _is_free(pair, shapes(source)):
-        source, pair = _before(source, pair)
+        source, pair = _move_below(source, pair)
         own = _bindings_of(Parameter(0), bindings(source))
-        by = moved(right_key, (over(pair, own),), 1)
+        by = rebind(right_key, (over(pair, own),), 1)
         item = over(pair.items[1], _bindings_of(last, bindings(source)))
         made = plan.Join(node.left, source, replace(match, right_key=by))
-        return _rotated(Read(made, row, over(element, (item,))))
+        return _rotate_pairs(RowSubstitution(made, row, over(element, (item,))))
     rows = plan.Select(source, key.with_body(pair))
     inside = over(element, (Item(last, constant(1)),))
-    return Read(plan.Join(node.left, rows, match), row, inside)
+    return RowSubstitution(plan.Join(node.left, rows, match), row, inside)
 
 
-def _before(node: plan.Node, expr: Display) -> tuple[plan.Node, Display]:
+def _move_below(node: plan.Node, expr: Display) -> tuple[plan.Node, Display]:
     """Move an expression below the nodes that computed its bindings, as far as these cannot
     raise."""
     while isinstance(node, plan.Select | plan.Extend):

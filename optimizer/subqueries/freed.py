@@ -24,9 +24,9 @@ Sound: for all weights; they multiply.
 Needs: the callables of the query have no sub-queries left.
 Source: [neumann2015].
 
-`pairs_of` and `joined` rewrite joins whose conditions have sub-queries.
+`pairs_of` and `rows_from_pairs` rewrite joins whose conditions have sub-queries.
 
-    join on p(l, r) and any(...)          where any(...)                 (rewritten by `freed`)
+    join on p(l, r) and any(...)          where any(...)                 (rewritten as above)
                                             join on p(l, r)
     semi_join, anti_join on ...           semi_join, anti_join, by the row, with the pairs
     left_join on ...                      the pairs, and the rows without a pair
@@ -90,26 +90,26 @@ from optimizer.subqueries.calm import kinds, known_of
 from optimizer.subqueries.keyed import (
     FIRST,
     ONE,
-    Keyed,
+    KeyedRows,
+    as_expression,
     asked_of_pairs,
-    extended,
+    extend_bindings,
     first_of,
     items,
-    names_of,
-    narrowed,
+    names_for_bindings,
+    narrow_query,
     of_group,
     one,
-    read,
-    row_of,
+    replace_arguments,
+    row_as_value,
     with_match,
-    with_values,
 )
-from optimizer.subqueries.peeled import Peeled, peeled
-from optimizer.subqueries.raising import Gate, is_quiet_beside, stripped
+from optimizer.subqueries.peeled import DecorrelatedQuery, decorrelate
+from optimizer.subqueries.raising import Gate, is_quiet_beside, simplify_for_existence
 from optimizer.traverse import functions, has_subqueries, with_called, with_functions
 
 
-def freed(
+def remove_subqueries(
     node: plan.Node,
     *,
     of_no_rows: Callable[[plan.Folded], Any],
@@ -129,12 +129,14 @@ def freed(
     if not has_subqueries(node):
         return node
     if not isinstance(node, plan.Reduce):
-        node = with_called(node, read)
-    made = _freed(with_functions(node, _translated), How(of_no_rows, canonical, in_order))
+        node = with_called(node, as_expression)
+    made = _remove_from_node(
+        with_functions(node, _replace_quantified), How(of_no_rows, canonical, in_order)
+    )
     return with_form(made, InRows(node))
 
 
-def _translated(f: Function) -> Function:
+def _replace_quantified(f: Function) -> Function:
     """Replace comparisons with queries by the sub-queries that they were translated to."""
     if not isinstance(f, Lifted):
         return f
@@ -142,14 +144,14 @@ def _translated(f: Function) -> Function:
     return f if body is f.body else replace(f, body=body)
 
 
-def _freed(node: plan.Node, how: How) -> plan.Node:
+def _remove_from_node(node: plan.Node, how: How) -> plan.Node:
     match node:
         case plan.Where(source, Lifted() as p):
-            return _where(source, p, how)
+            return _filter_with_subqueries(source, p, how)
         case plan.Select(source, Lifted() as f):
             answers = Answers(source, how, f.names, f.origins)
             (body,) = answers.read(f.body)
-            return plan.Select(answers.rows, _lifted(answers, f, body))
+            return plan.Select(answers.rows, _lift_answers(answers, f, body))
         case plan.Extend(source):
             return _wider(node, source, how)
         case plan.SelectMany(source) | plan.Unnest(source) | plan.Aggregate(source):
@@ -160,11 +162,11 @@ def _freed(node: plan.Node, how: How) -> plan.Node:
             ordered: Any = _wider(node, source, how)
             return replace(ordered, shown=bindings(node))  # type: ignore[no-any-return]
         case plan.Reduce(source, Lifted() as key):
-            return _reduced(node, source, key, how)
+            return _reduce_with_subqueries(node, source, key, how)
         case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
             pairs = pairs_of(node)
             assert isinstance(pairs, plan.Where) and isinstance(pairs.predicate, Lifted)
-            return joined(node, _where(pairs.input, pairs.predicate, how))
+            return rows_from_pairs(node, _filter_with_subqueries(pairs.input, pairs.predicate, how))
         case _:
             raise PlanError(
                 f"a sub-query cannot be asked in {explain.headline(node)}\n"
@@ -172,7 +174,7 @@ def _freed(node: plan.Node, how: How) -> plan.Node:
             )
 
 
-def _where(source: plan.Node, p: Lifted, how: How) -> plan.Node:
+def _filter_with_subqueries(source: plan.Node, p: Lifted, how: How) -> plan.Node:
     answers = Answers(source, how, p.names, p.origins)
     width = bindings(source)
     waiting: list[Expr] = []
@@ -223,36 +225,40 @@ def _wider(node: plan.Node, source: plan.Node, how: How) -> plan.Node:
     bodies = dict(zip(every, answers.read(*(f.body for f in every)), strict=True))
 
     def changed(f: Function) -> Function:
-        return _lifted(answers, f, bodies[f]) if isinstance(f, Lifted) else f
+        return _lift_answers(answers, f, bodies[f]) if isinstance(f, Lifted) else f
 
     made: Any = with_functions(node, changed)
     if isinstance(node, plan.Aggregate):
-        made = replace(made, aggregates=tuple(_of_rows(a, answers, count) for a in made.aggregates))
+        made = replace(
+            made, aggregates=tuple(_keep_row_value(a, answers, count) for a in made.aggregates)
+        )
     made = replace(made, input=answers.rows)
     if isinstance(node, plan.Unnest):
-        return extended(made, (*range(count), bindings(answers.rows)), ())
+        return extend_bindings(made, (*range(count), bindings(answers.rows)), ())
     return made  # type: ignore[no-any-return]
 
 
-def _of_rows(folded: plan.Folded, answers: Answers, count: int) -> plan.Folded:
+def _keep_row_value(folded: plan.Folded, answers: Answers, count: int) -> plan.Folded:
     """Restrict an aggregate of rows to the bindings that it had."""
     if folded.value is not None or folded.name == "Count":
         return folded
-    return replace(folded, value=answers.lifted(row_of(count)))
+    return replace(folded, value=answers.lifted(row_as_value(count)))
 
 
-def _reduced(node: plan.Reduce, source: plan.Node, key: Lifted, how: How) -> plan.Node:
+def _reduce_with_subqueries(
+    node: plan.Reduce, source: plan.Node, key: Lifted, how: How
+) -> plan.Node:
     """Return groups whose key is a part of the rows."""
     answers = Answers(source, how, key.names, key.origins)
     (body,) = answers.read(key.body)
-    made = _lifted(answers, key, tuple_of(body, row_of(bindings(source))))
+    made = _lift_answers(answers, key, tuple_of(body, row_as_value(bindings(source))))
     assert isinstance(node.function, Opaque)
     whole = plan.Select(answers.rows, made)
     reduced = plan.Reduce(whole, one(tuple_of(FIRST, FIRST)), of_group(node.function))
-    return extended(reduced, (), (Item(Parameter(0), ONE), Parameter(1)))
+    return extend_bindings(reduced, (), (Item(Parameter(0), ONE), Parameter(1)))
 
 
-def _lifted(answers: Answers, f: Lifted, body: Expr) -> Lifted:
+def _lift_answers(answers: Answers, f: Lifted, body: Expr) -> Lifted:
     made = answers.lifted(body)
     return replace(made, origins=f.origins, names=(*f.names, *made.names[len(f.names) :]))
 
@@ -275,7 +281,7 @@ def lateral(
     """Join the bindings of the left with those of a query that reads `Outer(i)`, `arguments[i]`.
 
     With `"left"`, rows for which it has none have None in their place. `names` and `origins` are
-    those of the left's bindings, for messages; the others are as for `freed`.
+    those of the left's bindings, for messages; the others are as for `remove_subqueries`.
 
     Raises
     ------
@@ -285,25 +291,25 @@ def lateral(
     answers = Answers(left, how, names, origins)
     form = BesideRows(left, query, arguments, kind == "left")
     arguments = answers.bound(answers.read(*arguments), None)
-    found = peeled(query)
-    if found is not None and (kind == "inner" or _is_source(found)):
-        node, row = _of_pairs(answers, found, arguments, how, kind)
+    found = decorrelate(query)
+    if found is not None and (kind == "inner" or _has_rows_of_source(found)):
+        node, row = _join_source(answers, found, arguments, how, kind)
     else:
-        node, row = _of_values(answers, query, arguments, how, kind)
+        node, row = _join_query_of_values(answers, query, arguments, how, kind)
     width = bindings(left)
     if row != (Parameter(width),):  # the query's only binding has another place
-        node = extended(node, tuple(range(width)), row, names, origins)
+        node = extend_bindings(node, tuple(range(width)), row, names, origins)
     return with_form(node, form)
 
 
-def _is_source(query: Peeled) -> bool:
+def _has_rows_of_source(query: DecorrelatedQuery) -> bool:
     """Return True if a query's rows are those of its source, of one binding: without row, it is
     None."""
     return bindings(query.source) == 1 and query.row == all_parameters(1)
 
 
-def _of_pairs(
-    answers: Answers, query: Peeled, arguments: tuple[Expr, ...], how: How, kind: Kind
+def _join_source(
+    answers: Answers, query: DecorrelatedQuery, arguments: tuple[Expr, ...], how: How, kind: Kind
 ) -> tuple[plan.Node, tuple[Expr, ...]]:
     """Join rows with the rows of the source; return the query's row in it."""
     rows = answers.rows
@@ -311,7 +317,7 @@ def _of_pairs(
     source = gate.open(gate.before(query.source), rows) if how.in_order else query.source
     match = plan.Match(on=on_pairs(rows, query, arguments, answers.names, answers.origins))
     other = items(Parameter(bindings(rows)), bindings(source))
-    row = tuple([with_values(over(part, other), arguments) for part in query.row])
+    row = tuple([replace_arguments(over(part, other), arguments) for part in query.row])
     if kind == "left":
         return plan.OuterJoin(rows, source, match, "left"), row
     if match == plan.Match():
@@ -319,19 +325,19 @@ def _of_pairs(
     return plan.Join(rows, source, match), row
 
 
-def _of_values(
+def _join_query_of_values(
     answers: Answers, query: plan.Node, arguments: tuple[Expr, ...], how: How, kind: Kind
 ) -> tuple[plan.Node, tuple[Expr, ...]]:
     """Join rows with the rows of the query for all their values; return its row in that."""
     rows, width = answers.rows, bindings(query)
     gate = Gate()
-    node, values = narrowed(query, arguments, calm_of(rows))
+    node, values = narrow_query(query, arguments, calm_of(rows))
     known = known_of(rows)
     given = tuple([kinds(value, known) for value in values])
     by_equation = not how.in_order or is_quiet_beside(node, given)
     node = gate.before(node) if how.in_order else node
     asked = translation(rows, values, how, answers.names, by_equation=by_equation)
-    x = asked.of(node) if values else Keyed(node, tuple_of(), all_parameters(width))
+    x = asked.of(node) if values else KeyedRows(node, tuple_of(), all_parameters(width))
     packed = plan.Select(x.node, asked.plain(tuple_of(x.key, *x.row), x))
     made = gate.open(packed, rows)
     match = match_back(rows, values, replace(x, node=made, key=FIRST, row=()), how, answers.names)
@@ -352,21 +358,21 @@ def pairs_of(node: Any) -> plan.Node:
     asked = asked_of_pairs(node, has_subquery)
     on = asked.on
     assert on is not None
-    tests = conjuncts(as_condition(read(on).body))
+    tests = conjuncts(as_condition(as_expression(on).body))
     first = next(place for place, test in enumerate(tests) if has_subquery(test))
-    before = _function(on, conjunction(tests[:first])) if first else None
+    before = _with_body(on, conjunction(tests[:first])) if first else None
     match = plan.Match(asked.left_key, asked.right_key, before)
     pairs = with_match(plan.Product(node.left, node.right), match)
-    return plan.Where(pairs, _function(on, conjunction(tests[first:])))
+    return plan.Where(pairs, _with_body(on, conjunction(tests[first:])))
 
 
-def joined(node: Any, pairs: plan.Node) -> plan.Node:
+def rows_from_pairs(node: Any, pairs: plan.Node) -> plan.Node:
     """Return the rows of a join of any kind, given its pairs."""
     match node:
         case plan.SemiJoin():
-            return plan.SemiJoin(node.left, pairs, _of_left(node.left))
+            return plan.SemiJoin(node.left, pairs, _match_left_row(node.left))
         case plan.AntiJoin():
-            return plan.AntiJoin(node.left, pairs, _of_left(node.left))
+            return plan.AntiJoin(node.left, pairs, _match_left_row(node.left))
         case plan.OuterJoin(left, right, _, kind):
             made = pairs
             if kind != "right":
@@ -378,11 +384,11 @@ def joined(node: Any, pairs: plan.Node) -> plan.Node:
             return pairs
 
 
-def _function(on: Any, body: Expr) -> Lifted:
-    return read(on).with_body(body)
+def _with_body(on: Any, body: Expr) -> Lifted:
+    return as_expression(on).with_body(body)
 
 
-def _of_left(left: plan.Node) -> plan.Match:
+def _match_left_row(left: plan.Node) -> plan.Match:
     """Match the rows of the left with pairs by the left row."""
     count = bindings(left)
     return _same_row(count, items_of(Parameter(0), count))
@@ -390,21 +396,21 @@ def _of_left(left: plan.Node) -> plan.Match:
 
 def _same_row(count: int, items: tuple[Expr, ...]) -> plan.Match:
     """Match bindings with the items of a pair; a NaN equals itself."""
-    mine, theirs = same(row_of(count)), same(one_value(items))
+    mine, theirs = same(row_as_value(count)), same(one_value(items))
     return plan.Match(Lifted(mine, row_names(count), (), count), Lifted(theirs, ("row",), (), 1))
 
 
 def _alone_on_the_left(left: plan.Node, pairs: plan.Node) -> plan.Node:
     count = bindings(left)
-    alone = plan.AntiJoin(left, pairs, _of_left(left))
-    return extended(alone, tuple(range(count)), (NONE,))
+    alone = plan.AntiJoin(left, pairs, _match_left_row(left))
+    return extend_bindings(alone, tuple(range(count)), (NONE,))
 
 
 def _alone_on_the_right(left: plan.Node, right: plan.Node, pairs: plan.Node) -> plan.Node:
     count, width = bindings(left), bindings(right)
-    whole = extended(right, (), (row_of(width),)) if width > 1 else right
+    whole = extend_bindings(right, (), (row_as_value(width),)) if width > 1 else right
     alone = plan.AntiJoin(whole, pairs, _same_row(1, (Item(Parameter(0), constant(count)),)))
-    return extended(alone, (), (*(NONE,) * count, Parameter(0)))
+    return extend_bindings(alone, (), (*(NONE,) * count, Parameter(0)))
 
 
 def existing(
@@ -417,14 +423,14 @@ def existing(
 ) -> plan.Node:
     """Return the rows for which a query has a row, or has none. Its arguments raise nothing."""
     join = plan.SemiJoin if is_there else plan.AntiJoin
-    node = stripped(query.query)
-    found = peeled(node)
+    node = simplify_for_existence(query.query)
+    found = decorrelate(node)
     gate = Gate()
     if found is not None:
         source = gate.open(gate.before(found.source), rows) if how.in_order else found.source
         on = on_pairs(rows, found, query.arguments, names, origins)
         return join(rows, source, plan.Match(on=on))
-    node, values = narrowed(node, query.arguments, calm_of(rows))
+    node, values = narrow_query(node, query.arguments, calm_of(rows))
     known = known_of(rows)
     by_equation = not how.in_order or is_quiet_beside(
         node, tuple([kinds(value, known) for value in values])
@@ -432,13 +438,13 @@ def existing(
     asked = translation(rows, values, how, names, by_equation=by_equation)
     x = asked.of(gate.before(node) if how.in_order else node)
     made = plan.Select(x.node, asked.plain(tuple_of(x.key), x))
-    keyed = Keyed(made, Item(Parameter(0), constant(0)), (), plain=x.plain)
+    keyed = KeyedRows(made, Item(Parameter(0), constant(0)), (), plain=x.plain)
     return join(rows, gate.open(made, rows), match_back(rows, values, keyed, how, names))
 
 
 def on_pairs(
     rows: plan.Node,
-    query: Peeled,
+    query: DecorrelatedQuery,
     arguments: tuple[Expr, ...],
     names: tuple[str, ...],
     origins: tuple[Opaque, ...],
@@ -448,7 +454,7 @@ def on_pairs(
         return None
     count = bindings(rows)
     row = items(Parameter(count), bindings(query.source))
-    tests = [with_values(over(test, row), arguments) for test in query.conditions]
-    known = names_of(names[:count], count + 1)
+    tests = [replace_arguments(over(test, row), arguments) for test in query.conditions]
+    known = names_for_bindings(names[:count], count + 1)
     every = tuple({id(o): o for o in (*origins, *query.origins)}.values())
     return Lifted(conjunction(tuple(tests)), known, every, count + 1)

@@ -17,7 +17,7 @@ rows of `select` and `bind`. A window stays below, because it chooses the rows:
 
 Cost: a second order of the rows of a window; else none.
 
-`narrowed` reduces a correlated query to the values that it needs of the row around it.
+`narrow_query` reduces a correlated query to the values that it needs of the row around it.
 
     where o.customer == outer[0].id and o.paid       arguments (c,)
     ->
@@ -63,7 +63,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.evaluated import is_no_tuple
 from optimizer.expressions.knowledge import Shape, Shapes, is_container, total
-from optimizer.expressions.text import over, projected
+from optimizer.expressions.text import over, project_node
 from optimizer.lifting.lift import lift
 from optimizer.plans.nodes.groups import KeepsGroups, keeper
 from optimizer.plans.properties import binding_names, bindings, fact, nodes, row_shape, shapes
@@ -75,7 +75,7 @@ from optimizer.traverse import rebuilt as rebuilt_plan
 
 
 @record
-class Keyed:
+class KeyedRows:
     """The rows of a query for many values: expressions over a node's row for the value, which is
     its key, and for the bindings of the query for one value.
 
@@ -101,7 +101,7 @@ FIRST = Item(Parameter(0), ZERO)
 """The key of a packed row: its only binding is a tuple of the key and the row."""
 
 
-def read(f: Function, given: Shapes = ()) -> Lifted:
+def as_expression(f: Function, given: Shapes = ()) -> Lifted:
     """Return a callable as an expression."""
     return f if isinstance(f, Lifted) else lift(f, given)
 
@@ -112,7 +112,7 @@ def function(body: Expr, parameters: int, of: Lifted) -> Lifted:
     return Lifted(body, names or row_names(parameters), of.origins, parameters)
 
 
-def names_of(names: tuple[str, ...], count: int) -> tuple[str, ...]:
+def names_for_bindings(names: tuple[str, ...], count: int) -> tuple[str, ...]:
     """Return names of `count` bindings; the first have `names`."""
     fresh = [name for name in row_names(count + len(names)) if name not in names]
     return (*names, *fresh)[:count]
@@ -135,11 +135,11 @@ def tuple_items(body: Expr) -> tuple[Expr, ...] | None:
 
 def over_row(f: Function, row: tuple[Expr, ...], parameters: int) -> Lifted:
     """Rewrite a callable of a row to bindings of another row."""
-    made = read(f)
+    made = as_expression(f)
     return function(over(made.body, row), parameters, made)
 
 
-def match_of(node: Any) -> plan.Match:
+def match_of_node(node: Any) -> plan.Match:
     """Return the match of a join; an empty one for a product."""
     found: plan.Match = getattr(node, "match", plan.Match())
     return found
@@ -157,15 +157,15 @@ def with_match(node: Any, match: plan.Match) -> plan.Node:
 def asked_of_pairs(node: Any, reads: Callable[[Expr], object]) -> plan.Match:
     """Return the match of a join, with keys that satisfy `reads` turned into conditions on
     pairs."""
-    match, count = match_of(node), bindings(node.inputs()[0])
+    match, count = match_of_node(node), bindings(node.inputs()[0])
     if match.left_key is None or match.right_key is None:
         return match
-    mine, theirs = read(match.left_key), read(match.right_key)
+    mine, theirs = as_expression(match.left_key), as_expression(match.right_key)
     if not reads(mine.body) and not reads(theirs.body):
         return match
     other = over_row(theirs, (Parameter(count),), count + 1)
     tests = _tests_of_keys(mine.body, other.body, (*shapes(node.left), row_shape(node.right)))
-    tests += [] if match.on is None else [read(match.on).body]
+    tests += [] if match.on is None else [as_expression(match.on).body]
     by = origins(mine, theirs)
     return plan.Match(on=Lifted(conjunction(tuple(tests)), row_names(count + 1), by, count + 1))
 
@@ -288,9 +288,9 @@ def order_above(node: plan.Node, tie: Callable[[Any], Any]) -> plan.OrderBy | No
     source, count = rows_of_order(order)
     match node:
         case plan.Where(_, predicate):
-            made: plan.Node = plan.Where(source, _widened(predicate, source, count))
+            made: plan.Node = plan.Where(source, _widen_function(predicate, source, count))
         case plan.SemiJoin() | plan.AntiJoin():
-            made = replace(node, left=source, match=_match(node.match, source, count))
+            made = replace(node, left=source, match=_widen_match(node.match, source, count))
         case plan.Distinct() if order.shown is None:
             made = plan.Distinct(source)
         case plan.Select(_, function):
@@ -301,19 +301,19 @@ def order_above(node: plan.Node, tie: Callable[[Any], Any]) -> plan.OrderBy | No
             made = replace(node, input=source)
         case _:
             return None
-    keys = [_over(key, bindings(made)) for key in order.keys]
+    keys = [_widen_sort_key(key, bindings(made)) for key in order.keys]
     return plan.OrderBy(made, tuple(keys), None, 0, order.shown)
 
 
-def in_order(order: plan.Node, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
+def sort_stably(order: plan.Node, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
     """Return rows in the order of some keys. The sort is stable, like `sorted`."""
     if not isinstance(order, plan.OrderBy):
         return plan.OrderBy(order, keys, None, 0)
     source, count = rows_of_order(order)
-    made = [replace(key, function=_widened(key.function, source, count)) for key in keys]
+    made = [replace(key, function=_widen_function(key.function, source, count)) for key in keys]
     known = {key.function for key in made}
     for key in order.keys:
-        then = _over(key, bindings(source))
+        then = _widen_sort_key(key, bindings(source))
         if then.function not in known:  # an equal key does not break ties
             known.add(then.function)
             made.append(then)
@@ -338,7 +338,7 @@ def _bound(
         keys.append(plan.SortKey(hidden[-1]))
     shown_names = (*names, *[None] * shown)[:shown]
     unseen = (*[None] * (len(keys) - 1), TIE)
-    every = (*[_widened(f, source, count) for f in columns], *hidden)
+    every = (*[_widen_function(f, source, count) for f in columns], *hidden)
     made = plan.Extend(source, keep, every, (*shown_names, *unseen))
     total = shown + len(hidden)
     by = [replace(k, function=_place(shown + n, total)) for n, k in enumerate(keys)]
@@ -349,27 +349,27 @@ def _place(place: int, count: int) -> Lifted:
     return Lifted(Parameter(place), row_names(count), (), count)
 
 
-def _over(key: plan.SortKey, width: int) -> plan.SortKey:
+def _widen_sort_key(key: plan.SortKey, width: int) -> plan.SortKey:
     """Return the key of rows that have more bindings behind their own."""
     if key.function.parameters == width:
         return key
     return replace(key, function=_of_first(key.function, key.function.parameters, width, ()))
 
 
-def _widened(function: Function, source: plan.Node, count: int) -> Function:
+def _widen_function(function: Function, source: plan.Node, count: int) -> Function:
     """Return a callable of the shown bindings as a callable of all."""
     width = bindings(source)
     return function if width == count else _of_first(function, count, width, shapes(source))
 
 
-def _match(match: plan.Match, source: plan.Node, count: int) -> plan.Match:
+def _widen_match(match: plan.Match, source: plan.Node, count: int) -> plan.Match:
     """Return the condition of a join whose left has hidden bindings too."""
     width = bindings(source)
     if width == count:
         return match
     left, on = match.left_key, match.on
     if left is not None:
-        left = _widened(left, source, count)
+        left = _widen_function(left, source, count)
     if on is not None:
         pair: tuple[Expr, ...] = (*all_parameters(count), Parameter(width))
         on = over_row(on, pair, width + 1)
@@ -377,7 +377,7 @@ def _match(match: plan.Match, source: plan.Node, count: int) -> plan.Match:
 
 
 def _of_first(function: Function, count: int, width: int, known: Any) -> Lifted:
-    made = read(function, known[:count])
+    made = as_expression(function, known[:count])
     names = (*made.names[:count], *row_names(width)[count:])
     return Lifted(made.body, names, made.origins, width)
 
@@ -399,15 +399,15 @@ def read_by(expr: Expr) -> frozenset[int]:
     return frozenset(part.index for part in walk(expr) if isinstance(part, Outer))
 
 
-def with_values(expr: Expr, values: tuple[Expr, ...]) -> Expr:
+def replace_arguments(expr: Expr, values: tuple[Expr, ...]) -> Expr:
     """Replace the arguments in an expression by values."""
     if not read_by(expr):
         return expr
     found = transform(expr, lambda e: values[e.index] if isinstance(e, Outer) else e)
-    return transform(found, projected)
+    return transform(found, project_node)
 
 
-def narrowed(
+def narrow_query(
     query: plan.Node,
     arguments: tuple[Expr, ...],
     is_calm: Callable[[Expr], bool],
@@ -443,7 +443,7 @@ class _Narrowing:
         if not read_by(expr):
             return expr
         if _reads_nothing_else(expr):
-            value = with_values(expr, self._arguments)
+            value = replace_arguments(expr, self._arguments)
             if isinstance(value, Constant):
                 return value
             if isinstance(expr, Outer) or (self._is_calm(value) and not is_container(value)):
@@ -462,7 +462,7 @@ def _reads_nothing_else(expr: Expr) -> bool:
 # Bindings beside those of a row, and rows without them again.
 
 
-def extended(
+def extend_bindings(
     node: plan.Node,
     keep: tuple[int, ...],
     columns: tuple[Expr, ...],
@@ -476,17 +476,17 @@ def extended(
     count = bindings(node)
     if keep == tuple(range(count)) and not columns:
         return node
-    names = names_of(names, count)
+    names = names_for_bindings(names, count)
     made = tuple([Lifted(column, names, origins, count) for column in columns])
     return plan.Extend(node, keep, made)
 
 
 def first_of(node: plan.Node, count: int) -> plan.Node:
     """Return the first `count` bindings of a node."""
-    return extended(node, tuple(range(count)), ())
+    return extend_bindings(node, tuple(range(count)), ())
 
 
-def row_of(count: int) -> Expr:
+def row_as_value(count: int) -> Expr:
     """Return the bindings of a row as one value."""
     row = all_parameters(count)
     return row[0] if count == 1 else tuple_of(*row)

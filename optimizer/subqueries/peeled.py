@@ -39,19 +39,19 @@ from optimizer.expr import (
     row_names,
     transform,
 )
-from optimizer.expressions.evaluated import evaluated
+from optimizer.expressions.evaluated import fold_node
 from optimizer.expressions.knowledge import Foldable, is_value, total
 from optimizer.expressions.text import is_too_long, needs, over, surely
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
-from optimizer.subqueries.flattened import Read, pairs
-from optimizer.subqueries.keyed import items, outers, read, read_by, with_values
+from optimizer.subqueries.flattened import RowSubstitution, pair_rows
+from optimizer.subqueries.keyed import as_expression, items, outers, read_by, replace_arguments
 from optimizer.traverse import called, with_called
 
 
 @record
-class Peeled:
+class DecorrelatedQuery:
     """The rows of a query: the rows of `source`, which reads no arguments, that pass the
     conditions.
 
@@ -65,49 +65,53 @@ class Peeled:
     origins: tuple[Opaque, ...]
 
 
-def peeled(node: plan.Node) -> Peeled | None:
+def decorrelate(node: plan.Node) -> DecorrelatedQuery | None:
     """Return a query as a source and conditions; None if it has another form."""
     if not outers(node):
-        return Peeled(node, all_parameters(bindings(node)), (), ())
+        return DecorrelatedQuery(node, all_parameters(bindings(node)), (), ())
     match node:
         case plan.Where(source, p):
-            below = peeled(source)
-            return None if below is None else _where(below, read(p))
+            below = decorrelate(source)
+            return None if below is None else _add_conditions(below, as_expression(p))
         case plan.Select(source, f):
-            below = peeled(source)
+            below = decorrelate(source)
             if below is None:
                 return None
-            return _select(below, read(f, shapes(source)), below.row, source)
+            return _select(below, as_expression(f, shapes(source)), below.row, source)
         case plan.Extend(source):
-            below = peeled(source)
+            below = decorrelate(source)
             return None if below is None else _extend(below, node)
         case plan.Product() | plan.Join():
-            return _pairs(node)
+            return _decorrelate_pairs(node)
         case plan.OrderBy(source, _, None, 0, shown):
-            below = peeled(source)
+            below = decorrelate(source)
             return None if below is None else replace(below, row=below.row[:shown])
         case _:
             return None
 
 
-def _pairs(node: plan.Product | plan.Join) -> Peeled | None:
+def _decorrelate_pairs(node: plan.Product | plan.Join) -> DecorrelatedQuery | None:
     """Return pairs of the rows of two sources, with the conditions of both, if these cannot raise.
 
     Conditions are tested on pairs, and the match on rows for which they are false.
     """
-    left, right = peeled(node.left), peeled(node.right)
-    node = cast("plan.Product | plan.Join", with_called(node, read))
+    left, right = decorrelate(node.left), decorrelate(node.right)
+    node = cast("plan.Product | plan.Join", with_called(node, as_expression))
     if left is None or right is None or not _are_quiet(node, left, right):
         return None
-    made = pairs(node, Read(left.source, left.row), Read(right.source, right.row))
+    made = pair_rows(
+        node, RowSubstitution(left.source, left.row), RowSubstitution(right.source, right.row)
+    )
     if made is None:
         return None
     other = items(Parameter(bindings(left.source)), bindings(right.source))
     conditions = (*left.conditions, *[over(test, other) for test in right.conditions])
-    return Peeled(made.node, made.row, conditions, origins(*left.origins, *right.origins))
+    return DecorrelatedQuery(
+        made.node, made.row, conditions, origins(*left.origins, *right.origins)
+    )
 
 
-def _are_quiet(node: plan.Product | plan.Join, *sides: Peeled) -> bool:
+def _are_quiet(node: plan.Product | plan.Join, *sides: DecorrelatedQuery) -> bool:
     """Return True if no condition raises, nor the match of the pairs, which reads no arguments."""
     tests = all(total(test, shapes(side.source)) for side in sides for test in side.conditions)
     found = called(node, [shapes(source) for source in node.inputs()])
@@ -117,7 +121,7 @@ def _are_quiet(node: plan.Product | plan.Join, *sides: Peeled) -> bool:
     return tests and match
 
 
-def _where(below: Peeled, p: Lifted) -> Peeled | None:
+def _add_conditions(below: DecorrelatedQuery, p: Lifted) -> DecorrelatedQuery | None:
     test = over(p.body, below.row)
     if is_too_long(test):
         return None
@@ -128,23 +132,27 @@ def _where(below: Peeled, p: Lifted) -> Peeled | None:
     )
 
 
-def _extend(below: Peeled, node: plan.Extend) -> Peeled | None:
-    found: Peeled | None = below
+def _extend(below: DecorrelatedQuery, node: plan.Extend) -> DecorrelatedQuery | None:
+    found: DecorrelatedQuery | None = below
     row = [below.row[place] for place in node.keep]
     for column in node.columns:
-        found = found and _select(found, read(column, shapes(node.input)), below.row, node.input)
+        found = found and _select(
+            found, as_expression(column, shapes(node.input)), below.row, node.input
+        )
         row.append(found.row[0] if found is not None else NONE)
     return None if found is None else replace(found, row=tuple(row))
 
 
-def _select(below: Peeled, f: Lifted, row: tuple[Expr, ...], source: plan.Node) -> Peeled | None:
+def _select(
+    below: DecorrelatedQuery, f: Lifted, row: tuple[Expr, ...], source: plan.Node
+) -> DecorrelatedQuery | None:
     """Return the rows that a callable makes of some bindings."""
     if not is_value(f.body, shapes(source)):
         return None
     made = over(f.body, row)
     if is_too_long(made):
         return None
-    needed = _unasked(needs(made, shapes(below.source)), below.conditions)
+    needed = _without_evaluated(needs(made, shapes(below.source)), below.conditions)
     asked = (First(needed, TRUE),) if needed else ()
     return replace(
         below,
@@ -154,22 +162,22 @@ def _select(below: Peeled, f: Lifted, row: tuple[Expr, ...], source: plan.Node) 
     )
 
 
-def _unasked(needed: tuple[Expr, ...], conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def _without_evaluated(needed: tuple[Expr, ...], conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Return the expressions that earlier conditions have not evaluated."""
     known = {part for test in conditions for part in surely(test)}
     return tuple([each for each in needed if not known.issuperset(conjuncts(each))])
 
 
-def of_values(query: Peeled, values: tuple[Expr, ...]) -> Peeled:
+def of_values(query: DecorrelatedQuery, values: tuple[Expr, ...]) -> DecorrelatedQuery:
     """Replace the arguments of a query by expressions."""
     return replace(
         query,
-        row=tuple([with_values(part, values) for part in query.row]),
-        conditions=tuple([with_values(test, values) for test in query.conditions]),
+        row=tuple([replace_arguments(part, values) for part in query.row]),
+        conditions=tuple([replace_arguments(test, values) for test in query.conditions]),
     )
 
 
-def filtered(query: Peeled) -> plan.Node:
+def filter_source(query: DecorrelatedQuery) -> plan.Node:
     """Return the rows of the source that pass the conditions; these read no arguments."""
     if not query.conditions:
         return query.source
@@ -227,7 +235,9 @@ class Result:
     is_none: bool = True
 
 
-def shown(found: ScalarOfAggregate, results: Sequence[Result], arguments: tuple[Expr, ...]) -> Expr:
+def value_of_results(
+    found: ScalarOfAggregate, results: Sequence[Result], arguments: tuple[Expr, ...]
+) -> Expr:
     """Return the value computed of the results of one aggregate.
 
     Where it has no rows, the value is computed of the results for no rows, at once if they are
@@ -236,20 +246,24 @@ def shown(found: ScalarOfAggregate, results: Sequence[Result], arguments: tuple[
     some, none = [r.value for r in results], [r.of_none for r in results]
     there = results[0].there if results else TRUE
     if there == TRUE:
-        return _of(found, some, arguments)
+        return _value_from_results(found, some, arguments)
     if read_by(found.value):
         each = [Conditional(r.there, r.value, r.of_none) for r in results]
-        return _of(found, each, arguments)
+        return _value_from_results(found, each, arguments)
     is_there = frozenset(r.value for r in results if not r.is_none)
-    of_some = _decided(_of(found, some, arguments), is_there)
-    return Conditional(there, of_some, _decided(_of(found, none, arguments)))
+    of_some = _replace_none_tests(_value_from_results(found, some, arguments), is_there)
+    return Conditional(
+        there, of_some, _replace_none_tests(_value_from_results(found, none, arguments))
+    )
 
 
-def _of(found: ScalarOfAggregate, results: Sequence[Expr], arguments: tuple[Expr, ...]) -> Expr:
-    return with_values(over(found.value, tuple(results)), arguments)
+def _value_from_results(
+    found: ScalarOfAggregate, results: Sequence[Expr], arguments: tuple[Expr, ...]
+) -> Expr:
+    return replace_arguments(over(found.value, tuple(results)), arguments)
 
 
-def _decided(expr: Expr, present: frozenset[Expr] = frozenset()) -> Expr:
+def _replace_none_tests(expr: Expr, present: frozenset[Expr] = frozenset()) -> Expr:
     """Replace tests for None of expressions that are not None."""
 
     def decided(part: Expr) -> Expr:
@@ -257,7 +271,7 @@ def _decided(expr: Expr, present: frozenset[Expr] = frozenset()) -> Expr:
             case Operation("is" | "is not" as operator, (of, Constant(None))) if of in present:
                 return TRUE if operator == "is not" else FALSE
             case _:
-                return evaluated(part)
+                return fold_node(part)
 
     return transform(expr, decided)
 

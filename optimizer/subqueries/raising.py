@@ -22,16 +22,16 @@ from optimizer.plans.properties import fact, nodes, of_either_sign
 from optimizer.subqueries.calm import (
     NOTHING,
     Kinds,
-    Of,
+    RowFacts,
     form,
     forms,
     is_calm,
-    is_number,
+    is_numeric,
     is_ordered,
     kinds,
     known_of,
 )
-from optimizer.subqueries.keyed import outers, read
+from optimizer.subqueries.keyed import as_expression, outers
 from optimizer.traverse import called, substituted, with_inputs
 
 FOLDS_ANY = frozenset({"Count", "CountDistinct", "Collect"})
@@ -44,7 +44,7 @@ GIVEN = (plan.View, plan.Fixpoint, plan.Iterate, plan.Component)
 def is_quiet(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
     """Return True if a query cannot raise, given the classes of its arguments."""
     if not outers(query):
-        return bool(fact(query, "is_quiet", _is_quiet))
+        return bool(fact(query, "is_quiet", _compute_is_quiet))
     every = nodes(query, until=lambda node: not outers(node))
     return all(
         raises_nothing(node, arguments) if outers(node) else is_quiet(node) for node in every
@@ -60,7 +60,7 @@ def is_quiet_beside(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool
     return all(raises_nothing(node, arguments) for node in every if outers(node))
 
 
-def _is_quiet(node: plan.Node) -> bool:
+def _compute_is_quiet(node: plan.Node) -> bool:
     if isinstance(node, GIVEN):
         return True
     return raises_nothing(node) and all(source.known["is_quiet"] for source in node.inputs())
@@ -70,7 +70,10 @@ def raises_nothing(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
     """Return True if a node does not raise by itself; its inputs may."""
     if isinstance(node, GIVEN):
         return True
-    if not all(is_calm(read(f, of.shapes).body, of) for f, of in _called(node, arguments)):
+    if not all(
+        is_calm(as_expression(f, of.shapes).body, of)
+        for f, of in _called_with_facts(node, arguments)
+    ):
         return False
     match node:
         case plan.Aggregate(source, _, aggregates):
@@ -79,36 +82,38 @@ def raises_nothing(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
             return all(_stands(key.function, known_of(source, arguments)) for key in keys)
         case plan.Unnest(source, f) | plan.SelectMany(source, f):
             of = known_of(source, arguments)
-            found = kinds(read(f, of.shapes).body, of)
+            found = kinds(as_expression(f, of.shapes).body, of)
             return bool(found) and found <= {tuple, frozenset, str}
         case _:
             return not node.facts.raises
 
 
-def _called(node: plan.Node, arguments: tuple[Kinds, ...]) -> Iterator[tuple[Function, Of]]:
+def _called_with_facts(
+    node: plan.Node, arguments: tuple[Kinds, ...]
+) -> Iterator[tuple[Function, RowFacts]]:
     """Iterate over the callables of a node, with the facts about their arguments."""
     if not node.facts.calls:
         return
     every: list[Any] = [forms(source, arguments) for source in node.inputs()]
     for (f, of), (_, given) in zip(called(node), called(node, every), strict=True):
-        yield f, Of(of, arguments, given)  # type: ignore[arg-type]
+        yield f, RowFacts(of, arguments, given)  # type: ignore[arg-type]
 
 
-def _folds(folded: plan.Folded, of: Of) -> bool:
+def _folds(folded: plan.Folded, of: RowFacts) -> bool:
     """Return True if an aggregate accepts every value that it may get."""
     if folded.name in FOLDS_ANY:
         return True
-    value = Parameter(0) if folded.value is None else read(folded.value, of.shapes).body
+    value = Parameter(0) if folded.value is None else as_expression(folded.value, of.shapes).body
     found = form(value, of)
     if folded.skip_none and isinstance(found, frozenset):
         found -= {NOTHING}
     if folded.name in FOLDS_ORDERED:
         return is_ordered(found)
-    return folded.name in FOLDS_NUMBERS and bool(found) and is_number(found)
+    return folded.name in FOLDS_NUMBERS and bool(found) and is_numeric(found)
 
 
-def _stands(key: Function, of: Of) -> bool:
-    return is_ordered(form(read(key, of.shapes).body, of))
+def _stands(key: Function, of: RowFacts) -> bool:
+    return is_ordered(form(as_expression(key, of.shapes).body, of))
 
 
 class Gate:
@@ -171,7 +176,7 @@ def _has_no_more(node: plan.Node) -> bool:
 # A simpler query with the same existence of rows.
 
 
-def stripped(query: plan.Node) -> plan.Node:
+def simplify_for_existence(query: plan.Node) -> plan.Node:
     """Return the query without nodes that do not change if it has rows."""
     while True:
         match query:

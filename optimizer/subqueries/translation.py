@@ -5,8 +5,8 @@
                                                          rows of all groups, grouped by k
 
 Every node becomes a node with the rows of all values together. Each of its rows consists of the
-value and the row of the query for one value (`Keyed`), and of nothing else, so that sets and counts
-of rows are those of each value.
+value and the row of the query for one value (`KeyedRows`), and of nothing else, so that sets and
+counts of rows are those of each value.
 
     where, select, unnest       the same, over the expressions that read the row
     distinct, unions, ...       the same, over rows that contain the value
@@ -26,7 +26,7 @@ An aggregate of all rows has a result for no rows, too: for values without rows 
 Source: *lifting* of operators to streams of streams [dbsp] section 5; flattening of nested queries
         [slender]; dependent joins pushed down [neumann2015].
 
-`joined` translates joins.
+`translate_join` translates joins.
 
     rows that depend on the value, with others      the same
     others, with rows that depend on the value      the same, if only pairs count
@@ -72,21 +72,27 @@ from optimizer.subqueries.keyed import (
     FIRST,
     ONE,
     ZERO,
-    Keyed,
+    KeyedRows,
+    as_expression,
     asked_of_pairs,
     function,
     items,
-    match_of,
+    match_of_node,
     of_group,
     one,
     over_row,
-    read,
     read_by,
+    replace_arguments,
     tuple_items,
     with_match,
-    with_values,
 )
-from optimizer.subqueries.peeled import constant_of_no_rows, equation, filtered, of_values, peeled
+from optimizer.subqueries.peeled import (
+    constant_of_no_rows,
+    decorrelate,
+    equation,
+    filter_source,
+    of_values,
+)
 from optimizer.traverse import with_inputs
 
 
@@ -100,7 +106,7 @@ class RequestedValues:
     if necessary.
     """
 
-    known: Keyed
+    known: KeyedRows
     groups: plan.Node
     arguments: int | None = None
     canonical: Constant | None = None
@@ -134,15 +140,15 @@ class Translation:
         values: RequestedValues,
         asked: Requirements,
         depends: Callable[[plan.Node], bool],
-        leaf: Callable[[plan.Node], Keyed | None],
+        leaf: Callable[[plan.Node], KeyedRows | None],
     ) -> None:
         self.values = values
         self.asked = asked
         self.depends = depends
         self._leaf = leaf
-        self._made: dict[int, Keyed] = {}
+        self._made: dict[int, KeyedRows] = {}
 
-    def of(self, query: plan.Node) -> Keyed:
+    def of(self, query: plan.Node) -> KeyedRows:
         """Return the rows of a query for all values."""
         for node in nodes(query):
             if self.depends(node) and id(node) not in self._made:
@@ -158,15 +164,15 @@ class Translation:
         made = self.plain(x.key, x)
         return extend_of(x.node, [made.with_body(part) for part in (x.key, *x.row)])
 
-    def side(self, node: plan.Node) -> Keyed:
+    def side(self, node: plan.Node) -> KeyedRows:
         """Return the translation of a node; a node that does not depend on the value is paired with
         each."""
         if id(node) in self._made:
             return self._made[id(node)]
         row = items(Parameter(1), bindings(node))
-        return Keyed(plan.Product(self.values.groups, node), Parameter(0), row)
+        return KeyedRows(plan.Product(self.values.groups, node), Parameter(0), row)
 
-    def _keyed(self, node: plan.Node) -> Keyed:
+    def _keyed(self, node: plan.Node) -> KeyedRows:
         found = self._leaf(node)
         if found is not None:
             return found
@@ -190,7 +196,7 @@ class Translation:
             case (
                 plan.Product() | plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin()
             ):
-                return joined(self, node)
+                return translate_join(self, node)
             case plan.Aggregate(source):
                 return self._aggregated(node, self.side(source))
             case plan.OrderBy(source, keys, limit, offset, shown):
@@ -212,28 +218,28 @@ class Translation:
 
     # Callables.
 
-    def callable(self, f: Function, x: Keyed, *more: Expr) -> Lifted:
+    def callable(self, f: Function, x: KeyedRows, *more: Expr) -> Lifted:
         """Rewrite a callable of the query's row, and of `more`, to the node's bindings."""
         return self.over(f, x.key, (*x.row, *more), bindings(x.node) + len(more))
 
     def over(self, f: Function, key: Expr, row: tuple[Expr, ...], parameters: int) -> Lifted:
         """Rewrite a callable to bindings in which `key` and `row` read the value and the query's
         row."""
-        made = read(f)
+        made = as_expression(f)
         body = over(made.body, row)
         count = self.values.arguments
         if count is not None and read_by(body):
-            body = with_values(body, items(key, count))
+            body = replace_arguments(body, items(key, count))
         return function(body, parameters, made)
 
-    def by(self, x: Keyed, key: Function | None) -> Lifted:
+    def by(self, x: KeyedRows, key: Function | None) -> Lifted:
         """Return the key of the value, with another key."""
         if key is None:
             return self.plain(x.key, x)
         own = self.callable(key, x)
         return function(tuple_of(x.key, own.body), own.parameters, own)
 
-    def plain(self, body: Expr, x: Keyed) -> Lifted:
+    def plain(self, body: Expr, x: KeyedRows) -> Lifted:
         """Return an expression as a callable that has no source."""
         whole = self.values.known
         count, known = bindings(x.node), len(whole.row)
@@ -242,7 +248,7 @@ class Translation:
         names += row_names(count)[len(names) :]
         return Lifted(body, names, self.values.origins, count)
 
-    def packed(self, x: Keyed, f: Function | None = None) -> Keyed:
+    def packed(self, x: KeyedRows, f: Function | None = None) -> KeyedRows:
         """Return rows with one binding: a tuple of the value, and the row as one value."""
         count = len(x.row)
         row = items(Item(Parameter(0), ONE), count)
@@ -250,8 +256,8 @@ class Translation:
             return x
         made = self.plain(tuple_of(x.key, one_value(x.row)), x)
         if f is not None:
-            made = replace(made, origins=read(f).origins)
-        return Keyed(plan.Select(x.node, made), FIRST, row, x.covers, x.plain, count)
+            made = replace(made, origins=as_expression(f).origins)
+        return KeyedRows(plan.Select(x.node, made), FIRST, row, x.covers, x.plain, count)
 
     def compared(self, key: Expr, *, plain: bool) -> tuple[Expr, ...]:
         """Return the parts of a value in a key of a join."""
@@ -262,12 +268,12 @@ class Translation:
 
     # Nodes.
 
-    def _by_equation(self, node: plan.Node) -> Keyed | None:
+    def _by_equation(self, node: plan.Node) -> KeyedRows | None:
         """Return the rows of a query in which each argument equals an expression over them."""
         count = self.values.arguments
         if not self.asked.by_equation or not count:
             return None
-        found = peeled(node)
+        found = decorrelate(node)
         if found is None:
             return None
         values: dict[int, Expr] = {}
@@ -282,16 +288,16 @@ class Translation:
             return None
         by = tuple([values[place] for place in range(count)])
         made = of_values(replace(found, conditions=tuple(rest)), by)
-        return Keyed(filtered(made), one_value(by), made.row, plain=True)
+        return KeyedRows(filter_source(made), one_value(by), made.row, plain=True)
 
-    def _unnested(self, node: plan.Node, x: Keyed, f: Function) -> Keyed:
+    def _unnested(self, node: plan.Node, x: KeyedRows, f: Function) -> KeyedRows:
         count = bindings(x.node)
         made = plan.Unnest(x.node, self.callable(f, x))
         if isinstance(node, plan.Unnest):
-            return Keyed(made, x.key, (*x.row, Parameter(count)), plain=x.plain)
-        return self.packed(Keyed(made, x.key, (Parameter(count),), plain=x.plain))
+            return KeyedRows(made, x.key, (*x.row, Parameter(count)), plain=x.plain)
+        return self.packed(KeyedRows(made, x.key, (Parameter(count),), plain=x.plain))
 
-    def _extended(self, node: plan.Extend, x: Keyed) -> Keyed:
+    def _extended(self, node: plan.Extend, x: KeyedRows) -> KeyedRows:
         count = bindings(x.node)
         every = all_parameters(count + len(node.columns))
         columns = tuple(self.callable(column, x) for column in node.columns)
@@ -299,7 +305,7 @@ class Translation:
         row = (*[x.row[place] for place in node.keep], *every[count:])
         return replace(x, node=made, row=row)
 
-    def _of_sets(self, node: plan.Node) -> Keyed:
+    def _of_sets(self, node: plan.Node) -> KeyedRows:
         left, right = [self._alone(self.side(source)) for source in node.inputs()]
         if left.plain != right.plain:
             left, right = self._sound(left), self._sound(right)
@@ -309,13 +315,13 @@ class Translation:
         covers = isinstance(node, plan.Union | plan.UnionAll) and (left.covers or right.covers)
         return replace(left, node=with_inputs(node, [left.node, right.node]), covers=covers)
 
-    def _alone(self, x: Keyed) -> Keyed:
+    def _alone(self, x: KeyedRows) -> KeyedRows:
         """Return rows that have no bindings but the value and the row."""
-        read = frozenset[int]().union(*map(reads, (x.key, *x.row)))
-        is_alone = {Parameter(place) for place in read} <= {x.key, *x.row}
-        return x if is_alone and len(read) == bindings(x.node) else self.packed(x)
+        used = frozenset[int]().union(*map(reads, (x.key, *x.row)))
+        is_alone = {Parameter(place) for place in used} <= {x.key, *x.row}
+        return x if is_alone and len(used) == bindings(x.node) else self.packed(x)
 
-    def _sound(self, x: Keyed) -> Keyed:
+    def _sound(self, x: KeyedRows) -> KeyedRows:
         """Return the rows whose key is a value without NaN."""
         if not x.plain:
             return x
@@ -323,27 +329,27 @@ class Translation:
         test = self.plain(conjunction(tuple(tests)), x)
         return replace(x, node=plan.Where(x.node, test), plain=False)
 
-    def _aggregated(self, node: plan.Aggregate, x: Keyed) -> Keyed:
+    def _aggregated(self, node: plan.Aggregate, x: KeyedRows) -> KeyedRows:
         folded = self.folded(node, x)
         made = plan.Aggregate(x.node, self.by(x, node.key), folded)
         results = all_parameters(len(folded) + 1)[1:]
         if node.key is not None:
             key, own = items(Parameter(0), 2)
-            return Keyed(made, key, (own, *results), x.covers, x.plain)
-        found = Keyed(made, Parameter(0), results, True, x.plain)
+            return KeyedRows(made, key, (own, *results), x.covers, x.plain)
+        found = KeyedRows(made, Parameter(0), results, True, x.plain)
         return found if x.covers else self._filled(found, node)
 
-    def folded(self, node: plan.Aggregate, x: Keyed) -> tuple[plan.Folded, ...]:
+    def folded(self, node: plan.Aggregate, x: KeyedRows) -> tuple[plan.Folded, ...]:
         """Return the aggregates of a node, rewritten to the rows of the query."""
         return tuple(replace(a, value=self._value_of(a, x)) for a in node.aggregates)
 
-    def _value_of(self, folded: plan.Folded, x: Keyed) -> Function | None:
+    def _value_of(self, folded: plan.Folded, x: KeyedRows) -> Function | None:
         """Return the value of an aggregate; the row if it has no callable."""
         if folded.value is not None:
             return self.callable(folded.value, x)
         return None if folded.name == "Count" else self.plain(one_value(x.row), x)
 
-    def _filled(self, x: Keyed, node: plan.Aggregate) -> Keyed:
+    def _filled(self, x: KeyedRows, node: plan.Aggregate) -> KeyedRows:
         """Add the result for no rows of the values for which an aggregate of all has no rows."""
         found = self.packed(x)
         match = plan.Match(
@@ -359,7 +365,7 @@ class Translation:
             found = self._sound(found)
         return replace(found, node=plan.UnionAll(found.node, empty))
 
-    def _in_no_order(self, node: plan.OrderBy) -> Keyed:
+    def _in_no_order(self, node: plan.OrderBy) -> KeyedRows:
         if self.values.arguments is None and keyed.is_lost(node):
             raise self._refusal(node, "what each gives has no order", "order_by() the result")
         if not node.offset:
@@ -368,24 +374,24 @@ class Translation:
 
     def _top(
         self,
-        x: Keyed,
+        x: KeyedRows,
         own: Function | None,
         keys: tuple[plan.SortKey, ...],
         limit: int,
         offset: int,
-    ) -> Keyed:
+    ) -> KeyedRows:
         """Return the first rows by the value, and by a key of their own if they have one."""
         keys = tuple(replace(key, function=self.callable(key.function, x)) for key in keys)
         covers = x.covers and limit > 0 and not offset
         made = plan.Top(x.node, self.by(x, own), keys, limit, offset)
         return replace(x, node=made, covers=covers)
 
-    def _reduced(self, node: plan.Reduce, x: Keyed) -> Keyed:
+    def _reduced(self, node: plan.Reduce, x: KeyedRows) -> KeyedRows:
         f = node.function
         assert isinstance(f, Opaque)
         key, own = items(Parameter(0), 2)
         reduced = plan.Reduce(x.node, self.by(x, node.key), of_group(f))
-        return Keyed(reduced, key, (own, Parameter(1)), plain=x.plain)
+        return KeyedRows(reduced, key, (own, Parameter(1)), plain=x.plain)
 
     def _of_recursion(self, node: plan.Node) -> PlanError:
         if self.values.arguments is None:
@@ -405,7 +411,7 @@ class Translation:
         return PlanError(f"{what}: {why}\n  {remedy}")
 
 
-def joined(all_: Translation, node: plan.Node) -> Keyed:
+def translate_join(all_: Translation, node: plan.Node) -> KeyedRows:
     """Translate a product or join, of which a side or a callable depends on the value."""
     left, right = node.inputs()
     kind = node.kind if isinstance(node, plan.OuterJoin) else None
@@ -419,9 +425,9 @@ def joined(all_: Translation, node: plan.Node) -> Keyed:
     return _of_two(all_, node, all_.packed(all_.side(left)), all_.packed(all_.side(right)))
 
 
-def _with_others(all_: Translation, node: plan.Node, x: Keyed) -> Keyed:
+def _with_others(all_: Translation, node: plan.Node, x: KeyedRows) -> KeyedRows:
     """Join rows of the value with others."""
-    match, count = match_of(node), bindings(x.node)
+    match, count = match_of_node(node), bindings(x.node)
     new = plan.Match(
         None if match.left_key is None else all_.callable(match.left_key, x),
         match.right_key,
@@ -431,24 +437,24 @@ def _with_others(all_: Translation, node: plan.Node, x: Keyed) -> Keyed:
     if isinstance(node, plan.SemiJoin | plan.AntiJoin):
         return replace(x, node=made, covers=False)
     covers = x.covers and isinstance(node, plan.OuterJoin)
-    return Keyed(made, x.key, (*x.row, Parameter(count)), covers, x.plain)
+    return KeyedRows(made, x.key, (*x.row, Parameter(count)), covers, x.plain)
 
 
-def _of_others(all_: Translation, node: plan.Node, x: Keyed) -> Keyed:
+def _of_others(all_: Translation, node: plan.Node, x: KeyedRows) -> KeyedRows:
     """Join others with rows of the value."""
-    left, match = node.inputs()[0], match_of(node)
+    left, match = node.inputs()[0], match_of_node(node)
     count = bindings(left)
     group, row = items(Parameter(count), 2)
     mine = all_parameters(count)
     on = None if match.on is None else all_.over(match.on, group, (*mine, row), count + 1)
     new = plan.Match(match.left_key, _of_right(match.right_key), on)
     made = with_match(with_inputs(node, [left, x.node]), new)
-    return Keyed(made, group, (*mine, row), plain=x.plain)
+    return KeyedRows(made, group, (*mine, row), plain=x.plain)
 
 
-def _of_two(all_: Translation, node: plan.Node, left: Keyed, right: Keyed) -> Keyed:
+def _of_two(all_: Translation, node: plan.Node, left: KeyedRows, right: KeyedRows) -> KeyedRows:
     """Join two sides of the value, whose values must be equal, too."""
-    match, row = match_of(node), Item(Parameter(1), ONE)
+    match, row = match_of_node(node), Item(Parameter(1), ONE)
     own = None if match.left_key is None else all_.callable(match.left_key, left)
     other = _of_right(match.right_key)
     mine, theirs = _with_value(all_, (own, left), (other, right))
@@ -462,11 +468,11 @@ def _of_two(all_: Translation, node: plan.Node, left: Keyed, right: Keyed) -> Ke
         case plan.OuterJoin(kind=kind):
             return all_.packed(_outer(made, kind, left, right))
         case _:
-            return Keyed(made, FIRST, (*left.row, row), plain=plain)
+            return KeyedRows(made, FIRST, (*left.row, row), plain=plain)
 
 
 def _with_value(
-    all_: Translation, left: tuple[Lifted | None, Keyed], right: tuple[Lifted | None, Keyed]
+    all_: Translation, left: tuple[Lifted | None, KeyedRows], right: tuple[Lifted | None, KeyedRows]
 ) -> tuple[Lifted, Lifted]:
     """Return the keys of packed sides, with the value before each."""
     (own, mine), (other, theirs) = left, right
@@ -501,13 +507,13 @@ def _of_right(key: Function | None) -> Lifted | None:
     return None if key is None else over_row(key, (Item(Parameter(0), ONE),), 1)
 
 
-def _outer(made: plan.Node, kind: str, left: Keyed, right: Keyed) -> Keyed:
+def _outer(made: plan.Node, kind: str, left: KeyedRows, right: KeyedRows) -> KeyedRows:
     """Return the rows of an outer join of two packed sides, either of which may be missing."""
     here, there = (Operation("is not", (Parameter(place), NONE)) for place in (0, 1))
     mine = tuple(Conditional(here, part, NONE) for part in left.row)
     key = Conditional(here, FIRST, Item(Parameter(1), ZERO))
     covers = {"left": left.covers, "right": right.covers}
-    return Keyed(
+    return KeyedRows(
         made,
         key,
         (*mine, Conditional(there, Item(Parameter(1), ONE), NONE)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.plans.properties import named as with_names
+from optimizer.plans.properties import name_columns as with_names
 from reactive.api import extended
 from reactive.api.aggregates import Aggregation, folded
 from reactive.engine.runtime.boundary import boundary

@@ -18,7 +18,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NoReturn, overload
 
 from optimizer.callables import reached
-from optimizer.callables.captures import Capture, copied, defaults, freeze
+from optimizer.callables.captures import Capture, copy_container, defaults, freeze
 from optimizer.callables.opaque import Opaque, impurity, opaque
 from optimizer.callables.source import Place, caller
 from optimizer.errors import PlanError
@@ -41,7 +41,7 @@ from optimizer.expr import (
 from optimizer.expressions.text import text
 from optimizer.kinds.instants import with_instants
 from optimizer.lifting import outer_values, passed
-from optimizer.rewriting.columns import LEFT, RIGHT, Named, field_read
+from optimizer.rewriting.columns import LEFT, RIGHT, NamedValue, field_read
 from reactive.engine.runtime.boundary import outermost
 from reactive.engine.runtime.closeable import Hinting, Uncopyable
 
@@ -61,7 +61,7 @@ class Column:
 
     def __init__(self, expr: Expr, place: Place) -> None:
         self.expr = expr
-        """The expression, over names (`optimizer.rewriting.columns.Named`)."""
+        """The expression, over names (`optimizer.rewriting.columns.NamedValue`)."""
         self.place = place
         """The line of code that made it."""
 
@@ -314,7 +314,7 @@ def expression(value: Any) -> Expr:
         )
     if type(value) is tuple and any(isinstance(item, Column) for item in value):
         return tuple_of(*map(expression, value))
-    return constant(with_instants(copied(value)))
+    return constant(with_instants(copy_container(value)))
 
 
 def name_of(key: Column | Callable[..., Any] | str) -> str | None:
@@ -322,11 +322,11 @@ def name_of(key: Column | Callable[..., Any] | str) -> str | None:
     if not isinstance(key, Column):
         return key if isinstance(key, str) else field_read(key)
     expr = key.expr
-    return expr.name if isinstance(expr, Named) and isinstance(expr.name, str) else None
+    return expr.name if isinstance(expr, NamedValue) and isinstance(expr.name, str) else None
 
 
 def _shown(expr: Expr) -> Expr:
-    return Local(str(expr)) if isinstance(expr, Named) else expr
+    return Local(str(expr)) if isinstance(expr, NamedValue) else expr
 
 
 def _parts(kind: type[And | Or], expr: Expr) -> tuple[Expr, ...]:
@@ -335,7 +335,7 @@ def _parts(kind: type[And | Or], expr: Expr) -> tuple[Expr, ...]:
 
 def _named(name: str | int, of: str | int | None) -> Column:
     place = caller()
-    return Column(Named(name, of, place), place)
+    return Column(NamedValue(name, of, place), place)
 
 
 def _called(function: Expr, arguments: tuple[Any, ...], named: dict[str, Any]) -> Call:
@@ -411,7 +411,7 @@ def check_noticed(function: Callable[..., Any], result: Opaque) -> None:
             raise _unnoticed(result, name, value)
     if is_alone:
         return
-    for name, value in reached.reached(function, _is_live):
+    for name, value in reached.find_reachable_objects(function, _is_live):
         if isinstance(value, Live):
             raise _unnoticed(result, name, value)
         if value.__name__ in READING:

@@ -34,7 +34,7 @@ from optimizer.callables.source import code_of
 from optimizer.comprehensions.consumers import Fold
 from optimizer.comprehensions.query import read_callable
 from optimizer.comprehensions.rows import Rows as QueryRows
-from optimizer.comprehensions.rows import is_same_place, selected
+from optimizer.comprehensions.rows import is_same_place, select_value
 from optimizer.errors import DuplicateKeyError, PlanError
 from optimizer.expr import Constant, Expr, Function, Lifted, walk
 from optimizer.expressions.knowledge import Shapes
@@ -49,7 +49,7 @@ from optimizer.plans.strata import (
 )
 from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
-from optimizer.subqueries.freed import freed, lateral
+from optimizer.subqueries.freed import lateral, remove_subqueries
 from optimizer.traverse import functions
 from reactive.api.columns import Live
 from reactive.engine.collections.bag import Bag
@@ -148,7 +148,7 @@ class Comprehending:
 
 def without_subqueries(node: plan.Node) -> plan.Node:
     """Return the node with joins in place of the subqueries in its callables."""
-    return freed(read_callables(node), of_no_rows=of_no_rows, canonical=canonical)
+    return remove_subqueries(read_callables(node), of_no_rows=of_no_rows, canonical=canonical)
 
 
 def of_no_rows(folded: plan.Folded) -> Any:
@@ -192,7 +192,7 @@ def read_inside(
 
 def _check_called(function: Opaque, called: FunctionType) -> None:
     """Refuse a function that is called without lifting, and reads an outer row."""
-    for name in outer_values.captured(called):
+    for name in outer_values.captured_outer_values(called):
         raise PlanError(
             f"{function.role}: {function} calls {called.__name__}, which reads {name!r}, a row "
             "around the query, and cannot be read itself\n"
@@ -202,7 +202,7 @@ def _check_called(function: Opaque, called: FunctionType) -> None:
 
 def beside(engine: Any, node: plan.Node, rows: QueryRows) -> plan.Node:
     """Return the rows of a plan, each paired with every row of a query for it."""
-    whole = selected(rows, ())
+    whole = select_value(rows, ())
     return Comprehending(engine).lateral(node, whole.node, whole.arguments)
 
 

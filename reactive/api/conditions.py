@@ -55,8 +55,8 @@ def where_of(
             node = plan.Where(node, equal_to(given, known_shapes(node), "where"))
         for name in (name for name in fields if name not in given):
             test = col(name) == fields[name]
-            of_rows = columns.of_rows(known_shapes(node))
-            node = plan.Where(node, columns.resolved(test.expr, of_rows, "where", test.place))
+            of_rows = columns.name_bindings(known_shapes(node))
+            node = plan.Where(node, columns.resolve_names(test.expr, of_rows, "where", test.place))
     return node
 
 
@@ -100,15 +100,15 @@ def _of_right(right: AnyRelation, key: Key, role: str) -> Function:
     if isinstance(key, str):
         return field_of_row(key, known_shapes(right.plan), role)
     if isinstance(key, Column):
-        of = columns.of_right(known_shapes(right.plan))
-        return columns.resolved(key.expr, of, role, key.place)
+        of = columns.name_right_bindings(known_shapes(right.plan))
+        return columns.resolve_names(key.expr, of, role, key.place)
     return right._taken_of_row(key, role)
 
 
 def _predicate(role: str, left: AnyRelation, right: AnyRelation, on: On) -> Function:
     if isinstance(on, Column):
-        of = columns.of_pair(known_shapes(left.plan), known_shapes(right.plan))
-        return columns.resolved(on.expr, of, role, on.place)
+        of = columns.name_pair_bindings(known_shapes(left.plan), known_shapes(right.plan))
+        return columns.resolve_names(on.expr, of, role, on.place)
     if not isinstance(on, str | tuple | list):
         return left._take(on, role, more=1)
     of_left, of_right = known_shapes(left.plan), known_shapes(right.plan)

@@ -14,7 +14,7 @@ from numbers import Number
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
-from optimizer.kinds.fields import compared
+from optimizer.kinds.fields import compared_names
 from optimizer.record import record
 from reactive.engine.collections.zset import Row
 from reactive.errors import ClosedError, TableError
@@ -173,7 +173,7 @@ def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
     if isinstance(row, tuple):
         names = getattr(row, "_fields", None) or [str(n) for n in range(len(row))]
         return dict(zip(names, row, strict=True))
-    return {name: getattr(row, name) for name in compared(type(row))} or {"row": row}
+    return {name: getattr(row, name) for name in compared_names(type(row))} or {"row": row}
 
 
 def _text(value: Any) -> str:

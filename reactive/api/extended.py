@@ -19,8 +19,8 @@ from optimizer.errors import PlanError
 from optimizer.expressions.text import Naming
 from optimizer.kinds.fields import class_maker
 from optimizer.plans.properties import binding_names, bindings
-from optimizer.plans.properties import named as with_names
-from optimizer.rewriting.columns import declared
+from optimizer.plans.properties import name_columns as with_names
+from optimizer.rewriting.columns import declared_fields
 from reactive.api import columns
 from reactive.api.columns import name_of
 from reactive.engine.storage.rows import check_row_type
@@ -170,7 +170,7 @@ def _check_class(kind: Any, names: tuple[str, ...]) -> None:
     if not isinstance(kind, type):
         raise PlanError(f"as_ takes the class of the rows, not {kind!r:.60}")
     check_row_type(kind)
-    fields, given = declared(kind), f"the columns are {', '.join(names)}"
+    fields, given = declared_fields(kind), f"the columns are {', '.join(names)}"
     try:
         inspect.signature(kind).bind(**dict.fromkeys(names))
     except (TypeError, ValueError) as error:

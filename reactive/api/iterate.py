@@ -72,12 +72,12 @@ from optimizer.expressions.evaluated import holds_no_nan
 from optimizer.expressions.knowledge import Shapes, is_canonical, total
 from optimizer.expressions.text import Nesting, same
 from optimizer.lifting.lift import lift
-from optimizer.plans.check_reads import believed, check_callable
+from optimizer.plans.check_reads import believed_shapes, check_callable
 from optimizer.plans.declared_kinds import type_of
 from optimizer.plans.join_lists import extend_of
 from optimizer.plans.properties import bindings, free, is_set, shapes
 from optimizer.subqueries.answers import per_group
-from optimizer.subqueries.keyed import FIRST, items, read
+from optimizer.subqueries.keyed import FIRST, as_expression, items
 from optimizer.traverse import rebuilt, substituted, with_functions
 from reactive.api import comprehending, literal, nested, nesting
 from reactive.api.columns import kind_shown, taken
@@ -317,11 +317,11 @@ def _tolerances(
             )
         given.append(entries)
     if several and _is_number(tolerance):
-        given[0] = [None if read is None else tolerance for read in given[1]]
+        given[0] = [None if value is None else tolerance for value in given[1]]
     every = zip(names, zip(starts, made, strict=True), *given, strict=True)
     found = [
-        _tolerance(f" of {name!r}" if several else "", rounds, least, read, key)
-        for name, rounds, least, read, key in every
+        _tolerance(f" of {name!r}" if several else "", rounds, least, value_of, key)
+        for name, rounds, least, value_of, key in every
     ]
     if not any(found):
         raise PlanError("tolerance= and of= have no entry but None: leave them out")
@@ -360,7 +360,7 @@ def _others(value: Opaque, rounds: tuple[AnyRelation, AnyRelation], whose: str) 
     """Return the fields of a row that `of` does not read."""
     body = lift(value).body
     for each in rounds:
-        found = _getter(body, believed(each.plan))
+        found = _getter(body, believed_shapes(each.plan))
         if found is not None:
             return found
     raise PlanError(
@@ -449,7 +449,7 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
     whole = plan.Extend(groups, (), tuple(_columns(inside)), NAMES)
     kind = nested_class(1, NAMES)
     naming = Nesting(kind, NAMES, True, _first, (inside.level,), (type_of(key, source),))
-    group = _Group(source, read(key, shapes(source)))
+    group = _Group(source, as_expression(key, shapes(source)))
     found = nesting.rows_within(made)
     ways = () if found is None else (_within_group(found, level, group.rows, Parameter(0)),)
     rows = (*ways, _of_one_group(inside, level, group.rows))

@@ -26,7 +26,7 @@ from optimizer.expressions.attempts import Fault
 from optimizer.plans.nodes import sources as literals
 from optimizer.plans.properties import free, is_set, shapes
 from optimizer.rewriting.equality_checks import PolicyQuery
-from optimizer.rewriting.on_error import Failure, Guarded
+from optimizer.rewriting.on_error import Failure, GuardedQuery
 from optimizer.rewriting.own_values import Safe
 from optimizer.subqueries import answers as groups
 from optimizer.subqueries import keyed
@@ -139,7 +139,7 @@ def errors_of(query: PolicyQuery) -> plan.Node:
     return query.planned(_errors_of(query.first), _errors_of)
 
 
-def _errors_of(found: Guarded) -> plan.Node:
+def _errors_of(found: GuardedQuery) -> plan.Node:
     """Return the query of the rows that raise, with the errors of each recursion in one query."""
     by_recursion: dict[frozenset[Any], plan.Node] = {}
     for each in found.failures:

@@ -73,10 +73,10 @@ from optimizer.lifting.lift import Origin, Reader, Unreadable, bound_arguments, 
 from optimizer.lifting.outer_values import OuterValue
 from optimizer.plans.declared_kinds import binding_types
 from optimizer.plans.nodes import sources as literals
-from optimizer.plans.properties import binding_names, bindings, present, shapes, table_key
+from optimizer.plans.properties import binding_names, bindings, only_present, shapes, table_key
 from optimizer.record import record
 from optimizer.subqueries import keyed
-from optimizer.subqueries.keyed import outers, read
+from optimizer.subqueries.keyed import as_expression, outers
 from optimizer.traverse import rebuilt, with_functions
 from reactive.api.aggregates import Nulls
 from reactive.api.columns import Live, kind_shown, taken
@@ -233,7 +233,7 @@ def _origins(function: Function) -> tuple[Opaque, ...]:
 def _wider(key: plan.SortKey, width: int) -> plan.SortKey:
     """Return the sort key for rows with more bindings."""
     of = key.function
-    made = read(of)
+    made = as_expression(of)
     names = (*made.names, *row_names(width)[len(made.names) :])
     return replace(key, function=Lifted(made.body, names, made.origins, width))
 
@@ -353,7 +353,7 @@ def rows_within(made: Any) -> Rows | None:
     begin, inside = getattr(made, "begin", None), getattr(made, "inside", ())
     if begin is None or not inside:
         return None
-    node, count = present(begin.plan), bindings(begin.plan)
+    node, count = only_present(begin.plan), bindings(begin.plan)
     every = [Within(ways[0], ways[0].arguments) for ways in inside]
     row = Call(constant(made.nesting.kind), (*all_parameters(count), *every))
     return Rows("list", node, (row,), row_names(count))
@@ -417,10 +417,10 @@ def _collected(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> p
     """Return the aggregate of all rows of a query, with their sort keys if they are ordered."""
     known, count = shapes(node), bindings(node)
     if order:
-        row = tuple_of(tuple_of(*[read(key.function, known).body for key in order]), row)
+        row = tuple_of(tuple_of(*[as_expression(key.function, known).body for key in order]), row)
     value = Lifted(row, row_names(count), (), count)
     folded = plan.Folded("Collect", CollectAccumulator(), value)
-    return plan.Aggregate(present(node), None, (folded,))
+    return plan.Aggregate(only_present(node), None, (folded,))
 
 
 def _subquery(node: plan.Aggregate, mine: Mapping[int, int]) -> Subquery:

@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    Self,
-    TypeAlias,
-    TypeVar,
-    TypeVarTuple,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -219,7 +210,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return self._take(of, "order_by")
 
         return self._in_sequence(
-            keyed.in_order(
+            keyed.sort_stably(
                 self.plan,
                 sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls),
             ),
@@ -738,8 +729,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         if isinstance(function, str):
             return field(function, known_shapes(self.plan), role)
         if isinstance(function, Column):
-            bindings_of = columns.of_rows(known_shapes(self.plan))
-            return columns.resolved(function.expr, bindings_of, role, function.place)
+            bindings_of = columns.name_bindings(known_shapes(self.plan))
+            return columns.resolve_names(function.expr, bindings_of, role, function.place)
         return self._taken(function, role, more)
 
     def _taken(self, function: Callable[..., Any], role: str, more: int = 0) -> Function:

@@ -31,7 +31,7 @@ from types import NoneType
 from typing import Any, TypeAlias
 
 from optimizer.expressions.attempts import Fault, Outcome
-from optimizer.expressions.knowledge import constructor, fields_of
+from optimizer.expressions.knowledge import constructor, readable_fields
 from optimizer.expressions.text import Level, RowsOf, row_inside
 from optimizer.kinds.kind import (
     ANYTHING,
@@ -313,7 +313,9 @@ def in_common(left: Typed, right: Typed) -> Typed:
 
 def may_be_read(of: Record, name: str) -> bool:
     """Return True if reading the attribute returns the field and does nothing else."""
-    is_plain = is_nested_class(of.kind) or (of.kind is not tuple and name in fields_of(of.kind))
+    is_plain = is_nested_class(of.kind) or (
+        of.kind is not tuple and name in readable_fields(of.kind)
+    )
     return name in of.names and is_plain
 
 

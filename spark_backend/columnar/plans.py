@@ -61,7 +61,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import constructor, makes_record
 from optimizer.plans.properties import free
-from optimizer.plans.side_conditions import match_of, residual, side_conditions_of
+from optimizer.plans.side_conditions import join_match, residual, side_conditions_of
 from reactive.engine.operators.accumulators import (
     CountAccumulator,
     MaxAccumulator,
@@ -213,7 +213,7 @@ def _folded(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
 
 def _keys(node: plan.Join) -> tuple[Lifted, Lifted]:
     """Return the keys of both sides, if the join has one key and no other condition."""
-    match, conditions = match_of(node), side_conditions_of(node)
+    match, conditions = join_match(node), side_conditions_of(node)
     pairs: list[tuple[Any, Any]] = []
     if match.left_key is not None:
         pairs.append((match.left_key, match.right_key))

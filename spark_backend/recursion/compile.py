@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.plans.clauses import apart_from_sides, is_closed
-from optimizer.plans.closures import Decomposed, Linear, MeetingRows, decomposed, linear
+from optimizer.plans.closures import Linear, MeetingRows, PartitionedRecursion, linear, partition
 from optimizer.plans.explain import headline
 from optimizer.plans.join_lists import ways_of
 from optimizer.plans.properties import below_wheres, bindings, nodes, shapes
@@ -85,7 +85,7 @@ def recursion(compiler: Compiler, node: plan.Node) -> Step | None:
 def _by_partition(compiler: Compiler, node: plan.Node) -> Step | None:
     """Return the step of a fixpoint by partitions; None if it is not many small ones, or if columns
     cannot express one of its rules."""
-    of = decomposed(node)
+    of = partition(node)
     if of is None:
         return None
     said = len(compiler.steps)
@@ -96,7 +96,7 @@ def _by_partition(compiler: Compiler, node: plan.Node) -> Step | None:
         return None
 
 
-def _partitioned(compiler: Compiler, of: Decomposed) -> Step:
+def _partitioned(compiler: Compiler, of: PartitionedRecursion) -> Step:
     kept = _kept(compiler, of)
     own = compiler.give(_recursive(of), Own(kept))
     assert isinstance(own, Own)
@@ -223,7 +223,7 @@ def _over_tables(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> plan
     return substituted(node, LEVEL, table)
 
 
-def _recursive(of: Decomposed) -> plan.Recursive:
+def _recursive(of: PartitionedRecursion) -> plan.Recursive:
     """Return the relation as its rules read it."""
     waiting = list(of.ways)
     while waiting:
@@ -234,7 +234,7 @@ def _recursive(of: Decomposed) -> plan.Recursive:
     raise AssertionError("no way reads the relation")
 
 
-def _kept(compiler: Compiler, of: Decomposed) -> Typed:
+def _kept(compiler: Compiler, of: PartitionedRecursion) -> Typed:
     """Return the row type of the relation.
 
     Raises
@@ -274,7 +274,7 @@ def _clipped(made: Typed, kept: Typed) -> Typed:
 
 
 def _arranged(
-    compiler: Compiler, of: Decomposed
+    compiler: Compiler, of: PartitionedRecursion
 ) -> tuple[tuple[Arranged, ...], tuple[Arranged, ...]]:
     """Return the arrangements that the rules join: the inputs, in their order, and recursive
     rows."""
@@ -316,7 +316,7 @@ def _joins(way: plan.Node) -> Iterator[plan.Node]:
             node = node.inputs()[0]
 
 
-def _for_workers(of: Decomposed) -> bytes:
+def _for_workers(of: PartitionedRecursion) -> bytes:
     """Serialize the fixpoint over placeholders for seeds and sides, and its column."""
     seeds = plan.Recursive(LEVEL, 0, "seeds", False, shapes(of.seeds[0]))
     sides = {

@@ -29,7 +29,7 @@ from pyspark.sql import types as T
 from optimizer import plan
 from optimizer.expr import Function, Lifted, conjunction, conjuncts
 from optimizer.plans.explain import headline
-from optimizer.plans.join_lists import row_of
+from optimizer.plans.join_lists import callable_of_row
 from optimizer.plans.properties import bindings, shapes
 from reactive.engine.collections.zset import Pair
 from reactive.engine.operators.plain import LINEAR
@@ -49,14 +49,7 @@ from spark_backend.codec.schema import (
     in_common,
     tuple_of,
 )
-from spark_backend.codec.values import (
-    Inexact,
-    Value,
-    as_type,
-    field_of,
-    record_value,
-    spark_type,
-)
+from spark_backend.codec.values import Inexact, Value, as_type, field_of, record_value, spark_type
 from spark_backend.tables import stateless
 from spark_backend.tables.stateless import shipped
 
@@ -266,7 +259,7 @@ def _as_columns(node: plan.Node, on: Weighted) -> Weighted:
         case plan.Select(_, function):
             return _selected(on, value_of(function, values))
         case plan.Extend():
-            return _selected(on, value_of(row_of(node), values))
+            return _selected(on, value_of(callable_of_row(node), values))
         case plan.SelectMany(_, function):
             return _several(on, function, values, [])
         case plan.Unnest(_, function):
@@ -288,7 +281,7 @@ def _returned(node: Any, on: Weighted, reason: str) -> tuple[Typed | None, str]:
             case plan.Select(_, function):
                 return returned(function, values), reason
             case plan.Extend():
-                return returned(row_of(node), values), reason
+                return returned(callable_of_row(node), values), reason
             case plan.SelectMany(_, function):
                 return elements(function, values), reason
             case _:

@@ -36,7 +36,7 @@ from pyspark.sql import types as T
 
 from optimizer import plan
 from optimizer.plans.explain import headline
-from optimizer.plans.join_lists import row_of
+from optimizer.plans.join_lists import callable_of_row
 from optimizer.plans.properties import bindings
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.bag import Bag
@@ -180,7 +180,7 @@ def _step(node: plan.Node, rows: list[Row], weights: list[int]) -> Weighted:
         case plan.Select(_, function):
             return list(map(canonical, _each(node, function, rows))), weights
         case plan.Extend():
-            return list(map(canonical, _each(node, row_of(node), rows))), weights
+            return list(map(canonical, _each(node, callable_of_row(node), rows))), weights
         case plan.SelectMany(_, function):
             return _many(weights, _each(node, function, rows, list))
         case plan.Unnest(source, function):

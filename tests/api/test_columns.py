@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from optimizer.callables.source import Place
 from optimizer.expr import Attribute, Item, Operation, Parameter, constant
 from optimizer.plan import Where
-from optimizer.rewriting.columns import stated
+from optimizer.rewriting.columns import state_expression
 from reactive import (
     Column,
     Count,
@@ -276,7 +276,7 @@ def test_front_ends_state_expressions_with_names_and_places() -> None:
         ">", (Operation("//", (constant(6), Item(Parameter(0), constant(0)))), constant(1))
     )
     place = Place("<sql>", 3, "SQL", 17)
-    asked = stated(body, ("p",), place, "where", "6 // p.a > 1")
+    asked = state_expression(body, ("p",), place, "where", "6 // p.a > 1")
     view = pairs._new(Where(pairs.plan, asked)).materialize("large")
     pairs.add((2, "x"))
     assert list(view) == [(2, "x")]
@@ -288,5 +288,7 @@ def test_front_ends_state_expressions_with_names_and_places() -> None:
         PlanError, match=r"in where: 6 // p.a > 1 \(SQL, line 3, column 17\) reads p.b"
     ):
         orders = db.table(Order, name="orders")
-        wrong = stated(Attribute(Parameter(0), "b"), ("p",), place, "where", "6 // p.a > 1")
+        wrong = state_expression(
+            Attribute(Parameter(0), "b"), ("p",), place, "where", "6 // p.a > 1"
+        )
         orders._new(Where(orders.plan, wrong))

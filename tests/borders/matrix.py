@@ -26,8 +26,8 @@ from optimizer.kinds.kind import (
     Kind,
     Members,
     Scalar,
+    declares_none,
     kind_of,
-    may_be_none,
     without_none,
 )
 from optimizer.kinds.texts import json_of
@@ -167,7 +167,7 @@ def over_csv(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
 def _cell(value: Any, of: Any) -> str:
     if value is None:
         return ""
-    if (value == "" or value == b"") and may_be_none(kind_of(of)):
+    if (value == "" or value == b"") and declares_none(kind_of(of)):
         raise ReactiveError("an empty cell is None, and the empty text is no other cell")
     if isinstance(value, bytes):
         try:
@@ -288,7 +288,7 @@ def _of_postgres() -> dict[str, list[Any]]:
     for place, (name, (of, _)) in enumerate(CASES.items()):
         wanted = kind_of(of)
         column = _postgres_type(without_none(wanted))
-        null = "" if may_be_none(wanted) else " not null"
+        null = "" if declares_none(wanted) else " not null"
         server.execute(dsn, f"create table t{place} (id int primary key, v {column}{null})")
         kind = row_class(name)
         into[kind] = db.table(kind, name=f"t{place}", key="id")
@@ -363,7 +363,7 @@ def over_orm(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
         "rows",
         base.metadata,
         sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("v", column, nullable=may_be_none(wanted)),
+        sa.Column("v", column, nullable=declares_none(wanted)),
     )
     base.map_imperatively(mapped, table)
     engine = sa.create_engine("sqlite://", poolclass=StaticPool)

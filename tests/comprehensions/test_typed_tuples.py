@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from optimizer.expr import Function
-from optimizer.subqueries.keyed import Keyed
+from optimizer.subqueries.keyed import KeyedRows
 from optimizer.subqueries.translation import Translation
 from reactive import Database, VerificationError
 from tests.budget import TIMES, drawing
@@ -43,7 +43,7 @@ def _views_of_a_broken_translation(monkeypatch: pytest.MonkeyPatch) -> dict[str,
     """Views whose translation takes every row for a pair, as it once did."""
     packed = Translation.packed
 
-    def broken(self: Translation, x: Keyed, f: Function | None = None) -> Keyed:
+    def broken(self: Translation, x: KeyedRows, f: Function | None = None) -> KeyedRows:
         return packed(self, replace(x, pair=len(x.row)), f)
 
     monkeypatch.setattr(Translation, "packed", broken)

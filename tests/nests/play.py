@@ -36,7 +36,7 @@ Act = Callable[[Random, Any, bool], None]
 def play(seed: int, depth: int = 3) -> None:
     """One query over one history; some seeds without trees, and with thresholds that are drawn."""
     random = Random(seed)
-    kept = {"return_value": None} if seed % 3 == 2 else {"wraps": shredding.shredded}
+    kept = {"return_value": None} if seed % 3 == 2 else {"wraps": shredding.shred}
     with (
         thresholds(drawn(Random(seed)) if seed % 2 else {}),
         patch.object(shredding, "shredded", **kept),

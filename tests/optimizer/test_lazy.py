@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.lazy import Lazy, exported, lazily
+from optimizer.lazy import Lazy, lazily, make_module_getattr
 
 LATE = """
 from time import sleep
@@ -101,7 +101,7 @@ def test_what_fails_to_be_imported_is_asked_for_again() -> None:
 
 
 def test_a_package_has_names_of_modules_that_are_not_imported(room: Any) -> None:
-    room.__getattr__ = exported("a_room", {"Thing": "a_room.late"})
+    room.__getattr__ = make_module_getattr("a_room", {"Thing": "a_room.late"})
     assert room.loaded == []
     assert room.Thing.size == 3
     assert vars(room)["Thing"] is room.late.Thing

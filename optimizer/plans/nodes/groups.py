@@ -29,10 +29,10 @@ from optimizer.plans.facts import (
     Node,
     always,
     as_first,
-    groups,
     never,
     of_input,
     same_rows,
+    shapes_of_groups,
 )
 from optimizer.record import record
 
@@ -138,7 +138,7 @@ class Aggregate(Node):
         calls=(Calls("key", of_input), Calls("aggregates.value", of_input)),
         raises=True,
         recursion=lambda _: ("aggregate",),
-        shapes=groups,
+        shapes=shapes_of_groups,
         is_set=always,
         costs=costs.of_aggregates,
         degree=costs.degree_of_aggregates,

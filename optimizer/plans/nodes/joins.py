@@ -16,24 +16,24 @@ from optimizer.plans.facts import (
     Facts,
     Node,
     as_first,
+    bindings_of_pair,
     if_both,
     is_set_of_outer_join,
     monotone,
     negates_of_outer_join,
     of_input,
-    of_pair,
-    of_right,
-    pairs,
     right_negates,
+    row_of_right_input,
     rows_of_outer_join,
     same_rows,
+    shapes_of_pairs,
 )
 from optimizer.record import record
 
 _OF_MATCH = (
     Calls("match.left_key", of_input),
-    Calls("match.right_key", of_right),
-    Calls("match.on", of_pair),
+    Calls("match.right_key", row_of_right_input),
+    Calls("match.on", bindings_of_pair),
 )
 
 
@@ -60,7 +60,7 @@ class Product(Node):
         calls=(),
         raises=False,
         recursion=monotone,
-        shapes=pairs,
+        shapes=shapes_of_pairs,
         is_set=if_both,
         costs=costs.all_pairs,
         degree=costs.degree_of_both,
@@ -80,7 +80,7 @@ class Join(Node):
         calls=_OF_MATCH,
         raises=False,
         recursion=monotone,
-        shapes=pairs,
+        shapes=shapes_of_pairs,
         is_set=if_both,
         costs=costs.matches,
         degree=costs.degree_of_both,

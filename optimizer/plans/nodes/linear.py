@@ -53,7 +53,7 @@ class Where(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=as_first,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.of_function("where", "predicate"),
     )
@@ -72,7 +72,7 @@ class Select(Node):
         recursion=monotone,
         shapes=_shapes_of_select,
         is_set=never,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.of_function("select", "function"),
     )
@@ -91,7 +91,7 @@ class Unnest(Node):
         recursion=monotone,
         shapes=lambda node, inputs: (*inputs[0], None),
         is_set=never,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.of_function("unnest", "function"),
     )
@@ -110,7 +110,7 @@ class SelectMany(Node):
         recursion=monotone,
         shapes=one_unknown,
         is_set=never,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.of_function("select_many", "function"),
     )
@@ -168,7 +168,7 @@ class Extend(Node):
         recursion=monotone,
         shapes=_shapes_of_extend,
         is_set=lambda node, inputs: inputs[0] and _keeps_all(node),
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=_headline_of_extend,
     )
@@ -190,7 +190,7 @@ class Negate(Node):
         recursion=lambda _: ("negation",),
         shapes=same_rows,
         is_set=never,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.by_name,
     )
@@ -218,7 +218,7 @@ class Previous(Node):
         recursion=lambda _: ("past",),
         shapes=same_rows,
         is_set=as_first,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.by_name,
     )

@@ -115,7 +115,7 @@ class Component(Node):
         recursion=monotone,
         shapes=_shapes_of_component,
         is_set=as_first,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.component,
     )
@@ -178,7 +178,7 @@ class Tolerate(Node):
         recursion=lambda _: ("negation",),
         shapes=lambda node, inputs: (None,) * len(inputs[0]),
         is_set=never,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.no_degree,
         headline=headlines.tolerate,
     )

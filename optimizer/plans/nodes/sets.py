@@ -47,7 +47,7 @@ class Distinct(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=always,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.no_degree,
         headline=headlines.by_name,
     )
@@ -66,7 +66,7 @@ class UnionAll(Node):
         recursion=monotone,
         shapes=rows_of_both,
         is_set=never,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.by_name,
     )
@@ -84,7 +84,7 @@ def _set_operation(
         recursion=recursion,
         shapes=shapes,
         is_set=is_set,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.no_degree,
         headline=headlines.by_name,
     )

@@ -188,7 +188,7 @@ class Shared(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=as_first,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.by_name,
     )
@@ -210,7 +210,7 @@ class View(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=as_first,
-        costs=costs.constant,
+        costs=costs.constant_cost,
         degree=costs.degree_as_input,
         headline=headlines.view,
     )

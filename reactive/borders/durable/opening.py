@@ -26,7 +26,7 @@ from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from optimizer.errors import PlanError
-from optimizer.expressions.members import row_of
+from optimizer.expressions.members import row_of_instance
 from optimizer.rewriting.columns import field_read
 from reactive.borders.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
 from reactive.borders.durable.refusals import DAMAGED, damaged
@@ -425,7 +425,7 @@ class Adoption:
             else:
                 made = list(self._migrated(old, batch))
             for given, _ in made:
-                row = row_of(given)
+                row = row_of_instance(given)
                 try:
                     self.table._do.check(row)
                     values = self.codec.write(row)

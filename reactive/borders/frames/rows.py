@@ -47,9 +47,9 @@ from optimizer.kinds.kind import (
     Places,
     Scalar,
     Struct,
+    declares_none,
     hints_of,
     kind_of,
-    may_be_none,
     without_none,
 )
 from optimizer.kinds.texts import field_names
@@ -413,7 +413,7 @@ def fitted(table: Any, kind: Any) -> Any:
         return table
     found = with_names(table)
     for name, of in hints_of(kind).items():
-        has_none = kind_of(of) == ANYTHING or may_be_none(kind_of(of))
+        has_none = kind_of(of) == ANYTHING or declares_none(kind_of(of))
         if not has_none and name in found.column_names and found[name].null_count:
             called = getattr(of, "__name__", of)
             raise TableError(

@@ -46,7 +46,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from optimizer.errors import PlanError
-from optimizer.expressions.members import row_of
+from optimizer.expressions.members import row_of_instance
 from reactive.borders.durable.journal import Journal
 from reactive.borders.durable.rows.declared import declared_by
 from reactive.borders.durable.rows.values import Unstorable, known_in, tree, untree
@@ -300,7 +300,7 @@ class DurableOutbox:
             ) from None
         except (ValueError, TypeError, RecursionError, ArithmeticError) as error:
             raise self._damaged(text) from error
-        return tuple(map(row_of, row)) if type(row) is tuple else row_of(row)
+        return tuple(map(row_of_instance, row)) if type(row) is tuple else row_of_instance(row)
 
     @property
     def _where(self) -> str:

@@ -46,7 +46,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.evaluated import may_be_moment
 from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
-from optimizer.expressions.text import needs, projected, surely
+from optimizer.expressions.text import needs, project_node, surely
 from optimizer.record import record
 from reactive.engine.codegen.expected import UseCounts, ValueUse
 from reactive.engine.codegen.functions import BoundValues, CodeWriter, can_be_variable
@@ -101,7 +101,7 @@ class RowPipeline:
 
     def of(self, expr: Expr) -> Expr:
         """Rewrite an expression over the current row as one over the variables of the loop."""
-        return transform(substitute(expr, self.row), projected)
+        return transform(substitute(expr, self.row), project_node)
 
     def take(self, expr: Expr) -> Expr:
         """Return `of(expr)`, after instructions that evaluate its parts that may raise."""

@@ -45,7 +45,7 @@ from typing import Any, TypeAlias
 
 from sortedcontainers import SortedList
 
-from optimizer.kinds.fields import by_recent_class, compared
+from optimizer.kinds.fields import by_recent_class, compared_names
 from reactive.engine.collections.order import from_sortable, to_sortable
 from reactive.engine.collections.zset import DECIMAL_NAN, NAN, canonical, is_nan
 
@@ -343,7 +343,7 @@ def _compared_parts(value: Any) -> Iterable[Any]:
     """Return the parts by which a value is compared."""
     if isinstance(value, tuple | frozenset):
         return value
-    return [getattr(value, name) for name in compared(type(value))]
+    return [getattr(value, name) for name in compared_names(type(value))]
 
 
 @by_recent_class(64)
@@ -368,4 +368,4 @@ def _is_generated_method(kind: type, method: FunctionType) -> bool:
     """True if a class generator wrote the method, from the fields of the class."""
     code = method.__code__
     by_dataclass = code.co_qualname.startswith("__create_fn__.")
-    return (by_dataclass or code.co_filename.startswith("<attrs ")) and bool(compared(kind))
+    return (by_dataclass or code.co_filename.startswith("<attrs ")) and bool(compared_names(kind))

@@ -47,7 +47,7 @@ from itertools import repeat as repeat_value
 from typing import Any, Final, overload
 from weakref import WeakValueDictionary
 
-from optimizer.kinds.fields import by_recent_class, compared
+from optimizer.kinds.fields import by_recent_class, compared_names
 from optimizer.kinds.instants import instant
 from optimizer.kinds.kind import Choice, Either, Items, Kind, Places, class_of, hints_of, kind_of
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -418,7 +418,7 @@ def _canonical_record_object(record: Any) -> Any:
     A record with a NaN then equals only itself, so that it must always be one object.
     """
     kind = type(record)
-    fields = tuple(getattr(record, name) for name in compared(kind))
+    fields = tuple(getattr(record, name) for name in compared_names(kind))
     try:
         return _ALIVE.setdefault((kind, fields), record)
     except TypeError:  # a slotted class without `weakref_slot=True`
@@ -552,7 +552,7 @@ def declared_kinds(kind: Any) -> dict[str, Kind]:
     >>> list(declared_kinds(NamedTuple("Point", [("x", int), ("names", tuple[str, ...])])))
     ['x', 'names']
     """
-    names = compared(kind) if isinstance(kind, type) else ()
+    names = compared_names(kind) if isinstance(kind, type) else ()
     hints = hints_of(kind) if names else {}
     return {name: kind_of(hints[name]) for name in names}
 

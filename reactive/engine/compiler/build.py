@@ -11,7 +11,7 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans import clauses
 from optimizer.plans.properties import is_interned, nodes, shapes
-from optimizer.plans.side_conditions import AnyJoin, calls_may_raise, match_of, may_raise, strict
+from optimizer.plans.side_conditions import AnyJoin, calls_may_raise, join_match, may_raise, strict
 from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import callable_of, recall_of
@@ -256,7 +256,7 @@ def _probe(
 def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
     (left, right), join = inputs, node.join.node
     assert isinstance(join, AnyJoin)
-    match = match_of(join)
+    match = join_match(join)
     _introduce(join, left, right)
     has_index = isinstance(right.operator, index_by.IndexBy)
     return builder.node(

@@ -25,11 +25,11 @@ from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Constant, Expr, Held, Lifted, Slot
-from optimizer.lifting.readings import kin_of, with_values
+from optimizer.expr import Constant, Expr, Lifted, Slot, SlotValue
+from optimizer.lifting.readings import kin_of, replace_captured_values
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, factorization_of
-from optimizer.plans.forms import fields_of, form_of, names_of, own_of, with_constants
+from optimizer.plans.forms import compared_fields, form_of, own_of, record_fields, with_constants
 from optimizer.plans.properties import bindings, naming_by, nodes
 from optimizer.plans.side_conditions import AnyJoin
 from optimizer.record import record
@@ -353,7 +353,7 @@ def shaped(written: plan.Node) -> Shaped | None:
 
 
 def with_slots(
-    written: plan.Node, held: Mapping[Place, Held]
+    written: plan.Node, held: Mapping[Place, SlotValue]
 ) -> tuple[plan.Node, dict[int, Opaque]]:
     """Return a copy of a query with slots in place of some values, for planning only.
 
@@ -366,7 +366,7 @@ def with_slots(
             made[id(node)] = replace(node)
             continue
         inputs = [made[id(source)] for source in node.inputs()]
-        own = {name: maker.made(getattr(node, name)) for name in names_of(node)}
+        own = {name: maker.made(getattr(node, name)) for name in compared_fields(node)}
         made[id(node)] = replace(with_inputs(node, inputs), **own)
     return made[id(written)], maker.places
 
@@ -447,7 +447,7 @@ class _NodeReader:
 class _Maker:
     """Copies the contents of nodes, in the order of `_NodeReader`."""
 
-    def __init__(self, held: Mapping[Place, Held]) -> None:
+    def __init__(self, held: Mapping[Place, SlotValue]) -> None:
         self._held = held
         self.opaques: dict[int, Opaque] = {}
         self.places: dict[int, Opaque] = {}
@@ -461,7 +461,7 @@ class _Maker:
             return self._lifted(value)
         if kind is tuple:
             return tuple(map(self.made, value))
-        names = None if value is None else fields_of(value)
+        names = None if value is None else record_fields(value)
         return value if names is None else self._record(value, names)
 
     def _record(self, value: Any, names: tuple[str, ...]) -> Any:
@@ -472,7 +472,7 @@ class _Maker:
     def _opaque(self, function: Opaque) -> Opaque:
         if id(function) not in self.opaques:
             here = {name: h for (of, name), h in self._held.items() if of == self._count}
-            self._note(function, with_values(function, here))
+            self._note(function, replace_captured_values(function, here))
         return self.opaques[id(function)]
 
     def _lifted(self, function: Lifted) -> Lifted:
@@ -497,7 +497,7 @@ class _Maker:
 # Expressions.
 
 
-def _slotted(expr: Expr, held: Mapping[Hashable, Held], numbers: Iterator[int]) -> Expr:
+def _slotted(expr: Expr, held: Mapping[Hashable, SlotValue], numbers: Iterator[int]) -> Expr:
     def slot(constant: Constant) -> Constant:
         value = held.get(next(numbers))
         return constant if value is None else Slot(value, constant.name)

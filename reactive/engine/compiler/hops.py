@@ -38,7 +38,7 @@ from optimizer import plan
 from optimizer.expr import Expr, Lifted
 from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import bindings, free, may_be_negative, nodes
-from optimizer.plans.side_conditions import SideTerm, match_of
+from optimizer.plans.side_conditions import SideTerm, join_match
 from optimizer.plans.strata import over_given
 from optimizer.traverse import unrolled
 from reactive.engine.codegen.cycle_rows import NOTHING as NOTHING_BOUND
@@ -163,7 +163,7 @@ class JoinHop(Looking):
         count = bindings(join.left)
         pair = pair_with(count)
         made = pair if is_left else lambda row, other: pair(other, row)
-        super().__init__((own, other), partial(_found, made, maybe(match_of(join).on, count + 1)))
+        super().__init__((own, other), partial(_found, made, maybe(join_match(join).on, count + 1)))
         self._key = _key(side, count if is_left else 1)
         self._other = other
         self._is_left = is_left

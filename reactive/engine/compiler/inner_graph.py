@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.plans.strata import handed
+from optimizer.plans.strata import replace_by_given
 from reactive.engine.collections.zset import Pair, Pairs, consolidate
 from reactive.engine.compiler.build import Builder
 from reactive.engine.compiler.choices import CHOICES
@@ -32,7 +32,7 @@ class InnerGraph:
         self, roots: Sequence[plan.Node], contents: Sequence[Contents], *, generate: bool
     ) -> None:
         self._graph = Graph(lambda *_: None, DeliveryQueue())
-        roots = [handed(root) for root in roots]
+        roots = [replace_by_given(root) for root in roots]
         self._sources = [
             self._graph.source(held, plan.Given(place, False, ()))
             for place, held in enumerate(contents)

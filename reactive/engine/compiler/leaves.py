@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.plans.properties import groups, is_nested, key_of_group, may_be_negative, naming
+from optimizer.plans.properties import find_groups, is_nested, key_of_group, may_be_negative, naming
 from reactive.engine.collections.zset import Pair, Pairs, consolidate, negate
 from reactive.engine.dataflow import restoration
 from reactive.engine.dataflow.leaves import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def is_grouped(node: plan.Node) -> bool:
     """Return True if the rows of a query are found by the keys of their groups."""
-    aggregate = groups(node)
+    aggregate = find_groups(node)
     return aggregate is not None and aggregate.key is not None
 
 
@@ -58,7 +58,7 @@ def contents(node: plan.Node, source: Node) -> Any:
         how = naming(node)
         is_tuple = how is None or how.generated
         return GroupRows() if is_tuple else Records(key_of_group(node))
-    if groups(node) is not None:
+    if find_groups(node) is not None:
         return SingleRow()
     return SignedBag() if may_be_negative(node) else ViewRows()
 

@@ -23,7 +23,7 @@ from optimizer.expressions.text import KeyOfFirst, Nesting, written
 from optimizer.plans import shredding
 from optimizer.plans.properties import bindings, may_be_negative, shapes
 from optimizer.record import record
-from optimizer.subqueries.keyed import read
+from optimizer.subqueries.keyed import as_expression
 
 
 @record
@@ -35,7 +35,7 @@ class Levels:
     """
 
     nesting: Nesting
-    top: shredding.Shredded
+    top: shredding.ShreddedLevel
     parts: tuple[plan.Select, ...]
     names: tuple[str, ...]
     """The names of the parts, such as `orders by o.customer`."""
@@ -61,16 +61,16 @@ def levels_of(root: plan.Node) -> Levels | None:
     nesting = shredding.nesting_of(root)
     if nesting is None or may_be_negative(root):
         return None
-    top = shredding.shredded(root, in_order=False)
+    top = shredding.shred(root, in_order=False)
     return None if top is None else _parts(nesting, top)
 
 
-def _parts(nesting: Nesting, top: shredding.Shredded) -> Levels:
+def _parts(nesting: Nesting, top: shredding.ShreddedLevel) -> Levels:
     parts: dict[plan.Select, int] = {}
     names: list[str] = []
     places: list[tuple[int, ...]] = []
     every = shredding.levels(top)
-    for level, name in zip(every, shredding.names_of(every, nesting), strict=True):
+    for level, name in zip(every, shredding.names_of_levels(every, nesting), strict=True):
         own = level.label or level.key(_key(nesting, top))
         keys = [own, *(level.key(inside.key) for inside in level.inside)]
         found = [_part(level.rows, key) for key in keys]
@@ -88,10 +88,10 @@ def _part(rows: plan.Node, key: Lifted) -> plan.Select:
     return plan.Select(rows, Lifted(tuple_of(key.body, row), row_names(width), key.origins, width))
 
 
-def _key(nesting: Nesting, top: shredding.Shredded) -> Lifted:
+def _key(nesting: Nesting, top: shredding.ShreddedLevel) -> Lifted:
     """Return the key of the view as a function of the first bindings of its rows."""
     count = nesting.kind.roots
     body: Expr = one_value(all_parameters(count))
     if isinstance(nesting.key, KeyOfFirst):
-        body = read(nesting.key.key, shapes(top.rows)[:1]).body
+        body = as_expression(nesting.key.key, shapes(top.rows)[:1]).body
     return Lifted(body, row_names(count), (), count)

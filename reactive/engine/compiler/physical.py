@@ -20,7 +20,7 @@ from optimizer.expressions.text import Nesting, written
 from optimizer.plans import clauses, closures, explain, shredding, side_conditions
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, Sums
-from optimizer.plans.facts import Hashed, Tree, own
+from optimizer.plans.facts import CachedHash, Tree, own_values_of
 from optimizer.plans.side_conditions import AnyJoin, SideTerm
 from optimizer.plans.wanted import AnyOf, Between
 from optimizer.record import record
@@ -44,7 +44,7 @@ class Op:
 
     def __repr__(self) -> str:
         node = self.node
-        return explain.joined(node) if isinstance(node, AnyJoin) else explain.headline(node)
+        return explain.join_headline(node) if isinstance(node, AnyJoin) else explain.headline(node)
 
 
 Ops = tuple[Op, ...]
@@ -65,7 +65,7 @@ class Physical(Tree):
         """The operation of the node, independent of its inputs."""
         found: Hashable = self.known.get("does")
         if found is None:
-            found = self.known["does"] = Hashed((type(self), *own(self)))
+            found = self.known["does"] = CachedHash((type(self), *own_values_of(self)))
         return found
 
     def headline(self) -> str:
@@ -284,12 +284,12 @@ class PhysicalNest(Physical):
     places: tuple[tuple[int, ...], ...]
     row: Op
     nesting: Nesting = field(compare=False, repr=False)
-    top: shredding.Shredded = field(compare=False, repr=False)
+    top: shredding.ShreddedLevel = field(compare=False, repr=False)
     large: int
     elsewhere: levels.Elsewhere | None = field(default=None, compare=False, repr=False)
 
     def headline(self) -> str:
-        found = f"tree {shredding.described(self.top, self.nesting)}"
+        found = f"tree {shredding.describe_levels(self.top, self.nesting)}"
         return found if self.elsewhere else f"{found}; once read, kept from {self.large} rows on"
 
 

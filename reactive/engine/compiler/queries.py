@@ -29,7 +29,7 @@ from optimizer.plans.properties import free, nodes, tables
 from optimizer.plans.wanted import Between
 from optimizer.record import record
 from optimizer.rewriting import equality_checks
-from optimizer.rewriting.optimize import Optimized, Segment, optimize, settle, whole
+from optimizer.rewriting.optimize import OptimizedPlan, Segment, merge_segments, optimize, settle
 from optimizer.rewriting.phases import PHASES, Phase
 from optimizer.traverse import Rule, functions, without_iterations, without_views
 from reactive.engine.compiler import hops, inner_graph, placement
@@ -90,9 +90,9 @@ class Queries:
         self._crowded: list[tuple[Node, str]] = []
         """New indexes, with their fields."""
 
-    def optimized(self, written: plan.Node) -> Optimized:
+    def optimized(self, written: plan.Node) -> OptimizedPlan:
         """Return the plan that is run for a plan as written."""
-        return whole(self._segment(written))[0]
+        return merge_segments(self._segment(written))[0]
 
     def running(self, written: plan.Node) -> Running:
         """Return how a query is run, or would be, without a view of it."""
@@ -244,7 +244,7 @@ class Queries:
         written, graph = self.base(written), self.graph
         moves = self.placement.is_possible
 
-        def run(node: plan.Node) -> Optimized:
+        def run(node: plan.Node) -> OptimizedPlan:
             return optimize(without_views(node) if moves else node, self.phases)
 
         if self._templates is not None and not moves and not graph.forgets:
@@ -381,7 +381,7 @@ class Running:
 
     def drawing(self, remark: Callable[[Physical], str] = lambda node: "") -> explain.Drawing:
         """Draw the plan as boxes; `remark` may add something to each."""
-        return explain.drawn(
+        return explain.draw_plan(
             self._meant(self.root), self.inputs, lambda node: node.headline(), remark
         )
 

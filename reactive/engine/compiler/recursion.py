@@ -21,7 +21,7 @@ from optimizer import plan
 from optimizer.expr import Function, Lifted
 from optimizer.plans.clauses import Clause, Program, is_closed, partners_of
 from optimizer.plans.properties import bindings, is_set, row_shape, shapes, tables
-from optimizer.plans.shredding import Shredded, levels
+from optimizer.plans.shredding import ShreddedLevel, levels
 from optimizer.plans.side_conditions import residual
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import compiled_of
@@ -68,9 +68,7 @@ from reactive.engine.operators.plain import (
     signature,
     spread,
 )
-from reactive.engine.operators.plain import (
-    Side as KeySide,
-)
+from reactive.engine.operators.plain import Side as KeySide
 from reactive.engine.operators.tree import tree as trees
 from reactive.engine.operators.tree.levels import Level, RowOrder
 from reactive.engine.remote import remote_tree
@@ -382,7 +380,7 @@ def _key(node: PhysicalNest) -> Callable[[Row], Any]:
     return lambda row: key(row[:width])
 
 
-def _width(level: Shredded) -> int:
+def _width(level: ShreddedLevel) -> int:
     """Return the number of parts of a row."""
     if not level.is_made:
         return bindings(level.rows)
@@ -396,13 +394,13 @@ def orders(node: PhysicalNest) -> list[Function]:
     return [level.order for level in levels(node.top) if level.order is not None]
 
 
-def _label(function: Lifted, level: Shredded) -> Callable[[Row], Any]:
+def _label(function: Lifted, level: ShreddedLevel) -> Callable[[Row], Any]:
     """Return the function from a row to its label."""
     call = _of_row(function, level)
     return lambda row: match_key(call(row))
 
 
-def _order(level: Shredded) -> RowOrder | None:
+def _order(level: ShreddedLevel) -> RowOrder | None:
     """Return the order of the rows of a label, or None."""
     if level.order is None:
         return None
@@ -413,7 +411,7 @@ def _order(level: Shredded) -> RowOrder | None:
     return RowOrder(lambda row: standing(keys(row)), tie, descending=sequence.descending)
 
 
-def _of_row(function: Lifted, level: Shredded) -> Callable[[Row], Any]:
+def _of_row(function: Lifted, level: ShreddedLevel) -> Callable[[Row], Any]:
     """Return a callable of the bindings of a row as a callable of the row."""
     call = compiled_of(function)
     return call if level.is_made or bindings(level.rows) == 1 else lambda row: call(*row)

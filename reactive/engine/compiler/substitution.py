@@ -21,7 +21,7 @@ from typing import Any
 
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Constant, Held, Slot, constant
+from optimizer.expr import Constant, Slot, SlotValue, constant
 from optimizer.plans.facts import Tree, nodes_in
 from optimizer.record import record
 
@@ -91,7 +91,7 @@ class _PlaceFinder:
             return lambda values: values[place]
         if isinstance(value, INERT):
             return None
-        if isinstance(value, Held):
+        if isinstance(value, SlotValue):
             return _always(value.value)
         if id(value) not in self._known:
             found = self._made(value)

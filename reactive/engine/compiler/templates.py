@@ -39,12 +39,12 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Apply, Constant, Expr, Function, Held, Lifted, origins, walk
-from optimizer.expressions.evaluated import computed
+from optimizer.expr import Apply, Constant, Expr, Function, Lifted, SlotValue, origins, walk
+from optimizer.expressions.evaluated import fold_arithmetic
 from optimizer.kinds.fields import ClassCache
 from optimizer.plans.properties import nodes
 from optimizer.record import record
-from optimizer.rewriting.optimize import Optimized
+from optimizer.rewriting.optimize import OptimizedPlan
 from optimizer.rewriting.phases import Phase
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
@@ -69,7 +69,7 @@ MOST_KEYS = 256
 LEARNED_AT = 2
 """The number of the query that is planned as a template, per tuple of deciding values, once the
 shape has a template; the first query of a shape is planned as one."""
-Planned = tuple[Optimized, Chooser]
+Planned = tuple[OptimizedPlan, Chooser]
 Key = tuple[Hashable, ...]
 
 
@@ -121,7 +121,7 @@ class Computed:
 
     def of(self, values: Sequence[Any]) -> Any:
         given = [value if place is None else values[place] for place, value in self.operands]
-        return computed(self.by, given)
+        return fold_arithmetic(self.by, given)
 
 
 @record
@@ -142,7 +142,7 @@ class Template:
 class QueryTemplate:
     """The plan of a query, and the indexes that it looks up, with their fields."""
 
-    optimized: Callable[[], Optimized]
+    optimized: Callable[[], OptimizedPlan]
     physical: Physical
     looked_up: tuple[tuple[PhysicalIndex | PhysicalRangeIndex, str], ...]
 
@@ -252,7 +252,7 @@ class Templates:
 
     def _read(
         self, written: plan.Node, given: Shaped, shape: QueryShape
-    ) -> tuple[plan.Node, dict[int, Opaque], dict[Place, Held]]:
+    ) -> tuple[plan.Node, dict[int, Opaque], dict[Place, SlotValue]]:
         """Return a query with slots where possible, its callables, and the values of the slots."""
         while True:
             held = _held(given, shape.varying(given))
@@ -273,23 +273,25 @@ SHAPES: ClassCache[QueryShape] = ClassCache(lambda _: QueryShape(), MOST_SHAPES)
 """The shapes cached in the process."""
 
 
-def _held(given: Shaped, varying: Container[Place]) -> dict[Place, Held]:
+def _held(given: Shaped, varying: Container[Place]) -> dict[Place, SlotValue]:
     """Return the slots of the values that may differ; equal values share one."""
-    found: dict[Any, Held] = {}
+    found: dict[Any, SlotValue] = {}
     return {
-        place: found.setdefault(value, Held(value))
+        place: found.setdefault(value, SlotValue(value))
         for place, value in given.values.items()
         if place in varying
     }
 
 
-def _computed(held: Iterable[Held], places: dict[int, int], start: int) -> tuple[Computed, ...]:
+def _computed(
+    held: Iterable[SlotValue], places: dict[int, int], start: int
+) -> tuple[Computed, ...]:
     """Return the values computed from unread slots; they get places from `start` on."""
     found: list[Computed] = []
     for each in dict.fromkeys(part for base in held for part in base.every()):
         if not each.is_asked and any(id(part) in places for part in each.operands):
             parts = [
-                (places.get(id(part)), part.value) if isinstance(part, Held) else (None, part)
+                (places.get(id(part)), part.value) if isinstance(part, SlotValue) else (None, part)
                 for part in each.operands
             ]
             places[id(each)] = start + len(found)
@@ -297,7 +299,7 @@ def _computed(held: Iterable[Held], places: dict[int, int], start: int) -> tuple
     return tuple(found)
 
 
-def _is_mixed(given: Shaped, held: Mapping[Place, Held], literals: Set[Any]) -> bool:
+def _is_mixed(given: Shaped, held: Mapping[Place, SlotValue], literals: Set[Any]) -> bool:
     """Return True if a computed value equals another constant of the query, or computing failed."""
     others = {*given.values.values(), *literals}
     for each in dict.fromkeys(part for base in held.values() for part in base.every()):
@@ -327,7 +329,7 @@ def _values_of(template: Template, given: Shaped) -> list[Any] | None:
 
 
 def _asked(
-    read: plan.Node, opaques: Mapping[int, Opaque], held: Mapping[Place, Held]
+    read: plan.Node, opaques: Mapping[int, Opaque], held: Mapping[Place, SlotValue]
 ) -> set[Place]:
     """Return the variables whose values decided how callables were lifted.
 
@@ -381,7 +383,7 @@ def _tables(root: plan.Node, tables: Sequence[plan.Table], start: int) -> dict[i
 class _Made:
     """The plan of the query that a template was learned of."""
 
-    optimized: Optimized
+    optimized: OptimizedPlan
     physical: Physical
     asked: tuple[Asked, ...]
 

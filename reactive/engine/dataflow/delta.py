@@ -37,8 +37,8 @@ from optimizer.callables.source import Place
 from optimizer.expressions.knowledge import Foldable
 from optimizer.expressions.text import Nesting
 from optimizer.kinds import texts
-from optimizer.plans.properties import groups, key_of_group, naming, table_key, written_names
-from optimizer.rewriting.columns import declared
+from optimizer.plans.properties import find_groups, key_of_group, naming, table_key, written_names
+from optimizer.rewriting.columns import declared_fields
 from reactive.engine.collections import inner_changes, nested_edits, weight_tree
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.zset import Pair, Pairs, Row, repeat_by_weight
@@ -395,7 +395,7 @@ def _key_of_rows(node: plan.Node) -> Callable[[Row], Any] | None:
     table = table_key(node)
     if table is not None and table.key is not None:
         return table.key.function
-    aggregate = groups(node)
+    aggregate = find_groups(node)
     if aggregate is None:
         return None
     return key_of_group(node) if aggregate.key is not None else _single_key
@@ -568,7 +568,7 @@ def plain_data(value: Any) -> Any:
     """
     if inner_changes.is_nested(value):
         return _with_inside(value)
-    names = declared(type(value))
+    names = declared_fields(type(value))
     if names:
         parts = {name: getattr(value, name, NONE) for name in names}
         return {name: plain_data(part) for name, part in parts.items() if part is not NONE}

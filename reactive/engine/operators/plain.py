@@ -38,8 +38,8 @@ from optimizer import plan
 from optimizer.expr import Function, Lifted, conjuncts
 from optimizer.expressions.knowledge import hashable, total
 from optimizer.plans import multiway
-from optimizer.plans.facts import Hashed
-from optimizer.plans.join_lists import row_of
+from optimizer.plans.facts import CachedHash
+from optimizer.plans.join_lists import callable_of_row
 from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import (
     bindings,
@@ -52,11 +52,11 @@ from optimizer.plans.properties import (
 from optimizer.plans.side_conditions import (
     AnyJoin,
     SideTerm,
-    match_of,
+    join_match,
     residual,
     side_conditions_of,
 )
-from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests, constant_tests, wanted
+from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests, constant_tests, find_values
 from optimizer.record import record
 from optimizer.rewriting import lookups
 from optimizer.traverse import functions
@@ -74,9 +74,7 @@ from reactive.engine.operators import (
     rowwise,
     set_operators,
 )
-from reactive.engine.operators import (
-    join as product,
-)
+from reactive.engine.operators import join as product
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates, shared_accumulators_of
 
@@ -103,7 +101,7 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Select(source, f):
             return lambda: rowwise.Select(spread(f, bindings(source))), (f,)
         case plan.Extend(source, _, columns):
-            made = row_of(node)
+            made = callable_of_row(node)
             return lambda: rowwise.Select(spread(made, bindings(source))), columns
         case plan.SelectMany(source, f):
             return lambda: rowwise.SelectMany(spread(f, bindings(source))), (f,)
@@ -222,7 +220,7 @@ def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
     """Return the operator of a join; `left` and `right` are the operators of its inputs."""
     count = bindings(node.inputs()[0])
     pair = pair_with(count)
-    whole, on = maybe(match_of(node).on, count + 1), maybe(residual(node), count + 1)
+    whole, on = maybe(join_match(node).on, count + 1), maybe(residual(node), count + 1)
     match node:
         case plan.Product():
             return product.product(left, right, pair)
@@ -326,7 +324,7 @@ def keys_of(side: Side) -> list[Function]:
 
 def sides(node: AnyJoin) -> tuple[Side, Side]:
     """Return the keys of both sides of a join."""
-    conditions, match = side_conditions_of(node), match_of(node)
+    conditions, match = side_conditions_of(node), join_match(node)
     found = ((), ()) if conditions is None else (conditions.left, conditions.right)
     return (match.left_key, found[0]), (match.right_key, found[1])
 
@@ -365,7 +363,7 @@ def signature(node: plan.Node) -> Hashable:
 def _signature(node: plan.Node) -> Hashable:
     kind: Any = type(node)
     values = [getattr(node, name) for name in _names(kind)]
-    return Hashed((kind, *[v for v in values if not isinstance(v, plan.Node)]))
+    return CachedHash((kind, *[v for v in values if not isinstance(v, plan.Node)]))
 
 
 @lru_cache(maxsize=64)
@@ -446,7 +444,7 @@ def constant_tests_of(below: PipelineSource) -> ConstantTests:
     bodies, of = [t.body for t in tests if isinstance(t, Lifted)], shapes(below.base)
     found = constant_tests(bodies, of)
     parts = [part for body in bodies for part in conjuncts(body)]
-    found.wants = {each.field.name: each.values for each in wanted(parts, of)}
+    found.wants = {each.field.name: each.values for each in find_values(parts, of)}
     return found
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from optimizer import plan
 from optimizer.expr import Call, Constant, Function, Lifted, conjuncts, constant, walk
-from optimizer.plans.join_lists import row_of
+from optimizer.plans.join_lists import callable_of_row
 from optimizer.plans.properties import fact, nodes, once
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import callable_of
@@ -39,9 +39,7 @@ from reactive.engine.reference.bags import (
     there,
     top_rows,
 )
-from reactive.engine.reference.bags import (
-    once as each_once,
-)
+from reactive.engine.reference.bags import once as each_once
 from reactive.engine.reference.groups import (
     Rooms,
     RowCandidates,
@@ -477,7 +475,7 @@ def linear_map(node: plan.Node) -> Callable[[Bag], Bag] | None:
             call = caller(f, source)
             return lambda bag: sum_pairs((call(row), n) for row, n in bag.items())
         case plan.Extend(source):
-            call = caller(row_of(node), source)
+            call = caller(callable_of_row(node), source)
             return lambda bag: sum_pairs((call(row), n) for row, n in bag.items())
         case plan.SelectMany(source, f):
             call = caller(f, source)

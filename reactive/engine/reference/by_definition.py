@@ -41,8 +41,8 @@ from optimizer.expr import (
 )
 from optimizer.plans.join_lists import extend_of
 from optimizer.plans.properties import bindings, free
-from optimizer.plans.strata import BesideRows, ByPolicy, Form, InRows, OfGroups, form_of, levels_in
-from optimizer.rewriting.on_error import guarded
+from optimizer.plans.strata import BesideRows, ByPolicy, Form, InRows, OfGroups, levels_in, old_form
+from optimizer.rewriting.on_error import guard_query
 from optimizer.rewriting.report import with_own_levels
 from optimizer.traverse import with_functions, with_inputs
 from reactive.engine.codegen.functions import compiled_of
@@ -118,7 +118,7 @@ class WrittenPlan:
         With checks of equality, a query is evaluated as translated: there, values clash where the
         joins of former sub-queries look them up.
         """
-        form = form_of(node)
+        form = old_form(node)
         if isinstance(form, ByPolicy) and form.checks:
             return None
         if form is None or levels_in(form) <= free(node) | self._rooms.levels:
@@ -237,7 +237,7 @@ def _is_product(form: BesideRows) -> bool:
 
 
 def _by_policy(node: plan.Node, by: ByPolicy) -> plan.Node:
-    return guarded(node, by.policy, read=by.read).query
+    return guard_query(node, by.policy, read=by.read).query
 
 
 def _spread(node: plan.Node, count: int, width: int) -> plan.Node:

@@ -38,7 +38,7 @@ from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, Item, Lifted, Parameter, constant
 from optimizer.expressions.knowledge import total
-from optimizer.plans.closures import decomposed, linear
+from optimizer.plans.closures import linear, partition
 from optimizer.plans.explain import headline
 from optimizer.plans.nodes.groups import is_of_whole
 from optimizer.plans.properties import below_wheres, bindings, free, may_be_negative, nodes, shapes
@@ -477,7 +477,7 @@ def why_not(node: plan.Node, holds: Holds) -> str | None:
 
 def advice(node: plan.Node, held: int | None) -> str:
     """Describe where a recursion runs best. `held` is the number of its rows in the process."""
-    of = decomposed(node)
+    of = partition(node)
     if of is None and linear(node) is None:
         return _of_one_worker(held)
     how = "can move, by rounds" if of is None else f"can move, by partitions of {of.column_name}"

@@ -21,7 +21,7 @@ from operator import attrgetter, itemgetter
 from types import MemberDescriptorType
 from typing import Any
 
-from optimizer.kinds.fields import by_class, compared
+from optimizer.kinds.fields import by_class, compared_names
 from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -218,7 +218,7 @@ def _class_of_rows(rows: Sequence[Row]) -> Any:
 def _reader(kind: Any, number: int) -> Callable[[Row], Any]:
     if issubclass(kind, tuple):
         return itemgetter(number)
-    return attrgetter(compared(kind)[number])
+    return attrgetter(compared_names(kind)[number])
 
 
 @by_class
@@ -227,7 +227,7 @@ def plain_fields(kind: Any) -> tuple[str, ...] | None:
 
     Equality, hash and reading a field must run no user code.
     """
-    names = compared(kind)
+    names = compared_names(kind)
     if not names or kind.__getattribute__ not in (object.__getattribute__, tuple.__getattribute__):
         return None
     if issubclass(kind, tuple):

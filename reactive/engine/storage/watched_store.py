@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any
 
-from optimizer.kinds.fields import compared, members
+from optimizer.kinds.fields import compared_names, members
 from reactive.engine.collections.zset import Pair, Row, negate
 from reactive.engine.storage.store import RowStore
 from reactive.errors import TableError
@@ -169,7 +169,7 @@ def _fields_of_row(row: Row) -> Fields:
 
     Of the fields outside the comparison, such as cached values, only public ones are included.
     """
-    equal_by = compared(type(row))
+    equal_by = compared_names(type(row))
     declared = members(type(row))
     names = [name for name in declared if name in equal_by or not name.startswith("_")]
     found = {name: getattr(row, name, _MISSING) for name in names}

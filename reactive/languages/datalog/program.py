@@ -19,7 +19,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import Attribute, Expr, Parameter, all_parameters
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, is_set
-from optimizer.rewriting.columns import declared, known_shapes
+from optimizer.rewriting.columns import declared_fields, known_shapes
 from reactive.api.fixpoint import fixpoint
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
@@ -300,7 +300,7 @@ def as_rows(node: plan.Node, name: str, fields: Sequence[KindedColumn], kind: An
 
 
 def _values(shape: Any, name: str, fields: Sequence[KindedColumn]) -> Sequence[Expr]:
-    names = declared(shape)
+    names = declared_fields(shape)
     if names:
         missing = [each.name for each in fields if each.name not in names]
         if missing:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.callables.reached import reached
+from optimizer.callables.reached import find_reachable_objects
 
 
 class Thing:
@@ -50,7 +50,9 @@ def names_it(row: Any) -> bool:
 
 
 def found(function: Callable[..., Any]) -> list[str]:
-    return [name for name, _ in reached(function, lambda value: isinstance(value, Thing))]
+    return [
+        name for name, _ in find_reachable_objects(function, lambda value: isinstance(value, Thing))
+    ]
 
 
 HOLDER, MIXED = Holder(), [THING, 3]

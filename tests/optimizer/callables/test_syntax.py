@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from optimizer.callables import syntax
-from optimizer.callables.syntax import NoSyntax, Parsed, Syntax, syntax_of
+from optimizer.callables.syntax import NoSyntax, SourceTree, Syntax, syntax_of
 
 NUMBERS = count()
 
@@ -126,12 +126,12 @@ def test_a_big_file_is_parsed_once_and_compiled_by_the_statement(
 ) -> None:
     compiled: list[int] = []
 
-    class Watched(Parsed):
+    class Watched(SourceTree):
         def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
             compiled.append(-1 if isinstance(source, str) else len(source.body))
             return super()._compiled(source, flags)
 
-    monkeypatch.setattr(syntax, "Parsed", Watched)
+    monkeypatch.setattr(syntax, "SourceTree", Watched)
     imports = "import os\ntry:\n    import json\nexcept ImportError:\n    json = None\n"
     text = "".join(f"def f{n}(s):\n    return os.sep, {n}\n" for n in range(functions))
     last = f"f = (f{functions // 2}, lambda s: json.dumps(s))[1]\n"
@@ -150,12 +150,12 @@ def test_functions_on_one_line_are_told_apart_by_their_columns(
     every: Any = made(f"fs = [{', '.join(each)}]\ndef f():\n    return fs")()
     compiled: list[object] = []
 
-    class Watched(Parsed):
+    class Watched(SourceTree):
         def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
             compiled.append(source)
             return super()._compiled(source, flags)
 
-    monkeypatch.setattr(syntax, "Parsed", Watched)
+    monkeypatch.setattr(syntax, "SourceTree", Watched)
     assert [ast.unparse(found(function)) for function in every] == each
     assert len(compiled) == 2  # the text is parsed, and the statement compiled
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optimizer.expr import constant
-from optimizer.expressions.text import described
+from optimizer.expressions.text import constant_text
 from reactive import Database
 
 
@@ -27,13 +27,13 @@ class Plain:
 
 
 @pytest.mark.parametrize(
-    "value", [Rounded(described), partial(described), Plain(), object(), [len]]
+    "value", [Rounded(constant_text), partial(constant_text), Plain(), object(), [len]]
 )
 def test_a_constant_is_described_without_an_address(value: Any) -> None:
-    assert " at 0x" not in described(constant(value))
+    assert " at 0x" not in constant_text(constant(value))
 
 
-@pytest.mark.parametrize("value", [Rounded(described), partial(pow, 2), Plain()])
+@pytest.mark.parametrize("value", [Rounded(constant_text), partial(pow, 2), Plain()])
 def test_a_plan_is_explained_without_an_address(value: Any) -> None:
     numbers: Any = Database().table(int, name="numbers")
     query = numbers.select(value).where(lambda n: value(n) != 3)

@@ -38,15 +38,15 @@ from optimizer.kinds.kind import (
     Struct,
     Table,
     class_of,
+    declares_none,
     kind_of,
-    may_be_none,
     name_of,
     without_none,
 )
 from optimizer.plan import Table as PlanTable
 from optimizer.plans.declared_kinds import kind_of_type
 from optimizer.plans.nodes.sources import _shapes_of_table
-from optimizer.subqueries.calm import Of
+from optimizer.subqueries.calm import RowFacts
 from optimizer.subqueries.calm import kinds as kinds_of_value
 from reactive import Database, TableError
 from reactive.engine.collections.zset import is_hashable, nan_fields
@@ -156,7 +156,7 @@ def test_a_name_that_is_not_there_leaves_the_other_fields_as_they_are() -> None:
 def test_none_is_told_apart_from_the_other_values(
     annotation: Any, has_none: bool, rest: Kind
 ) -> None:
-    assert may_be_none(kind_of(annotation)) is has_none
+    assert declares_none(kind_of(annotation)) is has_none
     assert without_none(kind_of(annotation)) == rest
 
 
@@ -178,7 +178,7 @@ def read_by(of: Any) -> list[Any]:
         _shapes_of_table(PlanTable(1, "rows", None, True, of), ()),
         tuple_width(of),
         class_of_rows(of),
-        kinds_of_value(field, Of((made,))),
+        kinds_of_value(field, RowFacts((made,))),
         [test(field, (made,)) for test in (is_not_none, is_no_tuple, holds_no_nan)],
         nan_fields(made),
         nan_texts(made),

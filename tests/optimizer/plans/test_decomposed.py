@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from optimizer import plan
-from optimizer.plans.closures import decomposed
+from optimizer.plans.closures import partition
 from reactive import Database, Min, fixpoint
 
 
@@ -126,7 +126,7 @@ def test_a_recursion_is_many_small_ones_if_every_step_keeps_a_column(name: str) 
         db.table(Path, name="p"),
         db.table(tuple[int, int], name="t"),
     )
-    found = decomposed(_run(db, query(*tables)))
+    found = partition(_run(db, query(*tables)))
     assert (found and found.column_name) == column
 
 
@@ -134,7 +134,7 @@ def test_a_closure_over_itself_is_written_as_one_that_grows_by_an_edge() -> None
     query, _ = QUERIES["a path at the end"]
     db = Database()
     edges = db.table(Edge, name="e")
-    found = decomposed(_run(db, query(edges, edges, edges)))
+    found = partition(_run(db, query(edges, edges, edges)))
     assert found is not None
     assert found.sides() == (edges.plan,)
     assert found.seeds == (edges.plan,)
@@ -155,7 +155,7 @@ def test_relations_that_are_defined_together_are_not_taken_apart() -> None:
     )
     for relation in (odd, even):
         run = _run(db, relation)
-        assert decomposed(run.input if isinstance(run, plan.Component) else run) is None
+        assert partition(run.input if isinstance(run, plan.Component) else run) is None
 
 
 def _run(db: Database, relation: Any) -> plan.Node:

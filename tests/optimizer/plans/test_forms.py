@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from optimizer.errors import PlanError
-from optimizer.plans.check_reads import believed
+from optimizer.plans.check_reads import believed_shapes
 from optimizer.plans.forms import form_of
 from reactive import Count, Database
 
@@ -40,7 +40,7 @@ def test_what_a_value_decides_is_found_for_each(first: int) -> None:
         return pairs.select(lambda p: (p[place], place))
 
     for place in (first, 2, 1 - first):
-        assert believed(item(place).plan) == ((None, None),)
+        assert believed_shapes(item(place).plan) == ((None, None),)
         item(place).where(lambda r: r[1] == place)
         with pytest.raises(PlanError, match="no item 3"):
             item(3)

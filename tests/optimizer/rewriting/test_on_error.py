@@ -13,7 +13,7 @@ from optimizer.expr import Attempt, walk
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import nodes
 from optimizer.plans.side_conditions import calls_may_raise
-from optimizer.rewriting.on_error import Policy, guarded
+from optimizer.rewriting.on_error import Policy, guard_query
 from optimizer.rewriting.optimize import optimize
 from optimizer.rewriting.own_values import elements
 from optimizer.traverse import read_functions
@@ -41,7 +41,7 @@ def written(query: str) -> plan.Node:
 
 @pytest.mark.parametrize(("policy", "query", "expected"), [*cases()])
 def test_guards_stand_where_something_may_raise(policy: Policy, query: str, expected: str) -> None:
-    found = guarded(written(query), policy, read=True).query
+    found = guard_query(written(query), policy, read=True).query
     assert shown(found) == expected
     for node in nodes(found):
         at_fault = isinstance(node, plan.Where | plan.Join) and calls_may_raise(node)
@@ -51,7 +51,7 @@ def test_guards_stand_where_something_may_raise(policy: Policy, query: str, expe
 
 @pytest.mark.parametrize(("policy", "query", "expected"), [*cases()])
 def test_guards_come_through_all_rules(policy: Policy, query: str, expected: str) -> None:
-    found = guarded(written(query), policy, read=True).query
+    found = guard_query(written(query), policy, read=True).query
     assert attempts(optimize(found).plan) >= min(attempts(found), 1)
 
 
@@ -63,7 +63,7 @@ def attempts(root: plan.Node) -> int:
 
 def test_what_is_not_read_is_called_within_guards() -> None:
     query = "students.where(lambda s: s.last_name == 'Doe').select(lambda s: s.age)"
-    found = guarded(written(query), "drop", read=False).query
+    found = guard_query(written(query), "drop", read=False).query
     assert shown(found).splitlines()[:6] == [
         "select <lambda>(row)",
         "  where succeeds(hash(<lambda>(row)))",
@@ -78,7 +78,7 @@ def test_views_stay_as_they_are() -> None:
     db = Database()
     view = tables(db)["students"].select(lambda s: s.age + 1).materialize()
     above = view.select(lambda n: n + 1).plan
-    found = guarded(above, "drop", read=True)
+    found = guard_query(above, "drop", read=True)
     (below,) = (node for node in nodes(found.query) if isinstance(node, plan.View))
     assert below is above.inputs()[0]
 

@@ -32,7 +32,7 @@ from optimizer.expr import (
     row_names,
     transform,
 )
-from optimizer.subqueries.freed import freed
+from optimizer.subqueries.freed import remove_subqueries
 from optimizer.traverse import rebuilt, with_functions
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical
@@ -66,7 +66,7 @@ def without(node: plan.Node) -> plan.Node:
 
 def free(node: plan.Node, *, in_order: bool = True) -> plan.Node:
     """One node without its sub-queries."""
-    return freed(node, of_no_rows=of_no_rows, canonical=canonical, in_order=in_order)
+    return remove_subqueries(node, of_no_rows=of_no_rows, canonical=canonical, in_order=in_order)
 
 
 def _with_freed(function: Function) -> Function:

@@ -41,7 +41,7 @@ from typing import Any
 from uuid import UUID
 
 from optimizer.errors import PlanError
-from optimizer.kinds.fields import as_written, compared, hints, is_record, members
+from optimizer.kinds.fields import as_written, compared_names, hints, is_record, members
 from optimizer.kinds.kind import (
     Kind,
     Struct,
@@ -124,7 +124,7 @@ def fields_of(kind: Any) -> dict[str, Any]:
     known = hints(kind)
     if not known:
         written = as_written(kind)
-        known = {name: written.get(name, Any) for name in compared(kind)}
+        known = {name: written.get(name, Any) for name in compared_names(kind)}
     return {name: known.get(name, Any) for name in members(kind)}
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
-from optimizer.expressions.members import row_class, row_of
+from optimizer.expressions.members import row_class, row_of_instance
 from reactive.borders.durable.rows.declared import DeclaredRows, about_classes, parameters
 from reactive.borders.durable.rows.values import (
     ENUM,
@@ -204,7 +204,7 @@ def _with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, s
 
 def _read_as_rows(read: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """Convert the objects that `read` returns to rows: snapshots of tracked objects."""
-    return lambda rows: [*map(row_of, read(rows))]
+    return lambda rows: [*map(row_of_instance, read(rows))]
 
 
 # Writing.

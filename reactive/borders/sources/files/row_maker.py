@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any
 
 from optimizer.kinds.fields import members
-from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, kind_of, may_be_none
+from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, declares_none, kind_of
 from optimizer.kinds.texts import columns_of
 from reactive.borders.sources.files.values import Made, UnfitFieldValue, from_json, from_text, plain
 from reactive.engine.collections.frozen_object import FrozenObject
@@ -46,7 +46,7 @@ class _Field:
         self.name = parameter.name
         self.kind = kind
         self.is_plain = plain(kind)
-        self.is_optional = may_be_none(kind)
+        self.is_optional = declares_none(kind)
         self.json: Made = from_json(kind, record_maker(by_name), by_name=by_name)
         self.text: Made = from_text(kind, record_maker(False))
 

@@ -19,9 +19,9 @@ from optimizer.expr import (
     Attribute,
     Call,
     First,
-    Held,
     Lifted,
     Parameter,
+    SlotValue,
     conjunction,
     conjuncts,
     constant,
@@ -29,7 +29,7 @@ from optimizer.expr import (
 from optimizer.plans import side_conditions
 from optimizer.plans.properties import shapes
 from optimizer.plans.side_conditions import SideTerm
-from optimizer.plans.wanted import AnyOf, Between, Wanted, wanted
+from optimizer.plans.wanted import AnyOf, Between, FieldValues, find_values
 from reactive.engine.collections.index import Range
 from reactive.engine.collections.zset import UnorderedError, family_of
 from reactive.engine.compiler.choices.run_pipeline import sink_of
@@ -53,7 +53,7 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     if below is None or found is None:
         return None
     candidates, places = [], []
-    for what in wanted(conjuncts(found.body), shapes(below.base)):
+    for what in find_values(conjuncts(found.body), shapes(below.base)):
         index = _index(below.base, found, what)
         if index is not None:
             candidates.append(Candidate(_kind(what), index, what.field.name))
@@ -84,7 +84,7 @@ def _first_test(below: PipelineSource) -> Lifted | None:
     return first.predicate if is_read else None  # type: ignore[attr-defined]
 
 
-def _kind(what: Wanted) -> int:
+def _kind(what: FieldValues) -> int:
     """Rank look-ups: one value before several, these before a range, best with both ends."""
     match what.values:
         case AnyOf():
@@ -97,7 +97,7 @@ def _kind(what: Wanted) -> int:
             return 3
 
 
-def _rest(below: PipelineSource, test: Lifted, what: Wanted) -> PipelineSource:
+def _rest(below: PipelineSource, test: Lifted, what: FieldValues) -> PipelineSource:
     """Return the rest of a chain, over the condition as far as it is looked up."""
     parts, rest = conjuncts(test.body), below.chain[1:]
     others = tuple(part for place, part in enumerate(parts) if place not in what.places)
@@ -112,14 +112,16 @@ def _rest(below: PipelineSource, test: Lifted, what: Wanted) -> PipelineSource:
 def _is_of_one_family(values: Between) -> bool:
     """Return True if the ends of a range have a common order."""
     try:
-        ends = [end.value if isinstance(end, Held) else end for end in (values.low, values.high)]
+        ends = [
+            end.value if isinstance(end, SlotValue) else end for end in (values.low, values.high)
+        ]
         return len({family_of(end) for end in ends if end is not None}) == 1
     except UnorderedError:
         return False
 
 
 def _index(
-    table: plan.Node, test: Lifted, what: Wanted
+    table: plan.Node, test: Lifted, what: FieldValues
 ) -> PhysicalIndex | PhysicalRangeIndex | None:
     """Return the index of a table by a field; None for a range whose ends have no common order.
 

@@ -32,7 +32,7 @@ def shred_nest(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     nesting = shredding.nesting_of(node)
     if nesting is None or not chooser.generates or chooser.depends(node) or may_be_negative(node):
         return None
-    found = shredding.shredded(node)
+    found = shredding.shred(node)
     return None if found is None else _tree(chooser, node, nesting, found)
 
 
@@ -47,7 +47,7 @@ def _elsewhere(node: plan.Node, found: Levels, away: OffloadedNodes) -> Asking[P
 
 
 def _tree(
-    chooser: Chooser, node: plan.Node, nesting: Nesting, top: shredding.Shredded
+    chooser: Chooser, node: plan.Node, nesting: Nesting, top: shredding.ShreddedLevel
 ) -> Asking[Physical]:
     indexes: list[PhysicalIndex] = []
     places: list[tuple[int, ...]] = []

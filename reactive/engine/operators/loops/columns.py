@@ -55,18 +55,18 @@ from optimizer.expr import (
     transform,
 )
 from optimizer.expressions.order_kinds import (
+    check_number,
     has_mean,
     has_mean_or_none,
     is_binary,
     is_binary_or_none,
     is_decimal,
     is_decimal_or_none,
-    is_number,
     is_number_or_none,
     is_text,
     is_text_or_none,
 )
-from optimizer.expressions.text import projected
+from optimizer.expressions.text import project_node
 from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.collections.exact import (
     BITS,
@@ -92,7 +92,7 @@ COMPARED = {
 NUMBERS = frozenset({int, float, bool})
 CHECKS: dict[Any, frozenset[type]] = {
     hash: NUMBERS | {str},
-    **dict.fromkeys((summable, summable_or_none, is_number, is_number_or_none), NUMBERS),
+    **dict.fromkeys((summable, summable_or_none, check_number, is_number_or_none), NUMBERS),
     **dict.fromkeys((is_binary, is_binary_or_none, has_mean, has_mean_or_none), NUMBERS),
     **dict.fromkeys((is_decimal, is_decimal_or_none), NUMBERS - {float}),
     **dict.fromkeys((is_text, is_text_or_none), frozenset({str})),
@@ -373,7 +373,7 @@ def _whole(expr: Expr, made: Mapping[str, Expr]) -> Expr:
     def named(part: Expr) -> Expr:
         return made.get(part.name, part) if isinstance(part, Local) else part
 
-    return transform(transform(expr, named), projected)
+    return transform(transform(expr, named), project_node)
 
 
 def _numpy(rows: int) -> Any:

@@ -40,7 +40,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import makes_record
-from optimizer.expressions.text import needs, projected, surely
+from optimizer.expressions.text import needs, project_node, surely
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import residual
 from reactive.engine.codegen.emitter import RowPipeline
@@ -367,7 +367,7 @@ def _inlined(pipeline: RowPipeline) -> tuple[Callable[[Expr], Expr], list[Expr]]
     touched: list[Expr] = []
 
     def inlined(expr: Expr) -> Expr:
-        return transform(expr, lambda part: known[part] if part in known else projected(part))
+        return transform(expr, lambda part: known[part] if part in known else project_node(part))
 
     for instruction in pipeline.instructions:
         expr = inlined(instruction.expr)

@@ -355,7 +355,9 @@ def filtered(node: plan.Node, scope: Scope, test: Expr) -> plan.Node:
 
 def freed(node: plan.Node) -> plan.Node:
     """Return a node whose callables may have sub-queries, without any."""
-    return subqueries.freed(node, of_no_rows=_of_no_rows, canonical=canonical, in_order=False)
+    return subqueries.remove_subqueries(
+        node, of_no_rows=_of_no_rows, canonical=canonical, in_order=False
+    )
 
 
 def _of_no_rows(folded: plan.Folded) -> Any:
