@@ -45,7 +45,7 @@ def test_a_module_below_is_imported_once(before: str, now: str) -> None:
     [
         ("reactive.operators.outer_join", "reactive.engine.operators.matching", "OuterJoin"),
         ("reactive.operators.matching", "reactive.engine.operators.matching", "Matching"),
-        ("reactive.dataflow.borrowed", "reactive.engine.dataflow.leaves", "Borrowed"),
+        ("reactive.dataflow.borrowed", "reactive.engine.dataflow.leaves", "BorrowedLeaf"),
         ("reactive.sql.runtime.sort_keys", "reactive.languages.sql.runtime.rows", "Tied"),
     ],
 )
