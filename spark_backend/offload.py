@@ -27,10 +27,10 @@ from reactive.engine.remote.remote import Adopt, check_adopt
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import BagStore
 from reactive.errors import OffloadError
-from spark_backend.cluster.paths import absolute, is_remote, writing
-from spark_backend.cluster.progress import waiting
-from spark_backend.cluster.session import Session, check
-from spark_backend.state.checkpoint import ANEW, SPILLED, lock
+from spark_backend.cluster.paths import absolute_path, is_remote, writing
+from spark_backend.cluster.progress import show_progress
+from spark_backend.cluster.session import Session, check_spark
+from spark_backend.state.checkpoint import ANEW, SPILLED, lock_folder
 
 if TYPE_CHECKING:
     from reactive.borders.sinks.durable_outbox import FrameTarget, SinkTarget
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from spark_backend.bucketed.remote import BucketedRemote
     from spark_backend.fragments.remote import StateRemote
     from spark_backend.fragments.shared import SharedState
-    from spark_backend.fragments.sharing import Nested, SharingStates
+    from spark_backend.fragments.sharing import NestRows, SharingStates
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.spilled_keyed import SpilledKeyedStore
     from spark_backend.sinks.outbox import FileOutbox
@@ -105,13 +105,13 @@ class SparkOffload:
         self.max_waiting = row_count(max_waiting, "max_waiting")
         self.max_waiting_bytes = byte_count(max_waiting_bytes, "max_waiting_bytes")
         self.flush_interval = flush_interval
-        check(java=session is None and not master.startswith("sc://"))
+        check_spark(java=session is None and not master.startswith("sc://"))
         check_adopt(adopt)
         self._is_kept = checkpoint is not None
-        self._folder = _folder(checkpoint)
+        self._folder = _checkpoint_folder(checkpoint)
         self.session = Session(master=master, session=session, config=config, folder=self._folder)
         is_far = is_remote(self._folder)
-        self._spilled = _folder(None) if is_far else f"{self._folder}/{SPILLED}"
+        self._spilled = _checkpoint_folder(None) if is_far else f"{self._folder}/{SPILLED}"
         """The local folder of rows that this process reads again."""
         self._trust = trust
         self._adopt = adopt
@@ -129,17 +129,17 @@ class SparkOffload:
 
     def refuse(self, fragment: Fragment) -> str | None:
         """Return the reason why a part cannot move to Spark, or None."""
-        from spark_backend.codec.codec import obstacle
+        from spark_backend.codec.codec import find_obstacle
 
-        return None if fragment.is_whole else obstacle(fragment.node)
+        return None if fragment.is_whole else find_obstacle(fragment.node)
 
     def apart(self, fragment: Fragment) -> str | None:
         """Return the reason why a whole part of a plan cannot run in columns, in one job per flush,
         or None."""
-        from spark_backend.fragments.roster import no_columns
-        from spark_backend.recursion.compile import recursion
+        from spark_backend.fragments.roster import find_column_obstacle
+        from spark_backend.recursion.compile import recursion_step
 
-        return no_columns(self.session, fragment, (recursion,))
+        return find_column_obstacle(self.session, fragment, (recursion_step,))
 
     def begin(
         self,
@@ -172,7 +172,7 @@ class SparkOffload:
         is_kept = self._is_kept and not is_anew
         remote: BucketedRemote | StateRemote | None = self._shared(fragment, of, is_kept=is_kept)
         if remote is None:
-            digest = f"{ANEW}{uuid4().hex}" if is_anew else _digest(fragment, name)
+            digest = f"{ANEW}{uuid4().hex}" if is_anew else _part_digest(fragment, name)
             folder = f"{self._folder}/{self._free(digest)}"
             remote = self._begun[folder] = self._made(fragment, folder, is_kept=is_kept)
         remote.adopt = self._adopt
@@ -207,10 +207,12 @@ class SparkOffload:
     ) -> BucketedRemote | StateRemote:
         from spark_backend.bucketed.remote import BucketedRemote
         from spark_backend.fragments.remote import StateRemote
-        from spark_backend.recursion.compile import recursion
+        from spark_backend.recursion.compile import recursion_step
 
         if fragment.is_whole:
-            return StateRemote(self.session, fragment, folder, stable=is_kept, makers=(recursion,))
+            return StateRemote(
+                self.session, fragment, folder, stable=is_kept, makers=(recursion_step,)
+            )
         trust = self._trust or folder in self._written
         made = BucketedRemote(self.session, fragment, folder, stable=is_kept, trust=trust)
         self._written.add(folder)
@@ -239,7 +241,7 @@ class SparkOffload:
         from spark_backend.tables.frames import Frames
         from spark_backend.tables.table import SparkRows
 
-        folder = f"{self._folder}/{self._free(f'table-{_short(name)}')}"
+        folder = f"{self._folder}/{self._free(f'table-{_short_digest(name)}')}"
         frames = Frames(self.session, rows, row_type, folder, key=key, name=name)
         self._on_spark.add(name)
         found = self._begun[folder] = SparkRows(self.session, frames, is_kept=self._is_kept)
@@ -250,10 +252,10 @@ class SparkOffload:
 
         The checkpoint of the query is below the folder of the rows.
         """
-        from spark_backend.streams.feed import feed_of
+        from spark_backend.streams.feed import make_feed
 
-        folder = f"{self._folder}/{self._free(f'table-{_short(name)}')}"
-        found = feed_of(self.session, rows, row_type, folder, key, name, options, self._is_kept)
+        folder = f"{self._folder}/{self._free(f'table-{_short_digest(name)}')}"
+        found = make_feed(self.session, rows, row_type, folder, key, name, options, self._is_kept)
         self._begun[folder] = found.rows
         self._streamed.add(name)
         return found
@@ -271,21 +273,21 @@ class SparkOffload:
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         """Return the rows of a view as a DataFrame: from a remote, or the given ones."""
-        from spark_backend.codec.schema import typed_as
+        from spark_backend.codec.schema import infer_type
         from spark_backend.tables import table
 
         if hasattr(remote, "to_spark"):
             return self.session.given(remote.to_spark(row_type))
         given = list(pairs if remote is None else remote.contents())
-        return table.of_pairs(self.session, given, typed_as(given, row_type))
+        return table.pairs_to_columns(self.session, given, infer_type(given, row_type))
 
     def nested(
         self, fragment: Fragment, parts: Sequence[tuple[Any, Sequence[ExternalInput]]]
-    ) -> Nested | None:
+    ) -> NestRows | None:
         """Return the rows of a nest with levels in parts."""
-        from spark_backend.fragments.sharing import Nested
+        from spark_backend.fragments.sharing import NestRows
 
-        return Nested(self.session, fragment, parts, self._folder)
+        return NestRows(self.session, fragment, parts, self._folder)
 
     def target(self, place: str, options: SinkOptions) -> SinkTarget:
         """Return the target of a sink: a folder, or a table of the catalog.
@@ -327,7 +329,7 @@ class SparkOffload:
                 "  name the view, or say changes_to(..., name=...)"
             )
         return FileOutbox(
-            f"{self._folder}/sink-{_short(name)}", row_type=row_type, session=self.session
+            f"{self._folder}/sink-{_short_digest(name)}", row_type=row_type, session=self.session
         )
 
     def framed(
@@ -350,13 +352,13 @@ class SparkOffload:
     def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
         """Return a context that shows the progress of sending or awaiting `rows` rows at a
         terminal."""
-        return waiting(name, rows)
+        return show_progress(name, rows)
 
     def release(self) -> None:
         """Return the memory of moved rows to the system."""
-        from spark_backend.cluster.trim import trim
+        from spark_backend.cluster.trim import trim_memory
 
-        trim()
+        trim_memory()
 
     def open(self) -> None:
         """Register a database that uses the back end.
@@ -367,7 +369,7 @@ class SparkOffload:
         """
         if self._users == 0:
             if self._is_kept:
-                self._lock = lock(self._folder)
+                self._lock = lock_folder(self._folder)
             else:
                 with writing(self._folder):
                     Path(self._folder).mkdir(0o700, parents=True, exist_ok=True)
@@ -404,16 +406,16 @@ class SparkOffload:
         return remote is not None and not remote.is_closed
 
 
-def _digest(fragment: Fragment, name: str) -> str:
+def _part_digest(fragment: Fragment, name: str) -> str:
     """Return a short digest of a part, which is the same in any process."""
-    return _short(f"{name}\n{fingerprint(fragment.node, fragment.inputs)}")
+    return _short_digest(f"{name}\n{fingerprint(fragment.node, fragment.inputs)}")
 
 
-def _short(text: str) -> str:
+def _short_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
 
 
-def _folder(checkpoint: str | os.PathLike[str] | None) -> str:
+def _checkpoint_folder(checkpoint: str | os.PathLike[str] | None) -> str:
     if checkpoint is None:
         return str(Path(tempfile.gettempdir()) / f"reactive-collections-{uuid4().hex}")
-    return absolute(os.fspath(checkpoint))
+    return absolute_path(os.fspath(checkpoint))

@@ -26,7 +26,7 @@ from asv_benchmarks.offload.measure import (
 from asv_benchmarks.offload.published import INCREMENTS as INCREMENT_COUNT
 from asv_benchmarks.table import machine
 from reactive import OffloadError
-from spark_backend.cluster.session import check
+from spark_backend.cluster.session import check_spark
 
 TITLE = "## Spark"
 BEGIN, END = "<!-- offload: begin -->", "<!-- offload: end -->"
@@ -71,7 +71,7 @@ def offload(
     rounds: flushes of a kind in each of them.
     """
     try:
-        check()
+        check_spark()
     except OffloadError as error:
         return f"{TITLE}\n\nNot measured: {error}"
     found, parts = {}, []

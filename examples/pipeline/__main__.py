@@ -36,7 +36,7 @@ from examples.pipeline.running import Running, WorkerEnded
 from examples.pipeline.worker import Told
 from examples.terminal import console, duration, number
 from reactive import OffloadError
-from spark_backend.cluster.session import check
+from spark_backend.cluster.session import check_spark
 
 SAME, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     errors = console(to_errors=True)
     try:
-        check()
+        check_spark()
     except OffloadError as error:
         errors.print(str(error), style="red", markup=False)
         return USAGE

@@ -28,31 +28,31 @@ from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections.zset import Pair, Row, canonical
 from reactive.engine.operators.plain import spread
 from reactive.engine.reference.bags import Bag
-from spark_backend.aggregates.parts import Parted, Parts
+from spark_backend.aggregates.parts import GroupParts, Parts
 from spark_backend.aggregates.summed import (
     LARGEST,
     LIMB,
     POINT,
     WIDE,
-    Read,
-    Summed,
-    made_of,
-    read,
-    result_held,
-    total_of,
+    AggregateInput,
+    SummedValue,
+    aggregate_input,
+    combine_total,
+    make_output_row,
+    stored_result,
 )
-from spark_backend.aggregates.valued import Valued, ValuedAggregate
+from spark_backend.aggregates.valued import StoredValue, ValuedAggregate
 from spark_backend.codec.arrow import from_arrow, to_arrow
-from spark_backend.codec.hashing import flattened_values, leaves
+from spark_backend.codec.hashing import flattened_values, leaf_types
 from spark_backend.codec.schema import Digits, Plain, Typed, Whole
-from spark_backend.direct.flush import DirectFlush, Lookup, TooMany, fields_of
-from spark_backend.state.one_job import TableSpec, added_up_here
+from spark_backend.direct.flush import DirectFlush, Lookup, TooMany, leaf_fields
+from spark_backend.state.one_job import TableSpec, net_table
 
 Odd = tuple[Any, ...]
 """For each value that may be odd: a value without limbs, or None."""
 Sums = list[int]
 """The number of rows, and for each value its sum and the number that are not None."""
-InParts = dict[Any, tuple[Parted, Parted]]
+InParts = dict[Any, tuple[GroupParts, GroupParts]]
 """The parts before and after of large groups."""
 _MASK = (1 << LIMB) - 1
 _SCALE = 2.0**POINT
@@ -64,7 +64,7 @@ class Group:
 
     sums: dict[Odd, Sums] = field(default_factory=dict)
     values: dict[str, Counter[Any]] = field(default_factory=dict)
-    parted: dict[str, Parted] = field(default_factory=dict)
+    parted: dict[str, GroupParts] = field(default_factory=dict)
     """The values of a large group, in parts."""
 
     def plus(self, other: Group) -> Group:
@@ -104,23 +104,25 @@ class DirectTotals:
         kept: Typed,
         count: int,
         spec: TableSpec,
-        summed: dict[Read, Summed],
-        valued: dict[Read, Valued],
+        summed: dict[AggregateInput, SummedValue],
+        valued: dict[AggregateInput, StoredValue],
     ) -> None:
         self._node, self._key, self._kept, self._spec = node, key, kept, spec
         self._summed, self._valued = summed, valued
         self._count = count
         self._columns = [(s.limbs, s.count) for s in summed.values()]
         self._odd = [s for s in summed.values() if s.may_be_odd]
-        self._lookup = Lookup(leaves(key), fields_of(key, "key"))
+        self._lookup = Lookup(leaf_types(key), leaf_fields(key, "key"))
         look = self._lookup
         self._parts = {
-            of.name: Parts(of, key, look, _folded) for of in valued.values() if of.parts is not None
+            of.name: Parts(of, key, look, _fold_values)
+            for of in valued.values()
+            if of.parts is not None
         }
 
     def delta(self, flush: DirectFlush, given: Iterable[Pair]) -> Bag:
         """Return how the rows of the output change."""
-        if any(of.skips_none and _own(of) for of in self._valued.values()):
+        if any(of.skips_none and _has_worker_aggregates(of) for of in self._valued.values()):
             raise TooMany("an aggregate by workers, that leaves None out")
         change = self._groups(given)
         self._keep(flush, change)
@@ -152,11 +154,11 @@ class DirectTotals:
             odd: Odd = ()
             sums = [weight]
             for of, read_of in summed:
-                number, count, strange = _number(of, read_of(row))
+                number, count, strange = _scale_value(of, read_of(row))
                 sums += (number * weight, count * weight)
                 if of.may_be_odd:
                     odd += (strange,)
-            _add(group, odd, sums)
+            _merge_sums(group, odd, sums)
             for what, values in valued:
                 value = canonical(self._reads[what](row))
                 if value is not None or not values.skips_none:
@@ -169,8 +171,8 @@ class DirectTotals:
         return (lambda row: 0) if key is None else spread(key, self._count, compiled_of)
 
     @cached_property
-    def _reads(self) -> dict[Read, Callable[[Row], Any]]:
-        return {what: _reader(what[0], self._count) for what in (*self._summed, *self._valued)}
+    def _reads(self) -> dict[AggregateInput, Callable[[Row], Any]]:
+        return {what: _row_reader(what[0], self._count) for what in (*self._summed, *self._valued)}
 
     # Tables.
 
@@ -189,7 +191,7 @@ class DirectTotals:
         for values in self._valued.values():
             self._keep_values(flush, values, change)
 
-    def _keep_values(self, flush: DirectFlush, of: Valued, change: dict[Any, Group]) -> None:
+    def _keep_values(self, flush: DirectFlush, of: StoredValue, change: dict[Any, Group]) -> None:
         flat = [
             (key, value, weight)
             for key, group in change.items()
@@ -201,7 +203,7 @@ class DirectTotals:
             columns = {
                 "key": to_arrow(self._key, keys),
                 "value": to_arrow(of.value.of, values),
-                **({} if of.parts is None else {"part": _parts_of(of, values)}),
+                **({} if of.parts is None else {"part": _part_column(of, values)}),
                 "weight": pa.array(weights, pa.int64()),
             }
             flush.put(of.spec, columns)
@@ -228,10 +230,10 @@ class DirectTotals:
             return {}, parted
         keys = {tuple(flattened_values(self._key, key)) for key in change}
         found: dict[Any, Group] = {}
-        table = added_up_here(self._spec, flush.found(self._spec, self._lookup, keys))
+        table = net_table(self._spec, flush.found(self._spec, self._lookup, keys))
         for key, odd, sums in self._read(table):
             if key in change:
-                _add(found.setdefault(key, Group()), odd, sums)
+                _merge_sums(found.setdefault(key, Group()), odd, sums)
         for of in self._valued.values():
             if of.name in self._parts:
                 new = {k: g.values.get(of.name, Counter()) for k, g in change.items()}
@@ -254,7 +256,7 @@ class DirectTotals:
         if not table.num_rows:
             return
         keys = from_arrow(self._key, table.column("key").combine_chunks())
-        odd = [_odd_in(table.column(f"{of.name}_odd"), of) for of in self._odd]
+        odd = [_read_odd_values(table.column(f"{of.name}_odd"), of) for of in self._odd]
         odds = list(zip(*odd, strict=True)) if odd else [()] * len(keys)
         numbers = {name: table.column(name).to_pylist() for name in self._spec.added}
         for place, key in enumerate(keys):
@@ -271,22 +273,24 @@ class DirectTotals:
         if self._node.key is not None and group.rows <= 0:
             return None
         results = [self._result(folded, group) for folded in self._node.aggregates]
-        return (made_of(self._kept, results if self._node.key is None else [key, *results]),)
+        return (
+            make_output_row(self._kept, results if self._node.key is None else [key, *results]),
+        )
 
     def _result(self, folded: plan.Folded, group: Group) -> Any:
-        what = read(folded)
+        what = aggregate_input(folded)
         values = self._valued.get(what)
         if values is not None:
             places = enumerate(values.asked)
             place, asked = next(((n, one) for n, one in places if one.folded == folded), (0, None))
             if asked is not None and values.name in group.parted:
-                return group.parted[values.name].result(asked, place, _folded)
+                return group.parted[values.name].result(asked, place, _fold_values)
             if asked is not None:
-                return _folded(asked, group.values.get(values.name, Counter()))
+                return _fold_values(asked, group.values.get(values.name, Counter()))
         of = self._summed.get(what)
         return group.rows if of is None else self._of_sums(folded, of, group)
 
-    def _of_sums(self, folded: plan.Folded, of: Summed, group: Group) -> Any:
+    def _of_sums(self, folded: plan.Folded, of: SummedValue, group: Group) -> Any:
         place = 1 + 2 * list(self._summed.values()).index(of)
         number = sum(sums[place] for sums in group.sums.values())
         count = sum(sums[place + 1] for sums in group.sums.values())
@@ -294,13 +298,13 @@ class DirectTotals:
         if of.may_be_odd:
             which = self._odd.index(of)
             odd = [(o[which], sums[0]) for o, sums in group.sums.items() if o[which] is not None]
-        total = total_of(number, count, [(v, n) for v, n in odd if n], is_float=of.is_float)
+        total = combine_total(number, count, [(v, n) for v, n in odd if n], is_float=of.is_float)
         if type(folded.accumulator).__name__ == "SumAccumulator":
             return total
         return canonical(total / count) if count > 0 else None
 
 
-def _add(group: Group, odd: Odd, sums: Sums) -> None:
+def _merge_sums(group: Group, odd: Odd, sums: Sums) -> None:
     there = group.sums.get(odd)
     if there is None:
         group.sums[odd] = sums
@@ -308,12 +312,12 @@ def _add(group: Group, odd: Odd, sums: Sums) -> None:
         there[:] = map(add, there, sums)
 
 
-def _reader(function: Function | None, count: int) -> Callable[[Row], Any]:
+def _row_reader(function: Function | None, count: int) -> Callable[[Row], Any]:
     """Return a function that reads a value of a row; without a callable, the row."""
     return (lambda row: row) if function is None else spread(function, count, compiled_of)
 
 
-def _number(of: Summed, value: Any) -> tuple[int, int, Any]:
+def _scale_value(of: SummedValue, value: Any) -> tuple[int, int, Any]:
     """Return the number to sum for a value, the number of values that it counts as, and the value
     if it is odd."""
     if value is None:
@@ -329,20 +333,20 @@ def _number(of: Summed, value: Any) -> tuple[int, int, Any]:
     return number, 1, None
 
 
-def _odd_in(column: pa.ChunkedArray, of: Summed) -> list[Any]:
+def _read_odd_values(column: pa.ChunkedArray, of: SummedValue) -> list[Any]:
     return from_arrow(Plain(float, optional=True) if of.is_float else WIDE, column.combine_chunks())
 
 
-def _parts_of(of: Valued, values: Sequence[Any]) -> pa.Array:
+def _part_column(of: StoredValue, values: Sequence[Any]) -> pa.Array:
     return pa.array(map(of.part_of, values), pa.int64())
 
 
-def _own(of: Valued) -> bool:
+def _has_worker_aggregates(of: StoredValue) -> bool:
     """Return True if Python workers compute some of the aggregates."""
     return not all(asked.is_column for asked in of.asked)
 
 
-def _folded(asked: ValuedAggregate, values: Counter[Any]) -> Any:
+def _fold_values(asked: ValuedAggregate, values: Counter[Any]) -> Any:
     """Fold the present values, with their counts, in the order that workers use, so that both
     compute equal results."""
     accumulator = asked.folded.accumulator
@@ -352,7 +356,7 @@ def _folded(asked: ValuedAggregate, values: Counter[Any]) -> Any:
     state = accumulator.zero()
     for value, weight in there:
         state = accumulator.add(state, value, weight)
-    found = result_held(accumulator, accumulator.result(state))
+    found = stored_result(accumulator, accumulator.result(state))
     is_text = isinstance(asked.of, Whole) and asked.of.kind is Digits
     return Decimal(found) if is_text and found is not None else found
 

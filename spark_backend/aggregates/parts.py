@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 
 from reactive.engine.operators.accumulators import CountDistinctAccumulator
-from spark_backend.aggregates.valued import Valued, ValuedAggregate
+from spark_backend.aggregates.valued import StoredValue, ValuedAggregate
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values
 from spark_backend.codec.schema import Typed
@@ -45,7 +45,7 @@ Result = Callable[[ValuedAggregate, Values], Any]
 
 
 @dataclass(slots=True)
-class Parted:
+class GroupParts:
     """The parts of a group: the number of values of each, and its results."""
 
     parts: dict[int, tuple[Any, ...]]
@@ -69,8 +69,8 @@ class KnownGroups:
     become large; for others, the parts before and after."""
 
     values: dict[Any, Values] = field(default_factory=dict)
-    made: dict[Any, Parted] = field(default_factory=dict)
-    parted: dict[Any, tuple[Parted, Parted]] = field(default_factory=dict)
+    made: dict[Any, GroupParts] = field(default_factory=dict)
+    parted: dict[Any, tuple[GroupParts, GroupParts]] = field(default_factory=dict)
 
 
 class Parts:
@@ -82,7 +82,7 @@ class Parts:
     key: the type of the group key; `look` finds rows by it.
     """
 
-    def __init__(self, of: Valued, key: Typed, look: Lookup, result: Result) -> None:
+    def __init__(self, of: StoredValue, key: Typed, look: Lookup, result: Result) -> None:
         assert of.parts is not None
         self._of, self._spec = of, of.parts
         self._key, self._look, self._result = key, look, result
@@ -109,7 +109,7 @@ class Parts:
         self._keep(flush, found)
         return found
 
-    def _large(self, flush: DirectFlush, keys: Iterable[Any]) -> dict[Any, Parted]:
+    def _large(self, flush: DirectFlush, keys: Iterable[Any]) -> dict[Any, GroupParts]:
         """Return the groups that are in parts."""
         if not flush.tables.rows_near(self._spec):
             return {}
@@ -126,7 +126,7 @@ class Parts:
         for key, weight, *part in zip(groups, weights, *columns, strict=True):
             found.setdefault(key, Counter())[tuple(part)] += weight
         there = {
-            key: Parted({part[0]: part[1:] for part, n in found[key].items() if n > 0})
+            key: GroupParts({part[0]: part[1:] for part, n in found[key].items() if n > 0})
             for key in keys
             if key in found
         }
@@ -148,21 +148,21 @@ class Parts:
             if key in change:
                 found.values.setdefault(key, Counter())[value] += weight
         for key, added in change.items():
-            after = _plus(found.values.get(key, Counter()), added)
+            after = _apply_weights(found.values.get(key, Counter()), added)
             if len(after) >= LARGE:
                 found.made[key] = self._parted(after)
 
-    def _parted(self, values: Values) -> Parted:
+    def _parted(self, values: Values) -> GroupParts:
         by_part: dict[int, Values] = {}
         for value, weight in values.items():
             by_part.setdefault(self.part(value), Counter())[value] = weight
-        return Parted({part: self._results(some) for part, some in by_part.items()})
+        return GroupParts({part: self._results(some) for part, some in by_part.items()})
 
     def _read_large(
         self,
         flush: DirectFlush,
         change: Mapping[Any, Values],
-        large: Mapping[Any, Parted],
+        large: Mapping[Any, GroupParts],
         found: KnownGroups,
     ) -> None:
         """Compute the parts that change, before and after."""
@@ -172,9 +172,9 @@ class Parts:
                 added.setdefault((key, self.part(value)), Counter())[value] = weight
         before = self._values_of(flush, added)
         for key in change:
-            found.parted[key] = large[key], Parted(dict(large[key].parts))
+            found.parted[key] = large[key], GroupParts(dict(large[key].parts))
         for (key, part), values in added.items():
-            after = _plus(before.get((key, part), Counter()), values)
+            after = _apply_weights(before.get((key, part), Counter()), values)
             parts = found.parted[key][1].parts
             if after:
                 parts[part] = self._results(after)
@@ -200,7 +200,7 @@ class Parts:
     def _keep(self, flush: DirectFlush, found: KnownGroups) -> None:
         """Add the changes of parts to their table; a group that has shrunk has none."""
         rows: list[tuple[Any, int, tuple[Any, ...], int]] = []
-        nothing = Parted({})
+        nothing = GroupParts({})
         made = {key: (nothing, now) for key, now in found.made.items()}
         for key, (was, now) in {**found.parted, **made}.items():
             parts = now.parts if now.count * SHRUNK >= LARGE else {}
@@ -241,7 +241,7 @@ class Parts:
         return {tuple(flattened_values(self._key, key)) for key in keys}
 
 
-def _plus(before: Values, change: Values) -> Values:
+def _apply_weights(before: Values, change: Values) -> Values:
     """Return the values that exist after a change."""
     found = Counter(before)
     for value, weight in change.items():

@@ -15,7 +15,7 @@ Limbs:
 
 A float without such limbs (NaN, an infinity, beyond 2**63, or with bits below 2**-96) is odd, and
 so is an integer beyond 64 bits: it is stored as it is, and Python finishes the groups with one
-(`finished`).
+(`finish_groups`).
 
 Sound:  limbs of a float are exact: each step subtracts the nearest integer and multiplies by a
         power of two. A decimal of 38 digits holds the bits that are rounded, 65 at least, and one
@@ -24,8 +24,9 @@ Cost:   per float, roundings and products; no remainders, which are slow.
 Source: [mrql] the homomorphism of an aggregate; superaccumulators; `codec/limbs.py` is the same in
 Python.
 
-`finished` and `folded` run in Python workers. They are pure functions over Arrow batches; Spark is
-not needed to try them. `folded` computes aggregates from all values of each group that changed:
+`finish_groups` and `fold_groups` run in Python workers. They are pure functions over Arrow batches;
+Spark is not needed to try them. `fold_groups` computes aggregates from all values of each group
+that changed:
 
     values of a group, with weights, before and after  --accumulator, in a worker-->  two results
 
@@ -60,19 +61,19 @@ from reactive.engine.operators.tolerant import Tolerant
 from reactive.errors import OffloadError
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.columns import value_of
-from spark_backend.codec.limbs import total
+from spark_backend.codec.limbs import amount_total
 from spark_backend.codec.schema import WIDEST, Digits, Plain, Record, Typed, Whole, type_name
 from spark_backend.codec.values import Inexact, Value
-from spark_backend.tables.stateless import RAISED, adopt
+from spark_backend.tables.stateless import RAISED, adopt_classes
 
 WIDE = Plain(int, low=-WIDEST, high=WIDEST)
 LINEAR = (CountAccumulator, SumAccumulator, AvgAccumulator)
-Read = tuple[Function | None, bool]
+AggregateInput = tuple[Function | None, bool]
 """The value that an aggregate reads, and whether it skips None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class SummedValue:
     """A value to be summed, as integers or as floats, and the name of its columns.
 
     It `may_be_odd` if some values have no limbs: floats, and integers beyond 64 bits. If it
@@ -135,32 +136,34 @@ class Summed:
         return integer_quotient(total, count)
 
 
-def read(folded: plan.Folded) -> Read:
+def aggregate_input(folded: plan.Folded) -> AggregateInput:
     """Return the value that an aggregate reads of a row."""
     return folded.value, folded.accumulator.skip_none
 
 
-def summed(node: plan.Aggregate, values: Sequence[Value]) -> dict[Read, Summed]:
+def find_summed_values(
+    node: plan.Aggregate, values: Sequence[Value]
+) -> dict[AggregateInput, SummedValue]:
     """Return the distinct values to be summed.
 
     Raises
     ------
     Inexact: a value is no number, or may be None where that raises.
     """
-    found: dict[Read, Summed] = {}
+    found: dict[AggregateInput, SummedValue] = {}
     for folded in node.aggregates:
         if not isinstance(folded.accumulator, SumAccumulator | AvgAccumulator):
             continue
-        value = value_read(folded, values)
+        value = input_value(folded, values)
         if value.of.kind is Decimal:
             continue  # a Decimal has more digits than limbs hold: it is in `valued.py`
         if value.of.kind not in (int, float, bool):
             raise Inexact(f"{folded.name} of {type_name(value.of)} is not added up in columns")
-        found.setdefault(read(folded), _made(f"s{len(found)}", value))
+        found.setdefault(aggregate_input(folded), _make_summed_value(f"s{len(found)}", value))
     return found
 
 
-def value_read(folded: plan.Folded, values: Sequence[Value]) -> Value:
+def input_value(folded: plan.Folded, values: Sequence[Value]) -> Value:
     """Return the value that an aggregate reads; it may be None only if the aggregate skips None.
 
     Raises
@@ -178,7 +181,7 @@ def value_read(folded: plan.Folded, values: Sequence[Value]) -> Value:
     return value
 
 
-def result_type(folded: plan.Folded, of: Summed | None, *, may_be_empty: bool) -> Typed:
+def result_type(folded: plan.Folded, of: SummedValue | None, *, may_be_empty: bool) -> Typed:
     """Return the type of a linear aggregate; an average of no values is None."""
     if of is None:
         return Plain(int)
@@ -187,7 +190,7 @@ def result_type(folded: plan.Folded, of: Summed | None, *, may_be_empty: bool) -
     return Plain(float) if of.is_float else WIDE
 
 
-def result(folded: plan.Folded, of: Summed | None, when: str) -> Column:
+def result_column(folded: plan.Folded, of: SummedValue | None, when: str) -> Column:
     """Return the result, from the columns of sums whose names begin with `when`."""
     if of is None:
         return F.col(f"{when}n")
@@ -196,11 +199,11 @@ def result(folded: plan.Folded, of: Summed | None, when: str) -> Column:
     return F.expr(of.average(when))
 
 
-def _made(name: str, value: Value) -> Summed:
+def _make_summed_value(name: str, value: Value) -> SummedValue:
     is_float, is_wide = value.of.kind is float, isinstance(value.of, Plain) and value.of.is_wide
     column = value.column if is_float or is_wide else value.column.cast("long")
     typed = replace(value, column=column)
-    return Summed(name, typed, is_float, is_float or is_wide, value.optional)
+    return SummedValue(name, typed, is_float, is_float or is_wide, value.optional)
 
 
 INTEGER_LIMBS, FLOAT_LIMBS = 2, 5
@@ -250,7 +253,7 @@ def integer_quotient(total: str, count: str) -> str:
         ("q", f"({size} - r.v) / {count}"),
         ("r", f"{size} % {count}"),
     ):
-        value = _let(name, f"cast({of} as decimal(38, 0))", value)
+        value = _let_sql(name, f"cast({of} as decimal(38, 0))", value)
     return (
         f"case when {count} <= 0 then null"
         f" when {size} <= {2**53} then cast({total} as double) / cast({count} as double)"
@@ -258,7 +261,7 @@ def integer_quotient(total: str, count: str) -> str:
     )
 
 
-def _let(name: str, value: str, then: str) -> str:
+def _let_sql(name: str, value: str, then: str) -> str:
     """Return SQL of `then`, where `{name}.v` is `value`, computed once."""
     bound = f"transform(array({value}), x -> named_struct('v', x))"
     return f"element_at(transform({bound}, {name} -> {then}), 1)"
@@ -269,7 +272,7 @@ def float_parts(value: str, name: str) -> dict[str, str]:
     null."""
     rest = value
     for _ in range(FLOAT_LIMBS - INTEGER_LIMBS):
-        rest = _below(rest)
+        rest = _fraction_sql(rest)
     is_good = f"abs({value}) < {LARGEST!r}D and {rest} = rint({rest})"
     return {
         f"{name}_good": f"if({is_good}, {value}, 0D)",
@@ -282,13 +285,13 @@ def float_limbs(value: str, name: str) -> dict[str, str]:
     integer nearest to the rest, with its own sign."""
     rests = [value]
     for _ in range(FLOAT_LIMBS - INTEGER_LIMBS):
-        rests.append(_below(rests[-1]))
+        rests.append(_fraction_sql(rests[-1]))
     whole, *below = (f"cast(rint({rest}) as bigint)" for rest in rests)
     limbs = [*reversed(below), f"{whole} & {_LOW}L", f"shiftright({whole}, 32)"]
     return {f"{name}_{place}": limb for place, limb in enumerate(limbs)}
 
 
-def _below(rest: str) -> str:
+def _fraction_sql(rest: str) -> str:
     """Return SQL of the part below the point, shifted by a limb; exact, as a difference of near
     floats."""
     return f"(({rest} - rint({rest})) * {BITS}D)"
@@ -296,10 +299,12 @@ def _below(rest: str) -> str:
 
 def float_sum(limbs: list[str]) -> str:
     """Return SQL of the float with the given sums of limbs."""
-    return _carried(limbs, "s", _of_sign(_carried(_sized("s"), "n", _rounded("n"))))
+    return _carry_sql(
+        limbs, "s", _signed_sql(_carry_sql(_absolute_limbs("s"), "n", _round_sql("n")))
+    )
 
 
-def _carried(limbs: list[str], name: str, then: str) -> str:
+def _carry_sql(limbs: list[str], name: str, then: str) -> str:
     """Return SQL of `then`, where `{name}0.v` and so on are the limbs after carrying: 32 bits each,
     and the sign in the last."""
     carry = "0L"
@@ -317,24 +322,24 @@ def _carried(limbs: list[str], name: str, then: str) -> str:
     return then
 
 
-def _sized(name: str) -> list[str]:
+def _absolute_limbs(name: str) -> list[str]:
     """Return the limbs without the sign."""
     return [f"if({name}4.v < 0, -{name}{place}.v, {name}{place}.v)" for place in range(FLOAT_LIMBS)]
 
 
-def _of_sign(size: str) -> str:
+def _signed_sql(size: str) -> str:
     return f"(if(s4.v < 0, -1D, 1D) * {size})"
 
 
-def _rounded(name: str) -> str:
+def _round_sql(name: str) -> str:
     """Return SQL of the absolute value, from limbs that are not negative."""
     n = [f"{name}{place}.v" for place in range(FLOAT_LIMBS)]
     wide = [f"cast({part} as decimal(38, 0))" for part in n]
-    highest = f"{wide[4]} * {2 * BITS} + {_with_rest(n[3], n[2], n[1], n[0])}"
+    highest = f"{wide[4]} * {2 * BITS} + {_sticky_sql(n[3], n[2], n[1], n[0])}"
     upper = (
-        f"{wide[4]} * {2 * BITS * BITS} + {wide[3]} * {2 * BITS} + {_with_rest(n[2], n[1], n[0])}"
+        f"{wide[4]} * {2 * BITS * BITS} + {wide[3]} * {2 * BITS} + {_sticky_sql(n[2], n[1], n[0])}"
     )
-    middle = f"{wide[3]} * {2 * BITS * BITS} + {wide[2]} * {2 * BITS} + {_with_rest(n[1], n[0])}"
+    middle = f"{wide[3]} * {2 * BITS * BITS} + {wide[2]} * {2 * BITS} + {_sticky_sql(n[1], n[0])}"
     low = f"{wide[2]} * {BITS * BITS} + {wide[1]} * {BITS} + {wide[0]}"
     return (
         f"case when {n[4]} >= {1 << 58}L then cast({highest} as double) * {2.0**-1!r}D"
@@ -344,7 +349,7 @@ def _rounded(name: str) -> str:
     )
 
 
-def _with_rest(limb: str, *below: str) -> str:
+def _sticky_sql(limb: str, *below: str) -> str:
     """Return SQL of twice a limb, plus one if any limb below is not zero: the sticky bit for
     rounding."""
     return f"cast({limb} * 2 + if({' + '.join(below)} > 0, 1, 0) as decimal(38, 0))"
@@ -378,11 +383,11 @@ class Finishing:
     results: tuple[Result, ...]
 
 
-def finished(shipped: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def finish_groups(shipped: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows before and after of groups, computed from their sums."""
     of: Finishing = pickle.loads(shipped)
     for batch in batches:
-        before, after = (_rows(of, batch, when) for when in ("b_", "a_"))
+        before, after = (_group_rows(of, batch, when) for when in ("b_", "a_"))
         rows: list[Any] = []
         weights: list[int] = []
         for was, now in zip(before, after, strict=True):
@@ -396,26 +401,28 @@ def finished(shipped: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
         yield pa.record_batch(arrays, names=["row", "weight"])
 
 
-def _rows(of: Finishing, batch: pa.RecordBatch, when: str) -> list[tuple[Any] | None]:
+def _group_rows(of: Finishing, batch: pa.RecordBatch, when: str) -> list[tuple[Any] | None]:
     """Return the row of each group in a tuple; None for a group without rows."""
     keys = None if of.key is None else from_arrow(of.key, batch.column("key"))
-    values = [_values(result, batch, when) for result in of.results]
+    values = [_stored_values(result, batch, when) for result in of.results]
     names = [n for n in batch.schema.names if n.startswith(when) or n == ODD]
     found: list[tuple[Any] | None] = []
     for place, sums in enumerate(batch.select(names).to_pylist()):
         if not sums[f"{when}is"]:
             found.append(None)
             continue
-        totals = {name: _total(name, is_float, sums, when) for name, is_float in of.sums}
+        totals = {name: _group_total(name, is_float, sums, when) for name, is_float in of.sums}
         results = [
-            _result(result, totals, sums, when) if value is None else value[place]
+            _sum_result(result, totals, sums, when) if value is None else value[place]
             for result, value in zip(of.results, values, strict=True)
         ]
-        found.append((made_of(of.kept, results if keys is None else [keys[place], *results]),))
+        found.append(
+            (make_output_row(of.kept, results if keys is None else [keys[place], *results]),)
+        )
     return found
 
 
-def _values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | None:
+def _stored_values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | None:
     """Return the stored values of each group; None for a result computed from sums."""
     if result.kind != "value":
         return None
@@ -424,39 +431,41 @@ def _values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | Non
     return found if result.of.optional or zero is None else [v or zero for v in found]
 
 
-def made_of(kept: Typed, items: Sequence[Any]) -> Any:
+def make_output_row(kept: Typed, items: Sequence[Any]) -> Any:
     """Return the output row with these items; a single item is the row."""
     if len(items) == 1 or not isinstance(kept, Record):
         return items[0]
     return tuple(items) if kept.kind is tuple else kept.kind(*items)
 
 
-def _result(result: Result, totals: dict[str, Any], sums: dict[str, Any], when: str) -> Any:
+def _sum_result(result: Result, totals: dict[str, Any], sums: dict[str, Any], when: str) -> Any:
     count = sums[f"{when}{result.count}"]
     if result.kind == "count":
         return count
-    total_of = totals[result.name]
+    sum_of = totals[result.name]
     if result.kind == "sum":
-        return total_of
-    return canonical(total_of / count) if count > 0 else None
+        return sum_of
+    return canonical(sum_of / count) if count > 0 else None
 
 
-def _total(name: str, is_float: bool, sums: dict[str, Any], when: str) -> Any:
+def _group_total(name: str, is_float: bool, sums: dict[str, Any], when: str) -> Any:
     limbs = [sums[f"{when}{name}_{place}"] for place in range(5 if is_float else 2)]
     number = sum(limb << (_BITS * place) for place, limb in enumerate(limbs))
     odd = [(one.get(f"{name}_odd"), one[f"{when}n"]) for one in sums[ODD]]
     odd = [(value, n) for value, n in odd if value is not None and n]
     count = sums.get(f"{when}{name}_c", sums[f"{when}n"])
-    return total_of(number, count, odd, is_float=is_float)
+    return combine_total(number, count, odd, is_float=is_float)
 
 
-def total_of(number: int, count: int, odd: Sequence[tuple[Any, int]], *, is_float: bool) -> Any:
+def combine_total(
+    number: int, count: int, odd: Sequence[tuple[Any, int]], *, is_float: bool
+) -> Any:
     """Return a sum: `number` in limbs, plus odd values with their weights, of `count` values in
     all."""
     if not is_float:
         return number + sum(int(value) * n for value, n in odd)
     floats = count - sum(n for _, n in odd)
-    return float(total((number, floats, 0, 0, 0), odd))
+    return float(amount_total((number, floats, 0, 0, 0), odd))
 
 
 VALUES = "values"
@@ -476,7 +485,7 @@ class Folding:
     of_nothing: bool
 
 
-def folded(
+def fold_groups(
     shipped: bytes, classes: dict[str, bytes], of_values: bytes, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Replace the values in batches by the results before and after.
@@ -485,20 +494,20 @@ def folded(
     ----------
     shipped: an aggregate with one accumulator for each result.
     """
-    adopt(classes)
+    adopt_classes(classes)
     node: plan.Aggregate = pickle.loads(shipped)
     of: Folding = pickle.loads(of_values)
     for batch in batches:
-        groups = _groups(of, batch)
+        groups = _read_groups(of, batch)
         columns = {n: batch.column(n) for n in batch.schema.names if n != VALUES}
         for when in ("b", "a"):
             for name, kept, each in zip(of.names, of.results, node.aggregates, strict=True):
-                results = [_folded_result(each, group[when], of) for group in groups]
-                columns[f"{when}_{name}"] = _array(kept, results, each)
+                results = [_fold_group(each, group[when], of) for group in groups]
+                columns[f"{when}_{name}"] = _result_array(kept, results, each)
         yield pa.record_batch(list(columns.values()), names=list(columns))
 
 
-def _groups(of: Folding, batch: pa.RecordBatch) -> list[dict[str, list[tuple[Any, int]]]]:
+def _read_groups(of: Folding, batch: pa.RecordBatch) -> list[dict[str, list[tuple[Any, int]]]]:
     """Return for each group the values before and after, with their counts."""
     lists = batch.column(VALUES)
     inside = lists.flatten()
@@ -514,7 +523,7 @@ def _groups(of: Folding, batch: pa.RecordBatch) -> list[dict[str, list[tuple[Any
     return found
 
 
-def _folded_result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: Folding) -> Any:
+def _fold_group(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: Folding) -> Any:
     if not values and not of.of_nothing:
         return None
     accumulator = folded.accumulator
@@ -522,7 +531,7 @@ def _folded_result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: F
         state = accumulator.zero()
         for value, weight in values:
             state = accumulator.add(state, value, weight)
-        return result_held(accumulator, accumulator.result(state))
+        return stored_result(accumulator, accumulator.result(state))
     except (Exception, SystemExit) as error:
         shown = ", ".join(f"{value!r:.60}" for value, _ in values[:3])
         raise RuntimeError(
@@ -530,13 +539,13 @@ def _folded_result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: F
         ) from error
 
 
-def result_held(accumulator: Any, result: Any) -> Any:
+def stored_result(accumulator: Any, result: Any) -> Any:
     """Return a result as its column stores it."""
     found = canonical(result)
     return Outcome.of(found) if isinstance(accumulator, Tolerant) else found
 
 
-def _array(kept: Typed, results: list[Any], folded: plan.Folded) -> pa.Array:
+def _result_array(kept: Typed, results: list[Any], folded: plan.Folded) -> pa.Array:
     if isinstance(kept, Whole) and kept.kind is Digits:
         results = [None if r is None else Decimal(r) for r in results]
     try:

@@ -5,7 +5,7 @@
 
 A group that exists before and after a change is output as two rows. The state has only sums, which
 add up in any order; the results are computed on output. Aggregates that are no sums (Min, Max,
-CountDistinct) have a table of values (`valued.py`).
+CountDistinct) have a table of values (`find_stored_values.py`).
 
 Without a key there is one group, which is shown from the first flush on, even without rows.
 
@@ -40,32 +40,32 @@ from spark_backend.aggregates.summed import (
     ODD,
     Finishing,
     Result,
-    Summed,
-    read,
-    result,
+    SummedValue,
+    aggregate_input,
+    find_summed_values,
+    result_column,
     result_type,
-    summed,
 )
-from spark_backend.aggregates.valued import Valued, ValuedAggregate, valued
+from spark_backend.aggregates.valued import StoredValue, ValuedAggregate, find_stored_values
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed, Whole, record_of, tuple_of
 from spark_backend.codec.values import Value, as_type, field_of, record_value, spark_type
-from spark_backend.direct.flush import DirectFlush, present
+from spark_backend.direct.flush import DirectFlush, without_zeros
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import united
-from spark_backend.steps.keys import bound
+from spark_backend.state.tables import union_frames
+from spark_backend.steps.keys import row_bindings
 from spark_backend.steps.step import (
     MOST_WHOLE,
     ODD_VALUE,
     Flush,
     Hashes,
     Step,
-    hashed,
-    hashes_of,
-    having,
+    collect_hashes,
+    hash_column,
+    rows_with_keys,
     schema_of,
 )
-from spark_backend.tables.stateless import shipped
+from spark_backend.tables.stateless import worker_function
 
 _BEFORE, _AFTER = "b_", "a_"
 
@@ -85,12 +85,12 @@ class Totals:
 
     def __init__(self, node: plan.Aggregate, source: Step, count: int, name: str) -> None:
         self._node, self._source = node, source
-        values = bound(Value(F.col("row"), source.kept), count)
+        values = row_bindings(Value(F.col("row"), source.kept), count)
         self._is_keyed = node.key is not None
         one = Value(F.lit(0).cast("long"), Plain(int, low=0, high=0))
         self._key = one if node.key is None else value_of(node.key, values)
-        self._summed = summed(node, values)
-        self._valued = valued(node, values, self._key.of, self._hash, name)
+        self._summed = find_summed_values(node, values)
+        self._valued = find_stored_values(node, values, self._key.of, self._hash, name)
         self.kept: Typed = self._row_type()
         kinds = {True: T.DoubleType(), False: T.DecimalType(38, 0)}
         odd = {f"{s.name}_odd": kinds[s.is_float] for s in self._summed.values() if s.may_be_odd}
@@ -174,7 +174,7 @@ class Totals:
             parts.append(results.select(*self._as_results[of.name]))
         if not self._is_keyed and flush.is_first:
             parts.append(self._nothing(flush))
-        whole = flush.together(united(parts))
+        whole = flush.together(union_frames(parts))
         found = self._checked(whole, careful=flush.careful)
         if not self._is_keyed:
             found = found.withColumn("b_is", F.lit(not flush.is_first))
@@ -192,7 +192,9 @@ class Totals:
         self, flush: Flush, spec: TableSpec, keys: DataFrame, hashes: Hashes
     ) -> list[DataFrame]:
         """Return the rows of touched groups in a table."""
-        return having(flush, spec, keys, lambda part: self._same(part["key"], keys["key"]), hashes)
+        return rows_with_keys(
+            flush, spec, keys, lambda part: self._same(part["key"], keys["key"]), hashes
+        )
 
     def _same(self, one: Column, other: Column) -> Column:
         """Return True for equal keys; keys that are never null have a faster comparison."""
@@ -203,7 +205,7 @@ class Totals:
         """Return the hashes of the groups of changed rows."""
         if not flush.is_local(self._source):
             return None
-        return cache(lambda: hashes_of(given.select(self._given[0]), self._hashed))
+        return cache(lambda: collect_hashes(given.select(self._given[0]), self._hashed))
 
     def _with_one(self, change: DataFrame) -> DataFrame:
         """Add the one group of an aggregate without a key, which exists even without values."""
@@ -255,7 +257,9 @@ class Totals:
             tuple((s.name, s.is_float) for s in self._summed.values()),
             tuple(self._result_of(folded) for folded in self._node.aggregates),
         )
-        run = shipped(paths, "spark_backend.aggregates.summed", "finished", pickle.dumps(plan_of))
+        run = worker_function(
+            paths, "spark_backend.aggregates.summed", "finish_groups", pickle.dumps(plan_of)
+        )
         there = touched.select("*", *self._there)
         return there.mapInArrow(run, schema_of(self.kept))
 
@@ -272,8 +276,8 @@ class Totals:
 
     def _prepare(self) -> None:
         self._given = self._columns_given()
-        self._parts = _named(*(s.parts() for s in self._summed.values()))
-        self._of_rows = _named(*(s.of_row() for s in self._summed.values()))
+        self._parts = _named_columns(*(s.parts() for s in self._summed.values()))
+        self._of_rows = _named_columns(*(s.of_row() for s in self._summed.values()))
         sums = ["sum(weight) as n", *(f"sum({n} * weight) as {n}" for n in self._sums[1:])]
         self._adds = [F.expr(sql) for sql in sums]
         self._hashed = self._hash().alias("h")
@@ -305,13 +309,13 @@ class Totals:
         was = [F.expr(f"{n} as b_{n}") for n in self._sums]
         self._as_before = [*kept, *was, *after, *no_results]
         self._as_results = {of.name: self._of_values(of, results) for of in self._valued.values()}
-        summed = [f"{when}{name}" for when in (_BEFORE, _AFTER) for name in self._sums]
+        sum_names = [f"{when}{name}" for when in (_BEFORE, _AFTER) for name in self._sums]
         found = [f"{when}{name}" for when in (_BEFORE, _AFTER) for name in results]
         self._as_new = [F.col("key"), F.expr(f"{self._unless_odd('n')} as a_n"), *after[1:]]
-        self._both = [F.expr(f"sum({name}) as {name}") for name in summed]
+        self._both = [F.expr(f"sum({name}) as {name}") for name in sum_names]
         self._both += [F.expr(f"max({name}) as {name}") for name in found]
 
-    def _of_values(self, of: Valued, results: dict[str, T.DataType]) -> list[Column]:
+    def _of_values(self, of: StoredValue, results: dict[str, T.DataType]) -> list[Column]:
         odd = [F.lit(None).cast(self._spec.schema[name].dataType).alias(name) for name in self._odd]
         none = [F.expr(f"0L as {when}{n}") for when in (_BEFORE, _AFTER) for n in self._sums]
         own = of.columns()
@@ -361,20 +365,24 @@ class Totals:
         return asked.shown(when) if asked is not None else self._of_sums(folded, when)
 
     def _of_sums(self, folded: plan.Folded, when: str) -> Column:
-        return result(folded, self._summed.get(read(folded)), when)
+        return result_column(folded, self._summed.get(aggregate_input(folded)), when)
 
     def _asked(self, folded: plan.Folded) -> ValuedAggregate | None:
         """Return the aggregate of values for an aggregate; None if it is computed from sums."""
-        of = self._valued.get(read(folded))
+        of = self._valued.get(aggregate_input(folded))
         found = () if of is None else of.asked
         return next((asked for asked in found if asked.folded == folded), None)
 
     def _type(self, folded: plan.Folded) -> Typed:
         asked = self._asked(folded)
         if asked is not None:
-            may_be_empty = not self._is_keyed or self._valued[read(folded)].value.optional
+            may_be_empty = (
+                not self._is_keyed or self._valued[aggregate_input(folded)].value.optional
+            )
             return asked.result_type(may_be_empty=may_be_empty)
-        return result_type(folded, self._summed.get(read(folded)), may_be_empty=not self._is_keyed)
+        return result_type(
+            folded, self._summed.get(aggregate_input(folded)), may_be_empty=not self._is_keyed
+        )
 
     def _row_type(self) -> Typed:
         results = tuple(map(self._type, self._node.aggregates))
@@ -388,17 +396,17 @@ class Totals:
         asked = self._asked(folded)
         if asked is not None:
             return Result("value", asked.column, self._type(folded))
-        summed_as: Summed | None = self._summed.get(read(folded))
+        summed_as: SummedValue | None = self._summed.get(aggregate_input(folded))
         if summed_as is None:
             return Result("count", "n", Plain(int))
         kind = "sum" if result_kind(folded) == "sum" else "avg"
         return Result(kind, summed_as.name, self._type(folded), summed_as.count)
 
     def _hash(self) -> Column:
-        return hashed(Value(F.col("key"), self._key.of))
+        return hash_column(Value(F.col("key"), self._key.of))
 
 
-def _named(*several: dict[str, str]) -> list[Column]:
+def _named_columns(*several: dict[str, str]) -> list[Column]:
     """Return columns of SQL by their names."""
     return [F.expr(sql).alias(name) for found in several for name, sql in found.items()]
 
@@ -441,4 +449,4 @@ class ReducedRows:
         for (key, made), weight in flush.delta(self._groups).items():
             for row, count in made.items():
                 found[key, row] += weight * count
-        return present(found)
+        return without_zeros(found)

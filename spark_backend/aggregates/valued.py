@@ -72,12 +72,19 @@ from reactive.engine.operators.accumulators import (
 from reactive.engine.operators.plain import spread
 from reactive.engine.operators.tolerant import Tolerant
 from reactive.engine.remote.fragments import LEVEL
-from spark_backend.aggregates.summed import LINEAR, VALUES, Folding, Read, read, value_read
+from spark_backend.aggregates.summed import (
+    LINEAR,
+    VALUES,
+    AggregateInput,
+    Folding,
+    aggregate_input,
+    input_value,
+)
 from spark_backend.codec.arrow import from_arrow
-from spark_backend.codec.codec import serialized, serialized_classes
+from spark_backend.codec.codec import serialize_classes, serialize_plan
 from spark_backend.codec.columns import value_of
-from spark_backend.codec.hashing import flattened_values, hash_of, leaves
-from spark_backend.codec.returned import elements, returned
+from spark_backend.codec.hashing import flattened_values, hash_of, leaf_types
+from spark_backend.codec.returned import infer_element_type, infer_result_type
 from spark_backend.codec.schema import (
     WIDEST,
     Digits,
@@ -86,7 +93,7 @@ from spark_backend.codec.schema import (
     Typed,
     Untyped,
     Whole,
-    in_common,
+    common_type,
     outcome_of,
     type_name,
 )
@@ -102,9 +109,9 @@ from spark_backend.codec.values import (
 )
 from spark_backend.direct.flush import TooMany
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import united
-from spark_backend.steps.step import hashed as hashed_of
-from spark_backend.tables.stateless import shipped
+from spark_backend.state.tables import union_frames
+from spark_backend.steps.step import hash_column
+from spark_backend.tables.stateless import worker_function
 
 PARTS = 1_024
 """The number of parts of a large group."""
@@ -139,7 +146,7 @@ class ValuedAggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Valued:
+class StoredValue:
     """A value stored in full for each group, the name of its columns, and its aggregates."""
 
     name: str
@@ -165,7 +172,7 @@ class Valued:
         ------
         TooMany: a column cannot store the value.
         """
-        found = hash_of(leaves(self.value.of), flattened_values(self.value.of, value))
+        found = hash_of(leaf_types(self.value.of), flattened_values(self.value.of, value))
         if found is None:
             raise TooMany(f"a value that no column has: {value!r:.80}")
         return found % PARTS
@@ -190,7 +197,7 @@ class Valued:
         net = rows.groupBy("key", "value").agg(F.sum("weight").alias("weight"))
         if self.parts is None:
             return net
-        part = hashed_of(Value(F.col("value"), self.value.of))
+        part = hash_column(Value(F.col("value"), self.value.of))
         return net.withColumn("part", F.pmod(part, F.lit(PARTS).cast("long")))
 
     def results(
@@ -209,11 +216,13 @@ class Valued:
             p.select("key", "value", F.col("weight").alias("b"), none.alias("d")) for p in stored
         ]
         weights = (
-            united(parts).groupBy("key", "value").agg(F.sum("b").alias("b"), F.sum("d").alias("d"))
+            union_frames(parts)
+            .groupBy("key", "value")
+            .agg(F.sum("b").alias("b"), F.sum("d").alias("d"))
         )
         weights = weights.select("key", "value", "b", (F.col("b") + F.col("d")).alias("a"))
         found = [
-            _column(one.folded, when).alias(f"{when}_{one.column}")
+            _result_over_values(one.folded, when).alias(f"{when}_{one.column}")
             for when in ("b", "a")
             for one in self.asked
             if one.is_column
@@ -233,12 +242,12 @@ class Valued:
         folds = tuple(replace(one.folded, value=None) for one in own)
         names, results = tuple(o.column for o in own), tuple(o.of for o in own)
         of = Folding(self.value.of, names, results, not self.is_keyed)
-        run = shipped(
+        run = worker_function(
             paths,
             "spark_backend.aggregates.summed",
-            "folded",
-            serialized(plan.Aggregate(given, None, folds)),
-            serialized_classes(),
+            "fold_groups",
+            serialize_plan(plan.Aggregate(given, None, folds)),
+            serialize_classes(),
             pickle.dumps(of),
         )
         kept = [field for field in groups.schema.fields if field.name != VALUES]
@@ -254,40 +263,44 @@ class Valued:
         return {one.column: spark_type(one.of) for one in self.asked}
 
 
-def valued(
+def find_stored_values(
     node: plan.Aggregate, values: Sequence[Value], key: Typed, hashed: Any, name: str
-) -> dict[Read, Valued]:
+) -> dict[AggregateInput, StoredValue]:
     """Return the distinct values to store in full, for aggregates that are no sums.
 
     Raises
     ------
     Inexact: a value or a result has no known type.
     """
-    asked: dict[Read, list[plan.Folded]] = {}
+    asked: dict[AggregateInput, list[plan.Folded]] = {}
     for folded in node.aggregates:
-        if not _is_summed(folded, values):
-            asked.setdefault(read(folded), []).append(folded)
-    found: dict[Read, Valued] = {}
+        if not _is_made_of_sums(folded, values):
+            asked.setdefault(aggregate_input(folded), []).append(folded)
+    found: dict[AggregateInput, StoredValue] = {}
     for what, several in asked.items():
-        value = _value(several[0], values)
+        value = _value_or_row(several[0], values)
         own = f"v{len(found)}"
         typed = Value(as_type(value, value.of), value.of)
         distinct = dict.fromkeys(several)
-        made = tuple(_made(f, f"{own}_{place}", typed) for place, f in enumerate(distinct))
+        made = tuple(
+            _make_valued_aggregate(f, f"{own}_{place}", typed) for place, f in enumerate(distinct)
+        )
         has_parts = _has_parts(made, value.of)
         columns = {"key": key, "value": value.of, **({"part": Plain(int)} if has_parts else {})}
-        spec = _table(f"{name}{own}", columns, hashed)
-        of = Valued(own, typed, what[1], spec, made, node.key is not None)
+        spec = _value_table(f"{name}{own}", columns, hashed)
+        of = StoredValue(own, typed, what[1], spec, made, node.key is not None)
         if has_parts:
             of = replace(
                 of,
-                parts=_table(f"{spec.name}p", {"key": key, **of.part_types}, hashed, is_here=True),
+                parts=_value_table(
+                    f"{spec.name}p", {"key": key, **of.part_types}, hashed, is_here=True
+                ),
             )
         found[what] = of
     return found
 
 
-def _table(
+def _value_table(
     name: str, columns: Mapping[str, Typed], hashed: Any, *, is_here: bool = False
 ) -> TableSpec:
     """Return a table of rows with weights, in buckets by the key."""
@@ -301,19 +314,19 @@ def _has_parts(asked: Sequence[ValuedAggregate], value: Typed) -> bool:
     can compute the part of a value."""
     kinds = (MinAccumulator, MaxAccumulator, CountDistinctAccumulator)
     can = all(one.is_column and isinstance(one.folded.accumulator, kinds) for one in asked)
-    return can and all(isinstance(leaf, Plain) for leaf in leaves(value))
+    return can and all(isinstance(leaf, Plain) for leaf in leaf_types(value))
 
 
-def _is_summed(folded: plan.Folded, values: Sequence[Value]) -> bool:
+def _is_made_of_sums(folded: plan.Folded, values: Sequence[Value]) -> bool:
     """Return True if sums in columns give the aggregate (`summed.py`)."""
     if not isinstance(folded.accumulator, LINEAR):
         return False
     if isinstance(folded.accumulator, CountAccumulator):
         return True
-    return value_read(folded, values).of.kind is not Decimal
+    return input_value(folded, values).of.kind is not Decimal
 
 
-def _value(folded: plan.Folded, values: Sequence[Value]) -> Value:
+def _value_or_row(folded: plan.Folded, values: Sequence[Value]) -> Value:
     """Return the value that an aggregate reads; without a callable, the row."""
     if folded.value is not None:
         value = value_of(folded.value, values)
@@ -324,14 +337,14 @@ def _value(folded: plan.Folded, values: Sequence[Value]) -> Value:
     return value
 
 
-def _made(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
+def _make_valued_aggregate(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
     match folded.accumulator:
         case CountDistinctAccumulator():
             return ValuedAggregate(folded, column, Plain(int), True, False)
         case CollectAccumulator():
             return ValuedAggregate(folded, column, own_result(folded, value), True, False)
         case MinAccumulator() | MaxAccumulator():
-            return _extreme(folded, column, value)
+            return _make_extreme(folded, column, value)
         case _:
             of = own_result(folded, value)
             is_average = isinstance(of, Whole) and of.kind is Digits and "Avg" in folded.name
@@ -339,7 +352,7 @@ def _made(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
             return ValuedAggregate(folded, column, of, False, may_be_none)
 
 
-def _extreme(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
+def _make_extreme(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
     """Return Min or Max: in columns if Spark orders the values as Python does, else by Python
     workers if no comparison can raise."""
     if value.optional and not folded.accumulator.skip_none:
@@ -384,7 +397,7 @@ def _is_plain_order(kind: Any) -> bool:
     return kind.__lt__ is plain.__lt__ and kind.__gt__ is plain.__gt__
 
 
-def _column(folded: plan.Folded, when: str) -> Column:
+def _result_over_values(folded: plan.Folded, when: str) -> Column:
     """Return the result over the values with a positive count in the column `when`."""
     is_there = F.col(when) > 0
     value = F.when(is_there, F.col("value"))
@@ -467,14 +480,14 @@ def reduced_result(own: ReducedAccumulator, row: Value) -> Typed:
     parts = [field_of(row, n) for n in range(own.count)] if own.count > 1 else [row]
     given = any_value(_key_type(own.key, parts)), any_value(Whole(Bag, row.of))
     function = lift(own.function) if isinstance(own.function, Opaque) else own.function
-    return Whole(Bag, elements(function, given))
+    return Whole(Bag, infer_element_type(function, given))
 
 
 def _key_type(key: Function, parts: list[Value]) -> Typed:
     try:
         return value_of(key, parts).of
     except Inexact:
-        return returned(key, parts)
+        return infer_result_type(key, parts)
 
 
 def own_result(folded: plan.Folded, value: Value) -> Typed:
@@ -492,9 +505,9 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
         case accumulators.CollectAccumulator():
             return Whole(Bag, value.of)
         case accumulators.UserAccumulator() as own:
-            return _of_user(own, value)
+            return _user_result(own, value)
         case accumulators.MonoidAccumulator() as own:
-            return _of_monoid(own, value)
+            return _monoid_result(own, value)
         case ReducedAccumulator() as own:
             return reduced_result(own, value)
         case Tolerant(inner):
@@ -503,37 +516,45 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
             raise Inexact(f"{folded.name} of {type_name(value.of)}, whose order is not Spark's")
 
 
-def _of_user(own: accumulators.UserAccumulator, value: Value) -> Typed:
-    state = _widened(_known(own.initial))
+def _user_result(own: accumulators.UserAccumulator, value: Value) -> Typed:
+    state = _widen_integer_range(_constant_type(own.initial))
     for _ in range(2):  # the state that it adds to is a result of the first call
-        found = _called(own.plus, any_value(state), value)
+        found = _call_type(own.plus, any_value(state), value)
         try:
-            state = _widened(in_common(state, found))
+            state = _widen_integer_range(common_type(state, found))
         except Untyped as untyped:
             raise Inexact(f"its state: {untyped}") from None
-    return state if own.finish is None else _widened(_called(own.finish, any_value(state)))
+    return (
+        state
+        if own.finish is None
+        else _widen_integer_range(_call_type(own.finish, any_value(state)))
+    )
 
 
-def _of_monoid(own: accumulators.MonoidAccumulator, value: Value) -> Typed:
-    if value.optional or _known(own.initial).kind is not value.of.kind:
+def _monoid_result(own: accumulators.MonoidAccumulator, value: Value) -> Typed:
+    if value.optional or _constant_type(own.initial).kind is not value.of.kind:
         raise Inexact(f"its zero is of another type than {type_name(value.of)}")
-    state = _widened(value.of)
-    return state if own.finish is None else _widened(_called(own.finish, any_value(state)))
+    state = _widen_integer_range(value.of)
+    return (
+        state
+        if own.finish is None
+        else _widen_integer_range(_call_type(own.finish, any_value(state)))
+    )
 
 
-def _known(value: Any) -> Typed:
+def _constant_type(value: Any) -> Typed:
     return literal(value).of
 
 
-def _called(function: Opaque, *values: Value) -> Typed:
+def _call_type(function: Opaque, *values: Value) -> Typed:
     """Return the return type of a callable for such values."""
-    return returned(lift(function), values)
+    return infer_result_type(lift(function), values)
 
 
-def _widened(of: Typed) -> Typed:
+def _widen_integer_range(of: Typed) -> Typed:
     """Return the type with the widest integers that columns store."""
     if isinstance(of, Record):
-        return replace(of, fields=tuple(map(_widened, of.fields)))
+        return replace(of, fields=tuple(map(_widen_integer_range, of.fields)))
     if isinstance(of, Plain) and of.kind is int:
         return replace(of, low=-WIDEST, high=WIDEST)
     return of

@@ -44,7 +44,7 @@ class Sums:
         return bool(self.rows or any(self.of))
 
 
-def are_all_of(node: plan.Node) -> bool:
+def is_sums_only(node: plan.Node) -> bool:
     """Return True if a part is an aggregate that only needs sums of its groups."""
     _, base = chain_over(node)
     kinds = (CountAccumulator, SumAccumulator, AvgAccumulator)
@@ -55,7 +55,7 @@ def are_all_of(node: plan.Node) -> bool:
     )
 
 
-def summed(node: plan.Node) -> list[int]:
+def summed_positions(node: plan.Node) -> list[int]:
     """Return the positions of the summed values in a packed row."""
     return [
         place
@@ -67,29 +67,29 @@ def summed(node: plan.Node) -> list[int]:
 def normal(node: plan.Node, before: Net, new: Net) -> Net:
     """Return the entries after a change: one for each group that is not empty."""
     groups: dict[Any, Sums] = {}
-    places = summed(node)
+    places = summed_positions(node)
     for net in (before, new):
         for (side, data), weight in net.items():
             if side == OF_SUMS:
-                _add_sums(groups, _unpacked(data), weight)
+                _add_sums(groups, _unpack_sums(data), weight)
             else:
                 _add_row(groups, loads(data), weight, places)
-    return Counter({(OF_SUMS, _packed(sums)): 1 for sums in groups.values() if sums})
+    return Counter({(OF_SUMS, _pack_sums(sums)): 1 for sums in groups.values() if sums})
 
 
 def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Row, int]]:
     """Yield the changes of the output of each bucket: its number, row, weight."""
     for number, before, after in buckets:
-        yield from ((number, row, weight) for row, weight in _delta(node, before, after))
+        yield from ((number, row, weight) for row, weight in _group_delta(node, before, after))
 
 
-def _delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
+def _group_delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
     above, base = chain_over(node)
     assert isinstance(base, plan.Aggregate)
     out: Counter[Row] = Counter()
     for net, sign in ((before, -1), (after, 1)):
         for _, data in net:
-            row = _row(base, _unpacked(data))
+            row = _group_row(base, _unpack_sums(data))
             if row is not None:
                 out[row] += sign
     pairs = [pair for pair in out.items() if pair[1]]
@@ -116,15 +116,18 @@ def _add_sums(groups: dict[Any, Sums], given: Sums, weight: int) -> None:
         total.merge(other, weight)
 
 
-def _row(node: plan.Aggregate, sums: Sums) -> Row | None:
+def _group_row(node: plan.Aggregate, sums: Sums) -> Row | None:
     """Return the output row of a group; None while it has no rows."""
     if sums.rows <= 0:
         return None
     totals = iter(sums.of)
-    return (sums.group, *(_result(f.accumulator, sums.rows, totals) for f in node.aggregates))
+    return (
+        sums.group,
+        *(_accumulator_result(f.accumulator, sums.rows, totals) for f in node.aggregates),
+    )
 
 
-def _result(accumulator: Any, rows: int, totals: Any) -> Any:
+def _accumulator_result(accumulator: Any, rows: int, totals: Any) -> Any:
     """Return the result as the accumulator would show it."""
     if isinstance(accumulator, CountAccumulator):
         return rows
@@ -138,15 +141,15 @@ def _aggregate(node: plan.Node) -> plan.Aggregate:
     return base
 
 
-def _packed(sums: Sums) -> bytes:
-    return pickle.dumps((_codec().dumps(sums.group), sums.rows, sums.of), 5)
+def _pack_sums(sums: Sums) -> bytes:
+    return pickle.dumps((_group_codec().dumps(sums.group), sums.rows, sums.of), 5)
 
 
-def _unpacked(data: bytes) -> Sums:
+def _unpack_sums(data: bytes) -> Sums:
     group, rows, of = pickle.loads(data)
     return Sums(loads(group), rows, of)
 
 
 @lru_cache(maxsize=1)
-def _codec() -> Codec:
+def _group_codec() -> Codec:
     return Codec(stable=False)

@@ -49,14 +49,14 @@ def normal(node: plan.Node, before: Net, new: Net) -> Net:
     after = Counter(before)
     for key, weight in new.items():
         after[key] += weight
-    after = present(after)
+    after = drop_zeros(after)
     if all(weight > 0 for weight in after.values()):
         return after
     forms: dict[tuple[int, Row], tuple[int, bytes]] = {}
     found: Net = Counter()
     for (side, data), weight in after.items():
         found[forms.setdefault((side, loads(data)), (side, data))] += weight
-    return present(found)
+    return drop_zeros(found)
 
 
 def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Row, int]]:
@@ -64,13 +64,13 @@ def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Ro
 
     If each output row identifies its bucket, all buckets are evaluated together.
     """
-    key = _key(node)
+    key = _bucket_key(node)
     if key is None or len(buckets) < 2:
         for number, before, after in buckets:
-            yield from ((number, row, weight) for row, weight in _delta(node, before, after))
+            yield from ((number, row, weight) for row, weight in _bucket_delta(node, before, after))
         return
-    was = [_bags(node, bucket.before) for bucket in buckets]
-    now = [_bags(node, bucket.after) for bucket in buckets]
+    was = [_unpack_bags(node, bucket.before) for bucket in buckets]
+    now = [_unpack_bags(node, bucket.after) for bucket in buckets]
     numbers = {
         key(row): bucket.number
         for times in (was, now)
@@ -78,52 +78,52 @@ def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Ro
         for bag in bags
         for row in bag
     }
-    for row, weight in _change(node, _together(was), _together(now)):
+    for row, weight in _output_change(node, _merge_buckets(was), _merge_buckets(now)):
         yield numbers[key(row)], row, weight
 
 
-def _delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
+def _bucket_delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
     """Return how the output of a bucket changes."""
     if is_bilinear(node):
-        return _of_join(node, before, after).items()
-    return _change(node, _bags(node, before), _bags(node, after))
+        return _join_delta(node, before, after).items()
+    return _output_change(node, _unpack_bags(node, before), _unpack_bags(node, after))
 
 
-def _change(node: plan.Node, before: tuple[Bag, ...], after: tuple[Bag, ...]) -> list[Pair]:
-    out = _evaluated(node, after)
-    out.subtract(_evaluated(node, before))
+def _output_change(node: plan.Node, before: tuple[Bag, ...], after: tuple[Bag, ...]) -> list[Pair]:
+    out = _evaluate(node, after)
+    out.subtract(_evaluate(node, before))
     return [pair for pair in out.items() if pair[1]]
 
 
-def _key(node: plan.Node) -> Callable[[Row], Any] | None:
+def _bucket_key(node: plan.Node) -> Callable[[Row], Any] | None:
     """Return a function of output rows whose value differs between buckets; None if there is
     none."""
     base = below_wheres(node)
     if isinstance(base, plan.Aggregate):
         return itemgetter(0)
-    return _itself if isinstance(base, SETS) else None
+    return _identity if isinstance(base, SETS) else None
 
 
-def _together(bags: Sequence[tuple[Bag, ...]]) -> tuple[Bag, ...]:
+def _merge_buckets(bags: Sequence[tuple[Bag, ...]]) -> tuple[Bag, ...]:
     """Merge the rows of all buckets, which are disjoint."""
     return tuple(
         Counter(dict(chain.from_iterable(b.items() for b in of))) for of in zip(*bags, strict=True)
     )
 
 
-def _itself(row: Row) -> Row:
+def _identity(row: Row) -> Row:
     return row
 
 
-def less(after: Net, before: Net) -> Net:
+def subtract_nets(after: Net, before: Net) -> Net:
     """Return the difference of two nets."""
     found = Counter(after)
     for key, weight in before.items():
         found[key] -= weight
-    return present(found)
+    return drop_zeros(found)
 
 
-def present(net: Counter[Any]) -> Counter[Any]:
+def drop_zeros(net: Counter[Any]) -> Counter[Any]:
     """Return the net without entries of weight 0."""
     return Counter({key: weight for key, weight in net.items() if weight})
 
@@ -133,33 +133,33 @@ def is_bilinear(node: plan.Node) -> bool:
     return isinstance(chain_over(node)[1], plan.Join)
 
 
-def _of_join(node: plan.Node, before: Net, after: Net) -> Bag:
+def _join_delta(node: plan.Node, before: Net, after: Net) -> Bag:
     """Return the delta of a join; only the rows that a change of the other side needs are
     unpacked."""
-    (left_new, right_new), out = _bags(node, less(after, before)), Counter[Row]()
+    (left_new, right_new), out = _unpack_bags(node, subtract_nets(after, before)), Counter[Row]()
     if left_new:
-        out.update(_evaluated(node, (left_new, _bags(node, after, only=1)[1])))
+        out.update(_evaluate(node, (left_new, _unpack_bags(node, after, only=1)[1])))
     if right_new:
-        out.update(_evaluated(node, (_bags(node, before, only=0)[0], right_new)))
-    return present(out)
+        out.update(_evaluate(node, (_unpack_bags(node, before, only=0)[0], right_new)))
+    return drop_zeros(out)
 
 
-def _evaluated(node: plan.Node, bags: tuple[Bag, ...]) -> Bag:
+def _evaluate(node: plan.Node, bags: tuple[Bag, ...]) -> Bag:
     """Evaluate a part over the rows of its inputs."""
     if not any(bags):
         return Counter()
     return evaluate_part(node, {(LEVEL, place): bag for place, bag in enumerate(bags)})
 
 
-def _bags(node: plan.Node, net: Net, only: int | None = None) -> tuple[Bag, ...]:
+def _unpack_bags(node: plan.Node, net: Net, only: int | None = None) -> tuple[Bag, ...]:
     """Return the rows of each input, or of one. Different bytes may decode to equal rows."""
-    bags: tuple[Bag, ...] = tuple(Counter() for _ in range(_inputs(node)))
+    bags: tuple[Bag, ...] = tuple(Counter() for _ in range(_count_inputs(node)))
     for (place, data), weight in net.items():
         if only in (None, place):
             bags[place][loads(data)] += weight
-    return tuple(present(bag) for bag in bags)
+    return tuple(drop_zeros(bag) for bag in bags)
 
 
-def _inputs(node: plan.Node) -> int:
+def _count_inputs(node: plan.Node) -> int:
     """Return the number of inputs of a part."""
     return sum(isinstance(each, plan.Recursive) for each in nodes(node))

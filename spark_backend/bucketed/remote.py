@@ -27,9 +27,9 @@ Sound:  for semi, anti and outer joins with a condition on the key alone; all ro
         deleted row may have other bytes in the table.
 Cost:   O(rows of the touched buckets) in columns; only selected rows become objects.
 
-`added_here` runs a flush of few rows in this process, as workers would:
+`compute_additions` runs a flush of few rows in this process, as workers would:
 
-    entries by bucket, rows of these buckets --`touched.changed`--> rows to add to the tables
+    entries by bucket, rows of these buckets --`compute_bucket_changes`--> rows to add to the tables
 
 Cost:   O(rows of the touched buckets), for a join O(rows of the other side); their files are
         scanned.
@@ -60,29 +60,32 @@ from reactive.engine.remote.remote import Adopt, Entry, ExternalInput
 from reactive.engine.runtime.collector import pause_collector
 from reactive.errors import TakenIn
 from spark_backend.bucketed import grouped_sums
-from spark_backend.bucketed.kept_rows import Net, is_bilinear, present
+from spark_backend.bucketed.kept_rows import Net, drop_zeros, is_bilinear
 from spark_backend.bucketed.touched import (
     CHANGES_DDL,
     FAILED,
     OUTPUT,
     ROWS,
-    Touched,
-)
-from spark_backend.bucketed.touched import (
-    changed as changed_entries,
+    BucketEntries,
+    compute_bucket_changes,
 )
 from spark_backend.cluster.session import Session
-from spark_backend.codec.codec import Codec, loads, serialized, serialized_classes
-from spark_backend.codec.schema import typed_as
+from spark_backend.codec.codec import Codec, loads, serialize_classes, serialize_plan
+from spark_backend.codec.schema import infer_type
 from spark_backend.direct.flush import TooMany, check_fetched, check_few
-from spark_backend.fragments.members import Owed, changed, since, tried
-from spark_backend.state.ends import Staged
-from spark_backend.state.one_job import BUCKET, TableSpec, Tagged
-from spark_backend.state.tables import Refused, StateTables, united
+from spark_backend.fragments.members import (
+    PendingChanges,
+    count_changes,
+    new_rows,
+    run_with_retries,
+)
+from spark_backend.state.ends import StagedFiles
+from spark_backend.state.one_job import BUCKET, TableSpec, TaggedRows
+from spark_backend.state.tables import FlushRefused, StateTables, union_frames
 from spark_backend.steps.step import MOST_BROADCAST
 from spark_backend.tables import table
 from spark_backend.tables.chain import Chain
-from spark_backend.tables.stateless import shipped
+from spark_backend.tables.stateless import worker_function
 
 NAMED = 200
 """The most buckets that the query lists; more are joined as a table."""
@@ -126,14 +129,14 @@ class BucketedRemote:
         self._is_kept = stable
         self._codec = Codec(stable=stable)
         self.bucket = self._codec.bucket
-        self._shipped = serialized(fragment.node)
-        self._is_sums = grouped_sums.are_all_of(fragment.node)
-        self._summed = grouped_sums.summed(fragment.node) if self._is_sums else []
-        specs = {name: _spec(name) for name in (ROWS, OUTPUT, FAILED)}
+        self._shipped = serialize_plan(fragment.node)
+        self._is_sums = grouped_sums.is_sums_only(fragment.node)
+        self._summed = grouped_sums.summed_positions(fragment.node) if self._is_sums else []
+        specs = {name: _entry_table(name) for name in (ROWS, OUTPUT, FAILED)}
         self._rows, self._output = specs[ROWS], specs[OUTPUT]
         plan_of = fingerprint(fragment.node, fragment.inputs)
         self._tables = StateTables(session, folder, plan_of, specs, pickled=True, trust=trust)
-        self._staged, self._owed = Staged(session, folder), Owed()
+        self._staged, self._owed = StagedFiles(session, folder), PendingChanges()
         self.resumed = self._tables.number
         self.is_closed = False
         self.begun_anew = ""
@@ -160,7 +163,7 @@ class BucketedRemote:
     def stage(self, number: int, entries: Sequence[Entry]) -> None:
         """Write entries to a file, for the flush of a number."""
         if entries and number > self.applied:
-            self._staged.add(number, 0, table_of(entries))
+            self._staged.add(number, 0, entries_to_table(entries))
 
     def apply(
         self,
@@ -180,7 +183,9 @@ class BucketedRemote:
         """
         if number > self.applied:
             given = self._owed.added(number, entries, fed)
-            tried(lambda: self._attempt(number, *given), self._session, _never, self._tables)
+            run_with_retries(
+                lambda: self._attempt(number, *given), self._session, _no_retry, self._tables
+            )
             self._owed.clear()
         if self._staged.rows:
             self._staged.forget()
@@ -188,14 +193,14 @@ class BucketedRemote:
 
     def contents(self) -> Iterable[Pair]:
         """Yield the output as of the last `apply`, fetched a range of buckets at a time."""
-        found = (pair for piece in self._tables.pieces(self._output) for pair in net(piece))
+        found = (pair for piece in self._tables.pieces(self._output) for pair in net_pairs(piece))
         if self._fragment.keys_of is None:  # buckets may share equal rows
             return consolidate(found)
         return found
 
     def at(self, bucket: int) -> Iterable[Pair]:
         """Return the output rows of a bucket."""
-        return net(self._tables.look_up(self._output, bucket))
+        return net_pairs(self._tables.look_up(self._output, bucket))
 
     def entries(self) -> Iterator[Entry]:
         """Yield the stored entries, each once, packed with the current names of classes, which may
@@ -237,9 +242,9 @@ class BucketedRemote:
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
         """Return the output as of the last `apply`, a column per field; nothing is evaluated."""
-        kept = typed_as(self.contents(), row_type)
+        kept = infer_type(self.contents(), row_type)
         parts = [p.select("bucket", "row", "weight") for p in self._tables.parts(self._output)]
-        return table.of_packed(self._session, parts, kept)
+        return table.packed_to_columns(self._session, parts, kept)
 
     def stop(self) -> None:
         """Stop reading; keep the state if a later process may continue it."""
@@ -269,7 +274,7 @@ class BucketedRemote:
             check_few(self._tables, len(entries))
             self._tables.compact()
             with pause_collector():  # a flush makes no cycles
-                added = added_here(self._tables, self._rows, self._fragment.node, entries)
+                added = compute_additions(self._tables, self._rows, self._fragment.node, entries)
         except (Exception, SystemExit) as error:
             log.debug("offloading: a flush by a job: %r", error)
             return False
@@ -278,33 +283,41 @@ class BucketedRemote:
 
     def _change_of(self, number: int) -> Pairs:
         written = self._tables.written(number, self._output)
-        return () if written is None else consolidate(pairs(written))
+        return () if written is None else consolidate(decode_pairs(written))
 
     def _flush(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         staged = [*self._staged.frames(self._session.spark, number, [SCHEMA]).values()]
         staged_rows = self._staged.rows if staged else 0
-        rows = changed(entries, fed) + staged_rows
+        rows = count_changes(entries, fed) + staged_rows
         away = [*staged, *map(self._fed, fed)]
         added: Any = {}
         if entries or away:
-            added = Tagged(self._changes(entries, away, rows), (ROWS, OUTPUT, FAILED))
+            added = TaggedRows(self._changes(entries, away, rows), (ROWS, OUTPUT, FAILED))
         try:
             self._tables.flush(number, added, rows=rows, refused=FAILED)
-        except Refused as refused:
-            raise _raised(*json.loads(refused.found["row"][0].as_py())) from None
+        except FlushRefused as refused:
+            raise _taken_in_error(*json.loads(refused.found["row"][0].as_py())) from None
 
     def _changes(self, entries: Sequence[Entry], away: list[DataFrame], rows: int) -> DataFrame:
         """Run workers over the new rows and the rows of their buckets."""
-        here = [self._session.spark.createDataFrame(table_of(entries), SCHEMA)] if entries else []
-        new = united([*here, *away])
+        here = (
+            [self._session.spark.createDataFrame(entries_to_table(entries), SCHEMA)]
+            if entries
+            else []
+        )
+        new = union_frames([*here, *away])
         touched = None if away else {bucket for _, bucket, _, _ in entries}
         parts = self._tables.parts(self._rows)
         if sum(self._tables.manifest.rows(ROWS)) > FEW * rows:
             parts = [self._touched(part, touched, new, rows) for part in parts]
-        found = united([_as_new(new, is_new=True), *(_as_new(p, is_new=False) for p in parts)])
+        found = union_frames(
+            [_mark_new(new, is_new=True), *(_mark_new(p, is_new=False) for p in parts)]
+        )
         found = self._gathered(found, rows).sortWithinPartitions("bucket")
-        given = (self._shipped, serialized_classes())
-        run = shipped(self._session.paths, "spark_backend.bucketed.touched", "changes", *given)
+        given = (self._shipped, serialize_classes())
+        run = worker_function(
+            self._session.paths, "spark_backend.bucketed.touched", "bucket_changes", *given
+        )
         return found.mapInArrow(run, CHANGES_DDL)
 
     def _touched(
@@ -330,7 +343,7 @@ class BucketedRemote:
         """Return the entries of rows of a Spark table, which do not pass through the driver."""
         return Chain(self._session.paths).entries(
             source.chain,
-            since(source, is_late=self._owed.is_late),
+            new_rows(source, is_late=self._owed.is_late),
             self._fragment.of[-1],
             source.place,
             stable=self._is_kept,
@@ -340,22 +353,22 @@ class BucketedRemote:
 _KNOWN: frozenset[type] = frozenset({int, float, bool})
 
 
-def _spec(name: str) -> TableSpec:
+def _entry_table(name: str) -> TableSpec:
     return TableSpec(
         name, SCHEMA, ("bucket", "side", "row"), ("weight",), lambda: F.col("bucket"), "bucket"
     )
 
 
-def _as_new(rows: DataFrame, *, is_new: bool) -> DataFrame:
+def _mark_new(rows: DataFrame, *, is_new: bool) -> DataFrame:
     return rows.select("bucket", F.lit(is_new).alias("is_new"), "side", "row", "weight")
 
 
-def _never(error: Exception) -> bool:
+def _no_retry(error: Exception) -> bool:
     """Return False: an error gives no reason to repeat the flush in another way."""
     return False
 
 
-def _raised(kind: str, message: str, row: str | None) -> TakenIn:
+def _taken_in_error(kind: str, message: str, row: str | None) -> TakenIn:
     where = "" if row is None else f", on row {row}"
     return TakenIn(
         f"a callable of a query raised on Spark: {kind}: {message}{where}\n"
@@ -368,18 +381,20 @@ New = Mapping[int, Net]
 _KEYED = (plan.SemiJoin, plan.AntiJoin, plan.OuterJoin)
 
 
-def needed(node: plan.Node, table: pa.Table, new: New) -> dict[int, Net] | None:
+def rows_to_fetch(node: plan.Node, table: pa.Table, new: New) -> dict[int, Net] | None:
     """Return the rows of each bucket that determine how the output changes; None if all are
     needed."""
     _, base = chain_over(node)
     if is_bilinear(node):
-        return nets(new, table.filter(pc.or_(_is_met(table, new), _goes(table, new))))
+        return net_by_bucket(
+            new, table.filter(pc.or_(_mask_matching(table, new), _mask_deleted(table, new)))
+        )
     if isinstance(base, _KEYED) and by_key_alone(base):
         return _Partners(base).needed(table, new)
     return None
 
 
-def nets(numbers: Iterable[int], table: pa.Table) -> dict[int, Net]:
+def net_by_bucket(numbers: Iterable[int], table: pa.Table) -> dict[int, Net]:
     """Return the net rows of each bucket.
 
     Raises
@@ -391,7 +406,7 @@ def nets(numbers: Iterable[int], table: pa.Table) -> dict[int, Net]:
     columns = (table.column(name).to_pylist() for name in ENTRIES.names)
     for number, side, row, weight in zip(*columns, strict=True):
         found[number][side, row] += weight
-    return {number: present(net) for number, net in found.items()}
+    return {number: drop_zeros(net) for number, net in found.items()}
 
 
 class _Partners:
@@ -413,9 +428,9 @@ class _Partners:
         for number, changes in new.items():
             mine = net.filter(pc.equal(net["bucket"], number))
             found[number] = self._of_bucket(number, mine, changes, whole)
-        more = [in_buckets(table, side, numbers) for side, numbers in whole.items()]
-        for number, rows in nets(
-            new, table.filter(pc.or_(pc.or_(*more), _goes(table, new)))
+        more = [mask_buckets(table, side, numbers) for side, numbers in whole.items()]
+        for number, rows in net_by_bucket(
+            new, table.filter(pc.or_(pc.or_(*more), _mask_deleted(table, new)))
         ).items():
             found[number] |= rows
         return found
@@ -425,13 +440,13 @@ class _Partners:
     ) -> Net:
         """Return the rows that represent others in a bucket; add it to `whole` for a side with all
         its rows needed."""
-        changed = {side for side, _ in changes}
+        sides = {side for side, _ in changes}
         if self._is_outer:
-            for side in changed:
+            for side in sides:
                 whole[1 - side].add(number)
-            if len(changed) > 1:
+            if len(sides) > 1:
                 return Counter()
-            return self._standing(net, changes, changed.pop())[0]
+            return self._standing(net, changes, sides.pop())[0]
         found, may_turn = self._standing(net, changes, 1)
         if may_turn:
             whole[0].add(number)
@@ -441,10 +456,10 @@ class _Partners:
         """Return the changed rows of a side, and one further row of each key that changes; and True
         if some key has no further row, so that it may find a partner or lose its last one."""
         net = net.filter(pc.equal(net["side"], side))
-        changed = {row for at, row in changes if at == side}
-        turning = {self._key(side, row) for row in changed}
+        rows = {row for at, row in changes if at == side}
+        turning = {self._key(side, row) for row in rows}
         wanted = turning | {self._key(at, row) for at, row in changes if at != side}
-        is_changed = pc.is_in(net["row"], pa.array(changed, pa.binary()))
+        is_changed = pc.is_in(net["row"], pa.array(rows, pa.binary()))
         changing, others = net.filter(is_changed), net.filter(pc.invert(is_changed))
         pairs = zip(changing["row"].to_pylist(), changing["weight_sum"].to_pylist(), strict=True)
         found: Net = Counter({(side, row): weight for row, weight in pairs})
@@ -456,30 +471,30 @@ class _Partners:
             if key in wanted:
                 found[side, data] = weight.as_py()
                 wanted.discard(key)
-        return present(found), bool(turning & wanted)
+        return drop_zeros(found), bool(turning & wanted)
 
     def _key(self, side: int, row: bytes) -> Any:
         of = self._keys[side]
         return None if of is None else of(loads(row))
 
 
-def in_buckets(table: pa.Table, side: int, numbers: Collection[int]) -> pa.Array:
+def mask_buckets(table: pa.Table, side: int, numbers: Collection[int]) -> pa.Array:
     """Return a mask of the rows of a side in some buckets."""
     is_there = pc.is_in(table["bucket"], pa.array(numbers, pa.int64()))
     return pc.and_(pc.equal(table["side"], side), is_there)
 
 
-def _is_met(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
+def _mask_matching(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
     """Return a mask of the rows that match a change of the other side by bucket."""
     pairs = [(number, side) for number, net in new.items() for side, _ in net]
     met = [
-        in_buckets(table, other, {number for number, side in pairs if side != other})
+        mask_buckets(table, other, {number for number, side in pairs if side != other})
         for other in (0, 1)
     ]
     return pc.or_(*met)
 
 
-def _goes(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
+def _mask_deleted(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
     """Return a mask of the rows with the bytes of a deleted row."""
     goes = {row for net in new.values() for (_, row), weight in net.items() if weight < 0}
     return pc.is_in(table["row"], pa.array(goes, pa.binary()))
@@ -489,7 +504,7 @@ MOST_PACKED = 1_000_000
 """The most rows of a table that are scanned for the rows of some buckets."""
 
 
-def added_here(
+def compute_additions(
     tables: StateTables, rows: TableSpec, node: plan.Node, entries: Sequence[Entry]
 ) -> dict[str, pa.Table]:
     """Return the rows to add to each table.
@@ -505,16 +520,16 @@ def added_here(
     new: dict[int, Net] = {}
     for side, bucket, row, weight in entries:
         new.setdefault(bucket, Counter())[side, row] += weight
-    new = {number: some for number, net in new.items() if (some := present(net))}
-    before = _before(tables, rows, node, new)
-    touched = [Touched(number, before[number], net) for number, net in new.items()]
+    new = {number: some for number, net in new.items() if (some := drop_zeros(net))}
+    before = _fetch_before(tables, rows, node, new)
+    touched = [BucketEntries(number, before[number], net) for number, net in new.items()]
     found: dict[str, list[Entry]] = {}
-    for name, bucket, side, row, weight in changed_entries(node, touched):
+    for name, bucket, side, row, weight in compute_bucket_changes(node, touched):
         found.setdefault(name, []).append((side, bucket, row, weight))
-    return {name: table_of(rows) for name, rows in found.items()}
+    return {name: entries_to_table(rows) for name, rows in found.items()}
 
 
-def _before(
+def _fetch_before(
     tables: StateTables, spec: TableSpec, node: plan.Node, new: Mapping[int, Net]
 ) -> dict[int, Net]:
     """Return the stored rows that determine how the output changes.
@@ -528,13 +543,15 @@ def _before(
     if tables.rows_near(spec, new) > MOST_PACKED:
         raise TooMany("many rows to look through")
     table = tables.sought(spec, new, (("bucket",), pa.array(new, pa.int64())))
-    some = needed(node, table, new)
-    if some is not None and not any(map(_has_less, (some[n] for n in new), new.values())):
+    some = rows_to_fetch(node, table, new)
+    if some is not None and not any(
+        map(_has_unknown_deletion, (some[n] for n in new), new.values())
+    ):
         return some
-    return nets(new, table)
+    return net_by_bucket(new, table)
 
 
-def _has_less(before: Net, new: Net) -> bool:
+def _has_unknown_deletion(before: Net, new: Net) -> bool:
     """Return True if a deleted row was not found: it may have other bytes."""
     return any(before[key] + weight < 0 for key, weight in new.items())
 
@@ -552,7 +569,7 @@ SCHEMA = T.StructType(
 )
 
 
-def table_of(entries: Sequence[Entry]) -> pa.Table:
+def entries_to_table(entries: Sequence[Entry]) -> pa.Table:
     """Return entries as a table with the columns of `ENTRIES`."""
     sides, buckets, rows, weights = zip(*entries, strict=True) if entries else ((),) * 4
     columns = (buckets, sides, rows, weights)
@@ -560,15 +577,15 @@ def table_of(entries: Sequence[Entry]) -> pa.Table:
     return pa.table(arrays, schema=ENTRIES)
 
 
-def pairs(found: pa.Table) -> Iterator[Pair]:
+def decode_pairs(found: pa.Table) -> Iterator[Pair]:
     """Return the rows of a table with their weights."""
     rows = map(loads, found["row"].to_pylist())
     return zip(rows, found["weight"].to_pylist(), strict=True)
 
 
-def net(piece: pa.Table) -> Iterable[Pair]:
+def net_pairs(piece: pa.Table) -> Iterable[Pair]:
     """Return the net rows of each bucket; different buckets may have equal rows."""
     found: dict[tuple[int, Row], int] = {}
-    for bucket, (row, weight) in zip(piece["bucket"].to_pylist(), pairs(piece), strict=True):
+    for bucket, (row, weight) in zip(piece["bucket"].to_pylist(), decode_pairs(piece), strict=True):
         found[bucket, row] = found.get((bucket, row), 0) + weight
     return [(row, weight) for (_, row), weight in found.items() if weight]

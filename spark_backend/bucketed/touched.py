@@ -26,9 +26,9 @@ import pyarrow as pa
 from optimizer import plan
 from reactive.engine.collections.zset import Row
 from spark_backend.bucketed import grouped_sums, kept_rows
-from spark_backend.bucketed.kept_rows import Bucket, Net, less, present
+from spark_backend.bucketed.kept_rows import Bucket, Net, drop_zeros, subtract_nets
 from spark_backend.codec.codec import Codec
-from spark_backend.tables.stateless import adopt
+from spark_backend.tables.stateless import adopt_classes
 
 ROWS, OUTPUT, FAILED = "rows", "output", "failed"
 """The state tables of the results; the last one for an error."""
@@ -50,7 +50,7 @@ Entry = tuple[int, bool, int, bytes, int]
 """Bucket, whether it is new, input, packed row, weight."""
 
 
-class Kept(Protocol):
+class BucketState(Protocol):
     """The state that a module keeps of the rows of a bucket."""
 
     def normal(self, node: plan.Node, before: Net, new: Net) -> Net:
@@ -62,7 +62,7 @@ class Kept(Protocol):
         ...
 
 
-class Touched(NamedTuple):
+class BucketEntries(NamedTuple):
     """The entries of a bucket: the existing and the new ones."""
 
     number: int
@@ -70,40 +70,42 @@ class Touched(NamedTuple):
     new: Net
 
 
-def changes(
+def bucket_changes(
     shipped: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows to add to the state tables, given entries sorted by bucket."""
-    adopt(classes)
+    adopt_classes(classes)
     try:
-        node = _loaded(shipped)
-        for some in _together(_buckets(batches)):
-            yield _batch(changed(node, some))
+        node = _load_plan(shipped)
+        for some in _group_buckets(_read_buckets(batches)):
+            yield _change_batch(compute_bucket_changes(node, some))
     except (Exception, SystemExit) as error:
-        said = json.dumps(failure(error)).encode()
-        yield _batch([(FAILED, 0, 0, said, 1)])
+        said = json.dumps(describe_failure(error)).encode()
+        yield _change_batch([(FAILED, 0, 0, said, 1)])
 
 
-def changed(node: plan.Node, buckets: list[Touched]) -> list[tuple[str, int, int, bytes, int]]:
+def compute_bucket_changes(
+    node: plan.Node, buckets: list[BucketEntries]
+) -> list[tuple[str, int, int, bytes, int]]:
     """Return the rows to add to the tables `ROWS` and `OUTPUT`."""
-    of = kept_of(node)
+    of = state_of_plan(node)
     done = [Bucket(n, before, of.normal(node, before, new)) for n, before, new in buckets]
     found = [
         (ROWS, number, side, row, weight)
         for number, before, after in done
-        for (side, row), weight in less(after, before).items()
+        for (side, row), weight in subtract_nets(after, before).items()
     ]
-    dumps = _codec().dumps
+    dumps = _row_codec().dumps
     out = of.deltas(node, done)
     return [*found, *((OUTPUT, number, 0, dumps(row), weight) for number, row, weight in out)]
 
 
-def kept_of(node: plan.Node) -> Kept:
+def state_of_plan(node: plan.Node) -> BucketState:
     """Return the module that defines the state of a part."""
-    return grouped_sums if grouped_sums.are_all_of(node) else kept_rows
+    return grouped_sums if grouped_sums.is_sums_only(node) else kept_rows
 
 
-def failure(error: BaseException) -> tuple[str, str, str | None]:
+def describe_failure(error: BaseException) -> tuple[str, str, str | None]:
     """Return the type and message of an exception, and the row that it was about, if found."""
     found = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
@@ -113,26 +115,26 @@ def failure(error: BaseException) -> tuple[str, str, str | None]:
     return type(error).__name__, str(error), None if found is None else f"{found!r:.200}"
 
 
-def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[Touched]:
+def _read_buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[BucketEntries]:
     """Yield the buckets with new entries, whole, across the ends of batches."""
-    for number, entries in groupby(_entries(batches), itemgetter(0)):
+    for number, entries in groupby(_read_entries(batches), itemgetter(0)):
         before, new = Counter[tuple[int, bytes]](), Counter[tuple[int, bytes]]()
         has_new = False
         for _, is_new, side, row, weight in entries:
             (new if is_new else before)[side, row] += weight
             has_new = has_new or is_new
         if has_new:
-            yield Touched(number, present(before), present(new))
+            yield BucketEntries(number, drop_zeros(before), drop_zeros(new))
 
 
-def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Entry]:
+def _read_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Entry]:
     for batch in batches:
         columns = ("bucket", "is_new", "side", "row", "weight")
         yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
 
 
-def _together(buckets: Iterable[Touched]) -> Iterator[list[Touched]]:
-    some: list[Touched] = []
+def _group_buckets(buckets: Iterable[BucketEntries]) -> Iterator[list[BucketEntries]]:
+    some: list[BucketEntries] = []
     size = 0
     for bucket in buckets:
         some.append(bucket)
@@ -144,18 +146,18 @@ def _together(buckets: Iterable[Touched]) -> Iterator[list[Touched]]:
         yield some
 
 
-def _batch(found: list[tuple[str, int, int, bytes, int]]) -> pa.RecordBatch:
+def _change_batch(found: list[tuple[str, int, int, bytes, int]]) -> pa.RecordBatch:
     columns = zip(*found, strict=True) if found else ((),) * len(CHANGES)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, CHANGES, strict=True)]
     return pa.record_batch(arrays, schema=CHANGES)
 
 
 @lru_cache(maxsize=1)
-def _codec() -> Codec:
+def _row_codec() -> Codec:
     return Codec(stable=False)
 
 
 @lru_cache(maxsize=16)
-def _loaded(data: bytes) -> plan.Node:
+def _load_plan(data: bytes) -> plan.Node:
     node: plan.Node = pickle.loads(data)
     return node

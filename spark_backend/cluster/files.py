@@ -44,14 +44,14 @@ class Place:
     uri: str
 
 
-def local(folder: str) -> Place:
+def local_place(folder: str) -> Place:
     """Return a folder of this machine, without creating it."""
     files = fs.LocalFileSystem()
     root = files.normalize_path(without_scheme(folder)).rstrip("/")
     return Place(files, root, f"file://{root}")
 
 
-def located(folder: str, session: Session | None = None) -> Place:
+def locate(folder: str, session: Session | None = None) -> Place:
     """Return the folder of a path or URI in the file systems of the session; without a session, in
     the file systems of pyarrow. Nothing is created.
 
@@ -60,29 +60,29 @@ def located(folder: str, session: Session | None = None) -> Place:
     OffloadError: no file system for the URI is known here.
     """
     if not is_remote(folder):
-        return local(folder)
+        return local_place(folder)
     uri = folder.rstrip("/")
     if session is None or session.is_connect:
-        return Place(*_known_here(uri), uri)
+        return Place(*_pyarrow_place(uri), uri)
     scheme, _, rest = uri.partition("://")
     host, slash, path = rest.partition("/")
     return Place(fs.PyFileSystem(HadoopFiles(session, scheme, host)), f"{slash}{path}", uri)
 
 
-def parquet_in(files: Any, folder: str) -> list[str]:
+def list_parquet(files: Any, folder: str) -> list[str]:
     """Return the paths of the Parquet files in a folder, at any depth, sorted."""
     selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
     found = (i.path for i in files.get_file_info(selector) if i.type == fs.FileType.File)
     return sorted(path for path in found if path.endswith(".parquet"))
 
 
-def rows_in(files: Any, path: str) -> int:
+def count_rows(files: Any, path: str) -> int:
     """Return the number of rows of a Parquet file, from its end."""
     with files.open_input_file(path) as opened:
         return int(pq.ParquetFile(opened).metadata.num_rows)
 
 
-def table_in(files: Any, path: str) -> pa.Table:
+def read_table(files: Any, path: str) -> pa.Table:
     """Read the rows of a Parquet file."""
     with files.open_input_file(path) as opened:
         return pq.ParquetFile(opened).read()
@@ -93,14 +93,14 @@ def moves_folders(files: Any) -> bool:
     return files.type_name in MOVING
 
 
-def by_name(reader: Any) -> Any:
+def with_literal_paths(reader: Any) -> Any:
     """Return a Spark reader with literal paths: by default `[`, `{`, `*` and `?` are patterns."""
     return reader.option("__globPaths__", "false")
 
 
-def put(files: Any, path: str, data: bytes) -> None:
+def replace_file(files: Any, path: str, data: bytes) -> None:
     """Write a whole file over an existing one; in one step if the store can."""
-    aside = _aside(files, path, data)
+    aside = _write_aside(files, path, data)
     handler = getattr(files, "handler", None)
     if isinstance(handler, HadoopFiles):
         handler.replace(aside, path)
@@ -108,7 +108,7 @@ def put(files: Any, path: str, data: bytes) -> None:
         files.move(aside, path)
 
 
-def put_new(files: Any, path: str, data: bytes) -> None:
+def create_file(files: Any, path: str, data: bytes) -> None:
     """Write a whole new file.
 
     Raises
@@ -117,7 +117,7 @@ def put_new(files: Any, path: str, data: bytes) -> None:
     """
     if files.get_file_info(path).type != fs.FileType.NotFound:
         raise FileExistsError(path)
-    aside = _aside(files, path, data)
+    aside = _write_aside(files, path, data)
     try:
         files.move(aside, path)
     except FileExistsError:
@@ -126,7 +126,7 @@ def put_new(files: Any, path: str, data: bytes) -> None:
         raise
 
 
-def taken_over(folder: str) -> OffloadError:
+def taken_over_error(folder: str) -> OffloadError:
     """Return the error about state that another process has continued."""
     return OffloadError(
         f"another process has gone on with {folder}: what this one holds no longer counts\n"
@@ -134,7 +134,7 @@ def taken_over(folder: str) -> OffloadError:
     )
 
 
-def _aside(files: Any, path: str, data: bytes) -> str:
+def _write_aside(files: Any, path: str, data: bytes) -> str:
     """Write a file beside a path, under a unique name."""
     folder, _, name = path.rpartition("/")
     aside = f"{folder}/_{name}.{uuid4().hex[:8]}"
@@ -143,7 +143,7 @@ def _aside(files: Any, path: str, data: bytes) -> str:
     return aside
 
 
-def _known_here(uri: str) -> tuple[Any, str]:
+def _pyarrow_place(uri: str) -> tuple[Any, str]:
     """Return a file system for a URI, and the path in it, without a JVM.
 
     Raises

@@ -70,7 +70,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
             raise FileNotFoundError(selector.base_dir)
         if not selector.recursive:
             return [self._told(status) for status in files.listStatus(folder)]
-        return [self._told(status) for status in _each(files.listFiles(folder, True))]
+        return [self._told(status) for status in _iterate_remote(files.listFiles(folder, True))]
 
     def create_dir(self, path: str, recursive: bool) -> None:
         """Create a folder and its parents."""
@@ -238,7 +238,7 @@ class _Output(io.RawIOBase):
         super().close()
 
 
-def _each(found: Any) -> Iterator[Any]:
+def _iterate_remote(found: Any) -> Iterator[Any]:
     """Yield the items of a `RemoteIterator` of Hadoop."""
     while found.hasNext():
         yield found.next()

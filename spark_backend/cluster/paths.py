@@ -32,10 +32,10 @@ def without_scheme(folder: str) -> str:
     return folder.removeprefix("file://")
 
 
-def absolute(folder: str) -> str:
+def absolute_path(folder: str) -> str:
     """Return the folder as an absolute path, without a slash at its end.
 
-    >>> absolute("hdfs://name/folder/"), absolute("file:///folder/")
+    >>> absolute_path("hdfs://name/folder/"), absolute_path("file:///folder/")
     ('hdfs://name/folder', '/folder')
     """
     if is_remote(folder):
@@ -82,11 +82,11 @@ def reading(folder: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise OffloadError(
-            f"what is kept in {folder} cannot be read: {said(error)}\n  {MAKE_ANEW}"
+            f"what is kept in {folder} cannot be read: {spark_message(error)}\n  {MAKE_ANEW}"
         ) from error
 
 
-def said(error: Exception) -> str:
+def spark_message(error: Exception) -> str:
     """Return the message of Spark, without a first line that only names the call."""
     lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
     of_call = len(lines) > 1 and lines[0].startswith("An error occurred while calling")

@@ -35,8 +35,8 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import Place, by_name, located
-from spark_backend.cluster.paths import said, writing
+from spark_backend.cluster.files import Place, locate, with_literal_paths
+from spark_backend.cluster.paths import spark_message, writing
 
 if TYPE_CHECKING:
     from spark_backend.cluster.session import Session
@@ -66,7 +66,7 @@ class Report:
     """None if it cannot be imported."""
 
 
-def check(session: Session, folder: str) -> None:
+def check_machines(session: Session, folder: str) -> None:
     """Check the folder and the versions on the machines of a cluster.
 
     Raises
@@ -75,27 +75,27 @@ def check(session: Session, folder: str) -> None:
         other code of this library; or the cluster runs no tasks of this process. The text says what
         to do.
     """
-    place = located(folder, session)
+    place = locate(folder, session)
     inside = f"_probe-{uuid4().hex[:12]}"
     count = min(session.tasks, MOST)
     try:
         with writing(folder):
-            _mark(place, f"{place.root}/{inside}/seen", count)
-        with _a_task_for_each(session, count):
-            frame = _asked(session, f"{place.uri}/{inside}/seen")
+            _write_marks(place, f"{place.root}/{inside}/seen", count)
+        with _one_task_per_file(session, count):
+            frame = _report_frame(session, f"{place.uri}/{inside}/seen")
             frame.write.parquet(f"{place.uri}/{inside}/reports")
-        found = _reports(place, f"{place.root}/{inside}/reports")
-        judge(found, count, folder, lambda: _everywhere(session, count))
+        found = _read_reports(place, f"{place.root}/{inside}/reports")
+        check_reports(found, count, folder, lambda: _list_hosts(session, count))
     except OffloadError:
         raise
     except Exception as error:
-        raise _failed(str(error), said(error), folder) from error
+        raise _job_error(str(error), spark_message(error), folder) from error
     finally:
         with suppress(OSError):
             place.files.delete_dir(f"{place.root}/{inside}")
 
 
-def judge(
+def check_reports(
     found: Sequence[Report],
     count: int,
     folder: str,
@@ -114,11 +114,13 @@ def judge(
     """
     blind = {report.host for report in found if not report.seen}
     if blind:
-        raise _apart(folder, f"{_listed(blind)} cannot see what this process writes there")
+        raise _not_shared_error(
+            folder, f"{_join_names(blind)} cannot see what this process writes there"
+        )
     if sum(report.seen for report in found) < count:
         hidden = set(everywhere()) - {report.host for report in found}
-        whose = _listed(hidden) if hidden else "a machine of the cluster"
-        raise _apart(folder, f"this process cannot see what {whose} writes there")
+        whose = _join_names(hidden) if hidden else "a machine of the cluster"
+        raise _not_shared_error(folder, f"this process cannot see what {whose} writes there")
     here = python(), library()
     others = {
         f"{report.host} has Python {report.python} and {report.library or f'no {NAME}'}"
@@ -127,12 +129,12 @@ def judge(
     }
     if others:
         raise OffloadError(
-            f"the machines of the cluster run something else than this process: {_listed(others)}; "
-            f"here are Python {here[0]} and {here[1]}\n  {_install()}"
+            "the machines of the cluster run something else than this process: "
+            f"{_join_names(others)}; here are Python {here[0]} and {here[1]}\n  {_install_advice()}"
         )
 
 
-def reporter(paths: Sequence[str], module: str) -> Callable[[Any], Any]:
+def make_reporter(paths: Sequence[str], module: str) -> Callable[[Any], Any]:
     """Return a function for `mapInArrow` that reports. A worker has to import nothing for it.
 
     Parameters
@@ -166,7 +168,7 @@ def reporter(paths: Sequence[str], module: str) -> Callable[[Any], Any]:
     return run
 
 
-def _mark(place: Place, folder: str, count: int) -> None:
+def _write_marks(place: Place, folder: str, count: int) -> None:
     """Write files of one line."""
     place.files.create_dir(folder, recursive=True)
 
@@ -179,7 +181,7 @@ def _mark(place: Place, folder: str, count: int) -> None:
 
 
 @contextmanager
-def _a_task_for_each(session: Session, count: int) -> Iterator[None]:
+def _one_task_per_file(session: Session, count: int) -> Iterator[None]:
     """Set Spark to read each small file in its own task."""
     session.spark.conf.set(FEWEST, str(count))
     try:
@@ -189,14 +191,14 @@ def _a_task_for_each(session: Session, count: int) -> Iterator[None]:
             session.spark.conf.unset(FEWEST)
 
 
-def _asked(session: Session, uri: str) -> Any:
+def _report_frame(session: Session, uri: str) -> Any:
     """Return a DataFrame with a report per task about the files at `uri`."""
-    reader = by_name(session.spark.read).option("ignoreMissingFiles", "true")
+    reader = with_literal_paths(session.spark.read).option("ignoreMissingFiles", "true")
     found = reader.schema("value string").text(uri)
-    return found.mapInArrow(reporter(session.paths, __name__), COLUMNS)
+    return found.mapInArrow(make_reporter(session.paths, __name__), COLUMNS)
 
 
-def _reports(place: Place, folder: str) -> list[Report]:
+def _read_reports(place: Place, folder: str) -> list[Report]:
     """Return the reports that this process can read."""
     infos = place.files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
     paths = [info.path for info in infos if info.path.endswith(".parquet")]
@@ -206,13 +208,13 @@ def _reports(place: Place, folder: str) -> list[Report]:
     return [Report(**row) for row in rows]
 
 
-def _everywhere(session: Session, count: int) -> list[str]:
+def _list_hosts(session: Session, count: int) -> list[str]:
     frame = session.spark.range(0, count, 1, count)
-    run = reporter(session.paths, __name__)
+    run = make_reporter(session.paths, __name__)
     return [row["host"] for row in frame.mapInArrow(run, COLUMNS).select("host").collect()]
 
 
-def _apart(folder: str, what: str) -> OffloadError:
+def _not_shared_error(folder: str, what: str) -> OffloadError:
     return OffloadError(
         f"{folder} is not one folder for all machines: {what}\n"
         '  give one that all of them see, such as SparkOffload(checkpoint="hdfs:///folder") or '
@@ -220,29 +222,31 @@ def _apart(folder: str, what: str) -> OffloadError:
     )
 
 
-def _failed(text: str, said: str, folder: str) -> OffloadError:
+def _job_error(text: str, message: str, folder: str) -> OffloadError:
     """Return the error of a failed job."""
-    why = _line(text, NOT_RUN)
-    if why is None and (place := _line(text, NOT_WRITTEN)) is not None:
-        return _apart(folder, place)
-    told = why or said
-    return OffloadError(f"the cluster runs no tasks of this process: {told:.500}\n  {_install()}")
+    why = _find_line(text, NOT_RUN)
+    if why is None and (place := _find_line(text, NOT_WRITTEN)) is not None:
+        return _not_shared_error(folder, place)
+    told = why or message
+    return OffloadError(
+        f"the cluster runs no tasks of this process: {told:.500}\n  {_install_advice()}"
+    )
 
 
-def _line(text: str, words: Sequence[str]) -> str | None:
+def _find_line(text: str, words: Sequence[str]) -> str | None:
     """Return the first line of a text with one of these words."""
     lines = (line.strip() for line in text.splitlines())
     return next((line[:500] for line in lines if any(word in line for word in words)), None)
 
 
-def _install() -> str:
+def _install_advice() -> str:
     return (
         f"each machine needs Python {python()} (PYSPARK_PYTHON says which one), pyarrow, "
         f"and {library()}, installed or sent along with --py-files"
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     """Join the first few names."""
     found = sorted(names)
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
@@ -266,15 +270,15 @@ def library() -> str:
         version = ""
     digest = hashlib.sha256()
     for package in PACKAGES:
-        _take_in(digest, resources.files(package), package)
+        _digest_sources(digest, resources.files(package), package)
     return f"{NAME} {version}({digest.hexdigest()[:8]})"
 
 
-def _take_in(digest: Any, folder: Any, path: str) -> None:
+def _digest_sources(digest: Any, folder: Any, path: str) -> None:
     """Add the sources in a folder, perhaps of a zip file, to a digest."""
     for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
         if entry.is_dir():
-            _take_in(digest, entry, f"{path}/{entry.name}")
+            _digest_sources(digest, entry, f"{path}/{entry.name}")
         elif entry.name.endswith(".py"):
             digest.update(f"{path}/{entry.name}\n".encode())
             digest.update(entry.read_bytes())

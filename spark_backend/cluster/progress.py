@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def waiting(name: str, rows: int) -> Iterator[None]:
+def show_progress(name: str, rows: int) -> Iterator[None]:
     """Show the line during the context."""
     from rich.console import Console  # slow to import
 

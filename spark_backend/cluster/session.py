@@ -83,7 +83,7 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 """The setting of shuffle partitions: by default, the number of concurrent tasks."""
 
 
-def check(*, java: bool = True) -> None:
+def check_spark(*, java: bool = True) -> None:
     """Check that Spark can be started here, which needs Java, or used elsewhere.
 
     Raises
@@ -127,7 +127,7 @@ class Session:
         folder: str | None = None,
     ) -> None:
         self._folder = folder
-        self._master = _patient(master)
+        self._master = _with_retries(master)
         self._given = session
         self._config = dict(config or {})
         self._own: Any = None
@@ -152,7 +152,7 @@ class Session:
         from spark_backend.cluster import probe
 
         try:
-            probe.check(self, self._folder)
+            probe.check_machines(self, self._folder)
         except BaseException:
             self.close()
             raise
@@ -192,17 +192,17 @@ class Session:
         if not is_connect(session):
             return max(1, int(session.sparkContext.defaultParallelism))
         if self._tasks is None:
-            self._tasks = tasks(session)
+            self._tasks = count_tasks(session)
         return self._tasks
 
     def own(self, frame: Any) -> Any:
         """Convert a DataFrame of the user to the session of the library."""
-        return of_session(frame, self.spark)
+        return in_session(frame, self.spark)
 
     def given(self, frame: Any) -> Any:
         """Convert a DataFrame of the library to the session of the user, so that both can be
         joined."""
-        return frame if self._given is None else of_session(frame, self._given)
+        return frame if self._given is None else in_session(frame, self._given)
 
     @property
     def outer(self) -> Any:
@@ -246,7 +246,7 @@ class Session:
         own = self._own
         if own is None:
             return False
-        return answers(own) if is_connect(own) else _answers(own.sparkContext)
+        return session_answers(own) if is_connect(own) else _context_answers(own.sparkContext)
 
     @property
     def is_gone(self) -> bool:
@@ -254,7 +254,7 @@ class Session:
         given = self._given
         if given is None or is_connect(given):
             return False
-        return not _answers(given.sparkContext)
+        return not _context_answers(given.sparkContext)
 
     def ready(self) -> None:
         """Start Spark if needed for a flush, with as many partitions as tasks run concurrently now.
@@ -281,7 +281,7 @@ class Session:
             return
         had, self._own = self._own, None
         if had is not None and self._given is not None and not self._goes_on():
-            raise _gone()
+            raise _gone_error()
         _ = self.spark
 
     def _goes_on(self) -> bool:
@@ -293,13 +293,13 @@ class Session:
         """Stop the JVM if the library started it and no other session uses it."""
         own, self._own = self._own, None
         if is_connect(own):
-            release(own)
+            release_session(own)
             return
         if own is None or self._given is not None:
             return
         context = own.sparkContext
         users = getattr(context, "_reactive_users", None)
-        if users is None or not _answers(context):
+        if users is None or not _context_answers(context):
             return
         context._reactive_users = users - 1
         if users == 1:
@@ -309,17 +309,17 @@ class Session:
 
     def _begin(self) -> Any:
         if self.is_gone:
-            raise _gone()
+            raise _gone_error()
         if self._given is not None:
-            begin = another if self.is_connect else type(self._given).newSession
+            begin = new_connect_session if self.is_connect else type(self._given).newSession
             return self._settled(begin(self._given))
         if self.is_connect:
-            return self._settled(connected(self._master))
+            return self._settled(connect(self._master))
         from pyspark import SparkContext
 
         with SparkContext._lock:
             context = SparkContext._active_spark_context
-            if context is None or not _answers(context):
+            if context is None or not _context_answers(context):
                 _forget_context()
                 context = self._start()
                 context._reactive_users = 0
@@ -342,7 +342,7 @@ class Session:
                 gateway = SparkContext._gateway or launcher.launch_gateway(conf, {"stderr": log})
                 for name in ASKED:
                     launcher.java_import(gateway.jvm, name)
-                return _quiet(SparkContext(conf=conf, gateway=gateway))
+                return _silence_accumulators(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:
                 log.seek(0)
                 said = log.read()[-2000:].decode(errors="replace")
@@ -354,12 +354,12 @@ class Session:
         listing = LISTING if str(session.conf.get("spark.master", "")).startswith("local") else {}
         for name, value in {PARTITIONS: tasks, **SQL, **listing, **self._config}.items():
             if name.startswith("spark.sql."):
-                with suppress(_static()):
+                with suppress(_static_setting_error()):
                     session.conf.set(name, value)
         return session
 
 
-def _static() -> type[Exception]:
+def _static_setting_error() -> type[Exception]:
     """Return the exception of a setting that is only valid when a JVM starts.
 
     `isModifiable` would also refuse settings that Spark reads without registering them.
@@ -369,7 +369,7 @@ def _static() -> type[Exception]:
     return AnalysisException
 
 
-def _quiet(context: Any) -> Any:
+def _silence_accumulators(context: Any) -> Any:
     """Silence the server of accumulators, which prints a traceback when the JVM ends."""
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
@@ -377,7 +377,7 @@ def _quiet(context: Any) -> Any:
     return context
 
 
-def _patient(master: str) -> str:
+def _with_retries(master: str) -> str:
     """Add retries to a local master, for tasks whose Python worker was killed."""
     found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
     return f"local[{found[1] or 1},4]" if found else master
@@ -396,7 +396,7 @@ def _python_of_workers() -> Iterator[None]:
         del os.environ["PYSPARK_PYTHON"]
 
 
-def _answers(context: Any) -> bool:
+def _context_answers(context: Any) -> bool:
     if context._jsc is None:
         return False
     process = getattr(context._gateway, "proc", None)
@@ -408,7 +408,7 @@ def _answers(context: Any) -> bool:
         return False
 
 
-def _gone() -> OffloadError:
+def _gone_error() -> OffloadError:
     return OffloadError(
         "the Spark session that was given is gone: it was stopped, or its JVM has ended\n"
         "  make a new one, and a new SparkOffload with the same checkpoint"
@@ -468,14 +468,14 @@ def is_connect(session: Any) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
-def connected(url: str) -> Any:
+def connect(url: str) -> Any:
     """Return a new session of the server at a URL.
 
     Raises
     ------
     OffloadError: a package of the client is not installed, or no server answers.
     """
-    missing = [name for name in NEEDED if not _is_there(name)]
+    missing = [name for name in NEEDED if not _is_importable(name)]
     if missing:
         raise OffloadError(
             f"Spark Connect cannot be used: {', '.join(missing)} missing\n"
@@ -489,7 +489,7 @@ def connected(url: str) -> Any:
         raise OffloadError(f"no Spark Connect server at {url}: {error}") from error
 
 
-def another(session: Any) -> Any:
+def new_connect_session(session: Any) -> Any:
     """Return a session of the library on the server of a given one.
 
     Raises
@@ -505,7 +505,7 @@ def another(session: Any) -> Any:
         ) from error
 
 
-def answers(session: Any) -> bool:
+def session_answers(session: Any) -> bool:
     """Return True if the server knows the session."""
     if session.is_stopped:
         return False
@@ -515,7 +515,7 @@ def answers(session: Any) -> bool:
         return False
 
 
-def release(session: Any) -> None:
+def release_session(session: Any) -> None:
     """Release a session. `stop` would also stop a server that this process has started."""
     with suppress(Exception):  # the server may be gone
         session.client.release_session()
@@ -523,7 +523,7 @@ def release(session: Any) -> None:
         session.client.close()
 
 
-def tasks(session: Any) -> int:
+def count_tasks(session: Any) -> int:
     """Return the number of concurrent tasks: the number of partitions of a range."""
     from pyspark.sql import functions as F
 
@@ -531,14 +531,14 @@ def tasks(session: Any) -> int:
     return int(parts.agg(F.max("part")).collect()[0][0]) + 1
 
 
-def of_session(frame: Any, session: Any) -> Any:
+def in_session(frame: Any, session: Any) -> Any:
     """Return a DataFrame in another session; itself if it is of that session, or not of Connect."""
     if not is_connect(session) or frame.sparkSession is session:
         return frame
     return type(frame)(frame._plan, session)
 
 
-def worked_out(frame: Any) -> Any:
+def materialize_frame(frame: Any) -> Any:
     """Return a DataFrame with computed rows, which are kept while it is referenced.
 
     With Connect, PySpark assigns it to the active session and would release it there.
@@ -547,10 +547,10 @@ def worked_out(frame: Any) -> Any:
     if not is_connect(session):
         return found
     found._plan._spark_session = session
-    return of_session(found, session)
+    return in_session(found, session)
 
 
-def _is_there(name: str) -> bool:
+def _is_importable(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:

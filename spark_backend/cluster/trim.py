@@ -12,7 +12,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 
-def trim() -> None:
+def trim_memory() -> None:
     """Collect garbage, and return free memory to the system. Takes up to a second in a large
     process."""
     gc.collect()

@@ -19,34 +19,34 @@ from spark_backend.codec.values import (
     Inexact,
     Value,
     as_type,
-    bounds,
+    integer_bounds,
     literal,
-    present,
+    require_present,
     spark_type,
 )
 
 
-def negative(value: Value) -> Value:
+def negate_value(value: Value) -> Value:
     """Return `-value`."""
-    value = _number(value)
+    value = _require_number(value)
     if type(value.known) in (int, float):
         return literal(-value.known)
     if value.of.kind is float:
         return Value(-value.column, value.of)
-    low, high = bounds(value)
-    of = _integer(-high, -low)
+    low, high = integer_bounds(value)
+    of = _integer_type(-high, -low)
     number = _as_integer(value, wide=of.is_wide or _is_wide(value))
     return Value((_zero(of) - number).cast(spark_type(of)), of)
 
 
-def magnitude(value: Value) -> Value:
+def absolute_value(value: Value) -> Value:
     """Return `abs(value)`."""
-    value = _number(value)
+    value = _require_number(value)
     if value.of.kind is float:
         return Value(F.abs(value.column), value.of)
-    low, high = bounds(value)
+    low, high = integer_bounds(value)
     least = 0 if low <= 0 <= high else min(abs(low), abs(high))
-    of = _integer(least, max(abs(low), abs(high)))
+    of = _integer_type(least, max(abs(low), abs(high)))
     number = _as_integer(value, wide=of.is_wide or _is_wide(value))
     positive = F.when(number < 0, _zero(of) - number).otherwise(number)
     return Value(positive.cast(spark_type(of)), of)
@@ -54,51 +54,51 @@ def magnitude(value: Value) -> Value:
 
 def arithmetic(operator: str, left: Value, right: Value) -> Value:
     """`left + right`, `-`, `*`, `/`, `//` or `%`."""
-    left, right = _number(left), _number(right)
+    left, right = _require_number(left), _require_number(right)
     if operator == "/":
-        return _quotient(left, right)
+        return _divide(left, right)
     if float in (left.of.kind, right.of.kind):
         if operator not in _RESULTS:
             raise Inexact(f"{operator} of floats is not Spark's")
-        return Value(_applied(operator, _float(left), _float(right)), Plain(float))
+        return Value(_apply_operator(operator, _as_double(left), _as_double(right)), Plain(float))
     if operator in _RESULTS:
-        of = _integer(*_RESULTS[operator](*bounds(left), *bounds(right)))
+        of = _integer_type(*_RESULTS[operator](*integer_bounds(left), *integer_bounds(right)))
         wide = of.is_wide or _is_wide(left) or _is_wide(right)
         both = (_as_integer(side, wide=wide) for side in (left, right))
-        return Value(_applied(operator, *both).cast(spark_type(of)), of)
-    return _divided(operator, left, right)
+        return Value(_apply_operator(operator, *both).cast(spark_type(of)), of)
+    return _divide_by_constant(operator, left, right)
 
 
-def _sums(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+def _sum_bounds(a: int, b: int, c: int, d: int) -> tuple[int, int]:
     return a + c, b + d
 
 
-def _differences(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+def _difference_bounds(a: int, b: int, c: int, d: int) -> tuple[int, int]:
     return a - d, b - c
 
 
-def _products(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+def _product_bounds(a: int, b: int, c: int, d: int) -> tuple[int, int]:
     products = (a * c, a * d, b * c, b * d)
     return min(products), max(products)
 
 
-_RESULTS = {"+": _sums, "-": _differences, "*": _products}
+_RESULTS = {"+": _sum_bounds, "-": _difference_bounds, "*": _product_bounds}
 """Functions from the bounds of the operands to the bounds of the result."""
 
 
-def _applied(operator: str, left: Column, right: Column) -> Column:
+def _apply_operator(operator: str, left: Column, right: Column) -> Column:
     if operator == "+":
         return left + right
     return left - right if operator == "-" else left * right
 
 
-def _number(value: Value) -> Value:
+def _require_number(value: Value) -> Value:
     if value.of.kind not in (int, float, bool):
         raise Inexact(f"arithmetic of {type_name(value.of)} is not Spark's")
-    return present(value, "arithmetic")
+    return require_present(value, "arithmetic")
 
 
-def _integer(low: int, high: int) -> Plain:
+def _integer_type(low: int, high: int) -> Plain:
     if max(abs(low), abs(high)) > WIDEST:
         raise Inexact("it may be an integer of more than 38 digits")
     return Plain(int, low=low, high=high)
@@ -119,7 +119,7 @@ def _is_wide(value: Value) -> bool:
     return isinstance(value.of, Plain) and value.of.is_wide
 
 
-def _float(value: Value) -> Column:
+def _as_double(value: Value) -> Column:
     """Return the nearest float, as Python converts an integer that meets a float."""
     if _is_wide(value):
         raise Inexact("an integer beyond 64 bits meets a float")
@@ -127,22 +127,22 @@ def _float(value: Value) -> Column:
     return number.cast(T.DoubleType())
 
 
-def _quotient(left: Value, right: Value) -> Value:
+def _divide(left: Value, right: Value) -> Value:
     if right.of.kind is float:
         surely = right.known is not None and right.known != 0.0
     else:
-        low, high = bounds(right)
+        low, high = integer_bounds(right)
         surely = not low <= 0 <= high
     if not surely:
         raise Inexact("/ may be by zero")
     if float not in (left.of.kind, right.of.kind) and not all(
-        abs(bound) <= FLOATS for value in (left, right) for bound in bounds(value)
+        abs(bound) <= FLOATS for value in (left, right) for bound in integer_bounds(value)
     ):
         raise Inexact("/ of integers beyond 2**53, which Spark would round twice")
-    return Value(_float(left) / _float(right), Plain(float))
+    return Value(_as_double(left) / _as_double(right), Plain(float))
 
 
-def _divided(operator: str, left: Value, right: Value) -> Value:
+def _divide_by_constant(operator: str, left: Value, right: Value) -> Value:
     """Return `//` or `%` of integers by a constant: the result of Spark, corrected downwards."""
     by = right.known
     if type(by) is not int or by == 0:
@@ -150,7 +150,7 @@ def _divided(operator: str, left: Value, right: Value) -> Value:
     if _is_wide(left) or _is_wide(right):
         raise Inexact(f"{operator} of integers beyond 64 bits")
     if by == -1:
-        return negative(left) if operator == "//" else literal(0)
+        return negate_value(left) if operator == "//" else literal(0)
     number = _as_integer(left, wide=False)
     rest = number % right.column
     too_high = rest < 0 if by > 0 else rest > 0
@@ -159,6 +159,6 @@ def _divided(operator: str, left: Value, right: Value) -> Value:
         column = F.when(too_high, rest + right.column).otherwise(rest)
         return Value(column, Plain(int, low=least, high=most))
     towards_zero = F.call_function("div", number, right.column)
-    ends = sorted(bound // by for bound in bounds(left))
+    ends = sorted(bound // by for bound in integer_bounds(left))
     column = F.when(too_high, towards_zero - 1).otherwise(towards_zero)
     return Value(column, Plain(int, low=ends[0], high=ends[1]))

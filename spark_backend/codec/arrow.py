@@ -35,7 +35,7 @@ from spark_backend.codec.schema import (
     Record,
     Typed,
     Whole,
-    fits,
+    fits_decimal,
     is_text,
     type_name,
 )
@@ -60,8 +60,8 @@ def arrow_type(of: Typed) -> pa.DataType:
     if isinstance(of, Plain):
         return pa.decimal128(38, 0) if of.is_wide else _TYPES[of.kind]
     if isinstance(of, Whole):
-        return whole.arrow_type(of, None if of.of is None else arrow_type(of.of))
-    return pa.struct([_field(n, f) for n, f in zip(of.names, of.fields, strict=True)])
+        return whole.whole_arrow_type(of, None if of.of is None else arrow_type(of.of))
+    return pa.struct([_arrow_field(n, f) for n, f in zip(of.names, of.fields, strict=True)])
 
 
 def to_arrow(of: Typed, rows: Sequence[Any]) -> pa.Array:
@@ -72,9 +72,9 @@ def to_arrow(of: Typed, rows: Sequence[Any]) -> pa.Array:
     OffloadError: a row is not of the type, or would be decoded to another value; the text names it.
     """
     try:
-        return _array(of, rows)
+        return _to_array(of, rows)
     except _Misfit as misfit:
-        row = _short(misfit.row)
+        row = _shorten(misfit.row)
         raise OffloadError(
             f"cannot keep {row} in columns on Spark: {misfit.path}{misfit.reason}\n"
             f"  rows of this type are {type_name(of)} with the declared types of fields, exactly"
@@ -87,7 +87,7 @@ def from_arrow(of: Typed, array: pa.Array) -> list[Any]:
         return _records(of, array)
     if isinstance(of, Whole):
         inside = None if of.of is None else partial(from_arrow, of.of)
-        return whole.from_arrow(of, array, inside)
+        return whole.whole_from_arrow(of, array, inside)
     if of.kind is NoneType:
         return [None] * len(array)
     values: list[Any] = array.to_pylist()
@@ -96,7 +96,7 @@ def from_arrow(of: Typed, array: pa.Array) -> list[Any]:
     if of.is_wide:
         return [None if value is None else int(value) for value in values]
     if of.kind is Decimal:
-        return [None if value is None else _without_zeros(value) for value in values]
+        return [None if value is None else _strip_zeros(value) for value in values]
     return values
 
 
@@ -116,43 +116,45 @@ class _Misfit(Exception):
         self.row, self.path, self.reason = row, path, reason
 
 
-def _field(name: str, of: Typed) -> pa.Field:
+def _arrow_field(name: str, of: Typed) -> pa.Field:
     """Return a field, which may be null in Arrow: the fields of a None record are null."""
     return pa.field(name, arrow_type(of))
 
 
-def _array(of: Typed, values: Sequence[Any]) -> pa.Array:
+def _to_array(of: Typed, values: Sequence[Any]) -> pa.Array:
     if isinstance(of, Whole):
-        return _wholes(of, values)
+        return _whole_array(of, values)
     expected = {of.kind, NoneType} if of.optional else {of.kind}
     if not set(map(type, values)) <= expected:
-        _tell(of, values)
+        _raise_misfit(of, values)
     if isinstance(of, Record):
-        return _structs(of, values)
+        return _struct_array(of, values)
     if of.kind in (datetime, Decimal):
-        _tell(of, values)
-    given = _decimals(values) if of.is_wide else values
+        _raise_misfit(of, values)
+    given = _to_decimals(values) if of.is_wide else values
     try:
         return pa.array(given, arrow_type(of))
     except (OverflowError, UnicodeError, pa.ArrowInvalid):
-        _tell(of, values)
+        _raise_misfit(of, values)
         raise
 
 
-def _wholes(of: Whole, values: Sequence[Any]) -> pa.Array:
+def _whole_array(of: Whole, values: Sequence[Any]) -> pa.Array:
     try:
-        return whole.to_arrow(of, values, None if of.of is None else partial(_array, of.of))
+        return whole.whole_to_arrow(
+            of, values, None if of.of is None else partial(_to_array, of.of)
+        )
     except _Misfit as misfit:
         held = (v for v in values if v is not None and any(i is misfit.row for i in v))
         raise _Misfit(next(held), f"inside: {misfit.path}", misfit.reason) from None
 
 
-def _structs(of: Record, values: Sequence[Any]) -> pa.Array:
+def _struct_array(of: Record, values: Sequence[Any]) -> pa.Array:
     present = [value for value in values if value is not None]
     if of.kind is tuple and not set(map(len, present)) <= {len(of.fields)}:
-        _tell(of, values)
+        _raise_misfit(of, values)
     made = pa.StructArray.from_arrays(
-        [_of_field(of, place, present) for place in range(len(of.fields))],
+        [_field_array(of, place, present) for place in range(len(of.fields))],
         fields=list(arrow_type(of)),
     )
     if len(present) == len(values):
@@ -161,33 +163,33 @@ def _structs(of: Record, values: Sequence[Any]) -> pa.Array:
     return made.take(pa.array([None if v is None else next(places) for v in values], pa.int64()))
 
 
-def _of_field(of: Record, place: int, records: list[Any]) -> pa.Array:
+def _field_array(of: Record, place: int, records: list[Any]) -> pa.Array:
     read: Callable[[Any], Any] = attrgetter(of.names[place])
     if issubclass(of.kind, tuple):
         read = lambda record: record[place]  # noqa: E731
     values = list(map(read, records))
     try:
-        return _array(of.fields[place], values)
+        return _to_array(of.fields[place], values)
     except _Misfit as misfit:
         found = next(r for r, v in zip(records, values, strict=True) if v is misfit.row)
-        raise _Misfit(found, f"{_path(of, place)}{misfit.path}", misfit.reason) from None
+        raise _Misfit(found, f"{_field_path(of, place)}{misfit.path}", misfit.reason) from None
 
 
-def _path(of: Record, place: int) -> str:
+def _field_path(of: Record, place: int) -> str:
     return f"[{place}]: " if of.kind is tuple else f"{of.kind.__name__}.{of.names[place]}: "
 
 
-def _tell(of: Typed, values: Sequence[Any]) -> None:
+def _raise_misfit(of: Typed, values: Sequence[Any]) -> None:
     """Raise for the first value that is not of the type, if there is one."""
     for value in values:
-        reason = _misfit(of, value)
+        reason = _misfit_reason(of, value)
         if reason is not None:
             raise _Misfit(value, "", reason)
 
 
-def _misfit(of: Any, value: Any) -> str | None:
+def _misfit_reason(of: Any, value: Any) -> str | None:
     """Return the reason why a value is not of the type, or None."""
-    shown = _short(value)
+    shown = _shorten(value)
     if value is None and of.optional:
         return None
     if type(value) is not of.kind:
@@ -199,18 +201,18 @@ def _misfit(of: Any, value: Any) -> str | None:
         return f"{shown} is beyond {'38 digits' if of.is_wide else '64 bits'}"
     if of.kind is datetime and (value.tzinfo is not None or value.fold):
         return f"{shown} has a time zone or a fold, which no column of datetime keeps"
-    if of.kind is Decimal and not fits(value):
+    if of.kind is Decimal and not fits_decimal(value):
         return f"{shown} has more than {PLACES} digits behind the point, or 20 before it"
     if of.kind is str and not is_text(value):
         return f"{shown} is no text: it has half of a surrogate pair"
     return None
 
 
-def _decimals(values: Iterable[Any]) -> list[Decimal | None]:
+def _to_decimals(values: Iterable[Any]) -> list[Decimal | None]:
     return [None if value is None else Decimal(value) for value in values]
 
 
-def _without_zeros(value: Decimal) -> Decimal:
+def _strip_zeros(value: Decimal) -> Decimal:
     """Remove the zeros at the end that the column has added."""
     short = _DIGITS.normalize(value)
     return _DIGITS.quantize(short, Decimal(1)) if short.as_tuple().exponent > 0 else short  # type: ignore[operator]
@@ -221,7 +223,7 @@ def _records(of: Record, array: pa.StructArray) -> list[Any]:
     rows: list[Any]
     if is_nested_class(of.kind):
         roots = of.kind.roots
-        columns[roots:] = [list(map(whole.in_nest, column)) for column in columns[roots:]]
+        columns[roots:] = [list(map(whole.to_nested, column)) for column in columns[roots:]]
     if of.kind is tuple:
         rows = list(zip(*columns, strict=True))
     elif issubclass(of.kind, tuple):
@@ -234,7 +236,7 @@ def _records(of: Record, array: pa.StructArray) -> list[Any]:
     return rows
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= 200 else f"{shown[:197]}..."
 
@@ -252,15 +254,15 @@ def fitting(of: Typed) -> Fits:
     """
     match of:
         case Record():
-            inside = _record(of)
+            inside = _record_test(of)
         case Whole():
-            inside = _whole(of)
+            inside = _whole_test(of)
         case _:
-            inside = _plain(of)
+            inside = _plain_test(of)
     return (lambda value: value is None or inside(value)) if of.optional else inside
 
 
-def _plain(of: Plain) -> Fits:
+def _plain_test(of: Plain) -> Fits:
     kind = of.kind
     if kind is int:
         least, largest = (-WIDEST, WIDEST) if of.is_wide else (LEAST, LARGEST)
@@ -270,18 +272,18 @@ def _plain(of: Plain) -> Fits:
     if kind is datetime:
         return lambda value: type(value) is kind and value.tzinfo is None and not value.fold
     if kind is Decimal:
-        return lambda value: type(value) is kind and fits(value)
+        return lambda value: type(value) is kind and fits_decimal(value)
     return lambda value: type(value) is kind
 
 
-def _whole(of: Whole) -> Fits:
+def _whole_test(of: Whole) -> Fits:
     if of.of is None:
         return lambda value: is_whole(value, of)
     fits_inside = fitting(of.of)
     return lambda value: is_whole(value, of) and all(map(fits_inside, value))
 
 
-def _record(of: Record) -> Fits:
+def _record_test(of: Record) -> Fits:
     kind, count = of.kind, len(of.fields)
     tests = [fitting(field) for field in of.fields]
     if issubclass(kind, tuple):

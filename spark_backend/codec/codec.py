@@ -21,8 +21,8 @@ after decoding.
 
 Cost:   pickling, and 0.3 us for a row of plain values.
 
-`serialized`: a plan without the data that only the driver needs. The captured values, the position
-and the equality of a callable serve checks and messages; a lifted callable is sent as its
+`serialize_plan`: a plan without the data that only the driver needs. The captured values, the
+position and the equality of a callable serve checks and messages; a lifted callable is sent as its
 expression. The rest is pickled by cloudpickle, so that lambdas and the callables of a script can be
 sent.
 """
@@ -80,10 +80,10 @@ class Buckets:
         self._by_type: dict[type, Hash] = {
             int: hash,
             bool: hash,
-            float: _number,
-            str: _text,
-            bytes: _bytes,
-            type(None): _nothing,
+            float: _hash_number,
+            str: _hash_text,
+            bytes: _hash_binary,
+            type(None): _hash_none,
             tuple: self._of_tuple,
             frozenset: self._of_set,
         }
@@ -126,19 +126,19 @@ class Buckets:
         if kind is Bag:
             return lambda values: self._of_set(values.items())
         if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
-            return lambda member: _text(f"{_name(kind)}.{member._name_}")
+            return lambda member: _hash_text(f"{_first_name(kind)}.{member._name_}")
         if issubclass(kind, type | FunctionType | BuiltinFunctionType):
-            return lambda named: _text(_name(named))
+            return lambda named: _hash_text(_first_name(named))
         if is_record(kind):
             return self._of_record(kind)
         if issubclass(kind, Number):  # equal numbers of all types have equal hashes
-            return _number
+            return _hash_number
         return self._unknown
 
     def _of_record(self, kind: Any) -> Hash:
         """Return the hash of a dataclass, which equals only values of the same class."""
-        start = _text(_name(kind))
-        values = values_of([f.name for f in dataclasses.fields(kind) if _is_hashed(f)])
+        start = _hash_text(_first_name(kind))
+        values = make_value_reader([f.name for f in dataclasses.fields(kind) if _is_hashed(f)])
         return lambda record: self._of_tuple((start, *values(record)))
 
     def _unknown(self, value: Any) -> int:
@@ -151,37 +151,37 @@ class Buckets:
         )
 
 
-def _number(value: Any) -> int:
+def _hash_number(value: Any) -> int:
     return hash(value) if value == value else _NAN
 
 
-def _name(named: Any) -> str:
+def _first_name(named: Any) -> str:
     """Return the name of a class or function under which its bucket was first computed."""
     return f"{earlier_name(named.__module__, named.__qualname__)}.{named.__qualname__}"
 
 
-def _text(value: str) -> int:
+def _hash_text(value: str) -> int:
     data = str.encode(value, "utf-8", "surrogatepass")
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
-def _bytes(value: bytes) -> int:
+def _hash_binary(value: bytes) -> int:
     return int.from_bytes(blake2b(value, digest_size=8, key=b"bytes").digest(), "little")
 
 
-def _nothing(value: None) -> int:
+def _hash_none(value: None) -> int:
     return 0x5851F42D4C957F2D
 
 
-def _moment(value: datetime) -> int:
+def _hash_moment(value: datetime) -> int:
     """Return equal hashes for equal moments; moments without a zone hash separately."""
     value = value.replace(fold=0)
     offset = value.utcoffset()
     bare = value.replace(tzinfo=None) - datetime.min
-    return _span(bare) if offset is None else _span(bare - offset) ^ 1
+    return _hash_span(bare) if offset is None else _hash_span(bare - offset) ^ 1
 
 
-def _clock(value: time) -> int:
+def _hash_clock(value: time) -> int:
     offset = value.replace(fold=0).utcoffset()
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     if offset is not None:
@@ -189,11 +189,11 @@ def _clock(value: time) -> int:
     return seconds * 2_000_003 + value.microsecond
 
 
-def _span(value: timedelta) -> int:
+def _hash_span(value: timedelta) -> int:
     return (value.days * 86_400 + value.seconds) * 2_000_003 + value.microseconds
 
 
-def values_of(names: Sequence[str]) -> Callable[[Any], Iterable[Any]]:
+def make_value_reader(names: Sequence[str]) -> Callable[[Any], Iterable[Any]]:
     """Return a function that reads the values of some fields of a record."""
     if len(names) > 1:
         return attrgetter(*names)
@@ -213,15 +213,15 @@ def _is_hashed(field: dataclasses.Field[Any]) -> bool:
 
 _BY_HASH: dict[Any, Hash] = {
     int.__hash__: hash,
-    **dict.fromkeys((float.__hash__, Decimal.__hash__, Fraction.__hash__), _number),
-    complex.__hash__: _number,
-    str.__hash__: _text,
-    bytes.__hash__: _bytes,
+    **dict.fromkeys((float.__hash__, Decimal.__hash__, Fraction.__hash__), _hash_number),
+    complex.__hash__: _hash_number,
+    str.__hash__: _hash_text,
+    bytes.__hash__: _hash_binary,
     date.__hash__: lambda value: value.toordinal() ^ 7,
-    datetime.__hash__: _moment,
-    time.__hash__: _clock,
-    timedelta.__hash__: _span,
-    timezone.__hash__: lambda zone: _span(zone.utcoffset(None)),
+    datetime.__hash__: _hash_moment,
+    time.__hash__: _hash_clock,
+    timedelta.__hash__: _hash_span,
+    timezone.__hash__: lambda zone: _hash_span(zone.utcoffset(None)),
     UUID.__hash__: lambda value: value.int & _MASK,
 }
 
@@ -312,7 +312,7 @@ class Codec:
             )
         elif hasattr(kind, "__dataclass_fields__"):
             compared = [field.name for field in dataclasses.fields(kind) if field.compare]
-            self._parts[kind] = values_of(compared)
+            self._parts[kind] = make_value_reader(compared)
         elif kind.__eq__ in {leaf.__eq__ for leaf in LEAVES}:
             self._leaves.add(kind)
         else:
@@ -383,7 +383,7 @@ def _check_own_equality(kind: Any, value: Any) -> None:
 cloudpickle: Any = untyped
 
 
-def serialized(node: Any) -> bytes:
+def serialize_plan(node: Any) -> bytes:
     """Serialize a plan, or an object that contains plans, to bytes for `pickle.loads`. Plans
     serialized in one call still share their nodes afterwards.
 
@@ -397,16 +397,16 @@ def serialized(node: Any) -> bytes:
     return file.getvalue()
 
 
-def obstacle(node: plan.Node) -> str | None:
+def find_obstacle(node: plan.Node) -> str | None:
     """Return the reason why a plan cannot be sent, or None."""
     try:
-        serialized(node)
+        serialize_plan(node)
     except Exception as error:
         return f"it cannot be sent to Spark: {error}"
     return None
 
 
-def serialized_classes() -> dict[str, bytes]:
+def serialize_classes() -> dict[str, bytes]:
     """Serialize each class of the script that is run, unless it cannot be pickled."""
     found = {}
     for name, kind in main_classes().items():
@@ -430,12 +430,12 @@ class _PlanPickler(untyped.Pickler):
             case Constant():
                 return Constant, (value.value, id(value), value.name)
             case UserAccumulator() | MonoidAccumulator():
-                return type(value), _fields(dataclasses.replace(value, meaning=None))
+                return type(value), _init_values(dataclasses.replace(value, meaning=None))
             case plan.Node():
-                return type(value), _fields(value)
+                return type(value), _init_values(value)
             case _:
                 return cloudpickle.Pickler.reducer_override(self, value)
 
 
-def _fields(value: Any) -> tuple[Any, ...]:
+def _init_values(value: Any) -> tuple[Any, ...]:
     return tuple(getattr(value, f.name) for f in dataclasses.fields(value) if f.init)

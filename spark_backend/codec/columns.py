@@ -51,7 +51,7 @@ from optimizer.expr import (
 from optimizer.expressions.attempts import FirstFault, NoFault, OrNone, Outcome
 from optimizer.expressions.knowledge import makes_record, record_field
 from reactive.engine.collections.exact import summable, summable_or_none
-from spark_backend.codec.arithmetic import arithmetic, magnitude, negative
+from spark_backend.codec.arithmetic import absolute_value, arithmetic, negate_value
 from spark_backend.codec.schema import (
     LARGEST,
     NOTHING,
@@ -59,8 +59,8 @@ from spark_backend.codec.schema import (
     Record,
     Untyped,
     Whole,
+    is_field_of_first_row,
     is_text,
-    looked_up,
     may_be_read,
     record_of,
     type_name,
@@ -68,15 +68,15 @@ from spark_backend.codec.schema import (
 from spark_backend.codec.values import (
     Inexact,
     Value,
-    chosen,
+    choose,
     equal,
     field_of,
     is_none,
-    less,
+    is_one_of,
+    less_than,
     literal,
-    one_of,
-    present,
     record_value,
+    require_present,
     truth,
 )
 
@@ -99,17 +99,17 @@ def value_of(function: Function, row: Sequence[Value]) -> Value:
     ------
     Inexact: the function has to run in Python; the message is the reason.
     """
-    return _Reader(row).value(_body(function), _NONE_YET)
+    return _Reader(row).value(_lifted_body(function), _NONE_YET)
 
 
 def truth_of(function: Function, row: Sequence[Value]) -> Column:
     """Translate a predicate to a column that is never null; raise as `value_of` does."""
-    return _Reader(row).truth(_body(function), _NONE_YET)
+    return _Reader(row).truth(_lifted_body(function), _NONE_YET)
 
 
 def items_of(function: Function, row: Sequence[Value]) -> list[Value]:
     """Return the elements of a function that displays a tuple or list; raise as `value_of` does."""
-    body = _body(function)
+    body = _lifted_body(function)
     if not isinstance(body, Display) or body.kind not in ("tuple", "list") or not body.items:
         raise Inexact("its elements are not written out")
     reader = _Reader(row)
@@ -123,16 +123,16 @@ def inside_of(function: Function, row: Sequence[Value]) -> Value | None:
     ------
     Inexact: the result is no column, or may be None.
     """
-    body = _body(function)
+    body = _lifted_body(function)
     if isinstance(body, Display):
         return None
     found = value_of(function, row)
     if not isinstance(found.of, Whole) or found.of.of in (None, NOTHING):
         raise Inexact(f"it has no elements: {type_name(found.of)}")
-    return Value(present(found, "the elements").column, found.of)
+    return Value(require_present(found, "the elements").column, found.of)
 
 
-def _body(function: Function) -> Expr:
+def _lifted_body(function: Function) -> Expr:
     if isinstance(function, Opaque):
         raise Inexact(f"{function.name} is not lifted")
     return function.body
@@ -147,7 +147,7 @@ class _Reader:
     def value(self, expr: Expr, there: Present) -> Value:
         """Return the expression as a column, given the expressions that are not None."""
         value = self._value(expr, there)
-        if expr in there and value.optional and not _is_nothing(value):
+        if expr in there and value.optional and not _is_none_type(value):
             return replace(value, of=replace(value.of, optional=False))
         return value
 
@@ -183,17 +183,19 @@ class _Reader:
             case Attribute(of, name):
                 return self._attribute(self.value(of, there), name)
             case Item(of, Display("slice", bounds)):
-                return piece(self.value(of, there), [_known(bound) for bound in bounds])
+                return slice_text(
+                    self.value(of, there), [_constant_value(bound) for bound in bounds]
+                )
             case Item(of, key):
-                return self._item(self.value(of, there), _known(key))
+                return self._item(self.value(of, there), _constant_value(key))
             case And(parts) | Or(parts):
                 return self._operand(parts, there, when=isinstance(expr, And))
             case Conditional(test, then, otherwise):
                 holds = self.truth(test, there)
-                return chosen(
+                return choose(
                     holds,
-                    self.value(then, there | _present(test, when=True)),
-                    self.value(otherwise, there | _present(test, when=False)),
+                    self.value(then, there | _present_after(test, when=True)),
+                    self.value(otherwise, there | _present_after(test, when=False)),
                 )
             case Operation("not", _) | Guard():
                 return Value(self.truth(expr, there), Plain(bool))
@@ -222,7 +224,9 @@ class _Reader:
             match need:
                 case Call(Constant(check), (of,), ()) if any(check is known for known in CHECKS):
                     value = self.value(of, there)
-                    if check is not hash and not _is_summed(value, skip_none=check is not summable):
+                    if check is not hash and not _can_be_summed(
+                        value, skip_none=check is not summable
+                    ):
                         raise Inexact("it may be nothing that can be summed")
                 case _:
                     self.value(need, there)
@@ -233,7 +237,7 @@ class _Reader:
         tests = []
         for part in parts:
             tests.append(self.truth(part, there))
-            there |= _present(part, when=when)
+            there |= _present_after(part, when=when)
         return tests
 
     def _operand(self, parts: tuple[Expr, ...], there: Present, *, when: bool) -> Value:
@@ -242,20 +246,20 @@ class _Reader:
         value = self.value(first, there)
         if not rest:
             return value
-        last = self._operand(tuple(rest), there | _present(first, when=when), when=when)
+        last = self._operand(tuple(rest), there | _present_after(first, when=when), when=when)
         goes_on = self.truth(first, there)
         if when:
-            return chosen(goes_on, last, value)
-        if value.optional and not _is_nothing(value):
+            return choose(goes_on, last, value)
+        if value.optional and not _is_none_type(value):
             value = replace(value, of=replace(value.of, optional=False))
-        return chosen(~goes_on, last, value)
+        return choose(~goes_on, last, value)
 
     def _attribute(self, of: Value, name: str) -> Value:
-        if isinstance(of.of, Record) and looked_up(of.of, name):
-            of = field_of(present(of, f".{name}"), 0)
+        if isinstance(of.of, Record) and is_field_of_first_row(of.of, name):
+            of = field_of(require_present(of, f".{name}"), 0)
         if not isinstance(of.of, Record) or not may_be_read(of.of, name):
             raise Inexact(f"{name} is no field of {type_name(of.of)}")
-        return field_of(present(of, f".{name}"), of.of.names.index(name))
+        return field_of(require_present(of, f".{name}"), of.of.names.index(name))
 
     def _item(self, of: Value, place: Any) -> Value:
         is_place = type(place) is int and isinstance(of.of, Record)
@@ -264,23 +268,23 @@ class _Reader:
         count = len(of.of.fields)
         if not -count <= place < count:
             raise Inexact(f"{type_name(of.of)} has no item {place}")
-        return field_of(present(of, "[...]"), place % count)
+        return field_of(require_present(of, "[...]"), place % count)
 
     def _operation(self, operator: str, operands: tuple[Expr, ...], there: Present) -> Value:
         if operator in ("is", "is not"):
-            return _test(self._identity(operands, there), operator == "is")
+            return _boolean_value(self._identity(operands, there), operator == "is")
         if operator in ("in", "not in"):
-            return _test(self._membership(operands, there), operator == "in")
+            return _boolean_value(self._membership(operands, there), operator == "in")
         values = [self.value(operand, there) for operand in operands]
         if operator in ("==", "!="):
-            return _test(equal(*values), operator == "==")
+            return _boolean_value(equal(*values), operator == "==")
         if operator in _ORDERS:
             low, high = values if operator[0] == "<" else reversed(values)
-            return Value(less(low, high, or_equal=operator[1:] == "="), Plain(bool))
+            return Value(less_than(low, high, or_equal=operator[1:] == "="), Plain(bool))
         if operator == "-" and len(values) == 1:
-            return negative(values[0])
+            return negate_value(values[0])
         if operator == "+" and len(values) == 2 and values[0].of.kind is values[1].of.kind is str:
-            return joined(*values)
+            return concatenate(*values)
         if operator in _ARITHMETIC and len(values) == 2:
             return arithmetic(operator, *values)
         raise Inexact(f"{operator} is not Spark's")
@@ -302,12 +306,12 @@ class _Reader:
         value = self.value(left, there)
         match right:
             case Constant(tuple() | list() | frozenset() | set() as choices):
-                return one_of(value, tuple(map(literal, choices)))
+                return is_one_of(value, tuple(map(literal, choices)))
             case Display("tuple" | "list" | "set", items):
-                return one_of(value, tuple(self.value(item, there) for item in items))
+                return is_one_of(value, tuple(self.value(item, there) for item in items))
         whole = self.value(right, there)
         if value.of.kind is whole.of.kind is str:
-            return present(whole, "in").column.contains(present(value, "in").column)
+            return require_present(whole, "in").column.contains(require_present(value, "in").column)
         raise Inexact(f"'in' of {type_name(whole.of)} is not Spark's")
 
     def _call(self, call: Call, there: Present) -> Value:
@@ -317,8 +321,10 @@ class _Reader:
         if call.keywords:
             raise Inexact("the call names its arguments")
         match call.function:
-            case Constant(value) if value in (date, datetime, Decimal) and _are_known(arguments):
-                return literal(_made(value, arguments))
+            case Constant(value) if value in (date, datetime, Decimal) and _are_constants(
+                arguments
+            ):
+                return literal(_call_constant(value, arguments))
             case Constant(FirstFault()):
                 return _first_fault([self.value(argument, there) for argument in arguments])
             case Constant(OrNone() | NoFault()):
@@ -326,11 +332,13 @@ class _Reader:
             case Constant(value) if value is len and len(arguments) == 1:
                 return length(self.value(arguments[0], there))
             case Constant(value) if value is abs and len(arguments) == 1:
-                return magnitude(self.value(arguments[0], there))
+                return absolute_value(self.value(arguments[0], there))
             case Constant(value) if value is bool and len(arguments) == 1:
                 return Value(self.truth(arguments[0], there), Plain(bool))
             case Attribute(of, name):
-                return method(self.value(of, there), name, [_known(a) for a in arguments])
+                return call_text_method(
+                    self.value(of, there), name, [_constant_value(a) for a in arguments]
+                )
             case Constant(value):
                 raise Inexact(f"{getattr(value, '__name__', 'the call')}() is not Spark's")
             case _:
@@ -355,18 +363,18 @@ def _first_fault(outcomes: list[Value]) -> Value:
 def _outcome(value: Value) -> Value:
     if value.of.kind is not Outcome:
         raise Inexact(f"{type_name(value.of)} is no outcome of an aggregate")
-    return present(value, "an outcome")
+    return require_present(value, "an outcome")
 
 
-def _test(holds: Column, wanted: bool) -> Value:
+def _boolean_value(holds: Column, wanted: bool) -> Value:
     return Value(holds if wanted else ~holds, Plain(bool))
 
 
-def _is_nothing(value: Value) -> bool:
+def _is_none_type(value: Value) -> bool:
     return value.of.kind is type(None)
 
 
-def _known(expr: Expr) -> Any:
+def _constant_value(expr: Expr) -> Any:
     """Return the value of a constant."""
     match expr:
         case Constant(value):
@@ -377,41 +385,41 @@ def _known(expr: Expr) -> Any:
             raise Inexact("an argument of it is no constant")
 
 
-def _are_known(arguments: list[Expr]) -> bool:
+def _are_constants(arguments: list[Expr]) -> bool:
     return all(isinstance(argument, Constant) for argument in arguments)
 
 
-def _made(kind: Any, arguments: list[Expr]) -> Any:
+def _call_constant(kind: Any, arguments: list[Expr]) -> Any:
     """Return the result of a call with constants, which is the same each time."""
     try:
-        return kind(*map(_known, arguments))
+        return kind(*map(_constant_value, arguments))
     except Exception as error:
         raise Inexact(f"{kind.__name__}() raises {type(error).__name__}") from None
 
 
-def _is_summed(value: Value, *, skip_none: bool) -> bool:
+def _can_be_summed(value: Value, *, skip_none: bool) -> bool:
     """Return True if all values are numbers, except for None if that is skipped."""
     is_number = isinstance(value.of, Plain) and value.of.kind in (int, float, bool, Decimal)
     return is_number and (skip_none or not value.optional)
 
 
-def _present(test: Expr, *, when: bool) -> Present:
+def _present_after(test: Expr, *, when: bool) -> Present:
     """Return the expressions that are not None if a test is true (`when`), or false."""
     match test:
         case Operation("not", (operand,)):
-            return _present(operand, when=not when)
+            return _present_after(operand, when=not when)
         case Operation("is" | "==", (operand, Constant(None))):
             return frozenset() if when else frozenset([operand])
         case Operation("is not" | "!=", (operand, Constant(None))):
             return frozenset([operand]) if when else frozenset()
         case And(parts) if when:
-            return frozenset().union(*(_present(part, when=True) for part in parts))
+            return frozenset().union(*(_present_after(part, when=True) for part in parts))
         case Or(parts) if not when:
-            return frozenset().union(*(_present(part, when=False) for part in parts))
+            return frozenset().union(*(_present_after(part, when=False) for part in parts))
         case First(_, then):
-            return _present(then, when=when)
+            return _present_after(then, when=when)
         case Again(inner):
-            return _present(inner, when=when)
+            return _present_after(inner, when=when)
         case Parameter() | Attribute() | Item() if when:
             return frozenset([test])
         case _:
@@ -424,17 +432,17 @@ _STRIPS = {"strip": F.btrim, "lstrip": F.ltrim, "rstrip": F.rtrim}
 
 def length(value: Value) -> Value:
     """Return `len(value)`."""
-    value = present(value, "len")
+    value = require_present(value, "len")
     if value.of.kind in (str, bytes):
         return Value(F.length(value.column).cast("bigint"), Plain(int, low=0, high=LONGEST))
     if isinstance(value.of, Record) and value.of.kind is tuple:
         return literal(len(value.of.fields))
     if isinstance(value.of, Whole) and value.of.of is not None:
-        return Value(_count(value.of, value.column), Plain(int, low=0, high=LARGEST))
+        return Value(_count_elements(value.of, value.column), Plain(int, low=0, high=LARGEST))
     raise Inexact(f"len of {type_name(value.of)} is not Spark's")
 
 
-def _count(of: Whole, column: Column) -> Column:
+def _count_elements(of: Whole, column: Column) -> Column:
     """Return the number of values in a bag or sequence."""
     if of.kind in (tuple, frozenset):
         return F.size(column).cast("bigint")
@@ -442,12 +450,14 @@ def _count(of: Whole, column: Column) -> Column:
     return F.aggregate(column, none, lambda found, pair: found + pair.getField("weight"))
 
 
-def joined(left: Value, right: Value) -> Value:
+def concatenate(left: Value, right: Value) -> Value:
     """Return `left + right`."""
-    return Value(F.concat(present(left, "+").column, present(right, "+").column), Plain(str))
+    return Value(
+        F.concat(require_present(left, "+").column, require_present(right, "+").column), Plain(str)
+    )
 
 
-def piece(value: Value, bounds: list[Any]) -> Value:
+def slice_text(value: Value, bounds: list[Any]) -> Value:
     """Return `value[start:stop]`, for bounds that are not negative."""
     start, stop, step = bounds
     start = 0 if start is None else start
@@ -457,34 +467,34 @@ def piece(value: Value, bounds: list[Any]) -> Value:
     count = min(LONGEST if stop is None else max(0, stop - start), LONGEST - start - 1)
     if count < 0:
         raise Inexact("the slice is too far away")
-    return Value(F.substring(present(value, "[...]").column, start + 1, count), Plain(str))
+    return Value(F.substring(require_present(value, "[...]").column, start + 1, count), Plain(str))
 
 
-def method(value: Value, name: str, arguments: list[Any]) -> Value:
+def call_text_method(value: Value, name: str, arguments: list[Any]) -> Value:
     """Translate a call of a method of `str` with constants."""
     if value.of.kind is not str:
         raise Inexact(f".{name}() of {type_name(value.of)} is not Spark's")
-    column = present(value, f".{name}()").column
+    column = require_present(value, f".{name}()").column
     match name, arguments:
         case "startswith" | "endswith", [str() | tuple() as wanted]:
-            return Value(_edge(column, name, wanted), Plain(bool))
+            return Value(_text_edge(column, name, wanted), Plain(bool))
         case "strip" | "lstrip" | "rstrip", [str() as characters] if characters:
-            return Value(_STRIPS[name](column, _text(characters)), Plain(str))
+            return Value(_STRIPS[name](column, _text_literal(characters)), Plain(str))
         case "replace", [str() as old, str() as new] if old:
-            return Value(F.replace(column, _text(old), _text(new)), Plain(str))
+            return Value(F.replace(column, _text_literal(old), _text_literal(new)), Plain(str))
         case _:
             raise Inexact(f".{name}() is not Spark's")
 
 
-def _edge(column: Column, name: str, wanted: str | tuple[Any, ...]) -> Column:
+def _text_edge(column: Column, name: str, wanted: str | tuple[Any, ...]) -> Column:
     asked = (wanted,) if isinstance(wanted, str) else wanted
     if not all(type(text) is str for text in asked):
         raise Inexact(f".{name}() may raise")
     at = column.startswith if name == "startswith" else column.endswith
-    return reduce(lambda a, b: a | b, [at(_text(text)) for text in asked], F.lit(False))
+    return reduce(lambda a, b: a | b, [at(_text_literal(text)) for text in asked], F.lit(False))
 
 
-def _text(text: str) -> Column:
+def _text_literal(text: str) -> Column:
     if type(text) is not str or not is_text(text):
         raise Inexact("an argument of it is no text that Spark can hold")
     return F.lit(text)

@@ -74,22 +74,22 @@ def hash_of(types: Sequence[Typed], values: Sequence[Any]) -> int | None:
     for of, value in zip(types, values, strict=True):
         if value is None:
             continue
-        data = _data(of, value)
+        data = _hash_input(of, value)
         if data is None:
             return None
         found = xxh64_intdigest(data, found)
     return found if found < _HALF else found - 2 * _HALF
 
 
-def leaves(of: Typed) -> list[Typed]:
+def leaf_types(of: Typed) -> list[Typed]:
     """Return the types of the leaf columns of a value: of a record, those of its fields."""
     if not isinstance(of, Record):
         return [of]
-    return [leaf for field in of.fields for leaf in leaves(field)]
+    return [leaf for field in of.fields for leaf in leaf_types(field)]
 
 
 def flattened_values(of: Typed, value: Any) -> list[Any]:
-    """Return the values of the leaf columns of a value, in the order of `leaves`.
+    """Return the values of the leaf columns of a value, in the order of `leaf_types`.
 
     >>> from spark_backend.codec.schema import kept_as
     >>> flattened_values(kept_as(tuple[int, tuple[str, int] | None]), (1, None))
@@ -97,48 +97,48 @@ def flattened_values(of: Typed, value: Any) -> list[Any]:
     """
     if not isinstance(of, Record):
         return [value]
-    pairs = zip(of.fields, _fields(of, value), strict=True)
+    pairs = zip(of.fields, _field_values(of, value), strict=True)
     return [leaf for field, part in pairs for leaf in flattened_values(field, part)]
 
 
-def _fields(of: Record, value: Any) -> Sequence[Any]:
+def _field_values(of: Record, value: Any) -> Sequence[Any]:
     if value is None:
         return (None,) * len(of.fields)
     if issubclass(of.kind, tuple):
-        is_one = _is_like(value, tuple) and len(value) == len(of.fields)
+        is_one = _has_equality_of(value, tuple) and len(value) == len(of.fields)
         return value if is_one else (STRANGE,) * len(of.fields)
     if type(value) is not of.kind:
         return (STRANGE,) * len(of.fields)
     return [attrgetter(name)(value) for name in of.names]
 
 
-def _data(of: Typed, value: Any) -> bytes | None:
+def _hash_input(of: Typed, value: Any) -> bytes | None:
     """Return the bytes of a value to hash, or None."""
     if not isinstance(of, Plain):
         return None
     try:
-        return _wide(value) if of.is_wide else _DATA[of.kind](value)
+        return _wide_bytes(value) if of.is_wide else _DATA[of.kind](value)
     except (ArithmeticError, TypeError, ValueError):  # infinities, complex numbers, surrogates
         return None
 
 
-def _integer(value: Any) -> bytes | None:
-    number = value if type(value) is int else _whole(value)
+def _integer_bytes(value: Any) -> bytes | None:
+    number = value if type(value) is int else _as_whole_number(value)
     return _LONG(number) if number is not None and LEAST <= number <= LARGEST else None
 
 
-def _wide(value: Any) -> bytes | None:
-    number = value if type(value) is int else _whole(value)
-    return None if number is None else _digits(number)
+def _wide_bytes(value: Any) -> bytes | None:
+    number = value if type(value) is int else _as_whole_number(value)
+    return None if number is None else _digit_bytes(number)
 
 
-def _decimal(value: Any) -> bytes | None:
-    number = _exact(value)
+def _decimal_bytes(value: Any) -> bytes | None:
+    number = _as_fraction(value)
     scaled = None if number is None else number * 10**PLACES
-    return None if scaled is None or scaled.denominator > 1 else _digits(scaled.numerator)
+    return None if scaled is None or scaled.denominator > 1 else _digit_bytes(scaled.numerator)
 
 
-def _digits(number: int) -> bytes | None:
+def _digit_bytes(number: int) -> bytes | None:
     """Return the bytes as Java's `BigInteger.toByteArray` does."""
     if abs(number) > WIDEST:
         return None
@@ -146,49 +146,49 @@ def _digits(number: int) -> bytes | None:
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
-def _float(value: Any) -> bytes | None:
+def _float_bytes(value: Any) -> bytes | None:
     if isinstance(value, float):
         return _FLOAT(value + 0.0) if value == value else _NAN
-    number = _exact(value)
+    number = _as_fraction(value)
     if number is None or float(number) != number:
         return None
     return _FLOAT(float(number))
 
 
-def _flag(value: Any) -> bytes | None:
-    number = value if type(value) is bool else _whole(value)
+def _flag_bytes(value: Any) -> bytes | None:
+    number = value if type(value) is bool else _as_whole_number(value)
     return _INT(number) if number in (0, 1) else None
 
 
-def _text(value: Any) -> bytes | None:
-    return str.encode(value) if _is_like(value, str) else None
+def _text_bytes(value: Any) -> bytes | None:
+    return str.encode(value) if _has_equality_of(value, str) else None
 
 
-def _bytes(value: Any) -> bytes | None:
-    return bytes(value) if _is_like(value, bytes) else None
+def _binary_bytes(value: Any) -> bytes | None:
+    return bytes(value) if _has_equality_of(value, bytes) else None
 
 
-def _day(value: Any) -> bytes | None:
-    return _INT(value.toordinal() - _FIRST_DAY) if _is_like(value, date) else None
+def _day_bytes(value: Any) -> bytes | None:
+    return _INT(value.toordinal() - _FIRST_DAY) if _has_equality_of(value, date) else None
 
 
-def _moment(value: Any) -> bytes | None:
-    if not _is_like(value, datetime) or value.tzinfo is not None:
+def _moment_bytes(value: Any) -> bytes | None:
+    if not _has_equality_of(value, datetime) or value.tzinfo is not None:
         return None
     return _LONG((value - _EPOCH) // _MICROSECOND)
 
 
-def _nothing(value: Any) -> bytes | None:
+def _none_bytes(value: Any) -> bytes | None:
     return None
 
 
-def _whole(value: Any) -> int | None:
+def _as_whole_number(value: Any) -> int | None:
     """Return the integer that a number equals, or None."""
-    number = _exact(value)
+    number = _as_fraction(value)
     return number.numerator if number is not None and number.denominator == 1 else None
 
 
-def _exact(value: Any) -> Fraction | None:
+def _as_fraction(value: Any) -> Fraction | None:
     """Return a number as a fraction, or None if it has more digits than any column."""
     if not isinstance(value, Number):
         return None
@@ -198,20 +198,20 @@ def _exact(value: Any) -> Fraction | None:
     return Fraction(given)
 
 
-def _is_like(value: Any, kind: type) -> bool:
+def _has_equality_of(value: Any, kind: type) -> bool:
     """Return True if a value has the equality of a type, because it inherits its hash."""
     own: Any = type(value).__hash__
     return own is kind.__hash__
 
 
 _DATA: dict[type, Callable[[Any], bytes | None]] = {
-    int: _integer,
-    float: _float,
-    str: _text,
-    bytes: _bytes,
-    bool: _flag,
-    date: _day,
-    datetime: _moment,
-    Decimal: _decimal,
-    NoneType: _nothing,
+    int: _integer_bytes,
+    float: _float_bytes,
+    str: _text_bytes,
+    bytes: _binary_bytes,
+    bool: _flag_bytes,
+    date: _day_bytes,
+    datetime: _moment_bytes,
+    Decimal: _decimal_bytes,
+    NoneType: _none_bytes,
 }

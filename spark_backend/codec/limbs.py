@@ -58,10 +58,10 @@ def amount(value: Any, weight: int = 1) -> Amount | None:
     if kind is float:
         fits = -_LARGEST < value < _LARGEST and (value * _SCALE).is_integer()
         return (int(value * _SCALE) * weight, weight, 0, 0, 0) if fits else None
-    return _decimal(value, weight) if kind is Decimal else None
+    return _decimal_amount(value, weight) if kind is Decimal else None
 
 
-def _decimal(value: Decimal, weight: int) -> Amount | None:
+def _decimal_amount(value: Decimal, weight: int) -> Amount | None:
     if not value.is_finite() or not value.adjusted() < 20:
         return None
     places = value.as_tuple().exponent
@@ -75,7 +75,7 @@ def _decimal(value: Decimal, weight: int) -> Amount | None:
     return (0, 0, scaled * weight, weight, min(places, 0))
 
 
-def plus(left: Amount, right: Amount) -> Amount:
+def add_amounts(left: Amount, right: Amount) -> Amount:
     """Add two amounts."""
     return (
         left[0] + right[0],
@@ -86,12 +86,12 @@ def plus(left: Amount, right: Amount) -> Amount:
     )
 
 
-def minus(left: Amount, right: Amount) -> Amount:
+def subtract_amounts(left: Amount, right: Amount) -> Amount:
     """Subtract an amount; the places of `left` stay."""
     return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3], left[4])
 
 
-def columns(of: Amount) -> tuple[int, ...]:
+def to_columns(of: Amount) -> tuple[int, ...]:
     """Return an amount as the columns that Spark sums: `WIDTH` integers of 64 bits."""
     number, floats, decimal, decimals, places = of
     return (
@@ -116,41 +116,41 @@ def from_columns(sums: Sequence[int]) -> Amount:
     return (number, floats, x + (y << 32) + (z << 64), decimals, places)
 
 
-def total(of: Amount, odd: Sequence[tuple[Any, int]] = ()) -> Any:
+def amount_total(of: Amount, odd: Sequence[tuple[Any, int]] = ()) -> Any:
     """Return the sum of an amount and of odd values with their weights, as `ExactSum` computes
     it."""
     number, floats, decimal, decimals, _ = of
     if odd or decimal or decimals:
-        return canonical(_mixed(of, odd).value())
+        return canonical(_exact_sum(of, odd).value())
     if floats or number & (_ONE - 1):
         return number / _ONE
     return number >> POINT
 
 
-def _mixed(of: Amount, odd: Sequence[tuple[Any, int]]) -> ExactSum:
+def _exact_sum(of: Amount, odd: Sequence[tuple[Any, int]]) -> ExactSum:
     number, floats, *decimal = of
     found = ExactSum()
-    parts = _fraction(number & (_ONE - 1))
+    parts = _fraction_floats(number & (_ONE - 1))
     values = [(number >> POINT, 1), *((part, 1) for part in parts), (0.0, floats - len(parts))]
-    values += _decimals(*decimal)
-    for value, weight in (*values, *sorted(odd, key=_weight, reverse=True)):
+    values += _decimal_values(*decimal)
+    for value, weight in (*values, *sorted(odd, key=_pair_weight, reverse=True)):
         found.add(value, weight)
     return found
 
 
-def _weight(pair: tuple[Any, int]) -> int:
+def _pair_weight(pair: tuple[Any, int]) -> int:
     """Return the weight of a pair, to add insertions first, so that no count is zero before the
     end."""
     return pair[1]
 
 
-def _fraction(bits: int) -> list[float]:
+def _fraction_floats(bits: int) -> list[float]:
     """Return the bits behind the point as a list of exact floats."""
     limbs = [(bits >> shift & _MASK, 2.0 ** (shift - POINT)) for shift in range(0, POINT, BITS)]
     return [limb * unit for limb, unit in limbs if limb]
 
 
-def _decimals(units: int, count: int, places: int) -> list[tuple[Any, int]]:
+def _decimal_values(units: int, count: int, places: int) -> list[tuple[Any, int]]:
     """Return `count` decimals with a sum of `units`."""
     if not (units or count):
         return []

@@ -53,12 +53,12 @@ from spark_backend.codec.schema import (
     Typed,
     Untyped,
     Whole,
-    in_common,
-    looked_up,
+    column_type,
+    common_type,
+    is_field_of_first_row,
     may_be_read,
     record_of,
     tuple_of,
-    typed,
 )
 from spark_backend.codec.values import Inexact, Value
 
@@ -108,7 +108,7 @@ _LISTS = (list, tuple, set, frozenset, Iterable, Iterator, Sequence)
 """The results of `get_origin` for annotations of collections of one type."""
 
 
-def returned(function: Function, row: Sequence[Value]) -> Typed:
+def infer_result_type(function: Function, row: Sequence[Value]) -> Typed:
     """Return the result type of a function for rows of these columns.
 
     Raises
@@ -117,33 +117,34 @@ def returned(function: Function, row: Sequence[Value]) -> Typed:
     """
     try:
         if isinstance(function, Opaque):
-            return _annotated(function.function)
+            return _annotated_type(function.function)
         try:
-            return _Returned(function, row).of(function.body)
+            return _TypeReader(function, row).of(function.body)
         except Untyped:
             if not isinstance(function.made, Opaque):
                 raise
-            return _annotated(function.made.function)
+            return _annotated_type(function.made.function)
     except Untyped as untyped:
         raise Inexact(str(untyped)) from None
 
 
-def elements(function: Function, row: Sequence[Value]) -> Typed:
-    """Return the type of the elements of the result of a function; raise as `returned` does."""
+def infer_element_type(function: Function, row: Sequence[Value]) -> Typed:
+    """Return the type of the elements of the result of a function; raise as `infer_result_type`
+    does."""
     try:
         if isinstance(function, Opaque):
-            return _elements(function.function)
+            return _annotated_element_type(function.function)
         try:
-            return _Returned(function, row).inside(function.body)
+            return _TypeReader(function, row).inside(function.body)
         except Untyped:
-            if not isinstance(function.made, Opaque) or _says_nothing(function.made.function):
+            if not isinstance(function.made, Opaque) or _lacks_annotation(function.made.function):
                 raise
-            return _elements(function.made.function)
+            return _annotated_element_type(function.made.function)
     except Untyped as untyped:
         raise Inexact(str(untyped)) from None
 
 
-class _Returned:
+class _TypeReader:
     """Infer the type of an expression over a row."""
 
     def __init__(self, function: Lifted, row: Sequence[Value]) -> None:
@@ -164,11 +165,11 @@ class _Returned:
             case Attribute(of, name):
                 return self._attribute(self.of(of), name)
             case Item(of, Constant(int() as place)):
-                return _item(self.of(of), place)
+                return _item_type(self.of(of), place)
             case Conditional(_, then, otherwise):
-                return in_common(self.of(then), self.of(otherwise))
+                return common_type(self.of(then), self.of(otherwise))
             case And(parts) | Or(parts):
-                return reduce(in_common, map(self.of, parts))
+                return reduce(common_type, map(self.of, parts))
             case Guard():
                 return Plain(bool)
             case Operation(symbol, operands):
@@ -180,9 +181,9 @@ class _Returned:
             case First(_, then) | Again(then):
                 return self.of(then)
             case Attempt(of, otherwise):
-                return in_common(self.of(of), self.of(otherwise))
+                return common_type(self.of(of), self.of(otherwise))
             case Apply(opaque, _):
-                return _annotated(opaque.function)
+                return _annotated_type(opaque.function)
             case Call():
                 return self._call(expr)
             case _:
@@ -192,27 +193,27 @@ class _Returned:
         """Return the type of the elements of an expression: of a display, or of a multiset."""
         match expr:
             case Display("tuple" | "list" | "set", items) if items:
-                return reduce(in_common, map(self.of, items))
+                return reduce(common_type, map(self.of, items))
             case Parameter(index):
-                return _in_multiset(self._row[index].of)
+                return _multiset_element_type(self._row[index].of)
             case Apply(opaque, _):
-                return _elements(opaque.function)
+                return _annotated_element_type(opaque.function)
             case Call(Constant(called), (of, *_)) if any(called is known for known in _ORDERING):
                 return self.inside(of)
             case Attribute() | Item(_, Constant()) | Conditional():
-                return _in_multiset(self.of(expr))
+                return _multiset_element_type(self.of(expr))
             case Call(Constant(called), (Constant(each), of), ()) if called is map:
                 self.inside(of)
-                return Plain(_CALLS[each]) if _is_known(each) else _annotated(each)
+                return Plain(_CALLS[each]) if _has_known_result(each) else _annotated_type(each)
             case Item(of, Display("slice")):
                 return self.inside(of)
             case Call(Constant(called)):
-                return _elements(called)
+                return _annotated_element_type(called)
             case _:
                 raise Untyped("its elements are of no known type")
 
     def _attribute(self, of: Typed, name: str) -> Typed:
-        if isinstance(of, Record) and looked_up(of, name):
+        if isinstance(of, Record) and is_field_of_first_row(of, name):
             of = of.fields[0]
         if not isinstance(of, Record) or not may_be_read(of, name):
             raise Untyped(f".{name} is of no known type")
@@ -243,20 +244,20 @@ class _Returned:
                 if kind is None:
                     raise Untyped(f"what .{name}() returns is of no known type")
                 return Plain(kind)
-            case Constant(called) if _is_known(called):
+            case Constant(called) if _has_known_result(called):
                 return Plain(_CALLS[called])
             case Constant(called) if called in (round, abs) and call.arguments:
                 return self._rounded(called, call.arguments)
             case Constant(called) if called in (min, max) and len(call.arguments) > 1:
-                return reduce(in_common, map(self.of, call.arguments))
+                return reduce(common_type, map(self.of, call.arguments))
             case Constant(called) if called in (min, max) and not _has_default(call):
                 return self.inside(call.arguments[0])
             case Constant(called) if called is sum and len(call.arguments) == 1:
                 return self._summed(call.arguments[0])
             case Constant(InSequence()):
-                return Whole(tuple, _item(self.inside(call.arguments[0]), 1), is_inner=True)
+                return Whole(tuple, _item_type(self.inside(call.arguments[0]), 1), is_inner=True)
             case Constant(called):
-                return _annotated(called)
+                return _annotated_type(called)
             case _:
                 raise Untyped("what a call returns is of no known type")
 
@@ -282,7 +283,7 @@ class _Returned:
         return record_of(kind, tuple(self.of(record_field(call, name) or call) for name in names))
 
 
-def _item(of: Typed, place: int) -> Typed:
+def _item_type(of: Typed, place: int) -> Typed:
     if (
         isinstance(of, Record)
         and issubclass(of.kind, tuple)
@@ -294,7 +295,7 @@ def _item(of: Typed, place: int) -> Typed:
     raise Untyped("an item is of no known type")
 
 
-def _in_multiset(of: Typed) -> Typed:
+def _multiset_element_type(of: Typed) -> Typed:
     if isinstance(of, Whole) and of.of is not None:
         return of.of
     raise Untyped("its elements are of no known type")
@@ -304,42 +305,42 @@ def _has_default(call: Call) -> bool:
     return any(name == "default" for name, _ in call.keywords)
 
 
-def _is_known(called: Any) -> bool:
+def _has_known_result(called: Any) -> bool:
     return any(called is known for known in _CALLS)
 
 
-def _annotated(function: Callable[..., Any]) -> Typed:
+def _annotated_type(function: Callable[..., Any]) -> Typed:
     """Return the type in the return annotation of a function."""
-    return typed(_hint(function))
+    return column_type(_return_hint(function))
 
 
-def _elements(function: Callable[..., Any]) -> Typed:
-    hint = _hint(function)
+def _annotated_element_type(function: Callable[..., Any]) -> Typed:
+    hint = _return_hint(function)
     items = [item for item in get_args(hint) if item is not ...]
     if get_origin(hint) not in _LISTS or len(items) != 1:
-        raise Untyped(f"{_name(function)} does not say what it returns the elements of")
-    return typed(items[0])
+        raise Untyped(f"{_function_name(function)} does not say what it returns the elements of")
+    return column_type(items[0])
 
 
-def _says_nothing(function: Any) -> bool:
+def _lacks_annotation(function: Any) -> bool:
     """Return True without a return annotation, as for a lambda: then the error is about its
     expression."""
     return not getattr(function, "__annotations__", {}).get("return")
 
 
-def _hint(function: Callable[..., Any]) -> Any:
+def _return_hint(function: Callable[..., Any]) -> Any:
     if isinstance(function, type):
         return function
     if not isinstance(function, FunctionType) or inspect.iscoroutinefunction(function):
-        raise Untyped(f"what {_name(function)} returns is of no known type")
+        raise Untyped(f"what {_function_name(function)} returns is of no known type")
     try:
         hints = get_type_hints(function)
     except Exception:
         hints = {}
     if "return" not in hints:
-        raise Untyped(f"{_name(function)} does not say what it returns")
+        raise Untyped(f"{_function_name(function)} does not say what it returns")
     return hints["return"]
 
 
-def _name(function: Any) -> str:
+def _function_name(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))

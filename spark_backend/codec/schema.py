@@ -12,7 +12,7 @@
 Sound:  a value decoded from a typed column equals the encoded value and has the same types. Other
         values (an integer beyond 64 bits, True among integers) are refused.
 
-`typed_as` infers the types of undeclared rows from a sample.
+`infer_type` infers the types of undeclared rows from a sample.
 
 Cost:   O(rows in the sample).
 """
@@ -170,12 +170,12 @@ def kept_as(row_type: Any) -> Kept:
     Pickled(reason='dict[str, int] has no Spark type')
     """
     try:
-        return typed(row_type)
+        return column_type(row_type)
     except Untyped as untyped:
         return Pickled(str(untyped))
 
 
-def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
+def column_type(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
     """Return the column type of an annotation, inside records of the given classes.
 
     Raises
@@ -185,9 +185,9 @@ def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
     kind = kind_of(annotation)
     match kind:
         case Either(kinds) if NONE in kinds and len(kinds) == 2:
-            return replace(typed(without_none(kind), inside), optional=True)
+            return replace(column_type(without_none(kind), inside), optional=True)
         case Either():
-            raise Untyped(f"{_name(annotation)} is of several types")
+            raise Untyped(f"{_annotation_name(annotation)} is of several types")
         case Scalar(python, None) if python in PLAIN:
             return Plain(python)
         case Scalar(python, None) if python in (time, timedelta) or is_uuid(python):
@@ -195,27 +195,27 @@ def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
         case Scalar(python, zone) if python is datetime and zone is not None:
             return Whole(Instant, zone=zone)
         case Members(python):
-            return _members(python)
+            return _enum_type(python)
         case Choice(values) if len({*map(type, values)}) == 1 and isinstance(values[0], Enum):
-            return _members(type(values[0]))
+            return _enum_type(type(values[0]))
         case Choice(values) if len(of := {*map(type, values)} - {NoneType}) == 1 and of <= PLAIN:
             return Plain(of.pop(), optional=None in values)
         case Places(items) if items:
-            return tuple_of(tuple(typed(item, inside) for item in items))
+            return tuple_of(tuple(column_type(item, inside) for item in items))
         case Places():
             raise Untyped("the empty tuple has no columns")
         case Items(python, item) if python in (tuple, frozenset, Bag) and item != ANYTHING:
-            return Whole(python, typed(item, inside))
+            return Whole(python, column_type(item, inside))
         case Items(python) if python is list and not isinstance(annotation, type):
-            name = _name(annotation)
+            name = _annotation_name(annotation)
             raise Untyped(f"{name} has no hash; Bag[...] and tuple[..., ...] are lists on Spark")
         case Struct():
-            return _record(kind, inside)
+            return _record_type(kind, inside)
         case _:
-            raise Untyped(f"{_name(annotation)} has no Spark type")
+            raise Untyped(f"{_annotation_name(annotation)} has no Spark type")
 
 
-def _members(kind: type[Enum]) -> Whole:
+def _enum_type(kind: type[Enum]) -> Whole:
     """Return the type of members of an enumeration, which are stored by their names."""
     if kind.__eq__ is not object.__eq__ or issubclass(kind, Flag):
         raise Untyped(f"members of {kind.__name__} are equal to values that are no members")
@@ -228,7 +228,7 @@ def _members(kind: type[Enum]) -> Whole:
     return Whole(kind)
 
 
-def _name(annotation: Any) -> str:
+def _annotation_name(annotation: Any) -> str:
     if isinstance(annotation, KINDS):
         return name_of(annotation)
     return annotation if isinstance(annotation, str) else written_class_name(annotation)
@@ -259,10 +259,10 @@ def outcome_of(result: Typed) -> Record:
     return record_of(Outcome, (replace(result, optional=True), fault))
 
 
-def described(kept: Kept) -> str:
+def describe_encoding(kept: Kept) -> str:
     """Describe how rows are encoded.
 
-    >>> described(kept_as(tuple[int, str])), described(kept_as(list))
+    >>> describe_encoding(kept_as(tuple[int, str])), describe_encoding(kept_as(list))
     ('columns _1: int, _2: str', 'pickled in a binary column (list has no Spark type)')
     """
     match kept:
@@ -280,7 +280,7 @@ def type_name(of: Typed) -> str:
     if isinstance(of, Whole):
         name = _NAMES.get(of.kind, of.kind.__name__)
         name += f" of {of.zone}" if of.zone is not None else ""
-        name += f"[{_inside(of)}]" if of.of is not None else ""
+        name += f"[{_inside_name(of)}]" if of.of is not None else ""
     elif isinstance(of, Record) and of.kind is tuple:
         name = f"tuple[{', '.join(map(type_name, of.fields))}]"
     else:
@@ -288,7 +288,7 @@ def type_name(of: Typed) -> str:
     return f"{name} | None" if of.optional and name != "None" else name
 
 
-def in_common(left: Typed, right: Typed) -> Typed:
+def common_type(left: Typed, right: Typed) -> Typed:
     """Return a type whose columns store the values of both types.
 
     Raises
@@ -301,12 +301,12 @@ def in_common(left: Typed, right: Typed) -> Typed:
     optional = left.optional or right.optional
     if isinstance(left, Plain) and isinstance(right, Plain) and left.kind is right.kind:
         return Plain(left.kind, optional, min(left.low, right.low), max(left.high, right.high))
-    if isinstance(left, Record) and isinstance(right, Record) and _alike(left, right):
+    if isinstance(left, Record) and isinstance(right, Record) and _is_same_record(left, right):
         both = zip(left.fields, right.fields, strict=True)
-        return replace(left, optional=optional, fields=tuple(in_common(a, b) for a, b in both))
+        return replace(left, optional=optional, fields=tuple(common_type(a, b) for a, b in both))
     if isinstance(left, Whole) and isinstance(right, Whole) and left.kind is right.kind:
         is_inner = left.is_inner or right.is_inner
-        inside = of_either(left.of, right.of)
+        inside = common_inside_type(left.of, right.of)
         return replace(left, of=inside, optional=optional, is_inner=is_inner)
     raise Untyped(f"it is {type_name(left)} or {type_name(right)}")
 
@@ -319,7 +319,7 @@ def may_be_read(of: Record, name: str) -> bool:
     return name in of.names and is_plain
 
 
-def looked_up(of: Record, name: str) -> bool:
+def is_field_of_first_row(of: Record, name: str) -> bool:
     """Return True if reading the attribute of a nested row reads a field of its first row."""
     if not is_nested_class(of.kind) or hasattr(of.kind, name):
         return False
@@ -327,7 +327,7 @@ def looked_up(of: Record, name: str) -> bool:
     return isinstance(row, Record) and not row.optional and may_be_read(row, name)
 
 
-def fits(value: Decimal) -> bool:
+def fits_decimal(value: Decimal) -> bool:
     """Return True if the column of decimals stores the value."""
     if not value.is_finite():
         return False
@@ -340,36 +340,38 @@ def is_text(value: str) -> bool:
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
 
 
-def _inside(of: Whole) -> str:
+def _inside_name(of: Whole) -> str:
     assert of.of is not None
     if of.of == NOTHING:
         return ""
     return f"{type_name(of.of)}{', ...' if of.kind is tuple else ''}"
 
 
-def of_either(left: Typed | None, right: Typed | None) -> Typed | None:
+def common_inside_type(left: Typed | None, right: Typed | None) -> Typed | None:
     """Return the common type of the values inside two containers; an empty one has no values."""
     if left is None or right is None or NOTHING in (left, right):
         return left if right in (None, NOTHING) else right
-    return in_common(left, right)
+    return common_type(left, right)
 
 
-def _alike(left: Record, right: Record) -> bool:
+def _is_same_record(left: Record, right: Record) -> bool:
     return left.kind is right.kind and left.names == right.names
 
 
-def _record(of: Struct, inside: frozenset[type]) -> Record:
+def _record_type(of: Struct, inside: frozenset[type]) -> Record:
     kind = of.python
     if kind in inside:
         raise Untyped("it contains itself")
     names = record_of(kind, ()).names
     fields = of.fields
-    return record_of(kind, tuple(_field(kind, name, fields[name], inside) for name in names))
+    return record_of(
+        kind, tuple(_record_field_type(kind, name, fields[name], inside) for name in names)
+    )
 
 
-def _field(kind: type, name: str, hint: Kind, inside: frozenset[type]) -> Typed:
+def _record_field_type(kind: type, name: str, hint: Kind, inside: frozenset[type]) -> Typed:
     try:
-        return typed(hint, inside | {kind})
+        return column_type(hint, inside | {kind})
     except Untyped as untyped:
         raise Untyped(f"{kind.__name__}.{name}: {untyped}") from None
 
@@ -396,7 +398,7 @@ SAMPLE = 1_000
 """The number of rows that are read to infer the types of columns."""
 
 
-def typed_as(rows: Iterable[Pair], row_type: Any, *, sample: int | None = SAMPLE) -> Typed:
+def infer_type(rows: Iterable[Pair], row_type: Any, *, sample: int | None = SAMPLE) -> Typed:
     """Return the column types of rows: from a row type, or inferred from the first rows.
 
     Parameters
@@ -409,9 +411,9 @@ def typed_as(rows: Iterable[Pair], row_type: Any, *, sample: int | None = SAMPLE
     """
     try:
         if row_type is not None:
-            return _declared(kept_as(row_type))
-        found = {_type_of(row): None for row, _ in islice(rows, sample)}
-        return reduce(in_common, found) if found else Plain(str, optional=True)
+            return _require_typed(kept_as(row_type))
+        found = {_infer_value_type(row): None for row, _ in islice(rows, sample)}
+        return reduce(common_type, found) if found else Plain(str, optional=True)
     except Untyped as untyped:
         raise OffloadError(
             f"the rows fit no columns: {untyped}\n"
@@ -419,81 +421,81 @@ def typed_as(rows: Iterable[Pair], row_type: Any, *, sample: int | None = SAMPLE
         ) from None
 
 
-def _declared(kept: Kept) -> Typed:
+def _require_typed(kept: Kept) -> Typed:
     if isinstance(kept, Pickled):
         raise Untyped(kept.reason)
     return kept
 
 
-def with_known(found: Typed, known: Typed) -> Typed:
+def fill_unknown(found: Typed, known: Typed) -> Typed:
     """Return `found` with the parts that have only been None replaced by the known types."""
     if found.kind is NoneType:
         return replace(known, optional=True)
     if isinstance(found, Whole) and isinstance(known, Whole) and found.of and known.of:
-        return replace(found, of=with_known(found.of, known.of))
+        return replace(found, of=fill_unknown(found.of, known.of))
     if not isinstance(found, Record) or not isinstance(known, Record):
         return found
     if len(found.fields) != len(known.fields):
         return found
     both = zip(found.fields, known.fields, strict=True)
-    return replace(found, fields=tuple(with_known(a, b) for a, b in both))
+    return replace(found, fields=tuple(fill_unknown(a, b) for a, b in both))
 
 
-def expected(annotation: Any) -> Typed:
+def expected_type(annotation: Any) -> Typed:
     """Return the type that an annotation tells; NoneType for parts that it does not tell.
 
-    >>> [field.kind.__name__ for field in expected(tuple[int, Any]).fields]
+    >>> [field.kind.__name__ for field in expected_type(tuple[int, Any]).fields]
     ['int', 'NoneType']
     """
     if isinstance(annotation, Level):
-        inside = expected(row_inside(annotation))
+        inside = expected_type(row_inside(annotation))
         if isinstance(inside, Record) and annotation.kind is not None:
             inside = replace(inside, kind=annotation.kind)
         return Whole(tuple if annotation.is_sequence else Bag, inside)
     if isinstance(annotation, RowsOf):
         parts = (*annotation.types, *annotation.levels)
-        return Record(tuple, annotation.names, tuple(map(expected, parts)))
+        return Record(tuple, annotation.names, tuple(map(expected_type, parts)))
     items = places_of(annotation)
     if items is not None:
-        return tuple_of(tuple(map(expected, items)))
+        return tuple_of(tuple(map(expected_type, items)))
     try:
-        return typed(annotation)
+        return column_type(annotation)
     except Untyped:
         return Plain(NoneType, optional=True)
 
 
-def _type_of(row: Row) -> Typed:
+def _infer_value_type(row: Row) -> Typed:
     """Return the type of a value; for a tuple, from its parts."""
     kind = type(row)
     if row is None:
         return Plain(NoneType, optional=True)
     if kind in (Bag, frozenset):
-        return _list_of(row)
+        return _infer_list_type(row)
     if kind is datetime and row.tzinfo is not None:
         return Whole(Instant, zone=row.tzinfo)
     if kind is tuple and row:
-        return tuple_of(tuple(map(_type_of, row)))
+        return tuple_of(tuple(map(_infer_value_type, row)))
     if is_nested_class(kind):
-        return _of_nested(row)
+        return _infer_nested_type(row)
     declared = kept_as(kind)
     if not hasattr(kind, "_fields"):
-        return _declared(declared)
+        return _require_typed(declared)
     if not isinstance(declared, Record):
-        return record_of(kind, tuple(map(_type_of, row)))
+        return record_of(kind, tuple(map(_infer_value_type, row)))
     both = zip(declared.fields, row, strict=True)
-    found = tuple(of if isinstance(of, Whole) else _type_of(value) for of, value in both)
-    return with_known(record_of(kind, found), declared)
+    found = tuple(of if isinstance(of, Whole) else _infer_value_type(value) for of, value in both)
+    return fill_unknown(record_of(kind, found), declared)
 
 
-def _list_of(values: Any) -> Whole:
+def _infer_list_type(values: Any) -> Whole:
     """Return the type of a bag or a sequence, from its values."""
     found: Typed | None = NOTHING
-    for of in dict.fromkeys(map(_type_of, values)):
-        found = of_either(found, of)
+    for of in dict.fromkeys(map(_infer_value_type, values)):
+        found = common_inside_type(found, of)
     return Whole(type(values) if type(values) in (Bag, frozenset) else tuple, found)
 
 
-def _of_nested(row: Any) -> Typed:
+def _infer_nested_type(row: Any) -> Typed:
     """Return the type of a nested row, whose inner rows are bags or sequences."""
     first, inside = row[: row.roots], row[row.roots :]
-    return record_of(type(row), (*map(_type_of, first), *map(_list_of, inside)))
+    return record_of(type(row), (*map(_infer_value_type, first), *map(_infer_list_type, inside)))

@@ -11,7 +11,8 @@ an order nor a single evaluation, so an exception has to be raised in Python.
 
 Sound:  every operator is compared with Python's over odd values of each type (test_columns).
 
-`counted` and `listed` convert between bags and list columns that repeat the values of a bag:
+`count_values` and `list_values` convert between bags and list columns that repeat the values of a
+bag:
 
     ["b", "a", "b"]     counted     [("a", 1), ("b", 2)]
     ["a", "b", "b"]     listed      [("a", 1), ("b", 2)]
@@ -46,8 +47,8 @@ from spark_backend.codec.schema import (
     Typed,
     Untyped,
     Whole,
-    fits,
-    in_common,
+    common_type,
+    fits_decimal,
     is_text,
     tuple_of,
     type_name,
@@ -97,12 +98,12 @@ def spark_type(of: Typed) -> T.DataType:
     if isinstance(of, Whole):
         if of.of is None:
             return T.StringType()
-        return T.ArrayType(_counted(of.of) if of.is_counted else spark_type(of.of))
+        return T.ArrayType(_counted_type(of.of) if of.is_counted else spark_type(of.of))
     pairs = zip(of.names, of.fields, strict=True)
     return T.StructType([T.StructField(n, spark_type(f)) for n, f in pairs])
 
 
-def _counted(of: Typed) -> T.StructType:
+def _counted_type(of: Typed) -> T.StructType:
     """Return the struct of a value and its count."""
     fields = [T.StructField("value", spark_type(of)), T.StructField("weight", T.LongType())]
     return T.StructType(fields)
@@ -126,7 +127,7 @@ def literal(value: Any) -> Value:
     if kind is int and abs(value) <= WIDEST:
         of = Plain(int, low=value, high=value)
         return Value(F.lit(str(value) if of.is_wide else value).cast(spark_type(of)), of, value)
-    if kind is Decimal and fits(value):
+    if kind is Decimal and fits_decimal(value):
         return Value(F.lit(f"{value:f}").cast(_TYPES[kind]), Plain(kind), value)
     if kind is date or (kind is datetime and value.tzinfo is None and not value.fold):
         return Value(F.lit(value.isoformat()).cast(_TYPES[kind]), Plain(kind), value)
@@ -176,7 +177,7 @@ def _as_whole(value: Value, of: Whole) -> Column:
         typed = as_type(Value(pair.getField("value"), before), after)
         return F.struct(typed.alias("value"), pair.getField("weight").alias("weight"))
 
-    return F.transform(value.column, counted)
+    return F.transform(value.column, count_values)
 
 
 def field_of(value: Value, place: int) -> Value:
@@ -185,7 +186,7 @@ def field_of(value: Value, place: int) -> Value:
     return Value(value.column.getField(value.of.names[place]), value.of.fields[place])
 
 
-def present(value: Value, what: str) -> Value:
+def require_present(value: Value, what: str) -> Value:
     """Return the value, or raise `Inexact` if it may be None."""
     if value.optional:
         raise Inexact(f"{what} may raise for None")
@@ -196,7 +197,7 @@ def truth(value: Value) -> Column:
     """Return `bool(value)`, never null."""
     if value.of.kind is NoneType:
         return F.lit(False)
-    holds = _truth(value.of, value.column)
+    holds = _truth_of_type(value.of, value.column)
     return F.coalesce(holds, F.lit(False)) if value.optional else holds
 
 
@@ -209,11 +210,11 @@ def equal(left: Value, right: Value) -> Column:
     """`left == right`: never null."""
     if NoneType in (left.of.kind, right.of.kind):
         return is_none(right if left.of.kind is NoneType else left)
-    left, right = _by_known(left, right)
+    left, right = _match_constants(left, right)
     whole = {left.of.kind, right.of.kind} == {int, float} and (left.known, right.known)
     if whole and any(isinstance(known, float) for known in whole):
-        return F.lit(False)  # no integer equals it, or `_by_known` had converted it
-    same = _equal(*comparable(left, right))
+        return F.lit(False)  # no integer equals it, or `_match_constants` had converted it
+    same = _equal_values(*to_comparable(left, right))
     both = [v.column.isNull() for v in (left, right) if v.optional]
     if not both:
         return same
@@ -221,20 +222,22 @@ def equal(left: Value, right: Value) -> Column:
     return F.when(reduce(lambda a, b: a | b, both), missing).otherwise(same)
 
 
-def less(left: Value, right: Value, *, or_equal: bool) -> Column:
+def less_than(left: Value, right: Value, *, or_equal: bool) -> Column:
     """`left < right` or `left <= right`."""
-    left, right = _by_known(present(left, "an order"), present(right, "an order"))
-    rounded = _rounded(left, right, or_equal=or_equal)
+    left, right = _match_constants(
+        require_present(left, "an order"), require_present(right, "an order")
+    )
+    rounded = _compare_rounded(left, right, or_equal=or_equal)
     if rounded is not None:
         return rounded
-    a, b, of = comparable(left, right)
+    a, b, of = to_comparable(left, right)
     if of.kind not in _ORDERED:
         raise Inexact(f"the order of {type_name(of)} is not Spark's")
     found = a <= b if or_equal else a < b
     return found & ~F.isnan(a) & ~F.isnan(b) if of.kind is float else found
 
 
-def one_of(value: Value, choices: tuple[Value, ...]) -> Column:
+def is_one_of(value: Value, choices: tuple[Value, ...]) -> Column:
     """`value in choices`: never null."""
     kinds = {value.of.kind, *(choice.of.kind for choice in choices)}
     if kinds in ({str}, {int}) and all(c.known is not None for c in choices):
@@ -247,16 +250,16 @@ def one_of(value: Value, choices: tuple[Value, ...]) -> Column:
     return reduce(lambda a, b: a | b, [equal(value, c) for c in choices], F.lit(False))
 
 
-def chosen(test: Column, then: Value, otherwise: Value) -> Value:
+def choose(test: Column, then: Value, otherwise: Value) -> Value:
     """Return `then if test else otherwise`."""
     try:
-        of = in_common(then.of, otherwise.of)
+        of = common_type(then.of, otherwise.of)
     except Untyped as untyped:
         raise Inexact(str(untyped)) from None
     return Value(F.when(test, as_type(then, of)).otherwise(as_type(otherwise, of)), of)
 
 
-def bounds(value: Value) -> tuple[int, int]:
+def integer_bounds(value: Value) -> tuple[int, int]:
     """Return the least and the largest value of an integer."""
     if value.of.kind is bool:
         return 0, 1
@@ -264,7 +267,7 @@ def bounds(value: Value) -> tuple[int, int]:
     return value.of.low, value.of.high
 
 
-def _truth(of: Typed, column: Column) -> Column:
+def _truth_of_type(of: Typed, column: Column) -> Column:
     if of.kind is bool:
         return column
     if of.kind is float:
@@ -286,7 +289,7 @@ def _has_truth(kind: Any) -> bool:
     return hasattr(kind, "__bool__") or hasattr(kind, "__len__")
 
 
-def _equal(a: Column, b: Column, of: Typed) -> Column:
+def _equal_values(a: Column, b: Column, of: Typed) -> Column:
     """Return whether values that are not None are equal."""
     if isinstance(of, Record):
         left, right = Value(a, of), Value(b, of)
@@ -298,11 +301,11 @@ def _equal(a: Column, b: Column, of: Typed) -> Column:
     return a == b
 
 
-def comparable(left: Value, right: Value) -> tuple[Column, Column, Typed]:
+def to_comparable(left: Value, right: Value) -> tuple[Column, Column, Typed]:
     """Return both as columns of one type that stores their values unchanged."""
     kinds = {left.of.kind, right.of.kind}
     if kinds in ({int}, {int, bool}):
-        (a, b), (c, d) = bounds(left), bounds(right)
+        (a, b), (c, d) = integer_bounds(left), integer_bounds(right)
         of: Typed = Plain(int, low=min(a, c), high=max(b, d))
         return as_type(left, of), as_type(right, of), of
     if kinds in ({int, float}, {bool, float}):
@@ -312,7 +315,7 @@ def comparable(left: Value, right: Value) -> tuple[Column, Column, Typed]:
     if isinstance(left.of, Record) and (_holds_float(left.of) or _holds_float(right.of)):
         raise Inexact("a NaN in a record is compared by identity")
     try:
-        of = in_common(left.of, right.of)
+        of = common_type(left.of, right.of)
     except Untyped as untyped:
         raise Inexact(str(untyped)) from None
     return as_type(left, of), as_type(right, of), of
@@ -326,39 +329,43 @@ def _as_float(value: Value) -> Column:
     """Return the number as a float, or raise `Inexact` if that is not exact for all values."""
     if value.of.kind is float:
         return value.column
-    if not all(-FLOATS <= bound <= FLOATS for bound in bounds(value)):
+    if not all(-FLOATS <= bound <= FLOATS for bound in integer_bounds(value)):
         raise Inexact("an integer beyond 2**53 is compared with a float, which Spark would round")
     return value.column.cast(
         T.IntegerType() if value.of.kind is bool else spark_type(value.of)
     ).cast(T.DoubleType())
 
 
-def _by_known(left: Value, right: Value) -> tuple[Value, Value]:
+def _match_constants(left: Value, right: Value) -> tuple[Value, Value]:
     """Convert each constant to the type of the other side, if the result is equal."""
-    return _known_as(left, right.of), _known_as(right, left.of)
+    return _convert_constant(left, right.of), _convert_constant(right, left.of)
 
 
-def _known_as(value: Value, other: Typed) -> Value:
+def _convert_constant(value: Value, other: Typed) -> Value:
     known = value.known
     if type(known) is int and other.kind is float and float(known) == known:
         return literal(float(known))
     if type(known) is float and other.kind is int and isfinite(known) and known == floor(known):
         return literal(floor(known)) if abs(known) <= WIDEST else value
-    if type(known) is int and other.kind is Decimal and fits(Decimal(known)):
+    if type(known) is int and other.kind is Decimal and fits_decimal(Decimal(known)):
         return literal(Decimal(known))
     return value
 
 
-def _rounded(left: Value, right: Value, *, or_equal: bool) -> Column | None:
+def _compare_rounded(left: Value, right: Value, *, or_equal: bool) -> Column | None:
     """Return the order of an integer and a float constant: that of the next integer."""
     if left.of.kind is int and type(right.known) is float:
-        return _beside(right.known, right.known > 0, lambda n: less(left, n, or_equal=True), floor)
+        return _compare_next(
+            right.known, right.known > 0, lambda n: less_than(left, n, or_equal=True), floor
+        )
     if right.of.kind is int and type(left.known) is float:
-        return _beside(left.known, left.known < 0, lambda n: less(n, right, or_equal=True), ceil)
+        return _compare_next(
+            left.known, left.known < 0, lambda n: less_than(n, right, or_equal=True), ceil
+        )
     return None
 
 
-def _beside(
+def _compare_next(
     known: float, beyond: bool, test: Callable[[Value], Column], rounded: Callable[[float], int]
 ) -> Column:
     """Return the test with the next integer; `beyond` is the result if no column reaches it."""
@@ -367,7 +374,7 @@ def _beside(
     return F.lit(beyond) if abs(known) > WIDEST else test(literal(rounded(known)))
 
 
-def counted(values: Column) -> Column:
+def count_values(values: Column) -> Column:
     """Return the bag of an array of values, in the encoding of `Whole`."""
 
     def of_sorted(values: Column) -> Column:
@@ -376,24 +383,24 @@ def counted(values: Column) -> Column:
             F.when(F.size(values) > 0, places).otherwise(F.array().cast("array<int>")),
             lambda n: (n == 0) | ~values[n].eqNullSafe(F.get(values, n - 1)),
         )
-        return _once(begins, lambda begins: _runs(values, begins))
+        return _evaluate_once(begins, lambda begins: _count_runs(values, begins))
 
-    return _once(F.sort_array(values), of_sorted)
+    return _evaluate_once(F.sort_array(values), of_sorted)
 
 
-def listed(value: Value) -> Column:
+def list_values(value: Value) -> Column:
     """Return a value with lists in place of bags, at any depth."""
     of = value.of
     if not _has_bags(of):
         return value.column
     if isinstance(of, Record):
-        fields = (listed(field_of(value, place)) for place in range(len(of.fields)))
+        fields = (list_values(field_of(value, place)) for place in range(len(of.fields)))
         named = (field.alias(name) for field, name in zip(fields, of.names, strict=True))
         return F.when(value.column.isNotNull(), F.struct(*named))
-    return each(value, listed)
+    return map_values(value, list_values)
 
 
-def each(value: Value, show: Callable[[Value], Column]) -> Column:
+def map_values(value: Value, show: Callable[[Value], Column]) -> Column:
     """Map a function over the values of a bag or sequence, and return a list."""
     assert isinstance(value.of, Whole) and value.of.of is not None
     inside = value.of.of
@@ -407,7 +414,7 @@ def each(value: Value, show: Callable[[Value], Column]) -> Column:
     return F.flatten(F.transform(value.column, copies))
 
 
-def _runs(values: Column, begins: Column) -> Column:
+def _count_runs(values: Column, begins: Column) -> Column:
     """Return equal values with their counts, given the positions of their first occurrences."""
 
     def run(begin: Column, place: Column) -> Column:
@@ -417,7 +424,7 @@ def _runs(values: Column, begins: Column) -> Column:
     return F.transform(begins, run)
 
 
-def _once(column: Column, of: Callable[[Column], Column]) -> Column:
+def _evaluate_once(column: Column, of: Callable[[Column], Column]) -> Column:
     """Apply a function to a column that Spark evaluates once."""
     made = F.get(F.transform(F.array(column), of), F.lit(0))
     return F.when(column.isNotNull(), made)

@@ -34,7 +34,7 @@ EXACTLY = Context(prec=10_000)
 """A context with more digits than any sum of decimals."""
 
 
-def arrow_type(of: Whole, value: pa.DataType | None) -> pa.DataType:
+def whole_arrow_type(of: Whole, value: pa.DataType | None) -> pa.DataType:
     """Return the Arrow type; `value` is that of the values of a bag or sequence."""
     if value is None:
         return pa.string()
@@ -43,7 +43,7 @@ def arrow_type(of: Whole, value: pa.DataType | None) -> pa.DataType:
     return pa.list_(pa.struct([pa.field("value", value), pa.field("weight", pa.int64())]))
 
 
-def to_arrow(
+def whole_to_arrow(
     of: Whole, rows: Sequence[Any], values: Callable[[list[Any]], pa.Array] | None
 ) -> pa.Array:
     """Return bags, sequences or texts as an array; `values` converts the values inside.
@@ -55,25 +55,27 @@ def to_arrow(
     kind: Any = of.kind
     for row in rows:
         if not (is_whole(row, of) or (row is None and of.optional)):
-            raise OffloadError(_misfit(of, row))
+            raise OffloadError(_whole_misfit(of, row))
     if values is None:
-        text = text_by(of)
+        text = text_writer(of)
         return pa.array([None if row is None else text(row) for row in rows], pa.string())
     assert of.of is not None
     if kind is tuple:
-        return _listed(rows, lambda row: row, values)
+        return _list_array(rows, lambda row: row, values)
     inside = of.of
 
     if kind is frozenset:
         item = of.of
-        return _listed(rows, lambda row: sorted(row, key=lambda v: _place(item, v)), values)
+        return _list_array(
+            rows, lambda row: sorted(row, key=lambda v: _spark_sort_key(item, v)), values
+        )
 
     def pairs(row: Any) -> list[Any]:
-        return sorted(row.items(), key=lambda pair: _place(inside, pair[0]))
+        return sorted(row.items(), key=lambda pair: _spark_sort_key(inside, pair[0]))
 
     if of.is_listed:
-        return _listed(rows, lambda row: list(repeat_by_weight(pairs(row))), values)
-    return _listed(rows, pairs, lambda found: _weighted(found, values))
+        return _list_array(rows, lambda row: list(repeat_by_weight(pairs(row))), values)
+    return _list_array(rows, pairs, lambda found: _weighted_array(found, values))
 
 
 def is_whole(value: Any, of: Whole) -> bool:
@@ -91,7 +93,7 @@ def is_whole(value: Any, of: Whole) -> bool:
     return kind is of.kind or (of.kind is tuple and kind is LongTuple)
 
 
-def _misfit(of: Whole, value: Any) -> str:
+def _whole_misfit(of: Whole, value: Any) -> str:
     """Return the reason why a value is not of the kind."""
     if type(value) is time is of.kind:
         return f"{value!r} has a time zone or a fold, which no column keeps"
@@ -101,7 +103,7 @@ def _misfit(of: Whole, value: Any) -> str:
     return f"{value!r:.200} is of type {type(value).__name__}, not {type_name(of)}"
 
 
-def text_by(of: Whole) -> Callable[[Any], str | None]:
+def text_writer(of: Whole) -> Callable[[Any], str | None]:
     """Return the function that writes a value of a kind that is stored as text."""
     if of.kind is Digits:
         return text_of
@@ -114,7 +116,7 @@ def text_by(of: Whole) -> Callable[[Any], str | None]:
     return str if is_uuid(of.kind) else lambda member: str(member.name)
 
 
-def value_by(of: Whole) -> Callable[[str], Any]:
+def text_reader(of: Whole) -> Callable[[str], Any]:
     """Return the function that reads a value of a kind that is stored as text."""
     if of.kind is Digits:
         return Decimal
@@ -138,19 +140,19 @@ def _text_of_instant(value: datetime) -> str | None:
     return found.replace(tzinfo=None).isoformat(timespec="microseconds")
 
 
-def from_arrow(
+def whole_from_arrow(
     of: Whole, array: pa.Array, values: Callable[[pa.Array], list[Any]] | None
 ) -> list[Any]:
     """Decode bags, sequences or texts; `values` decodes the values inside."""
     if values is None:
-        value = value_by(of)
+        value = text_reader(of)
         return [None if text is None else value(text) for text in array.to_pylist()]
     there = array.is_valid().to_pylist()
     inside = array.flatten()
     found: list[Any]
     make: Callable[[list[Any]], Any]
     if not of.is_counted:
-        found, make = values(inside), in_nest if of.is_inner else of.kind
+        found, make = values(inside), to_nested if of.is_inner else of.kind
     else:
         weights = inside.field("weight").to_pylist()
         found = list(zip(values(inside.field("value")), weights, strict=True))
@@ -164,7 +166,7 @@ def from_arrow(
     return rows
 
 
-def in_nest(values: Any) -> Any:
+def to_nested(values: Any) -> Any:
     """Return a value inside a nested row as a nest stores it: many rows are a long tuple."""
     if type(values) is list:
         values = tuple(values)
@@ -180,7 +182,7 @@ def text_of(value: Decimal) -> str:
     return str(EXACTLY.normalize(value)) if value else "0"
 
 
-def _listed(
+def _list_array(
     rows: Sequence[Any], items: Callable[[Any], Sequence[Any]], array: Callable[[Any], pa.Array]
 ) -> pa.Array:
     """Return an array of arrays: `items` returns the items of a row, `array` converts all items."""
@@ -193,27 +195,27 @@ def _listed(
     return pa.ListArray.from_arrays(offsets, array(every))
 
 
-def _weighted(pairs: list[Any], values: Callable[[list[Any]], pa.Array]) -> pa.Array:
+def _weighted_array(pairs: list[Any], values: Callable[[list[Any]], pa.Array]) -> pa.Array:
     weights = pa.array([weight for _, weight in pairs], pa.int64())
     made = values([value for value, _ in pairs])
     return pa.StructArray.from_arrays([made, weights], names=["value", "weight"])
 
 
-def _place(of: Typed, value: Any) -> tuple[Any, ...]:
+def _spark_sort_key(of: Typed, value: Any) -> tuple[Any, ...]:
     """Return the sort key of a value in the order of Spark: None first, NaN last."""
     if value is None:
         return (0,)
     if isinstance(of, Record):
         is_tuple = issubclass(of.kind, tuple)
         parts = value if is_tuple else [getattr(value, name) for name in of.names]
-        return (1, *(_place(f, part) for f, part in zip(of.fields, parts, strict=True)))
+        return (1, *(_spark_sort_key(f, part) for f, part in zip(of.fields, parts, strict=True)))
     if isinstance(of, Whole):
         if of.of is None:
-            return (1, text_by(of)(value))
+            return (1, text_writer(of)(value))
         inside = of.of
         if of.kind is tuple:
-            return (1, tuple(_place(inside, v) for v in value))
+            return (1, tuple(_spark_sort_key(inside, v) for v in value))
         if of.kind is frozenset:
-            return (1, tuple(sorted(_place(inside, v) for v in value)))
-        return (1, tuple(sorted((_place(inside, v), n) for v, n in value.items())))
+            return (1, tuple(sorted(_spark_sort_key(inside, v) for v in value)))
+        return (1, tuple(sorted((_spark_sort_key(inside, v), n) for v, n in value.items())))
     return (1, value) if value == value else (2,)

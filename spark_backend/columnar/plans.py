@@ -2,9 +2,9 @@
 
 - `Evaluation` runs plan nodes over columns, once per round.
 - `Groups` sums numbers by group, exactly.
-- `value` evaluates an expression over columns.
-- `rounds`, `changed`, `moved` run a loop and compare its rows.
-- `changes_of` does so for Arrow tables.
+- `evaluate` evaluates an expression over columns.
+- `run_rounds`, `row_changes`, `tolerant_changes` run a loop and compare its rows.
+- `relation_changes` does so for Arrow tables.
 
 Nodes:
 
@@ -78,12 +78,12 @@ from spark_backend.columnar.trees import (
     Rows,
     Tree,
     Weighted,
-    chained,
-    from_arrow,
-    net,
-    taken,
-    to_arrow,
-    tuples,
+    concat_rows,
+    net_rows,
+    take_rows,
+    tree_from_arrow,
+    tree_to_arrow,
+    tuple_tree,
 )
 
 
@@ -97,7 +97,7 @@ class Frame:
     @property
     def row(self) -> Rows:
         """All bindings as one row."""
-        return self.bindings[0] if len(self.bindings) == 1 else tuples(self.bindings)
+        return self.bindings[0] if len(self.bindings) == 1 else tuple_tree(self.bindings)
 
 
 class Evaluation:
@@ -134,14 +134,14 @@ class Evaluation:
                 return given[index] if level == self._level else self._sides[level, index]
             case plan.Select(source, Lifted() as function):
                 of = self.frame(source, given)
-                return Frame(of.size, (value(function.body, of.bindings, of.size),))
+                return Frame(of.size, (evaluate(function.body, of.bindings, of.size),))
             case plan.SelectMany(source, Lifted(Display("tuple", items))):
                 of = self.frame(source, given)
-                made = [value(item, of.bindings, of.size) for item in items]
-                return Frame(of.size * len(made), (chained(made),))
+                made = [evaluate(item, of.bindings, of.size) for item in items]
+                return Frame(of.size * len(made), (concat_rows(made),))
             case plan.UnionAll(left, right):
                 one, other = self.frame(left, given), self.frame(right, given)
-                return Frame(one.size + other.size, (chained([one.row, other.row]),))
+                return Frame(one.size + other.size, (concat_rows([one.row, other.row]),))
             case plan.Distinct(source):
                 return self._distinct(self.frame(source, given))
             case plan.Join(left, right):
@@ -152,15 +152,15 @@ class Evaluation:
                 raise NotColumnar(type(node).__name__)
 
     def _distinct(self, of: Frame) -> Frame:
-        rows, weights = net(of.row, np.ones(of.size, np.int64))
+        rows, weights = net_rows(of.row, np.ones(of.size, np.int64))
         return Frame(len(weights), (rows,))
 
     def _join(self, node: plan.Join, left: Frame, right: Frame) -> Frame:
-        ours, theirs = _keys(node)
-        one = _integers(column(ours.body, left.bindings, left.size))
-        other = _integers(column(theirs.body, [right.row], right.size))
+        ours, theirs = _join_keys(node)
+        one = _integer_keys(evaluate_column(ours.body, left.bindings, left.size))
+        other = _integer_keys(evaluate_column(theirs.body, [right.row], right.size))
         at, beside = self._positions(id(node), one, other)
-        pairs = [*(taken(rows, at) for rows in left.bindings), taken(right.row, beside)]
+        pairs = [*(take_rows(rows, at) for rows in left.bindings), take_rows(right.row, beside)]
         return Frame(len(at), tuple(pairs))
 
     def _positions(self, node: int, one: Array, other: Array) -> tuple[Array, Array]:
@@ -181,19 +181,21 @@ class Evaluation:
     def _aggregate(self, node: plan.Aggregate, of: Frame) -> Frame:
         if node.row is not None or not isinstance(node.key, Lifted):
             raise NotColumnar("named rows")
-        keys = _integers(column(node.key.body, of.bindings, of.size))
-        groups = self._groups.setdefault(id(node), kept_groups())(keys)
+        keys = _integer_keys(evaluate_column(node.key.body, of.bindings, of.size))
+        groups = self._groups.setdefault(id(node), cache_groups())(keys)
         columns = [Leaf(int, lambda: groups.names)]
-        columns += [_folded(folded, of, groups) for folded in node.aggregates]
+        columns += [_fold_column(folded, of, groups) for folded in node.aggregates]
         return Frame(len(groups.names), tuple(columns))
 
 
-def _folded(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
+def _fold_column(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
     if isinstance(folded.accumulator, CountAccumulator):
         return Leaf(int, lambda: groups.counts)
     if folded.skip_none or (folded.value is not None and not isinstance(folded.value, Lifted)):
         raise NotColumnar(folded.name)
-    rows = of.row if folded.value is None else column(folded.value.body, of.bindings, of.size)
+    rows = (
+        of.row if folded.value is None else evaluate_column(folded.value.body, of.bindings, of.size)
+    )
     if not isinstance(rows, Leaf):
         raise NotColumnar(folded.name)
     values = rows.values
@@ -211,7 +213,7 @@ def _folded(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
     return Leaf(rows.kind, lambda: made)
 
 
-def _keys(node: plan.Join) -> tuple[Lifted, Lifted]:
+def _join_keys(node: plan.Join) -> tuple[Lifted, Lifted]:
     """Return the keys of both sides, if the join has one key and no other condition."""
     match, conditions = join_match(node), side_conditions_of(node)
     pairs: list[tuple[Any, Any]] = []
@@ -230,7 +232,7 @@ def _keys(node: plan.Join) -> tuple[Lifted, Lifted]:
     return one, other
 
 
-def _integers(keys: Leaf) -> Array:
+def _integer_keys(keys: Leaf) -> Array:
     if keys.kind is not int:
         raise NotColumnar("keys that are no integers")
     return keys.values
@@ -312,7 +314,7 @@ class Groups:
         return np.array([fsum(listed[begin:end]) for begin, end in pairs])
 
 
-def kept_groups() -> Callable[[Array], Groups]:
+def cache_groups() -> Callable[[Array], Groups]:
     """Return a function from keys to groups, which reuses the groups while the keys stay equal."""
     last: list[Groups] = []
 
@@ -333,7 +335,7 @@ _OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def value(expr: Expr, bindings: Sequence[Rows], size: int) -> Rows:
+def evaluate(expr: Expr, bindings: Sequence[Rows], size: int) -> Rows:
     """Evaluate an expression over rows.
 
     Raises
@@ -344,45 +346,47 @@ def value(expr: Expr, bindings: Sequence[Rows], size: int) -> Rows:
         case Parameter(place):
             return bindings[place]
         case Constant(number) if type(number) in (int, float):
-            return _constant(number, size)
+            return _constant_leaf(number, size)
         case Attribute(of, name):
-            return _tree(value(of, bindings, size)).named(name)
+            return _as_tree(evaluate(of, bindings, size)).named(name)
         case Item(of, Constant(place)):
-            return _tree(value(of, bindings, size)).at(place)
+            return _as_tree(evaluate(of, bindings, size)).at(place)
         case Display("tuple", items):
-            return tuples([value(item, bindings, size) for item in items])
+            return tuple_tree([evaluate(item, bindings, size) for item in items])
         case Call(Constant(kind), arguments, keywords) if makes_record(expr):
             names = constructor(kind) or ()
             given = dict(zip(names, arguments, strict=False)) | dict(keywords)
-            parts = tuple(value(given[name], bindings, size) for name in names)
+            parts = tuple(evaluate(given[name], bindings, size) for name in names)
             return Tree(kind, names, parts)
         case Operation(symbol, (left, right)) if symbol in _OPERATORS:
-            return _operation(symbol, value(left, bindings, size), value(right, bindings, size))
+            return _operation_leaf(
+                symbol, evaluate(left, bindings, size), evaluate(right, bindings, size)
+            )
         case _:
             raise NotColumnar(f"{expr}")
 
 
-def column(expr: Expr, bindings: Sequence[Rows], size: int) -> Leaf:
+def evaluate_column(expr: Expr, bindings: Sequence[Rows], size: int) -> Leaf:
     """Evaluate an expression with a single column as its result."""
-    found = value(expr, bindings, size)
+    found = evaluate(expr, bindings, size)
     if not isinstance(found, Leaf):
         raise NotColumnar("a record where a number is wanted")
     return found
 
 
-def _tree(rows: Rows) -> Tree:
+def _as_tree(rows: Rows) -> Tree:
     if isinstance(rows, Leaf):
         raise NotColumnar("a field of a number")
     return rows
 
 
-def _constant(number: Any, size: int) -> Leaf:
+def _constant_leaf(number: Any, size: int) -> Leaf:
     if isinstance(number, int) and abs(number) >= LARGEST_WHOLE:
         raise NotColumnar("a large integer")
     return Leaf(type(number), lambda: np.full(size, number))
 
 
-def _operation(symbol: str, left: Rows, right: Rows) -> Leaf:
+def _operation_leaf(symbol: str, left: Rows, right: Rows) -> Leaf:
     if not isinstance(left, Leaf) or not isinstance(right, Leaf):
         raise NotColumnar("an operator of records")
     kind: Any = int if symbol != "/" and left.kind is right.kind is int else float
@@ -390,20 +394,20 @@ def _operation(symbol: str, left: Rows, right: Rows) -> Leaf:
     if symbol == "/" and not other.all():
         raise NotColumnar("a division by zero")
     if kind is int:
-        sizes = _size(one), _size(other)
+        sizes = _largest_size(one), _largest_size(other)
         if (sizes[0] * sizes[1] if symbol == "*" else sum(sizes)) >= LARGEST_WHOLE:
             raise NotColumnar("large integers")
-    elif any(leaf.kind is int and _size(leaf.values) > EXACT for leaf in (left, right)):
+    elif any(leaf.kind is int and _largest_size(leaf.values) > EXACT for leaf in (left, right)):
         raise NotColumnar("large integers")
     made = _OPERATORS[symbol](one, other)
     return Leaf(kind, lambda: made)
 
 
-def _size(values: Array) -> float:
+def _largest_size(values: Array) -> float:
     return float(np.abs(values.astype(np.float64)).max()) if len(values) else 0.0
 
 
-def rounds(
+def run_rounds(
     loop: plan.Iterate, relations: Sequence[plan.Node], sides: dict[tuple[Any, int], Frame]
 ) -> list[Frame]:
     """Return the rows of some relations of a loop after all of its rounds.
@@ -423,33 +427,35 @@ def rounds(
     return [now[place] for place in places]
 
 
-def there(rows: Rows, weights: Array) -> Frame:
+def current_frame(rows: Rows, weights: Array) -> Frame:
     """Return the rows with positive weights, repeated."""
     if (weights == 1).all():
         return Frame(len(weights), (rows,))
-    rows, weights = net(rows, weights)
+    rows, weights = net_rows(rows, weights)
     at = np.repeat(np.flatnonzero(weights > 0), weights[weights > 0])
-    return Frame(len(at), (taken(rows, at),))
+    return Frame(len(at), (take_rows(rows, at),))
 
 
-def changed(before: Weighted, after: Rows, size: int) -> Weighted:
+def row_changes(before: Weighted, after: Rows, size: int) -> Weighted:
     """Return how rows change."""
     weights = np.concatenate((-before[1], np.ones(size, np.int64)))
-    return net(chained([before[0], after]), weights)
+    return net_rows(concat_rows([before[0], after]), weights)
 
 
-def moved(before: Weighted, after: Rows, size: int, tolerance: plan.Tolerance) -> Weighted:
+def tolerant_changes(
+    before: Weighted, after: Rows, size: int, tolerance: plan.Tolerance
+) -> Weighted:
     """Return how the shown rows change: the rows of keys whose value has moved far enough.
 
     Raises
     ------
     NotColumnar: a key has several rows, or is no integer.
     """
-    was = net(*before)
+    was = net_rows(*before)
     if not (was[1] == 1).all():
         raise NotColumnar("rows that are there several times")
-    keys, values = _read(was[0], len(was[1]), tolerance)
-    new_keys, new_values = _read(after, size, tolerance)
+    keys, values = _read_keyed(was[0], len(was[1]), tolerance)
+    new_keys, new_values = _read_keyed(after, size, tolerance)
     order = np.argsort(keys)
     if not len(keys):
         return after, np.ones(size, np.int64)
@@ -459,23 +465,23 @@ def moved(before: Weighted, after: Rows, size: int, tolerance: plan.Tolerance) -
     come, stays = np.flatnonzero(~is_near), at[is_near]
     gone = np.ones(len(keys), bool)
     gone[stays] = False
-    rows = chained([taken(was[0], np.flatnonzero(gone)), taken(after, come)])
+    rows = concat_rows([take_rows(was[0], np.flatnonzero(gone)), take_rows(after, come)])
     weights = np.concatenate((-np.ones(int(gone.sum()), np.int64), np.ones(len(come), np.int64)))
-    return net(rows, weights)
+    return net_rows(rows, weights)
 
 
-def _read(rows: Rows, size: int, tolerance: plan.Tolerance) -> tuple[Array, Array]:
+def _read_keyed(rows: Rows, size: int, tolerance: plan.Tolerance) -> tuple[Array, Array]:
     """Return the key and the value of rows, with one row per key."""
     if not isinstance(tolerance.by, Lifted) or not isinstance(tolerance.value, Lifted):
         raise NotColumnar("a tolerance that is not read")
-    keys = column(tolerance.by.body, [rows], size)
-    values = column(tolerance.value.body, [rows], size)
+    keys = evaluate_column(tolerance.by.body, [rows], size)
+    values = evaluate_column(tolerance.value.body, [rows], size)
     if keys.kind is not int or len(np.unique(keys.values)) != size:
         raise NotColumnar("keys that several rows have")
     return keys.values, values.values
 
 
-def changes_of(
+def relation_changes(
     tops: Sequence[plan.Node], kinds: Sequence[Typed], given: Sequence[pa.Table]
 ) -> list[pa.Table]:
     """Return how the rows of each relation change.
@@ -495,34 +501,34 @@ def changes_of(
     if not isinstance(loop, plan.Iterate):
         raise NotColumnar("a fixpoint")
     with np.errstate(all="ignore"):
-        weighted = [_weighted(kept, table) for kept, table in zip(kinds, given, strict=True)]
-        sides = {(LEVEL, n): there(*some) for n, some in enumerate(weighted[len(tops) :])}
-        after = rounds(loop, list(map(exact, tops)), sides)
-        found = [_change(*each) for each in zip(tops, weighted, after, strict=False)]
-        return [_table(kept, change) for kept, change in zip(kinds, found, strict=False)]
+        weighted = [_read_weighted(kept, table) for kept, table in zip(kinds, given, strict=True)]
+        sides = {(LEVEL, n): current_frame(*some) for n, some in enumerate(weighted[len(tops) :])}
+        after = run_rounds(loop, list(map(without_tolerance, tops)), sides)
+        found = [_relation_change(*each) for each in zip(tops, weighted, after, strict=False)]
+        return [_write_weighted(kept, change) for kept, change in zip(kinds, found, strict=False)]
 
 
-def exact(top: plan.Node) -> plan.Node:
+def without_tolerance(top: plan.Node) -> plan.Node:
     """Return a relation without its tolerance."""
     return top.input if isinstance(top, plan.Tolerate) else top
 
 
 def loop_of(top: plan.Node) -> plan.Node:
     """Return the recursion of a relation."""
-    found = exact(top)
+    found = without_tolerance(top)
     return found.input if isinstance(found, plan.Component) else found
 
 
-def _change(top: plan.Node, was: Weighted, now: Frame) -> Weighted:
+def _relation_change(top: plan.Node, was: Weighted, now: Frame) -> Weighted:
     if isinstance(top, plan.Tolerate):
-        return moved(was, now.row, now.size, top.tolerance)
-    return changed(was, now.row, now.size)
+        return tolerant_changes(was, now.row, now.size, top.tolerance)
+    return row_changes(was, now.row, now.size)
 
 
-def _weighted(kept: Typed, table: pa.Table) -> Weighted:
+def _read_weighted(kept: Typed, table: pa.Table) -> Weighted:
     chunks = table.column("row").chunks or [pa.array([], arrow_type(kept))]
-    return from_arrow(kept, pa.concat_arrays(chunks)), table.column("weight").to_numpy()
+    return tree_from_arrow(kept, pa.concat_arrays(chunks)), table.column("weight").to_numpy()
 
 
-def _table(kept: Typed, found: Weighted) -> pa.Table:
-    return pa.table({"row": to_arrow(kept, found[0]), "weight": found[1]})
+def _write_weighted(kept: Typed, found: Weighted) -> pa.Table:
+    return pa.table({"row": tree_to_arrow(kept, found[0]), "weight": found[1]})

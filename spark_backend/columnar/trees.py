@@ -76,43 +76,43 @@ Weighted = tuple[Rows, Array]
 """Rows with their weights."""
 
 
-def tuples(parts: Sequence[Rows]) -> Tree:
+def tuple_tree(parts: Sequence[Rows]) -> Tree:
     """Return rows that are plain tuples of the parts."""
     return Tree(tuple, tuple(f"_{place}" for place in range(len(parts))), tuple(parts))
 
 
-def leaves(rows: Rows) -> Iterator[Leaf]:
+def leaf_columns(rows: Rows) -> Iterator[Leaf]:
     """Yield all columns."""
     if isinstance(rows, Leaf):
         yield rows
     else:
         for part in rows.parts:
-            yield from leaves(part)
+            yield from leaf_columns(part)
 
 
-def mapped(rows: Rows, change: Callable[[Leaf], Leaf]) -> Rows:
+def map_columns(rows: Rows, change: Callable[[Leaf], Leaf]) -> Rows:
     """Apply a function to each column of rows."""
     if isinstance(rows, Leaf):
         return change(rows)
-    return Tree(rows.kind, rows.names, tuple(mapped(part, change) for part in rows.parts))
+    return Tree(rows.kind, rows.names, tuple(map_columns(part, change) for part in rows.parts))
 
 
-def taken(rows: Rows, at: Array) -> Rows:
+def take_rows(rows: Rows, at: Array) -> Rows:
     """Return the rows at some positions."""
-    return mapped(rows, lambda leaf: Leaf(leaf.kind, lambda: leaf.values[at]))
+    return map_columns(rows, lambda leaf: Leaf(leaf.kind, lambda: leaf.values[at]))
 
 
-def chained(some: Sequence[Rows]) -> Rows:
+def concat_rows(some: Sequence[Rows]) -> Rows:
     """Concatenate rows.
 
     Raises
     ------
     NotColumnar: the rows have different types.
     """
-    return reduce(_two, some)
+    return reduce(_concat_two, some)
 
 
-def _two(one: Rows, other: Rows) -> Rows:
+def _concat_two(one: Rows, other: Rows) -> Rows:
     if isinstance(one, Leaf) and isinstance(other, Leaf) and one.kind is other.kind:
         return Leaf(one.kind, lambda: np.concatenate((one.values, other.values)))
     if not isinstance(one, Tree) or not isinstance(other, Tree):
@@ -120,12 +120,12 @@ def _two(one: Rows, other: Rows) -> Rows:
     if one.kind is not other.kind or len(one.parts) != len(other.parts):
         raise NotColumnar("rows of different kinds")
     pairs = zip(one.parts, other.parts, strict=True)
-    return Tree(one.kind, one.names, tuple(_two(a, b) for a, b in pairs))
+    return Tree(one.kind, one.names, tuple(_concat_two(a, b) for a, b in pairs))
 
 
-def net(rows: Rows, weights: Array) -> Weighted:
+def net_rows(rows: Rows, weights: Array) -> Weighted:
     """Net the rows: return each row once with the sum of its weights, unless that is 0."""
-    columns = [leaf.values for leaf in leaves(rows)]
+    columns = [leaf.values for leaf in leaf_columns(rows)]
     order = np.lexsort(columns)
     new = np.zeros(len(order), bool)
     new[:1] = True
@@ -135,10 +135,10 @@ def net(rows: Rows, weights: Array) -> Weighted:
     starts = np.flatnonzero(new)
     summed = np.add.reduceat(weights[order], starts) if len(starts) else weights
     left = summed != 0
-    return taken(rows, order[starts[left]]), summed[left]
+    return take_rows(rows, order[starts[left]]), summed[left]
 
 
-def from_arrow(of: Typed, array: pa.Array) -> Rows:
+def tree_from_arrow(of: Typed, array: pa.Array) -> Rows:
     """Return the columns of Arrow rows of a type.
 
     Raises
@@ -149,7 +149,7 @@ def from_arrow(of: Typed, array: pa.Array) -> Rows:
         raise NotColumnar("None")
     if isinstance(of, Record):
         pairs = zip(of.fields, array.flatten(), strict=True)
-        return Tree(of.kind, of.names, tuple(from_arrow(field, part) for field, part in pairs))
+        return Tree(of.kind, of.names, tuple(tree_from_arrow(field, part) for field, part in pairs))
     if not isinstance(of, Plain) or of.kind not in (int, float) or of.is_wide:
         raise NotColumnar(f"{of.kind.__name__}")
     values = array.to_numpy(zero_copy_only=False)
@@ -158,7 +158,7 @@ def from_arrow(of: Typed, array: pa.Array) -> Rows:
     return Leaf(of.kind, lambda: values)
 
 
-def to_arrow(of: Typed, rows: Rows) -> pa.Array:
+def tree_to_arrow(of: Typed, rows: Rows) -> pa.Array:
     """Return the rows as an Arrow array of a type.
 
     Raises
@@ -168,7 +168,9 @@ def to_arrow(of: Typed, rows: Rows) -> pa.Array:
     if isinstance(of, Record) and isinstance(rows, Tree):
         if of.kind is not rows.kind or len(of.fields) != len(rows.parts):
             raise NotColumnar("rows of another type")
-        parts = [to_arrow(field, part) for field, part in zip(of.fields, rows.parts, strict=True)]
+        parts = [
+            tree_to_arrow(field, part) for field, part in zip(of.fields, rows.parts, strict=True)
+        ]
         kept = arrow_type(of)
         return pa.StructArray.from_arrays(parts, fields=list(kept))
     if not isinstance(of, Plain) or not isinstance(rows, Leaf) or of.kind is not rows.kind:

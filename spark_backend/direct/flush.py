@@ -142,7 +142,7 @@ class DirectFlush:
 
     def check_anew(self, specs: Iterable[TableSpec]) -> None:
         """Raise `TooMany` if tables have too many rows for a recursion in this process."""
-        _check(self.rows_of(specs), MOST_ANEW)
+        _check_rows(self.rows_of(specs), MOST_ANEW)
 
     def rows_of(self, specs: Iterable[TableSpec]) -> int:
         """Return the number of rows of tables before the flush."""
@@ -177,38 +177,38 @@ class DirectFlush:
         hashes = look.hashes(keys) if self.tables.buckets(spec) > 1 else None
         among = look.values(keys)
         most = most or MOST_FETCHED
-        _check(self.tables.rows_near(spec, hashes), most if among is None else MOST_SOUGHT)
+        _check_rows(self.tables.rows_near(spec, hashes), most if among is None else MOST_SOUGHT)
         found = self.tables.sought(spec, hashes, among)
-        _check(found.num_rows, most)
+        _check_rows(found.num_rows, most)
         return found
 
 
-def check_few(tables: StateTables, changed: int) -> None:
+def check_few(tables: StateTables, count: int) -> None:
     """Raise `TooMany` for the first flush, and for one with many changes."""
-    _check(changed, MOST_DIRECT)
+    _check_rows(count, MOST_DIRECT)
     if tables.number is None:
         raise TooMany("the first flush")
 
 
 def check_fetched(rows: int) -> None:
     """Raise `TooMany` for more rows than this process reads from files."""
-    _check(rows, MOST_FETCHED)
+    _check_rows(rows, MOST_FETCHED)
 
 
-def _check(rows: int, most: int) -> None:
+def _check_rows(rows: int, most: int) -> None:
     if rows > most:
         raise TooMany(f"{rows:,} rows to look at")
 
 
 def bag_of(kept: Typed, table: pa.Table) -> Bag:
     """Return the columns `row` and `weight` as a bag."""
-    return summed(pairs_of(kept, table))
+    return net_bag(pairs_of(kept, table))
 
 
-def summed(pairs: Collection[Pair]) -> Bag:
+def net_bag(pairs: Collection[Pair]) -> Bag:
     """Return the net bag of canonical rows, which may be repeated.
 
-    >>> summed([("a", 1), ("b", 1), ("a", 2), ("b", -1)])
+    >>> net_bag([("a", 1), ("b", 1), ("a", 2), ("b", -1)])
     Counter({'a': 3})
     """
     bag: Bag = Counter(dict(pairs))
@@ -216,10 +216,10 @@ def summed(pairs: Collection[Pair]) -> Bag:
         bag.clear()
         for row, weight in pairs:
             bag[row] = bag.get(row, 0) + weight
-    return present(bag)
+    return without_zeros(bag)
 
 
-def present(bag: Bag) -> Bag:
+def without_zeros(bag: Bag) -> Bag:
     """Return the bag without rows of weight 0; `bag` itself if it has none, because hashing is
     slow."""
     if all(bag.values()):
@@ -227,7 +227,7 @@ def present(bag: Bag) -> Bag:
     return Counter({row: weight for row, weight in bag.items() if weight})
 
 
-def together(bags: Sequence[Bag]) -> Bag:
+def add_bags(bags: Sequence[Bag]) -> Bag:
     """Return the sum of bags; one of them if the others are empty."""
     some = [bag for bag in bags if bag]
     if len(some) < 2:
@@ -239,16 +239,16 @@ def together(bags: Sequence[Bag]) -> Bag:
     return found
 
 
-def through(chain: Sequence[plan.Node], bag: Bag) -> Bag:
+def run_linear(chain: Sequence[plan.Node], bag: Bag) -> Bag:
     """Run linear nodes over rows, in order."""
     for node in chain:
         call = linear_map(node)
         assert call is not None
         bag = call(bag)
-    return present(bag)
+    return without_zeros(bag)
 
 
-def over_given(node: plan.Node) -> plan.Node:
+def over_placeholders(node: plan.Node) -> plan.Node:
     """Return a node with placeholders in place of its inputs."""
     sources = enumerate(node.inputs())
     return with_inputs(
@@ -257,17 +257,17 @@ def over_given(node: plan.Node) -> plan.Node:
     )
 
 
-def evaluated(node: plan.Node, bags: Sequence[Bag]) -> Bag:
-    """Evaluate a node of `over_given` over bags."""
+def evaluate_node(node: plan.Node, bags: Sequence[Bag]) -> Bag:
+    """Evaluate a node of `over_placeholders` over bags."""
     if not any(bags):
         return Counter()
     return evaluate_part(node, {(None, place): bag for place, bag in enumerate(bags)})
 
 
-def changed(node: plan.Node, before: Sequence[Bag], changes: Sequence[Bag]) -> Bag:
-    """Return how the rows of a node of `over_given` change."""
-    after = [together([bag, change]) for bag, change in zip(before, changes, strict=True)]
-    return bag_delta(evaluated(node, after), evaluated(node, before))
+def node_change(node: plan.Node, before: Sequence[Bag], changes: Sequence[Bag]) -> Bag:
+    """Return how the rows of a node of `over_placeholders` change."""
+    after = [add_bags([bag, change]) for bag, change in zip(before, changes, strict=True)]
+    return bag_delta(evaluate_node(node, after), evaluate_node(node, before))
 
 
 Leaves = tuple[Any, ...]
@@ -309,7 +309,7 @@ class Lookup:
         if field is None:
             return None
         holds = fitting(replace(field.of, optional=False))
-        asked = {_as(field.of.kind, key[field.place], holds) for key in keys}
+        asked = {_equal_value(field.of.kind, key[field.place], holds) for key in keys}
         if None in asked:
             return None
         asked.discard(_OTHER)
@@ -325,7 +325,7 @@ _KNOWN = PLAIN | {object}
 """The types whose equality is known."""
 
 
-def _as(kind: type, value: Any, holds: Fits) -> Any:
+def _equal_value(kind: type, value: Any, holds: Fits) -> Any:
     """Return the value of a column that equals `value`; `_OTHER` if none does, None if that is
     unknown."""
     if holds(value):
@@ -341,69 +341,69 @@ def _as(kind: type, value: Any, holds: Fits) -> Any:
     return made if made == value and holds(made) else _OTHER
 
 
-def in_column(of: Typed, value: Any) -> Any:
+def column_value(of: Typed, value: Any) -> Any:
     """Return the value of a column of a type that equals `value`; `UNKNOWN` if none is known."""
     if value is None and of.optional:
         return None
-    found = _as(of.kind, value, fitting(replace(of, optional=False)))
+    found = _equal_value(of.kind, value, fitting(replace(of, optional=False)))
     return UNKNOWN if found is None or found is _OTHER else found
 
 
-def fields_of(of: Typed, *column: str) -> list[Field]:
+def leaf_fields(of: Typed, *column: str) -> list[Field]:
     """Return all leaves of a column that is a whole key, with their paths."""
     return [
         Field(place, (*column, *path), kept)
-        for place, (path, kept) in enumerate(_paths(of))
+        for place, (path, kept) in enumerate(_leaf_paths(of))
         if isinstance(kept, Plain)
     ]
 
 
-def fields_read(
+def key_fields(
     keys: Sequence[Function], kept: Typed, count: int, column: str = "row"
 ) -> list[Field]:
     """Return the columns of keys that are fields, of rows with `count` bindings."""
     found: list[Field] = []
     place = 0
     for key in keys:
-        read = _read(key, kept, count)
+        read = _read_path(key, kept, count)
         if read is None:
             return found  # the leaves of the next keys have no known position
         path, of = read
-        for inner, leaf in _paths(of):
+        for inner, leaf in _leaf_paths(of):
             if isinstance(leaf, Plain):
                 found.append(Field(place, (column, *path, *inner), leaf))
             place += 1
     return found
 
 
-def _read(key: Function, kept: Typed, count: int) -> tuple[tuple[str, ...], Typed] | None:
+def _read_path(key: Function, kept: Typed, count: int) -> tuple[tuple[str, ...], Typed] | None:
     """Return the path of a callable that only reads a field of a row, and its type; else None."""
-    return _path(key.body, kept, count) if isinstance(key, Lifted) else None
+    return _expression_path(key.body, kept, count) if isinstance(key, Lifted) else None
 
 
-def _path(expr: Expr, kept: Typed, count: int) -> tuple[tuple[str, ...], Typed] | None:
+def _expression_path(expr: Expr, kept: Typed, count: int) -> tuple[tuple[str, ...], Typed] | None:
     match expr:
         case Parameter(index):
-            return ((), kept) if count == 1 else _field(kept, index)
+            return ((), kept) if count == 1 else _record_field(kept, index)
         case Attribute(of, name):
-            found = _path(of, kept, count)
-            return None if found is None else _below(found, name)
+            found = _expression_path(of, kept, count)
+            return None if found is None else _field_below(found, name)
         case Item(of, Constant(int(place))):
-            found = _path(of, kept, count)
-            return None if found is None else _below(found, place)
+            found = _expression_path(of, kept, count)
+            return None if found is None else _field_below(found, place)
         case _:
             return None
 
 
-def _below(
+def _field_below(
     found: tuple[tuple[str, ...], Typed], name: str | int
 ) -> tuple[tuple[str, ...], Typed] | None:
     path, of = found
-    below = _field(of, name)
+    below = _record_field(of, name)
     return None if below is None else ((*path, *below[0]), below[1])
 
 
-def _field(of: Typed, name: str | int) -> tuple[tuple[str, ...], Typed] | None:
+def _record_field(of: Typed, name: str | int) -> tuple[tuple[str, ...], Typed] | None:
     """Return a field of a record, by its name or position."""
     if not isinstance(of, Record):
         return None
@@ -416,12 +416,12 @@ def _field(of: Typed, name: str | int) -> tuple[tuple[str, ...], Typed] | None:
     return (of.names[name],), of.fields[name]
 
 
-def _paths(of: Typed) -> list[tuple[tuple[str, ...], Typed]]:
+def _leaf_paths(of: Typed) -> list[tuple[tuple[str, ...], Typed]]:
     """Return the leaves of a type, with their paths."""
     if not isinstance(of, Record):
         return [((), of)]
     return [
         ((name, *path), leaf)
         for name, field in zip(of.names, of.fields, strict=True)
-        for path, leaf in _paths(field)
+        for path, leaf in _leaf_paths(field)
     ]

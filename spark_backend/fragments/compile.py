@@ -40,23 +40,30 @@ from spark_backend.aggregates.totals import ReducedRows, Totals
 from spark_backend.aggregates.valued import as_aggregate
 from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
-from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
+from spark_backend.codec.schema import Plain, Typed, Untyped, common_type, tuple_of
 from spark_backend.codec.values import Inexact, Value, as_type, record_value
 from spark_backend.direct.flush import DirectFlush
 from spark_backend.fragments.members import Input
 from spark_backend.state.one_job import TableSpec
 from spark_backend.steps.firsts import First, Firsts
-from spark_backend.steps.join import Arranged, Asked, Join, Matched, Shown, pair_of
-from spark_backend.steps.keys import Side, bound, parts_of, sides_of, unique_of, with_computed
+from spark_backend.steps.join import ArrangedRows, Asked, Join, MatchedRows, Shown, pair_type
+from spark_backend.steps.keys import (
+    Side,
+    make_sides,
+    precompute_inputs,
+    returned_parts,
+    row_bindings,
+    unique_key_of,
+)
 from spark_backend.steps.step import (
+    BagUnion,
     ByWeight,
-    Given,
+    InputRows,
     KeyCounts,
     Linear,
+    MaterializedChanges,
     NotColumns,
     Step,
-    Together,
-    WorkedOut,
     schema_of,
 )
 from spark_backend.tables.chain import Chain
@@ -91,8 +98,8 @@ class Compiler:
         self._chain = Chain(session.paths, is_typed=True)
         self._made: dict[plan.Node, Step] = {}
         self._given: dict[plan.Node, Step] = {}
-        self._at: dict[int, Given] = {}
-        self._known: list[Arranged] = []
+        self._at: dict[int, InputRows] = {}
+        self._known: list[ArrangedRows] = []
         self._counts: dict[str, KeyCounts] = {}
         self._last: plan.Node | None = None
         self._names = {} if names is None else names
@@ -120,7 +127,7 @@ class Compiler:
             made = self._first(node, is_last=True)
         except (Inexact, Untyped) as error:
             raise NotColumns(f"{headline(node)}: {error}") from error
-        self.steps.append(f"{headline(node)}: {_where(made)}")
+        self.steps.append(f"{headline(node)}: {_describe_place(made)}")
         return made
 
     def step(self, node: plan.Node) -> Step:
@@ -157,13 +164,13 @@ class Compiler:
             other.give(node, step)
         return other
 
-    def given(self, place: int) -> Given:
+    def given(self, place: int) -> InputRows:
         """Return the step of an input."""
         if place not in self._at:
-            self._at[place] = Given(place, self._inputs[place].kept)
+            self._at[place] = InputRows(place, self._inputs[place].kept)
         return self._at[place]
 
-    def arranged(self, step: Step) -> list[Arranged]:
+    def arranged(self, step: Step) -> list[ArrangedRows]:
         """Return the arrangements of the rows of a step, by the keys of joins."""
         return [known for known in self._known if known.source is step]
 
@@ -180,7 +187,7 @@ class Compiler:
                 return self._linear(node)
             case plan.UnionAll(left, right):
                 one, other = self.step(left), self.step(right)
-                return Together(one, other, in_common(one.kept, other.kept))
+                return BagUnion(one, other, common_type(one.kept, other.kept))
             case plan.Join(left, right):
                 found = self._join(node, left, right)
             case plan.SemiJoin(left, right) | plan.AntiJoin(left, right):
@@ -200,7 +207,7 @@ class Compiler:
                 found = self._by_weight(node)
             case _:
                 raise NotColumns(f"{headline(node)} is not done in columns yet")
-        self.steps.append(f"{headline(node)}: {_where(found)}")
+        self.steps.append(f"{headline(node)}: {_describe_place(found)}")
         return found
 
     def _linear(self, node: plan.Node) -> Step:
@@ -220,7 +227,7 @@ class Compiler:
         try:
             made = Totals(node, step, bindings(source), name)
         except Inexact:
-            computed = with_computed(node, step.kept)
+            computed = precompute_inputs(node, step.kept)
             if computed is node:
                 raise
             made = Totals(computed, self.step(computed.input), 1, name)
@@ -228,7 +235,7 @@ class Compiler:
 
     def _first(self, node: plan.Top | plan.OrderBy, *, is_last: bool) -> Step:
         step, count = self.step(node.input), bindings(node.input)
-        unique = unique_of(node.input, {n: unique_key(i.node) for n, i in self._inputs.items()})
+        unique = unique_key_of(node.input, {n: unique_key(i.node) for n, i in self._inputs.items()})
         if isinstance(node, plan.Top):
             names = self.free("rows", node), self.free("held", node)
             top = Firsts(node, step, count, names, unique)
@@ -241,34 +248,34 @@ class Compiler:
         steps = tuple(map(self.step, node.inputs()))
         kept = steps[0].kept
         for step in steps[1:]:
-            kept = in_common(kept, step.kept)
+            kept = common_type(kept, step.kept)
         names = tuple(self.free("rows", node, place) for place in range(len(steps)))
         made = ByWeight(node, steps, names, kept)
         return self._with(made, *made.specs)
 
     def sides(
         self, node: Any, left: plan.Node, right: plan.Node, *, of_right: bool = True
-    ) -> tuple[Arranged, Arranged]:
+    ) -> tuple[ArrangedRows, ArrangedRows]:
         """Return the rows of both sides of a join, arranged by its key; those of the right side are
         stored if `of_right`."""
         one, other = self.step(left), self.step(right)
-        sides = sides_of(node, one.kept, other.kept, bindings(left))
+        sides = make_sides(node, one.kept, other.kept, bindings(left))
         made = self._arranged(left, one, sides[0]), self._arranged(right, other, sides[1])
         for arranged in made if of_right else made[:1]:
             self._keep(arranged)
         return made
 
-    def _arranged(self, node: plan.Node, step: Step, side: Side) -> Arranged:
+    def _arranged(self, node: plan.Node, step: Step, side: Side) -> ArrangedRows:
         """Arrange the rows of a step by a key; an equal key gives the same table."""
         for known in self._known:
             if known.source is step and (known.side.keys, known.side.types) == (
                 side.keys,
                 side.types,
             ):
-                return Arranged(step, side, known.spec.name)
-        return Arranged(step, side, self.free("by", node, side.keys, side.types))
+                return ArrangedRows(step, side, known.spec.name)
+        return ArrangedRows(step, side, self.free("by", node, side.keys, side.types))
 
-    def _keep(self, made: Arranged) -> Arranged:
+    def _keep(self, made: ArrangedRows) -> ArrangedRows:
         """Store the rows of a step by a key."""
         if all(known.spec.name != made.spec.name for known in self._known):
             self._known.append(made)
@@ -297,22 +304,22 @@ class Compiler:
         made = self._made[node] = Join(node, one, other, None, bindings(left))
         return self._over(made, (plan.Where(node, asked),))
 
-    def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> Matched:
+    def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> MatchedRows:
         one, other = self.sides(node, left, right, of_right=False)
         is_semi = isinstance(node, plan.SemiJoin)
-        fits = fits_of(node, one.source.kept, other.source.kept, ("x", "y"))
-        return Matched(
+        fits = residual_column(node, one.source.kept, other.source.kept, ("x", "y"))
+        return MatchedRows(
             one,
             self._partners(right, other, fits),
             one.source.kept,
-            _itself,
+            _same_row,
             fits,
-            shown_here=_itself,
-            asked=asked_of(node),
+            shown_here=_same_row,
+            asked=residual_test(node),
             present=is_semi,
         )
 
-    def _partners(self, node: plan.Node, rows: Arranged, fits: Column | None) -> Arranged:
+    def _partners(self, node: plan.Node, rows: ArrangedRows, fits: Column | None) -> ArrangedRows:
         """Return the rows that decide whether a row of the other side has a partner: the rows by
         key, or their number per key if a key may have many."""
         if fits is None and not self._is_unique(node, rows.side):
@@ -320,25 +327,29 @@ class Compiler:
             if counts is None:
                 counts = self._counts[rows.spec.name] = KeyCounts(rows.source, rows.side)
             side = rows.side
-            made = Arranged(counts, counts.side, self.free("counts", node, side.keys, side.types))
+            made = ArrangedRows(
+                counts, counts.side, self.free("counts", node, side.keys, side.types)
+            )
             return self._with(made, made.spec)
         return self._keep(rows)
 
     def _is_unique(self, node: plan.Node, side: Side) -> bool:
         """Return True if a key has at most one row."""
-        unique = unique_of(node, {n: unique_key(i.node) for n, i in self._inputs.items()})
-        return bool(unique) and unique <= {part for key in side.keys for part in parts_of(key)}
+        unique = unique_key_of(node, {n: unique_key(i.node) for n, i in self._inputs.items()})
+        return bool(unique) and unique <= {
+            part for key in side.keys for part in returned_parts(key)
+        }
 
     def _outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
         one, other = self.sides(node, left, right)
         count = bindings(left)
         kept = padded_type(node.kind, one.source.kept, other.source.kept, count)
-        found: Step = Padded(Join(node, one, other, residual(node), count), kept)
-        pair, asked = pair_maker(left), asked_of(node)
+        found: Step = PaddedRows(Join(node, one, other, residual(node), count), kept)
+        pair, asked = pair_maker(left), residual_test(node)
         if node.kind != "right":
-            show = left_alone(one.source.kept, kept, count)
-            fits = fits_of(node, one.source.kept, other.source.kept, ("x", "y"))
-            alone = Matched(
+            show = pad_left_row(one.source.kept, kept, count)
+            fits = residual_column(node, one.source.kept, other.source.kept, ("x", "y"))
+            alone = MatchedRows(
                 one,
                 self._partners(right, other, fits),
                 kept,
@@ -348,11 +359,11 @@ class Compiler:
                 asked=asked,
                 present=False,
             )
-            found = Together(found, alone, kept)
+            found = BagUnion(found, alone, kept)
         if node.kind != "left":
-            show = right_alone(other.source.kept, kept, count)
-            fits = fits_of(node, one.source.kept, other.source.kept, ("y", "x"))
-            alone = Matched(
+            show = pad_right_row(other.source.kept, kept, count)
+            fits = residual_column(node, one.source.kept, other.source.kept, ("y", "x"))
+            alone = MatchedRows(
                 other,
                 self._partners(left, one, fits),
                 kept,
@@ -362,8 +373,8 @@ class Compiler:
                 asked=None if asked is None else lambda row, other: asked(other, row),
                 present=False,
             )
-            found = Together(found, alone, kept)
-        return found if node is self._last else WorkedOut(found)
+            found = BagUnion(found, alone, kept)
+        return found if node is self._last else MaterializedChanges(found)
 
 
 def _below_linear(node: plan.Node) -> plan.Node:
@@ -373,9 +384,9 @@ def _below_linear(node: plan.Node) -> plan.Node:
     return node
 
 
-def _where(step: Step) -> str:
+def _describe_place(step: Step) -> str:
     """Describe where a step runs."""
-    if isinstance(step, WorkedOut):
+    if isinstance(step, MaterializedChanges):
         return "Spark columns, by a job of its own"
     own = step.own if isinstance(step, Totals | ReducedRows) else ()
     if not own:
@@ -383,11 +394,11 @@ def _where(step: Step) -> str:
     return f"Spark columns; {', '.join(own)}: Python workers, of the groups that changed"
 
 
-def _itself(row: Column) -> Column:
+def _same_row(row: Column) -> Column:
     return row
 
 
-class Padded:
+class PaddedRows:
     """The rows of a step as rows of a type with optional fields."""
 
     def __init__(self, source: Step, kept: Typed) -> None:
@@ -404,17 +415,17 @@ class Padded:
         return flush.delta(self._source)
 
 
-def fits_of(node: Any, left: Typed, right: Typed, names: tuple[str, str]) -> Column | None:
+def residual_column(node: Any, left: Typed, right: Typed, names: tuple[str, str]) -> Column | None:
     """Return the residual predicate of a join over the columns `{name}_row` of both sides, or
     None."""
     asked = residual(node)
     if asked is None:
         return None
-    rows = bound(Value(F.col(f"{names[0]}_row"), left), bindings(node.left))
+    rows = row_bindings(Value(F.col(f"{names[0]}_row"), left), bindings(node.left))
     return truth_of(asked, [*rows, Value(F.col(f"{names[1]}_row"), right)])
 
 
-def asked_of(node: Any) -> Asked | None:
+def residual_test(node: Any) -> Asked | None:
     """Return the residual predicate of a join over two rows in this process, or None."""
     asked = residual(node)
     if asked is None:
@@ -426,27 +437,27 @@ def asked_of(node: Any) -> Asked | None:
 
 def padded_type(kind: str, left: Typed, right: Typed, count: int) -> Typed:
     """Return the row type of an outer join."""
-    pair = pair_of(left, right, count)
+    pair = pair_type(left, right, count)
     fields = list(pair.fields)  # type: ignore[union-attr]
     if kind != "left":
-        fields[:-1] = [_optional(f) for f in fields[:-1]]
+        fields[:-1] = [_make_optional(f) for f in fields[:-1]]
     if kind != "right":
-        fields[-1] = _optional(fields[-1])
+        fields[-1] = _make_optional(fields[-1])
     return tuple_of(tuple(fields))
 
 
-def left_alone(left: Typed, kept: Typed, count: int) -> Shown:
+def pad_left_row(left: Typed, kept: Typed, count: int) -> Shown:
     """Return a function that makes the output row of a left row without a partner."""
     nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
 
     def show(row: Column) -> Column:
-        parts = bound(Value(row, left), count)
+        parts = row_bindings(Value(row, left), count)
         return as_type(record_value((*parts, nothing)), kept)
 
     return show
 
 
-def right_alone(right: Typed, kept: Typed, count: int) -> Shown:
+def pad_right_row(right: Typed, kept: Typed, count: int) -> Shown:
     """Return a function that makes the output row of a right row without a partner."""
     nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
 
@@ -456,5 +467,5 @@ def right_alone(right: Typed, kept: Typed, count: int) -> Shown:
     return show
 
 
-def _optional(of: Typed) -> Typed:
-    return in_common(of, Plain(NoneType, optional=True))
+def _make_optional(of: Typed) -> Typed:
+    return common_type(of, Plain(NoneType, optional=True))

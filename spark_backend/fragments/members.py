@@ -3,9 +3,9 @@
 - `Member` is a fragment that shares tables, with its progress; `Input` an input by position.
 - `Inflow` turns the inputs of a flush into frames: entries of the process, staged files, and rows
   of tables on Spark, which do not pass through the process.
-- `tried` repeats a failed flush, which has changed nothing. If a callable of the query raised, the
-  changes stay in `Owed` and are retried together with the next ones, which may delete the row that
-  made it raise.
+- `run_with_retries` repeats a failed flush, which has changed nothing. If a callable of the query
+  raised, the changes stay in `PendingChanges` and are retried together with the next ones, which
+  may delete the row that made it raise.
 
 State:  the progress of a fragment, and the changes of failed flushes.
 Cost:   O(entries); O(1) for rows on Spark, whose number is read from the ends of files.
@@ -30,19 +30,19 @@ from reactive.engine.reference.bags import Bag
 from reactive.engine.remote.fragments import Fragment
 from reactive.engine.remote.remote import Batch, Entry, ExternalInput, RemotePart
 from reactive.errors import OffloadError, TakenIn
-from spark_backend.cluster.paths import said
+from spark_backend.cluster.paths import spark_message
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value
-from spark_backend.direct.flush import TooMany, present, summed, through
-from spark_backend.state.ends import Staged
+from spark_backend.direct.flush import TooMany, net_bag, run_linear, without_zeros
+from spark_backend.state.ends import StagedFiles
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import StateTables, united
-from spark_backend.steps.keys import bound
-from spark_backend.steps.step import Step, hashed, schema_of
+from spark_backend.state.tables import StateTables, union_frames
+from spark_backend.steps.keys import row_bindings
+from spark_backend.steps.step import Step, hash_column, schema_of
 from spark_backend.tables.chain import Chain, Weighted
-from spark_backend.tables.frames import net
+from spark_backend.tables.frames import net_weights
 
 _ONE_FOR_ONE = (plan.Where, plan.Select, plan.Extend)
 """Nodes that output at most one row per input row."""
@@ -56,7 +56,7 @@ class Inflow:
 
     def version(self, place: int, upto: int) -> int:
         """Return the version of a table on Spark up to that its input has been read."""
-        found: int = self._tables.manifest.tokens.get(version_of(place), upto)
+        found: int = self._tables.manifest.tokens.get(version_token(place), upto)
         return found
 
     def not_taken_in(self, fed: Iterable[ExternalInput]) -> list[ExternalInput]:
@@ -80,7 +80,7 @@ class Inflow:
         found = dict(of.staged)
         for place, entries in by_place.items():
             frame = self._frame(place, entries)
-            found[place] = united([found[place], frame]) if place in found else frame
+            found[place] = union_frames([found[place], frame]) if place in found else frame
         for source in of.fed:
             found[source.place] = self.fed(source, is_late=is_late)
         return found
@@ -100,8 +100,8 @@ class Inflow:
         for source in of.fed:
             rows: Any = source.rows
             given = rows.frames.few(source.after, source.upto)
-            found[source.place] = through(source.chain, summed(given))
-        return {place: present(bag) for place, bag in found.items()}
+            found[source.place] = run_linear(source.chain, net_bag(given))
+        return {place: without_zeros(bag) for place, bag in found.items()}
 
     def staged(self, member: Member, part: RemotePart, live: set[int]) -> dict[int, DataFrame]:
         """Return the staged rows of inputs that no other member provides, by position."""
@@ -113,15 +113,15 @@ class Inflow:
     def _frame(self, place: int, entries: Sequence[Entry]) -> DataFrame:
         kept = self._inputs[place].kept
         schema: Any = schema_of(kept)
-        made: DataFrame = self._session.spark.createDataFrame(table_of(kept, entries), schema)
+        made: DataFrame = self._session.spark.createDataFrame(rows_to_table(kept, entries), schema)
         return made
 
     def fed(self, source: ExternalInput, *, is_late: bool) -> DataFrame:
-        given = since(source, is_late=is_late)
+        given = new_rows(source, is_late=is_late)
         return Chain(self._session.paths, is_typed=True).run(source.chain, given).frame
 
 
-def table_of(kept: Typed, entries: Sequence[Entry]) -> pa.Table:
+def rows_to_table(kept: Typed, entries: Sequence[Entry]) -> pa.Table:
     """Return rows with their weights as a table.
 
     Raises
@@ -132,7 +132,7 @@ def table_of(kept: Typed, entries: Sequence[Entry]) -> pa.Table:
     return pa.table({"row": array, "weight": pa.array([e[3] for e in entries], pa.int64())})
 
 
-def version_of(place: int) -> str:
+def version_token(place: int) -> str:
     """Return the name of the token with the version of an external input."""
     return f"input{place}"
 
@@ -149,7 +149,7 @@ TRIES = 3
 """The number of retries of a flush."""
 
 
-def tried(
+def run_with_retries(
     attempt: Callable[[], None],
     session: Session,
     goes_on: Callable[[Exception], bool],
@@ -169,7 +169,7 @@ def tried(
         removed.
     """
     try:
-        _tried(attempt, session, goes_on)
+        _retry(attempt, session, goes_on)
     except TakenIn:
         raise
     except OffloadError:
@@ -177,17 +177,17 @@ def tried(
         raise
 
 
-def if_spark_can(session: Session, read: Callable[[], T]) -> T | None:
+def try_with_spark(session: Session, read: Callable[[], T]) -> T | None:
     """Run a read with Spark; return None if Spark is gone or fails."""
     try:
         session.restart()
         return read()
     except Exception as error:
-        log.warning("offloading: read without Spark: %s", said(error))
+        log.warning("offloading: read without Spark: %s", spark_message(error))
         return None
 
 
-def _tried(
+def _retry(
     attempt: Callable[[], None], session: Session, goes_on: Callable[[Exception], bool]
 ) -> None:
     for number in range(TRIES + 1):
@@ -200,12 +200,12 @@ def _tried(
             if not goes_on(error) and number and session.is_alive():
                 break
     raise OffloadError(
-        f"Spark failed at a flush: {said(failed)}\n"
+        f"Spark failed at a flush: {spark_message(failed)}\n"
         "  the changes are kept and will be tried again at the next flush"
     ) from failed
 
 
-class Owed:
+class PendingChanges:
     """The changes to apply, of failed flushes and of the next one."""
 
     def __init__(self) -> None:
@@ -248,8 +248,8 @@ class Member:
     """Its top node, over inputs by their position among the shared ones."""
     places: tuple[int, ...]
     """The shared position of each of its inputs."""
-    staged: Staged
-    owed: Owed = field(default_factory=Owed)
+    staged: StagedFiles
+    owed: PendingChanges = field(default_factory=PendingChanges)
     """The changes of failed first flushes."""
     resumed: int | None = None
     """The last flush of an earlier process, if this member continues it."""
@@ -311,7 +311,7 @@ class FlushInput:
         found = Counter(entry[0] for entry in self.entries)
         found.update(self.staged_rows)
         for source in self.fed:
-            found[source.place] += changed((), [source])
+            found[source.place] += count_changes((), [source])
         return found
 
 
@@ -323,7 +323,7 @@ class Loading:
         self.sources = {source.place: source for source in sources}
 
 
-def name_of(fragment: Fragment, inputs: Sequence[Input]) -> str:
+def plan_name(fragment: Fragment, inputs: Sequence[Input]) -> str:
     """Return the name of a plan over inputs, which is the same in any process."""
     return fingerprint(fragment.node, fragment.inputs, tuple(given.kept for given in inputs))
 
@@ -334,31 +334,31 @@ def rows_table(
     """Return a table of rows with weights, in buckets by their group or by the whole row."""
 
     def bucket() -> Column:
-        return hashed(looked_up(kept, by_group=by_group))
+        return hash_column(lookup_value(kept, by_group=by_group))
 
     return TableSpec(name, schema_of(kept), ("row",), ("weight",), bucket, of_groups=of_groups)
 
 
-def looked_up(kept: Typed, *, by_group: bool) -> Value:
+def lookup_value(kept: Typed, *, by_group: bool) -> Value:
     """Return the part of an output row that readers look up: its group, or the whole row."""
     row = Value(F.col("row"), kept)
-    return bound(row, 2)[0] if by_group else row
+    return row_bindings(row, 2)[0] if by_group else row
 
 
-def moved(read: plan.Recursive, places: Sequence[int]) -> plan.Node:
+def place_input(read: plan.Recursive, places: Sequence[int]) -> plan.Node:
     """Return an input of a fragment with its shared position."""
     place = places[read.index]
     return replace(read, index=place, name=f"input {place}")
 
 
-def since(source: ExternalInput, *, is_late: bool) -> Weighted:
+def new_rows(source: ExternalInput, *, is_late: bool) -> Weighted:
     """Return the new rows of an external input; netted if some of them are of a failed flush."""
     rows: Any = source.rows
     given: Weighted = rows.frames.since(source.after, source.upto)
-    return replace(given, frame=net(given.frame)) if is_late else given
+    return replace(given, frame=net_weights(given.frame)) if is_late else given
 
 
-def changed(entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> int:
+def count_changes(entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> int:
     """Return the maximum number of changed rows."""
     rows = len(entries)
     for source in fed:

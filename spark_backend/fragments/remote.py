@@ -51,19 +51,19 @@ from reactive.engine.remote.remote import Adopt, Entry, ExternalInput, RemotePar
 from spark_backend.aggregates.totals import ReducedRows, Totals
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import fitting, pairs_of, to_arrow
-from spark_backend.codec.hashing import flattened_values, leaves
+from spark_backend.codec.hashing import flattened_values, leaf_types
 from spark_backend.codec.schema import Record, Typed
-from spark_backend.direct.flush import MOST_FETCHED, Lookup, fields_of
+from spark_backend.direct.flush import MOST_FETCHED, Lookup, leaf_fields
 from spark_backend.fragments.compile import Maker
-from spark_backend.fragments.members import if_spark_can, name_of, table_of
+from spark_backend.fragments.members import plan_name, rows_to_table, try_with_spark
 from spark_backend.fragments.roster import inputs_of
 from spark_backend.fragments.shared import SharedState
-from spark_backend.sinks.frame_rows import FrameRows, columns
+from spark_backend.sinks.frame_rows import FrameRows, to_file_columns
 from spark_backend.sinks.rows import has_columns
 from spark_backend.state.manifest import Segment
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import StateTables, united
-from spark_backend.state.whole import Copies, copies, whole
+from spark_backend.state.tables import StateTables, union_frames
+from spark_backend.state.whole import Copies, read_copies, read_whole
 from spark_backend.steps.step import ByWeight, schema_of
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import as_columns
@@ -98,7 +98,7 @@ class StateRemote:
         self._session, self._fragment = session, fragment
         self._inputs = inputs_of(session, fragment)
         self.shared = shared or SharedState(
-            session, folder, name_of(fragment, self._inputs), stable=stable, makers=makers
+            session, folder, plan_name(fragment, self._inputs), stable=stable, makers=makers
         )
         self._member = self.shared.join(fragment)
         self._fits = [fitting(given.kept) for given in self._inputs]
@@ -149,7 +149,7 @@ class StateRemote:
         """
         if entries and number > self.applied:
             place = entries[0][0]
-            self._member.staged.add(number, place, table_of(self._inputs[place].kept, entries))
+            self._member.staged.add(number, place, rows_to_table(self._inputs[place].kept, entries))
 
     def take_in(self, parts: Sequence[tuple[Any, RemotePart]]) -> None:
         """Apply the changes of this and other fragments that share its state, in one job; `apply`
@@ -203,7 +203,7 @@ class StateRemote:
         with self.shared.lock:
             if self.shared.tables.rows_near(self._member.output) <= MOST_FETCHED:
                 return self._in_files()
-            found = if_spark_can(self._session, lambda: self._fetched(self.current()))
+            found = try_with_spark(self._session, lambda: self._fetched(self.current()))
             return self._in_files() if found is None else found
 
     def _in_files(self) -> Pairs:
@@ -228,7 +228,7 @@ class StateRemote:
         """Return the rows of the files that can contain some keys; other rows may be included."""
         of, output = self._looked_up(first=first), self._member.output
         path = (self._kept.names[0],) if first and isinstance(self._kept, Record) else ()
-        look = Lookup(leaves(of), fields_of(of, "row", *path))
+        look = Lookup(leaf_types(of), leaf_fields(of, "row", *path))
         found_by = [tuple(flattened_values(of, key)) for key in keys]
         hashed = look.hashes(found_by)
         found = self.shared.tables.sought(output, hashed, look.values(found_by))
@@ -252,7 +252,7 @@ class StateRemote:
         with self.shared.lock:
             self.shared.roster.compile()
             of = self.shared.tables, self._member.output
-            return whole(*of, is_set=self._is_set, is_net=self._is_net)
+            return read_whole(*of, is_set=self._is_set, is_net=self._is_net)
 
     @property
     def is_followable(self) -> bool:
@@ -300,7 +300,7 @@ class StateRemote:
         with self.shared.lock:
             self.shared.roster.compile()
             of = self.shared.tables, self._member.output
-            found = copies(*of, is_set=self._is_set, is_net=self._is_net)
+            found = read_copies(*of, is_set=self._is_set, is_net=self._is_net)
         if found is None:
             found = Copies(self._session.spark.createDataFrame([], schema_of(self._kept)), True)
         return as_columns(Weighted(found.rows, self._kept), once=found.once)
@@ -313,7 +313,7 @@ class StateRemote:
                 there = self._member.places[place]
                 if self.is_brought(place) or self.shared.roster.is_fed(there):
                     continue
-                rows = whole(self.shared.tables, self._member.rows[there])
+                rows = read_whole(self.shared.tables, self._member.rows[there])
                 if rows is not None:
                     pairs = pairs_of(given.kept, rows.toArrow())
                     yield from ((place, 0, row, weight) for row, weight in pairs)
@@ -359,7 +359,7 @@ class StateRemote:
         beside = [f"shared with {others} more over the same tables"] if others > 0 else []
         odd = ["values without limbs: Python workers"] if self.shared.careful else []
         split = split_of(self._fragment.node).lines()
-        few = _done_here(self.shared.flushes, self.shared.flushes_here)
+        few = _describe_flushes(self.shared.flushes, self.shared.flushes_here)
         how = ["Spark, state tables, one job per flush", *few, *beside, *self._member.lines]
         return "; ".join([*how, *odd, *self._in_parts(), *split])
 
@@ -375,7 +375,7 @@ class StateRemote:
         return [] if rows is None else pairs_of(self._kept, rows.toArrow())
 
 
-def _done_here(flushes: int, here: int) -> list[str]:
+def _describe_flushes(flushes: int, here: int) -> list[str]:
     """Describe the number of flushes that ran without a job, if any."""
     return [f"{here} of {flushes} flushes in this process, of few rows"] if here else []
 
@@ -425,15 +425,15 @@ def split_of(node: plan.Node) -> Split:
     'h: the weight of each row'
     """
     chain, top = chain_over(node)
-    held, shown = _of(top)
+    held, shown = _describe_operator(top)
     return Split(held, ADDED, (*shown, *map(headline, chain)))
 
 
-def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
+def _describe_operator(node: plan.Node) -> tuple[str, tuple[str, ...]]:
     """Describe the state of an operator, and its answer."""
     match node:
         case plan.Aggregate():
-            return _of_aggregate(node)
+            return _describe_aggregate(node)
         case plan.Top():
             return f"the rows by {written(node.key)}", (headline(node),)
         case plan.Reduce():
@@ -452,7 +452,9 @@ def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
         case plan.Join():
             return "the rows of both sides by key", ("their pairs",)
         case plan.UnionAll(left, right):
-            return " and ".join(_of(side)[0] for side in (left, right)), ("rows of both",)
+            return " and ".join(_describe_operator(side)[0] for side in (left, right)), (
+                "rows of both",
+            )
         case plan.Recursive():
             return "rows", ()
         case plan.Fixpoint() | plan.Iterate() | plan.Component():
@@ -465,15 +467,15 @@ def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
             return f"what {headline(node)} keeps", ()
 
 
-def _of_aggregate(node: plan.Aggregate) -> tuple[str, tuple[str, ...]]:
-    kinds = [type(folded.accumulator) for folded in map(_as_written, node.aggregates)]
+def _describe_aggregate(node: plan.Aggregate) -> tuple[str, tuple[str, ...]]:
+    kinds = [type(folded.accumulator) for folded in map(_without_policy, node.aggregates)]
     held = list(dict.fromkeys(_HELD[kind] for kind in kinds if kind in _HELD))
     shown = tuple(dict.fromkeys(_SHOWN[kind] for kind in kinds if kind in _SHOWN))
     of = "of all rows" if node.key is None else f"by {written(node.key)}"
     return f"{', '.join(held)} {of}", shown
 
 
-def _as_written(folded: plan.Folded) -> plan.Folded:
+def _without_policy(folded: plan.Folded) -> plan.Folded:
     """Return the aggregate without the error policy of its view."""
     own = folded.accumulator
     return replace(folded, accumulator=own.inner) if isinstance(own, Tolerant) else folded
@@ -489,7 +491,7 @@ class Output:
     kept: Typed
     is_set: bool
     is_net: bool
-    """True if the first flush was net, as in `whole`."""
+    """True if the first flush was net, as in `read_whole`."""
     is_over: Callable[[], bool]
     """Returns True once the output is closed."""
 
@@ -543,13 +545,13 @@ class TableReader:
 
     def _whole(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
         o = self._output
-        found = whole(o.tables, o.spec, is_set=o.is_set, is_net=o.is_net, held=segments)
+        found = read_whole(o.tables, o.spec, is_set=o.is_set, is_net=o.is_net, held=segments)
         if found is None:
             found = o.session.spark.createDataFrame([], o.spec.schema)
-        return columns(found, o.kept, of)
+        return to_file_columns(found, o.kept, of)
 
     def _added(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
         o = self._output
         parts = o.tables.split(o.spec, held=segments).values()
         names = o.spec.schema.names
-        return columns(united([part.select(*names) for part in parts]), o.kept, of)
+        return to_file_columns(union_frames([part.select(*names) for part in parts]), o.kept, of)

@@ -21,8 +21,15 @@ from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Kept, Pickled, Typed, kept_as
 from spark_backend.fragments.compile import Compiler, Maker
-from spark_backend.fragments.members import Input, Member, moved, name_of, rows_table, version_of
-from spark_backend.state.ends import Staged
+from spark_backend.fragments.members import (
+    Input,
+    Member,
+    place_input,
+    plan_name,
+    rows_table,
+    version_token,
+)
+from spark_backend.state.ends import StagedFiles
 from spark_backend.state.manifest import LOADS
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import StateTables
@@ -74,9 +81,9 @@ class Roster:
         """
         inputs = inputs_of(self._session, fragment)
         places = tuple(self._place(given) for given in inputs)
-        node = substituted(fragment.node, LEVEL, lambda read: moved(read, places))
-        name = name_of(fragment, inputs)
-        staged = Staged(self._session, f"{self._folder}/{LOADS}/{name}")
+        node = substituted(fragment.node, LEVEL, lambda read: place_input(read, places))
+        name = plan_name(fragment, inputs)
+        staged = StagedFiles(self._session, f"{self._folder}/{LOADS}/{name}")
         member = Member(fragment, name, node, places, staged)
         self.compile()
         self._add(member)
@@ -169,7 +176,7 @@ class Roster:
 
     def is_fed(self, place: int) -> bool:
         """Return True if an input is external: its rows are in a table on Spark."""
-        return version_of(place) in self.tables.manifest.tokens
+        return version_token(place) in self.tables.manifest.tokens
 
     @property
     def is_settled(self) -> bool:
@@ -210,18 +217,20 @@ def inputs_of(session: Session, fragment: Fragment) -> tuple[Input, ...]:
     ------
     NotColumns: the rows of an input have no columns.
     """
-    return tuple(Input(node, _input(session, node)) for node in fragment.inputs)
+    return tuple(Input(node, _input_type(session, node)) for node in fragment.inputs)
 
 
 def can_be_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()) -> bool:
     """Return True if columns can express all of a fragment."""
-    return no_columns(session, fragment, makers) is None
+    return find_column_obstacle(session, fragment, makers) is None
 
 
-def no_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()) -> str | None:
+def find_column_obstacle(
+    session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()
+) -> str | None:
     """Return the reason why columns cannot express all of a fragment, or None."""
     for node in fragment.inputs:
-        kept = _base(node)
+        kept = _base_encoding(node)
         if isinstance(kept, Pickled):
             return kept.reason  # known without Spark
     try:
@@ -232,16 +241,16 @@ def no_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] =
     return None
 
 
-def _base(node: plan.Node) -> Kept:
+def _base_encoding(node: plan.Node) -> Kept:
     _, table = chain_over(node)
     if not isinstance(table, plan.Table):
         return Pickled(f"{headline(table)} is no table")
     return kept_as(table.row_type)
 
 
-def _input(session: Session, node: plan.Node) -> Typed:
+def _input_type(session: Session, node: plan.Node) -> Typed:
     chain, _ = chain_over(node)
-    kept: Kept = _base(node)
+    kept: Kept = _base_encoding(node)
     if chain and not isinstance(kept, Pickled):
         empty = session.spark.createDataFrame([], schema_of(kept))
         kept = Chain(session.paths, is_typed=True).run(chain, Weighted(empty, kept)).kept

@@ -44,22 +44,22 @@ from spark_backend.fragments.members import (
     Inflow,
     Loading,
     Member,
-    Owed,
-    changed,
-    tried,
-    version_of,
+    PendingChanges,
+    count_changes,
+    run_with_retries,
+    version_token,
 )
 from spark_backend.fragments.roster import PLANS, Roster
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import united
-from spark_backend.state.whole import whole
+from spark_backend.state.tables import union_frames
+from spark_backend.state.whole import read_whole
 from spark_backend.steps.step import (
     MOST_NARROW,
     ODD_VALUE,
     TOO_FEW,
     Flush,
 )
-from spark_backend.tables.chain import raised
+from spark_backend.tables.chain import callable_error
 
 log = logging.getLogger("reactive")
 
@@ -92,7 +92,7 @@ class SharedState:
         self._is_kept = stable
         self._passed: dict[int, int] = {}
         """The last barrier that each input from the process has passed."""
-        self._owed, self._round = Owed(), 0
+        self._owed, self._round = PendingChanges(), 0
         self.roster = Roster(session, folder, plan_of, makers)
         self.tables = self.roster.tables
         self._inflow = Inflow(session, self.roster.inputs, self.tables)
@@ -185,7 +185,7 @@ class SharedState:
         fed = [source for source in fed if source.place in here]
         given = FlushInput([e for e in entries if e[0] in here], self._inflow.not_taken_in(fed))
         try:
-            tried(
+            run_with_retries(
                 lambda: self._attempt(number, given, self._owed, None),
                 self._session,
                 self._goes_on,
@@ -242,7 +242,7 @@ class SharedState:
         is_there = self.roster.keeps(member.name)
         if not (is_there and given.is_nothing and self._has_others()):
             loading = None if is_there else Loading(member, sources)
-            tried(
+            run_with_retries(
                 lambda: self._attempt(number, given, member.owed, loading),
                 self._session,
                 self._goes_on,
@@ -260,7 +260,9 @@ class SharedState:
         """Return True if there are tables of other plans, which may be continued."""
         return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
 
-    def _attempt(self, number: int, of: FlushInput, owed: Owed, loading: Loading | None) -> None:
+    def _attempt(
+        self, number: int, of: FlushInput, owed: PendingChanges, loading: Loading | None
+    ) -> None:
         with pause_collector():  # a flush makes no cycles
             if loading is None and self._is_done_here(number, of):
                 return
@@ -328,7 +330,7 @@ class SharedState:
 
     def _run_over_all(self, flush: Flush, loading: Loading, of: FlushInput) -> None:
         """Run the steps of a member over all rows of the inputs, and add the rows of new tables."""
-        whole, counts = dict(flush.given), of.counts
+        all_given, counts = dict(flush.given), of.counts
         there = {name for m in self.roster.here() for name in m.tables}
         there.update(self.tables.manifest.tables)  # all of them are as of the last flush
         for place in loading.member.places:
@@ -336,9 +338,11 @@ class SharedState:
             counts[place] += count
             more = [flush.given[place]] if place in flush.given else []
             if parts or more:
-                whole[place] = united([*parts, *more])
+                all_given[place] = union_frames([*parts, *more])
         anew = replace(
-            self._flush_of(whole, counts, frozenset()), tables=self.tables.as_new(), is_narrow=False
+            self._flush_of(all_given, counts, frozenset()),
+            tables=self.tables.as_new(),
+            is_narrow=False,
         )
         self._run(anew, loading.member, of)
         for name, frame in anew.added.items():
@@ -354,13 +358,13 @@ class SharedState:
         maximum number; the rows of an external input from its `source`."""
         there = member.places[place]
         if source is not None:
-            token = self.tables.manifest.tokens.get(version_of(there), source.upto)
+            token = self.tables.manifest.tokens.get(version_token(there), source.upto)
             given = replace(source, place=there, after=BEFORE, upto=token)
-            return self._inflow.fed(given, is_late=False), changed((), [given])
+            return self._inflow.fed(given, is_late=False), count_changes((), [given])
         spec = self._rows_of(there)
         if spec is None:
             return None, 0
-        return whole(self.tables, spec), sum(self.tables.manifest.rows(spec.name))
+        return read_whole(self.tables, spec), sum(self.tables.manifest.rows(spec.name))
 
     def _so_far(self, place: int, loading: Loading) -> tuple[list[DataFrame], int]:
         """Return the rows of an input as of the last flush, and their maximum number."""
@@ -369,11 +373,11 @@ class SharedState:
             if spec is not None:
                 parts = [part.select("row", "weight") for part in self.tables.parts(spec)]
                 return parts, sum(self.tables.manifest.rows(spec.name))
-        token = self.tables.manifest.tokens.get(version_of(place))
+        token = self.tables.manifest.tokens.get(version_token(place))
         if token is None or place not in loading.sources:
             return [], 0
         source = replace(loading.sources[place], after=BEFORE, upto=token)
-        return [self._inflow.fed(source, is_late=False)], changed((), [source])
+        return [self._inflow.fed(source, is_late=False)], count_changes((), [source])
 
     def _rows_of(self, place: int) -> TableSpec | None:
         """Return a table with the rows of an input from the process; None for no rows.
@@ -416,12 +420,12 @@ class SharedState:
         else:  # tables of absent plans are still current
             plans.update(self.roster.plans)
         tokens: dict[str, Any] = {PLANS: sorted(plans)}
-        tokens.update((version_of(source.place), source.upto) for source in of.fed)
+        tokens.update((version_token(source.place), source.upto) for source in of.fed)
         return tokens, gone
 
     def _goes_on(self, error: Exception) -> bool:
         """Return True if a flush is to be repeated, now in careful mode."""
-        told = raised(error)
+        told = callable_error(error)
         if told is not None:
             raise TakenIn(
                 f"{told}\n  its views stay as they were until it is recalled, or the row no longer"

@@ -12,7 +12,7 @@ which may take long, are not shared.
 
 State:  the open states.
 
-`Nested` computes all rows of a nest on Spark from the rows that the parts of its levels store:
+`NestRows` computes all rows of a nest on Spark from the rows that the parts of its levels store:
 
     rows of the inputs in the parts --the steps of the query, from an empty state--> rows with lists
 
@@ -44,12 +44,12 @@ from optimizer.plans.properties import nodes, tables
 from reactive.engine.collections.zset import Pair
 from reactive.engine.remote.fragments import RECURSIONS, Fragment
 from reactive.engine.remote.remote import ExternalInput
-from spark_backend.cluster.files import located
+from spark_backend.cluster.files import locate
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import pairs_of
 from spark_backend.codec.schema import Pickled, Typed
 from spark_backend.fragments.compile import Compiler
-from spark_backend.fragments.members import name_of
+from spark_backend.fragments.members import plan_name
 from spark_backend.fragments.remote import StateRemote
 from spark_backend.fragments.roster import inputs_of
 from spark_backend.fragments.shared import SharedState
@@ -68,7 +68,7 @@ def may_share(fragment: Fragment) -> bool:
 
 
 @dataclass
-class _Open:
+class _OpenState:
     """An open state: its database, and its tables."""
 
     of: weakref.ref[object]
@@ -87,7 +87,7 @@ class SharingStates:
 
     def __init__(self, session: Session, folder: str) -> None:
         self._session, self._folder = session, folder
-        self._open: list[_Open] = []
+        self._open: list[_OpenState] = []
 
     def place_for(
         self, fragment: Fragment, of: object, *, is_kept: bool
@@ -108,8 +108,8 @@ class SharingStates:
         read = dict.fromkeys(table for node in fragment.inputs for table in tables(node))
         key = is_kept, tuple(sorted(table.number for table in read))
         digest = fingerprint("tables", sorted(map(fingerprint, read)))
-        plan = name_of(fragment, inputs_of(self._session, fragment))
-        free: _Open | None = None
+        plan = plan_name(fragment, inputs_of(self._session, fragment))
+        free: _OpenState | None = None
         for each in self._candidates(key, of, digest):
             state = each.state.roster
             if each.key != key or each.of() is not of or state.has(plan) or not state.is_settled:
@@ -120,7 +120,7 @@ class SharingStates:
         found = free or self._begin(key, of, digest, self._unused(digest, is_kept=is_kept))
         return found.folder, found.state
 
-    def _candidates(self, key: Key, of: object, digest: str) -> Iterator[_Open]:
+    def _candidates(self, key: Key, of: object, digest: str) -> Iterator[_OpenState]:
         """Yield the open states, and the states that an earlier process left."""
         yield from tuple(self._open)
         if key[0]:
@@ -131,9 +131,9 @@ class SharingStates:
                         return
                     yield self._begin(key, of, digest, folder)
 
-    def _begin(self, key: Key, of: object, digest: str, folder: str) -> _Open:
+    def _begin(self, key: Key, of: object, digest: str, folder: str) -> _OpenState:
         state = SharedState(self._session, folder, digest, stable=key[0])
-        self._open.append(_Open(weakref.ref(of), key, folder, state))
+        self._open.append(_OpenState(weakref.ref(of), key, folder, state))
         return self._open[-1]
 
     def _folders(self, digest: str) -> Iterator[str]:
@@ -148,7 +148,7 @@ class SharingStates:
         return next(f for f in self._folders(digest) if f not in open_now and not self._is_there(f))
 
     def _is_there(self, folder: str) -> bool:
-        found = located(folder, self._session)
+        found = locate(folder, self._session)
         return bool(found.files.get_file_info(found.root).type != fs.FileType.NotFound)
 
 
@@ -158,7 +158,7 @@ AT_A_TIME = 4_096
 """The number of rows of a batch that is read from files."""
 
 
-class Nested:
+class NestRows:
     """The rows of a nest.
 
     Parameters
@@ -189,7 +189,7 @@ class Nested:
         return self._read(rows.kept)
 
     def _read(self, kept: Typed) -> Iterator[list[Pair]]:
-        found = located(self._folder, self._session)
+        found = locate(self._folder, self._session)
         try:
             files = ds.dataset(found.root, filesystem=found.files, format="parquet")
             for batch in files.to_batches(batch_size=AT_A_TIME, batch_readahead=1):

@@ -31,7 +31,7 @@ from optimizer.kinds.fields import by_recent_class
 from optimizer.kinds.instants import instant
 from reactive.engine.collections.bag import Bag
 from reactive.errors import OffloadError
-from spark_backend.codec.codec import is_record, values_of
+from spark_backend.codec.codec import is_record, make_value_reader
 
 Encoder = Callable[[Any], bytes]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,14 +48,14 @@ def encode(group: Any) -> bytes:
     return _encoder(type(group))(group)
 
 
-def is_itself(group: Any) -> bool:
+def is_decodable(group: Any) -> bool:
     """Return True if `decode` returns the same group, not only an equal one."""
     kind = type(group)
-    return kind in _ITSELF or (kind is tuple and all(map(is_itself, group)))
+    return kind in _ITSELF or (kind is tuple and all(map(is_decodable, group)))
 
 
 def decode(data: bytes) -> Any:
-    """Decode a group that satisfies `is_itself`.
+    """Decode a group that satisfies `is_decodable`.
 
     >>> decode(encode((1, "a", (None, b"b"))))
     (1, 'a', (None, b'b'))
@@ -68,12 +68,12 @@ def decode(data: bytes) -> Any:
     if mark == b"b":
         return content
     if mark == b"(":
-        return tuple(map(decode, _split(content)))
+        return tuple(map(decode, _split_parts(content)))
     assert mark == b"0"
     return None
 
 
-def _split(content: bytes) -> list[bytes]:
+def _split_parts(content: bytes) -> list[bytes]:
     parts, start = [], 0
     while start < len(content):
         colon = content.index(b":", start)
@@ -83,11 +83,11 @@ def _split(content: bytes) -> list[bytes]:
     return parts
 
 
-def _joined(parts: list[bytes]) -> bytes:
+def _join_parts(parts: list[bytes]) -> bytes:
     return b"".join([b"%d:%b" % (len(part), part) for part in parts])
 
 
-def _found(kind: type) -> Encoder:
+def _find_encoder(kind: type) -> Encoder:
     """Return the encoder of a class, chosen by its equality."""
     if kind is type(None):  # NoneType has the equality of `object`
         return lambda value: b"0"
@@ -95,20 +95,20 @@ def _found(kind: type) -> Encoder:
     if known is not None:
         return known
     if kind is Bag:
-        return lambda value: b"m" + _joined(sorted(map(_tuple, value.items())))
+        return lambda value: b"m" + _join_parts(sorted(map(_encode_tuple, value.items())))
     if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
-        return _member
-    return _of_record(kind) if is_record(kind) else _refused
+        return _encode_member
+    return _record_encoder(kind) if is_record(kind) else _refuse
 
 
-_encoder: Callable[[type], Encoder] = by_recent_class(64)(_found)
+_encoder: Callable[[type], Encoder] = by_recent_class(64)(_find_encoder)
 
 
-def _integer(value: int) -> bytes:
+def _encode_integer(value: int) -> bytes:
     return b"n%x" % value
 
 
-def _number(value: Any) -> bytes:
+def _encode_number(value: Any) -> bytes:
     if value != value:
         return b"M" if isinstance(value, Decimal) else b"N"
     try:
@@ -118,55 +118,55 @@ def _number(value: Any) -> bytes:
     return b"n%x" % numerator if denominator == 1 else b"r%x/%x" % (numerator, denominator)
 
 
-def _text(value: str) -> bytes:
+def _encode_text(value: str) -> bytes:
     return b"s" + str.encode(value, "utf-8", "surrogatepass")
 
 
-def _tuple(values: Any) -> bytes:
-    return b"(" + _joined([_encoder(type(value))(value) for value in values])
+def _encode_tuple(values: Any) -> bytes:
+    return b"(" + _join_parts([_encoder(type(value))(value) for value in values])
 
 
-def _set(values: Any) -> bytes:
-    return b"{" + _joined(sorted(map(encode, values)))
+def _encode_set(values: Any) -> bytes:
+    return b"{" + _join_parts(sorted(map(encode, values)))
 
 
-def _moment(value: datetime) -> bytes:
+def _encode_moment(value: datetime) -> bytes:
     """Encode a time without a zone as it is written, one with a zone by its instant."""
     if value.utcoffset() is None:
         return b"t" + value.replace(tzinfo=None).isoformat().encode()
-    return b"z" + _span(instant(value) - _EPOCH)
+    return b"z" + _encode_span(instant(value) - _EPOCH)
 
 
-def _clock(value: time) -> bytes:
-    return b"h" + value.isoformat().encode() if not value.tzinfo else _refused(value)
+def _encode_clock(value: time) -> bytes:
+    return b"h" + value.isoformat().encode() if not value.tzinfo else _refuse(value)
 
 
-def _span(value: timedelta) -> bytes:
+def _encode_span(value: timedelta) -> bytes:
     return b"T%d" % (value // timedelta.resolution)
 
 
-def _member(value: Enum) -> bytes:
+def _encode_member(value: Enum) -> bytes:
     name = value._name_ if value._name_ is not None else value._value_  # no flag at all
-    return b"e" + _tuple((*_names(type(value)), name))
+    return b"e" + _encode_tuple((*_class_names(type(value)), name))
 
 
-def _names(kind: type) -> tuple[str, str]:
+def _class_names(kind: type) -> tuple[str, str]:
     return earlier_name(kind.__module__, kind.__qualname__), kind.__qualname__
 
 
-def _of_record(kind: Any) -> Encoder:
+def _record_encoder(kind: Any) -> Encoder:
     """Return the encoder of a dataclass, which equals only values of the same class."""
-    start = b"d" + _joined([_tuple(_names(kind))])
+    start = b"d" + _join_parts([_encode_tuple(_class_names(kind))])
     names = [field.name for field in dataclasses.fields(kind) if field.compare]
-    values = values_of(names)
+    values = make_value_reader(names)
 
     def record(value: Any) -> bytes:
-        return start + _joined([_encoder(type(part))(part) for part in values(value)])
+        return start + _join_parts([_encoder(type(part))(part) for part in values(value)])
 
     return record
 
 
-def _refused(value: Any) -> bytes:
+def _refuse(value: Any) -> bytes:
     kind = type(value).__name__
     raise OffloadError(
         f"{value!r:.100} cannot be a group on Spark: it is not known what a {kind} equals\n"
@@ -174,22 +174,22 @@ def _refused(value: Any) -> bytes:
     )
 
 
-def _by_equality(*encoders: tuple[type, Encoder]) -> dict[Any, Encoder]:
+def _key_by_equality(*encoders: tuple[type, Encoder]) -> dict[Any, Encoder]:
     return {(kind.__eq__, kind.__hash__): encoder for kind, encoder in encoders}
 
 
-_ENCODERS = _by_equality(
-    (int, _integer),
-    (float, _number),
-    (Decimal, _number),
-    (Fraction, _number),
-    (str, _text),
+_ENCODERS = _key_by_equality(
+    (int, _encode_integer),
+    (float, _encode_number),
+    (Decimal, _encode_number),
+    (Fraction, _encode_number),
+    (str, _encode_text),
     (bytes, lambda value: b"b" + bytes(value)),
-    (tuple, _tuple),
-    (frozenset, _set),
+    (tuple, _encode_tuple),
+    (frozenset, _encode_set),
     (date, lambda value: b"D" + value.isoformat().encode()),
-    (datetime, _moment),
-    (time, _clock),
-    (timedelta, _span),
+    (datetime, _encode_moment),
+    (time, _encode_clock),
+    (timedelta, _encode_span),
     (UUID, lambda value: b"u%x" % value.int),
 )

@@ -43,7 +43,7 @@ import pyarrow.parquet as pq
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.storage.store import BagStore, undo_changes
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import local
+from spark_backend.cluster.files import local_place
 from spark_backend.cluster.paths import writing
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.parts.groups import encode
@@ -120,7 +120,7 @@ class Fingerprints:
         which limits the extra memory to one array."""
         if not marks:
             return
-        high, low, counts = _added_up(marks, np.fromiter(times, np.int64))
+        high, low, counts = _net_marks(marks, np.fromiter(times, np.int64))
         place, is_there = self._places(high, low)
         self._counts[place[is_there]] += counts[is_there].astype(self._counts.dtype)
         new = ~is_there & (counts != 0)
@@ -148,17 +148,17 @@ class Fingerprints:
         return place, is_there
 
 
-def _added_up(marks: Collection[Fingerprint], times: Any) -> tuple[Any, Any, Any]:
+def _net_marks(marks: Collection[Fingerprint], times: Any) -> tuple[Any, Any, Any]:
     """Return both halves of the sorted distinct marks, with the sums."""
     given = np.frombuffer(b"".join(marks), _HALF).astype(np.uint64).reshape(-1, 2)
     order = np.lexsort((given[:, 1], given[:, 0]))
     high, low = given[order, 0], given[order, 1]
-    first = _begins(high, low)
+    first = _first_positions(high, low)
     sums: Any = np.add.reduceat(times[order], first)
     return high[first], low[first], sums
 
 
-def _begins(high: Any, low: Any) -> Any:
+def _first_positions(high: Any, low: Any) -> Any:
     """Return the positions in sorted arrays where another mark begins."""
     differs = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
     return np.concatenate([[0], np.flatnonzero(differs) + 1])
@@ -257,12 +257,12 @@ class SpilledStore:
     def count(self, row: Row) -> int:
         near = self._waiting.count(row) + self._odd.count(row)
         with suppress(OffloadError):
-            return near + self._marks.count(_mark(row))
+            return near + self._marks.count(_row_mark(row))
         return near
 
     def pairs(self) -> Iterable[Pair]:
-        for table in self._files.pieces(_table(self._unwritten)):
-            kept = _folded(table)
+        for table in self._files.pieces(_changes_to_table(self._unwritten)):
+            kept = _fold_entries(table)
             for data, weight in zip(
                 kept["row"].to_pylist(), kept["weight"].to_pylist(), strict=True
             ):
@@ -287,7 +287,7 @@ class SpilledStore:
         if len(self._waiting) and self._waiting.count(row):
             return self._waiting.add(row, count)  # all copies of a row are in one store
         try:
-            self._put(_mark(row), self._dumps(row), count)
+            self._put(_row_mark(row), self._dumps(row), count)
         except OffloadError:
             return self._odd.add(row, count)
         return (row, count)
@@ -296,7 +296,7 @@ class SpilledStore:
         if len(self._waiting) and self._waiting.count(row):
             return self._waiting.remove(row, count)
         try:
-            mark = _mark(row)
+            mark = _row_mark(row)
         except OffloadError:
             return self._odd.remove(row, count)
         if self._marks.count(mark) < count:
@@ -324,17 +324,17 @@ class SpilledStore:
         changes = self._unwritten
         if not changes:
             return
-        self._files.put(_table(changes))
+        self._files.put(_changes_to_table(changes))
         self._unwritten = []
         if self._files.entries > GROWN * max(self._size, WRITTEN):
-            self._files.renew(_folded)
+            self._files.renew(_fold_entries)
 
 
-def _mark(row: Row) -> Fingerprint:
+def _row_mark(row: Row) -> Fingerprint:
     return blake2b(encode(row), digest_size=SIZE).digest()
 
 
-def _table(changes: Sequence[Change]) -> pa.Table:
+def _changes_to_table(changes: Sequence[Change]) -> pa.Table:
     """Return changes as a table to write."""
     marks, rows, weights = zip(*changes, strict=True) if changes else ((), (), ())
     buckets = [int.from_bytes(mark[:8], signed=True) for mark in marks]
@@ -343,7 +343,7 @@ def _table(changes: Sequence[Change]) -> pa.Table:
     return pa.table(arrays, schema=SCHEMA)
 
 
-def _folded(table: pa.Table) -> pa.Table:
+def _fold_entries(table: pa.Table) -> pa.Table:
     """Return one entry per mark, with the sum of the weights and any of the pickled rows."""
     net: dict[bytes, list[Any]] = {}
     columns = [table[name].to_pylist() for name in SCHEMA.names]
@@ -368,7 +368,7 @@ class EntryFiles:
     """
 
     def __init__(self, folder: str, schema: pa.Schema) -> None:
-        place = local(folder)
+        place = local_place(folder)
         self._files, self._root = place.files, place.root
         self._files.create_dir(self._root, recursive=True)
         self._schema = schema

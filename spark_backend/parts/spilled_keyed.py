@@ -41,7 +41,7 @@ from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import Absent, Duplicate
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import local
+from spark_backend.cluster.files import local_place
 from spark_backend.cluster.paths import writing
 from spark_backend.codec.arrow import fitting, from_arrow, to_arrow
 from spark_backend.codec.codec import Codec, loads
@@ -88,18 +88,18 @@ class SpilledKeyedStore:
         return len(self._waiting)
 
     def add(self, row: Row, count: int) -> Pair:
-        return _done(partial(self._add, row, count))
+        return _run_shielded(partial(self._add, row, count))
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        _done(partial(self._each, self._add, rows))
+        _run_shielded(partial(self._each, self._add, rows))
         return rows
 
     def remove(self, row: Row, count: int) -> Pair:
-        return _done(partial(self._remove, row, count))
+        return _run_shielded(partial(self._remove, row, count))
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         self.expect(map(self.key, rows))
-        return [row for row, _ in _done(partial(self._each, self._remove, rows))]
+        return [row for row, _ in _run_shielded(partial(self._each, self._remove, rows))]
 
     def revert(self, changes: Iterable[Pair]) -> None:
         surely(partial(self._revert, consolidate(changes)))
@@ -108,7 +108,7 @@ class SpilledKeyedStore:
 
     def expect(self, keys: Iterable[Any]) -> None:
         """Fetch the rows of keys that are about to be read, in one batch."""
-        marks = {mark for mark in map(_mark, keys) if mark is not None}
+        marks = {mark for mark in map(_key_mark, keys) if mark is not None}
         wanted = {m: place for m in marks - self._expected.keys() if (place := self._place(m))}
         self._fetch(wanted)
 
@@ -118,14 +118,14 @@ class SpilledKeyedStore:
             held = near.get(key)
             if held is not None:
                 return held
-        mark = _mark(key)
+        mark = _key_mark(key)
         return None if mark is None else self._at(mark)
 
     def has(self, key: Any) -> bool:
         """Return True if a key is taken, without reading files."""
         if self._waiting.get(key) is not None or self._odd.get(key) is not None:
             return True
-        mark = _mark(key)
+        mark = _key_mark(key)
         return mark is not None and (mark in self._unwritten or self._place(mark) > 0)
 
     def count(self, row: Row) -> int:
@@ -195,7 +195,7 @@ class SpilledKeyedStore:
                 self._put(self.key(row), row)
 
     def _put(self, key: Any, row: Row) -> None:
-        mark = _mark(key)
+        mark = _key_mark(key)
         try:
             packed = None if mark is None else self._files.packed(row)
         except OffloadError:
@@ -212,7 +212,7 @@ class SpilledKeyedStore:
             if held is not None:
                 near.remove(held, 1)
                 return
-        mark = _mark(key)
+        mark = _key_mark(key)
         if mark is None or (mark not in self._unwritten and not self._place(mark)):
             raise Absent
         if mark in self._unwritten:
@@ -247,7 +247,7 @@ class SpilledKeyedStore:
     def _current(self, number: int) -> Iterator[tuple[Fingerprint, Row]]:
         """Yield the rows of a file that are still rows of the table."""
         for place, row in self._files.rows(number):
-            mark = _mark(self.key(row))
+            mark = _key_mark(self.key(row))
             assert mark is not None
             if self._place(mark) == place:
                 yield mark, row
@@ -301,7 +301,7 @@ class _SpilledByKey(Mapping[Any, Row]):
         return len(self._of)
 
 
-def _mark(key: Any) -> Fingerprint | None:
+def _key_mark(key: Any) -> Fingerprint | None:
     """Return equal marks for equal keys; None if the equality of a key is unknown."""
     try:
         return blake2b(encode(key), digest_size=SIZE).digest()
@@ -309,7 +309,7 @@ def _mark(key: Any) -> Fingerprint | None:
         return None
 
 
-def _done(act: Callable[[], T]) -> T:
+def _run_shielded(act: Callable[[], T]) -> T:
     """Run a function as a whole: Ctrl-C takes effect after it."""
     found: list[T] = []
     surely(lambda: found.append(act()))
@@ -331,7 +331,7 @@ class RowFiles:
     """
 
     def __init__(self, folder: str, row_type: Any) -> None:
-        place = local(folder)
+        place = local_place(folder)
         self._files, self._root = place.files, place.root
         self._files.create_dir(self._root, recursive=True)
         self._kept = kept_as(row_type)

@@ -1,6 +1,7 @@
 """Linear recursions by rounds: only the changes are followed, on Spark or in the process.
 
-`ByRounds` stores the derivations of each row (`rounds_worker.py`), and follows a change with them:
+`RoundsRecursion` stores the derivations of each row (`rounds_worker.py`), and follows a change with
+them:
 
     few rows change    --this process: a look-up of their keys per round--> changed rows
     many, or at first  --one job: one worker, which reads all rows--------> changed rows
@@ -44,7 +45,7 @@ from pyspark.sql import types as T
 from reactive.engine.collections.zset import Row
 from reactive.engine.reference.bags import Bag
 from spark_backend.codec.arrow import from_arrow, to_arrow
-from spark_backend.codec.hashing import flattened_values, leaves
+from spark_backend.codec.hashing import flattened_values, leaf_types
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value, spark_type
 from spark_backend.direct.flush import (
@@ -54,25 +55,25 @@ from spark_backend.direct.flush import (
     Lookup,
     TooMany,
     check_fetched,
-    fields_of,
+    leaf_fields,
 )
 from spark_backend.recursion.rounds_worker import (
     KNOWN,
     NUMBERS,
-    Known,
+    DerivationCounts,
     RoundsTask,
-    add_known,
-    followed,
-    loaded,
-    numbers,
-    present,
-    there,
+    add_derivations,
+    change_numbers,
+    existing_rows,
+    follow_changes,
+    load_program,
+    positive_rows,
 )
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import united
-from spark_backend.steps.join import Arranged
-from spark_backend.steps.step import Flush, Step, hashed, schema_of
-from spark_backend.tables.stateless import shipped
+from spark_backend.state.tables import union_frames
+from spark_backend.steps.join import ArrangedRows
+from spark_backend.steps.step import Flush, Step, hash_column, schema_of
+from spark_backend.tables.stateless import worker_function
 
 MOST_TAKEN = 20_000
 """The most rows of a table that is read whole at the first look-up."""
@@ -88,7 +89,7 @@ class DirectRounds:
     specs: the tables of the derivations of their rows.
     """
 
-    def __init__(self, task: RoundsTask, specs: Sequence[TableSpec], read: Read) -> None:
+    def __init__(self, task: RoundsTask, specs: Sequence[TableSpec], read: RecursionInputs) -> None:
         self._task, self._specs, self._read = task, specs, read
 
     def changes(self, flush: DirectFlush, first: int) -> list[Bag]:
@@ -99,12 +100,12 @@ class DirectRounds:
         seeds = task.of_seeds([flush.delta(seed) for seed in read.seeds])
         if not any(sides) and not any(seeds):
             return [NOTHING for _ in task.kept]
-        program = loaded(task.program)
-        met = _Met(flush, task, self._specs, read, sides)
-        found = followed(met, seeds, first, program.limits)
+        program = load_program(task.program)
+        met = _FlushDerivations(flush, task, self._specs, read, sides)
+        found = follow_changes(met, seeds, first, program.limits)
         shown = []
         for spec, kept, some in zip(self._specs, task.kept, found, strict=True):
-            of = numbers(some)
+            of = change_numbers(some)
             if some:
                 columns: dict[str, pa.Array] = {"row": to_arrow(kept, [row for row, *_ in some])}
                 for name, values in zip(NUMBERS, of, strict=True):
@@ -118,7 +119,7 @@ class DirectRounds:
         return shown
 
 
-class _Met:
+class _FlushDerivations:
     """The rows that a flush looks up: `rounds_worker.Derivations`."""
 
     def __init__(
@@ -126,17 +127,19 @@ class _Met:
         flush: DirectFlush,
         task: RoundsTask,
         specs: Sequence[TableSpec],
-        read: Read,
+        read: RecursionInputs,
         changes: Sequence[Bag],
     ) -> None:
         self._flush, self._asked, self._changes = flush, read.asked, changes
-        self._ways = task.ways(loaded(task.program))
-        self._looks = _Looks(flush)
-        self._known = [_Known(self._looks, *pair) for pair in zip(specs, task.kept, strict=True)]
+        self._ways = task.ways(load_program(task.program))
+        self._looks = _LookupCount(flush)
+        self._known = [
+            _KnownRows(self._looks, *pair) for pair in zip(specs, task.kept, strict=True)
+        ]
         self._others = [_SideByKey(self._looks, asked.other) for asked in read.asked]
         self._size = 0
 
-    def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, Known]:
+    def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, DerivationCounts]:
         wanted = list(rows)
         self._size += len(wanted)
         check_fetched(self._size)
@@ -148,7 +151,7 @@ class _Met:
             keys = asked.other.keys_of(self._changes[asked.side])
             if keys:
                 self._looks.count()
-                rows = present(asked.own.direct_having(self._flush, keys))
+                rows = positive_rows(asked.own.direct_having(self._flush, keys))
                 key_of = asked.own.side.key_of
                 found[asked.relation].update((row, None) for row in rows if key_of(row) in keys)
         return found
@@ -163,11 +166,11 @@ class _Met:
                 for row, weight in change.items():
                     side[row] = side.get(row, 0) + weight
         check_fetched(sum(map(len, sides)))
-        self._ways.over([present(Counter(side)) for side in sides])
+        self._ways.over([positive_rows(Counter(side)) for side in sides])
         return self._ways.derived(rows)
 
 
-class _Looks:
+class _LookupCount:
     """A counter of look-ups in files."""
 
     def __init__(self, flush: DirectFlush) -> None:
@@ -189,15 +192,15 @@ class _Looks:
         return self.flush.tables.rows_near(spec) <= MOST_TAKEN
 
 
-class _Known:
+class _KnownRows:
     """The known derivations of the rows of a relation."""
 
-    def __init__(self, looks: _Looks, spec: TableSpec, kept: Typed) -> None:
+    def __init__(self, looks: _LookupCount, spec: TableSpec, kept: Typed) -> None:
         self._looks, self._spec, self._kept = looks, spec, kept
-        self._lookup = Lookup(leaves(kept), fields_of(kept, "row"))
-        self._all: Mapping[Row, Known] | None = None
+        self._lookup = Lookup(leaf_types(kept), leaf_fields(kept, "row"))
+        self._all: Mapping[Row, DerivationCounts] | None = None
 
-    def of(self, rows: Sequence[Row]) -> Mapping[Row, Known]:
+    def of(self, rows: Sequence[Row]) -> Mapping[Row, DerivationCounts]:
         """Return the derivations of some rows, and perhaps of others."""
         if self._all is not None:
             return self._all
@@ -209,17 +212,19 @@ class _Known:
         keys = {tuple(flattened_values(self._kept, row)) for row in rows}
         return self._read(self._looks.flush.found(self._spec, self._lookup, keys))
 
-    def _read(self, found: Any) -> Mapping[Row, Known]:
+    def _read(self, found: Any) -> Mapping[Row, DerivationCounts]:
         known: dict[Row, list[int]] = {}
         if found.num_rows:
-            add_known(known, from_arrow(self._kept, found.column("row").combine_chunks()), found)
-        return there(known)
+            add_derivations(
+                known, from_arrow(self._kept, found.column("row").combine_chunks()), found
+            )
+        return existing_rows(known)
 
 
 class _SideByKey:
     """The rows of a side, before the flush, by a key."""
 
-    def __init__(self, looks: _Looks, of: Arranged) -> None:
+    def __init__(self, looks: _LookupCount, of: ArrangedRows) -> None:
         self._looks, self._of = looks, of
         self._rows: dict[Leaves, dict[Row, int]] = {}
         self._has_all = False
@@ -258,12 +263,12 @@ class KeyedSides:
 
     relation: int
     side: int
-    own: Arranged
-    other: Arranged
+    own: ArrangedRows
+    other: ArrangedRows
 
 
 @dataclass(frozen=True)
-class Read:
+class RecursionInputs:
     """The inputs of a recursion: sides, and seeds, which derive rows from inputs alone; `relations`
     names the relation of each seed."""
 
@@ -273,7 +278,7 @@ class Read:
     asked: tuple[KeyedSides, ...]
 
 
-class ByRounds:
+class RoundsRecursion:
     """All relations of a linear recursion.
 
     Parameters
@@ -287,13 +292,13 @@ class ByRounds:
     def __init__(
         self,
         relations: tuple[Typed, ...],
-        read: Read,
+        read: RecursionInputs,
         names: Sequence[str],
         program: bytes,
         classes: dict[str, bytes],
     ) -> None:
         self.relations, self._read, self.kept = relations, read, relations[0]
-        self.specs = tuple(map(_spec, names, relations))
+        self.specs = tuple(map(_counted_table, names, relations))
         sides, seeds = ([step.kept for step in steps] for steps in (read.sides, read.seeds))
         task = RoundsTask(program, relations, tuple(sides), tuple(seeds), read.relations)
         self._kinds = task.kinds
@@ -324,7 +329,7 @@ class ByRounds:
 
     def direct_changes(self, flush: DirectFlush) -> list[Bag]:
         """Return how all relations change, in a flush of this process."""
-        return self._direct.changes(flush, _first(flush.tables.number))
+        return self._direct.changes(flush, _first_round(flush.tables.number))
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
         """Return how the rows of a relation change."""
@@ -356,15 +361,15 @@ class ByRounds:
                 frames.append(self._given(change, place))
         if not frames:
             frames = [self._given(flush.empty(self._kinds[kind]), kind)]
-        run = shipped(
+        run = worker_function(
             flush.paths,
             "spark_backend.recursion.rounds_worker",
-            "changes",
+            "rounds_changes",
             self._task,
             self._classes,
-            _first(flush.tables.number),
+            _first_round(flush.tables.number),
         )
-        changes = united(frames).repartition(1).mapInArrow(run, self._changed())
+        changes = union_frames(frames).repartition(1).mapInArrow(run, self._changed())
         # An exchange, for the same reason as in `decomposed.py`.
         return changes.repartition(flush.tables.tasks(), *changes.columns)
 
@@ -393,13 +398,15 @@ class ByRounds:
         return T.StructType(fields)
 
 
-def _first(number: int | None) -> int:
+def _first_round(number: int | None) -> int:
     """Return the number of the first round of the flush after `number`."""
     return 1 if number is None else FLUSH * (number + 1)
 
 
-def _spec(name: str, kept: Typed) -> TableSpec:
+def _counted_table(name: str, kept: Typed) -> TableSpec:
     schema = T.StructType(schema_of(kept).fields)
     for column in KNOWN:
         schema = schema.add(column, T.LongType())
-    return TableSpec(name, schema, ("row",), NUMBERS, lambda: hashed(Value(F.col("row"), kept)))
+    return TableSpec(
+        name, schema, ("row",), NUMBERS, lambda: hash_column(Value(F.col("row"), kept))
+    )

@@ -1,7 +1,7 @@
 """Compile a recursion in a fragment to a step.
 
     fixpoint that keeps a column        by partitions of the column
-    other linear fixpoint               by rounds (`by_rounds`)
+    other linear fixpoint               by rounds (`rounds_step`)
     other fixpoint, loop of rounds      in one worker
 
 The row type of a relation follows from the rows that are made of inputs alone. Integers keep their
@@ -26,7 +26,7 @@ from optimizer.plans.join_lists import ways_of
 from optimizer.plans.properties import below_wheres, bindings, nodes, shapes
 from optimizer.traverse import substituted, with_inputs
 from reactive.engine.remote.fragments import LEVEL
-from spark_backend.codec.codec import serialized, serialized_classes
+from spark_backend.codec.codec import serialize_classes, serialize_plan
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,
@@ -35,19 +35,19 @@ from spark_backend.codec.schema import (
     Record,
     Typed,
     Untyped,
-    in_common,
+    common_type,
 )
 from spark_backend.codec.values import Inexact
-from spark_backend.recursion.by_rounds import ByRounds, KeyedSides, Read
+from spark_backend.recursion.by_rounds import KeyedSides, RecursionInputs, RoundsRecursion
 from spark_backend.recursion.decomposed import (
-    ByPartition,
-    InOneWorker,
-    Own,
+    OwnRows,
+    PartitionRecursion,
     RecursionParts,
     Relation,
+    WorkerRecursion,
 )
 from spark_backend.recursion.rounds_worker import Limits, Program
-from spark_backend.steps.join import Arranged
+from spark_backend.steps.join import ArrangedRows
 from spark_backend.steps.step import NotColumns, Step
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ ROUNDS = 4
 JOINS = (plan.Join, plan.SemiJoin, plan.AntiJoin)
 
 
-def recursion(compiler: Compiler, node: plan.Node) -> Step | None:
+def recursion_step(compiler: Compiler, node: plan.Node) -> Step | None:
     """Return the step of a recursion; None for another node.
 
     Raises
@@ -74,15 +74,15 @@ def recursion(compiler: Compiler, node: plan.Node) -> Step | None:
         case plan.Fixpoint() | plan.Iterate():
             over = _over_tables(compiler, node)
             return (
-                _by_partition(compiler, over)
-                or by_rounds(compiler, over, _relations)
-                or _in_one_worker(compiler, over)
+                _partition_step(compiler, over)
+                or rounds_step(compiler, over, _infer_relations)
+                or _worker_step(compiler, over)
             )
         case _:
             return None
 
 
-def _by_partition(compiler: Compiler, node: plan.Node) -> Step | None:
+def _partition_step(compiler: Compiler, node: plan.Node) -> Step | None:
     """Return the step of a fixpoint by partitions; None if it is not many small ones, or if columns
     cannot express one of its rules."""
     of = partition(node)
@@ -90,17 +90,17 @@ def _by_partition(compiler: Compiler, node: plan.Node) -> Step | None:
         return None
     said = len(compiler.steps)
     try:
-        return _partitioned(compiler, of)
+        return _make_partition_step(compiler, of)
     except (NotColumns, Inexact, Untyped):
         del compiler.steps[said:]
         return None
 
 
-def _partitioned(compiler: Compiler, of: PartitionedRecursion) -> Step:
-    kept = _kept(compiler, of)
-    own = compiler.give(_recursive(of), Own(kept))
-    assert isinstance(own, Own)
-    sides, premises = _arranged(compiler, of)
+def _make_partition_step(compiler: Compiler, of: PartitionedRecursion) -> Step:
+    kept = _infer_relation(compiler, of)
+    own = compiler.give(_recursive_input(of), OwnRows(kept))
+    assert isinstance(own, OwnRows)
+    sides, premises = _find_arrangements(compiler, of)
     parts = RecursionParts(
         own,
         of.column,
@@ -111,7 +111,7 @@ def _partitioned(compiler: Compiler, of: PartitionedRecursion) -> Step:
         all(map(_is_positive, of.ways)),
     )
     names = compiler.free("recursion", of.node), compiler.free("seeds", of.node)
-    made = ByPartition(parts, names, _for_workers(of), serialized_classes())
+    made = PartitionRecursion(parts, names, _serialize_fixpoint(of), serialize_classes())
     compiler.tables.update((spec.name, spec) for spec in made.specs)
     compiler.steps.append(
         f"{headline(of.node)}: by partitions of {of.column_name}, "
@@ -120,15 +120,15 @@ def _partitioned(compiler: Compiler, of: PartitionedRecursion) -> Step:
     return made
 
 
-def _in_one_worker(compiler: Compiler, node: plan.Node) -> Step:
+def _worker_step(compiler: Compiler, node: plan.Node) -> Step:
     """Return the step of any recursion, whose relations are computed together."""
     assert isinstance(node, plan.Fixpoint | plan.Iterate)
     over, sides = apart_from_sides(node, LEVEL)
     steps = tuple(map(compiler.step, sides))
-    relations = _relations(compiler, node)
+    relations = _infer_relations(compiler, node)
     names = [compiler.free("recursion", node, place) for place in range(len(relations))]
     names += [compiler.free("side", node, place) for place in range(len(sides))]
-    made = InOneWorker(relations, steps, names, _sent(over), serialized_classes())
+    made = WorkerRecursion(relations, steps, names, _serialize_relations(over), serialize_classes())
     compiler.tables.update((spec.name, spec) for spec in made.specs)
     compiler.steps.append(
         f"{headline(node)}: anew in each flush, by this engine in one Python worker"
@@ -136,7 +136,7 @@ def _in_one_worker(compiler: Compiler, node: plan.Node) -> Step:
     return Relation(made, 0)
 
 
-def _sent(over: plan.Node) -> bytes:
+def _serialize_relations(over: plan.Node) -> bytes:
     """Serialize all relations of a recursion for workers. Rounds are exact; the worker applies the
     tolerance to the result.
 
@@ -151,7 +151,7 @@ def _sent(over: plan.Node) -> bytes:
     places = range(len(over.names))
     tops = [plan.Component(over, n) for n in places] if len(places) > 1 else [over]
     try:
-        return serialized(
+        return serialize_plan(
             tuple(
                 top if how is None else plan.Tolerate(top, how)
                 for top, how in zip(tops, shown, strict=True)
@@ -161,7 +161,7 @@ def _sent(over: plan.Node) -> bytes:
         raise NotColumns(f"{headline(over)} cannot be sent to Spark: {error}") from error
 
 
-def _relations(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> tuple[Typed, ...]:
+def _infer_relations(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> tuple[Typed, ...]:
     """Return the row type of each relation: the common type of all rules for it.
 
     Raises
@@ -172,15 +172,15 @@ def _relations(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> tuple[
     for _ in range(ROUNDS + len(known)):
         scratch = compiler.beside()
         for body in node.bodies:
-            for read in _own(body, node.level):
+            for read in _own_relations(body, node.level):
                 of = known[read.index]
                 if of is not None:
-                    scratch.give(read, Own(of))
+                    scratch.give(read, OwnRows(of))
         before = list(known)
-        for place, ways in enumerate(_ways(node)):
+        for place, ways in enumerate(_relation_rules(node)):
             for way in ways:
-                if all(before[read.index] is not None for read in _own(way, node.level)):
-                    known[place] = _wider(known[place], scratch.step(way).kept)
+                if all(before[read.index] is not None for read in _own_relations(way, node.level)):
+                    known[place] = _widen_type(known[place], scratch.step(way).kept)
         if known == before:
             break
     found = [of for of in known if of is not None]
@@ -189,7 +189,7 @@ def _relations(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> tuple[
     return tuple(found)
 
 
-def _ways(node: plan.Fixpoint | plan.Iterate) -> list[list[plan.Node]]:
+def _relation_rules(node: plan.Fixpoint | plan.Iterate) -> list[list[plan.Node]]:
     """Return the rules for each relation."""
     ways = [ways_of(body) for body in node.bodies]
     if isinstance(node, plan.Iterate):
@@ -197,13 +197,13 @@ def _ways(node: plan.Fixpoint | plan.Iterate) -> list[list[plan.Node]]:
     return ways
 
 
-def _wider(known: Typed | None, made: Typed) -> Typed:
+def _widen_type(known: Typed | None, made: Typed) -> Typed:
     if known is None:
-        return _bounded(made)
-    return in_common(known, _clipped(made, known))
+        return _widen_integers(made)
+    return common_type(known, _clip_integers(made, known))
 
 
-def _own(node: plan.Node, level: Any) -> list[plan.Recursive]:
+def _own_relations(node: plan.Node, level: Any) -> list[plan.Recursive]:
     """Return the relations of a recursion that a part of it reads."""
     return [n for n in nodes(node) if isinstance(n, plan.Recursive) and n.level == level]
 
@@ -223,7 +223,7 @@ def _over_tables(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> plan
     return substituted(node, LEVEL, table)
 
 
-def _recursive(of: PartitionedRecursion) -> plan.Recursive:
+def _recursive_input(of: PartitionedRecursion) -> plan.Recursive:
     """Return the relation as its rules read it."""
     waiting = list(of.ways)
     while waiting:
@@ -234,53 +234,53 @@ def _recursive(of: PartitionedRecursion) -> plan.Recursive:
     raise AssertionError("no way reads the relation")
 
 
-def _kept(compiler: Compiler, of: PartitionedRecursion) -> Typed:
+def _infer_relation(compiler: Compiler, of: PartitionedRecursion) -> Typed:
     """Return the row type of the relation.
 
     Raises
     ------
     NotColumns, Untyped: a step makes rows of another type than the seeds.
     """
-    kept = _bounded(reduce(in_common, (compiler.step(seed).kept for seed in of.seeds)))
+    kept = _widen_integers(reduce(common_type, (compiler.step(seed).kept for seed in of.seeds)))
     for _ in range(ROUNDS):
         scratch = compiler.beside()
-        scratch.give(_recursive(of), Own(kept))
-        made = (_clipped(scratch.step(way).kept, kept) for way in of.ways)
-        wider = reduce(in_common, made, kept)
+        scratch.give(_recursive_input(of), OwnRows(kept))
+        made = (_clip_integers(scratch.step(way).kept, kept) for way in of.ways)
+        wider = reduce(common_type, made, kept)
         if wider == kept:
             return kept
         kept = wider
     raise NotColumns(f"{headline(of.node)} makes rows of ever other types")
 
 
-def _bounded(of: Typed) -> Typed:
+def _widen_integers(of: Typed) -> Typed:
     """Return the type with integers of 64 bits, or of 38 digits if they were wider than 64 bits."""
     if isinstance(of, Record):
-        return replace(of, fields=tuple(map(_bounded, of.fields)))
+        return replace(of, fields=tuple(map(_widen_integers, of.fields)))
     if not isinstance(of, Plain) or of.kind is not int:
         return of
     is_wide = of.is_wide
     return replace(of, low=-WIDEST if is_wide else LEAST, high=WIDEST if is_wide else LARGEST)
 
 
-def _clipped(made: Typed, kept: Typed) -> Typed:
+def _clip_integers(made: Typed, kept: Typed) -> Typed:
     """Return the type that a step makes, with the range of integers of the relation."""
     if isinstance(made, Record) and isinstance(kept, Record):
         pairs = zip(made.fields, kept.fields, strict=False)
-        return replace(made, fields=tuple(_clipped(m, k) for m, k in pairs))
+        return replace(made, fields=tuple(_clip_integers(m, k) for m, k in pairs))
     if isinstance(made, Plain) and isinstance(kept, Plain) and made.kind is kept.kind is int:
         return replace(made, low=kept.low, high=kept.high)
     return made
 
 
-def _arranged(
+def _find_arrangements(
     compiler: Compiler, of: PartitionedRecursion
-) -> tuple[tuple[Arranged, ...], tuple[Arranged, ...]]:
+) -> tuple[tuple[ArrangedRows, ...], tuple[ArrangedRows, ...]]:
     """Return the arrangements that the rules join: the inputs, in their order, and recursive
     rows."""
-    premises: list[Arranged] = []
+    premises: list[ArrangedRows] = []
     for way in of.ways:
-        for join in _joins(way):
+        for join in _rule_joins(way):
             for side in join.inputs():
                 if not is_closed(side):
                     if not isinstance(below_wheres(side), plan.Recursive):
@@ -302,10 +302,10 @@ def _arranged(
 
 def _is_positive(way: plan.Node) -> bool:
     """Return True if each joined row derives its own rows: every join is an inner join."""
-    return all(isinstance(join, plan.Join) for join in _joins(way))
+    return all(isinstance(join, plan.Join) for join in _rule_joins(way))
 
 
-def _joins(way: plan.Node) -> Iterator[plan.Node]:
+def _rule_joins(way: plan.Node) -> Iterator[plan.Node]:
     """Yield the joins of a rule along its recursive input."""
     node = way
     while not isinstance(node, plan.Recursive):
@@ -316,7 +316,7 @@ def _joins(way: plan.Node) -> Iterator[plan.Node]:
             node = node.inputs()[0]
 
 
-def _for_workers(of: PartitionedRecursion) -> bytes:
+def _serialize_fixpoint(of: PartitionedRecursion) -> bytes:
     """Serialize the fixpoint over placeholders for seeds and sides, and its column."""
     seeds = plan.Recursive(LEVEL, 0, "seeds", False, shapes(of.seeds[0]))
     sides = {
@@ -325,23 +325,23 @@ def _for_workers(of: PartitionedRecursion) -> bytes:
     }
     body: plan.Node = seeds
     for way in of.ways:
-        body = plan.Union(body, _over(way, sides))
+        body = plan.Union(body, _over_sides(way, sides))
     node = replace(of.node, bodies=(body,))
-    return serialized(plan.Select(node, of.column))
+    return serialize_plan(plan.Select(node, of.column))
 
 
-def _over(node: plan.Node, sides: dict[plan.Node, plan.Recursive]) -> plan.Node:
+def _over_sides(node: plan.Node, sides: dict[plan.Node, plan.Recursive]) -> plan.Node:
     """Return a rule over placeholders for sides."""
     if node in sides:
         return sides[node]
-    return with_inputs(node, [_over(source, sides) for source in node.inputs()])
+    return with_inputs(node, [_over_sides(source, sides) for source in node.inputs()])
 
 
 Kinds = Callable[["Compiler", plan.Fixpoint], tuple[Typed, ...]]
 """A function that infers the row type of each relation."""
 
 
-def by_rounds(compiler: Compiler, node: plan.Node, kinds: Kinds) -> Step | None:
+def rounds_step(compiler: Compiler, node: plan.Node, kinds: Kinds) -> Step | None:
     """Return the step of a linear recursion; None for another one, or if columns cannot express a
     key."""
     of = linear(node)
@@ -349,25 +349,25 @@ def by_rounds(compiler: Compiler, node: plan.Node, kinds: Kinds) -> Step | None:
         return None
     steps, tables = list(compiler.steps), dict(compiler.tables)
     try:
-        return _step(compiler, of, kinds(compiler, of.node))
+        return _make_rounds_step(compiler, of, kinds(compiler, of.node))
     except (NotColumns, Inexact, Untyped):
         compiler.steps[:] = steps
         compiler.tables = tables
         return None
 
 
-def _step(compiler: Compiler, of: Linear, relations: tuple[Typed, ...]) -> Step:
+def _make_rounds_step(compiler: Compiler, of: Linear, relations: tuple[Typed, ...]) -> Step:
     for own, kept in zip(of.own, relations, strict=True):
-        compiler.give(own, Own(kept))
+        compiler.give(own, OwnRows(kept))
     seeds = [(place, seed) for place, some in enumerate(of.seeds) for seed in some]
-    read = Read(
+    read = RecursionInputs(
         tuple(map(compiler.step, of.sides)),
         tuple(compiler.step(seed) for _, seed in seeds),
         tuple(place for place, _ in seeds),
-        tuple(_asked(compiler, of, reading) for reading in of.readings),
+        tuple(_keyed_sides(compiler, of, reading) for reading in of.readings),
     )
     names = [compiler.free("counted", of.node, place) for place in range(len(relations))]
-    made = ByRounds(relations, read, names, _program(of), serialized_classes())
+    made = RoundsRecursion(relations, read, names, _serialize_program(of), serialize_classes())
     compiler.tables.update((spec.name, spec) for spec in made.specs)
     compiler.steps.append(
         f"{headline(of.node)}: by rounds, over what is known of each row: in this process where "
@@ -376,13 +376,13 @@ def _step(compiler: Compiler, of: Linear, relations: tuple[Typed, ...]) -> Step:
     return Relation(made, 0)
 
 
-def _asked(compiler: Compiler, of: Linear, reading: MeetingRows) -> KeyedSides:
+def _keyed_sides(compiler: Compiler, of: Linear, reading: MeetingRows) -> KeyedSides:
     own, side = of.own[reading.relation], of.sides[reading.side]
     rows, others = compiler.sides(plan.Join(own, side, reading.match), own, side)
     return KeyedSides(reading.relation, reading.side, rows, others)
 
 
-def _program(of: Linear) -> bytes:
+def _serialize_program(of: Linear) -> bytes:
     """Serialize the recursion over placeholders for workers.
 
     Raises
@@ -392,17 +392,17 @@ def _program(of: Linear) -> bytes:
     program = Program(
         of.node.level,
         of.bodies,
-        tuple(_reader(of, reading) for reading in of.readings),
+        tuple(_matching_rows(of, reading) for reading in of.readings),
         tuple((reading.relation, reading.side) for reading in of.readings),
         Limits(of.node.names, of.node.max_rounds),
     )
     try:
-        return serialized(program)
+        return serialize_plan(program)
     except Exception as error:
         raise NotColumns(f"{headline(of.node)} cannot be sent to Spark: {error}") from error
 
 
-def _reader(of: Linear, reading: MeetingRows) -> plan.Node:
+def _matching_rows(of: Linear, reading: MeetingRows) -> plan.Node:
     """Return the rows of a relation that match rows of a side."""
     own = replace(of.own[reading.relation], index=0)
     side = replace(of.given[reading.side], index=1)

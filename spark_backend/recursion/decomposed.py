@@ -1,6 +1,6 @@
 """Recursions by partitions, and in one Python worker.
 
-`ByPartition` recomputes the partitions of a fixpoint that a change can touch, in one job:
+`PartitionRecursion` recomputes the partitions of a fixpoint that a change can touch, in one job:
 
     deltas of inputs --rules, over the current rows--> rows that gain or lose derivations
                      --> their partitions, which are touched
@@ -26,12 +26,12 @@ Source: decomposable plans, `optimizer/plans/closures`; [dbsp] delta queries.
 Deletions and insertions are processed separately: a row that loses one derivation and gains another
 has the same number of them, and may still be unfounded.
 
-Sound:  as `ByPartition`. Rules are joins and linear nodes, so that rows of one sign derive rows of
-        one sign.
+Sound:  as `PartitionRecursion`. Rules are joins and linear nodes, so that rows of one sign derive
+        rows of one sign.
 State:  only the tables.
 Cost:   O(rows of the sides + derivations in the touched partitions).
 
-`InOneWorker` recomputes a recursion when its inputs change:
+`WorkerRecursion` recomputes a recursion when its inputs change:
 
     sides before, and their deltas -+-> one task: this engine, to the end --> after - before
     rows before                    -+
@@ -66,22 +66,20 @@ from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.bags import Bag
 from spark_backend.codec.arrow import pairs_of
 from spark_backend.codec.columns import value_of
-from spark_backend.codec.hashing import flattened_values, leaves
+from spark_backend.codec.hashing import flattened_values, leaf_types
 from spark_backend.codec.schema import Plain, Record, Typed
 from spark_backend.codec.values import Value, field_of, spark_type
-from spark_backend.direct.flush import NOTHING, DirectFlush, Lookup, TooMany, fields_read, together
-from spark_backend.recursion.loop_worker import LoopTask as LoopTask
-from spark_backend.recursion.loop_worker import brought_to_end, by_columns
-from spark_backend.recursion.worker import BEFORE, SEED, SIDE, RecursionTask
-from spark_backend.recursion.worker import brought_to_end as run_partition
+from spark_backend.direct.flush import NOTHING, DirectFlush, Lookup, TooMany, add_bags, key_fields
+from spark_backend.recursion.loop_worker import LoopTask, run_by_columns, run_loop
+from spark_backend.recursion.worker import BEFORE, SEED, SIDE, RecursionTask, run_partitions
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import united
-from spark_backend.steps.join import Arranged
-from spark_backend.steps.step import Flush, Step, hashed, in_bucket, schema_of
-from spark_backend.tables.stateless import shipped
+from spark_backend.state.tables import union_frames
+from spark_backend.steps.join import ArrangedRows
+from spark_backend.steps.step import Flush, Step, bucket_condition, hash_column, schema_of
+from spark_backend.tables.stateless import worker_function
 
 
-class ByPartition:
+class PartitionRecursion:
     """A fixpoint that is many small ones.
 
     Parameters
@@ -114,7 +112,7 @@ class ByPartition:
         derived = [frame for frame in (seeds, ways) if frame is not None]
         if not derived:
             return None
-        keys = self._touched(flush, united(derived))
+        keys = self._touched(flush, union_frames(derived))
         found = self._brought_to_end(flush, keys, seeds)
         flush.add(self._rows, found)
         self._arrange(flush, found)
@@ -129,9 +127,9 @@ class ByPartition:
         for step in steps:
             frame = flush.delta(step)
             if frame is not None:
-                row = _fitted(Value(F.col("row"), step.kept), self.kept)
+                row = _fit_row(Value(F.col("row"), step.kept), self.kept)
                 found.append(frame.select(row.alias("row"), "weight"))
-        return united(found) if found else None
+        return union_frames(found) if found else None
 
     def _touched(self, flush: Flush, derived: DataFrame) -> DataFrame:
         """Return the partitions of rows that may be deleted or inserted: `key`, its hash `h`, and
@@ -140,9 +138,9 @@ class ByPartition:
         lost = rows.filter("weight < 0").select("row")
         coming = rows.filter("weight > 0").select("row").distinct()
         new = self._absent(flush, coming)
-        keys = united([lost, new]).select(self._key().alias("key")).distinct()
+        keys = union_frames([lost, new]).select(self._key().alias("key")).distinct()
         bucket = F.pmod(F.col("h"), F.lit(flush.tables.tasks())).cast("int")
-        return keys.withColumn("h", hashed(Value(F.col("key"), self._key_type()))).withColumn(
+        return keys.withColumn("h", hash_column(Value(F.col("key"), self._key_type()))).withColumn(
             "p", bucket
         )
 
@@ -153,10 +151,12 @@ class ByPartition:
         counts = [rows.select("row", zero.alias("weight"), F.lit(1).alias("is"))]
         for part in flush.parts(self._rows):
             on = part["row"].eqNullSafe(wanted["row"])
-            there = part.join(wanted, _within(flush, self._rows, part, on), "left_semi")
+            there = part.join(wanted, _within_bucket(flush, self._rows, part, on), "left_semi")
             counts.append(there.select("row", "weight", F.lit(0).alias("is")))
         summed = (
-            united(counts).groupBy("row").agg(F.sum("weight").alias("n"), F.max("is").alias("is"))
+            union_frames(counts)
+            .groupBy("row")
+            .agg(F.sum("weight").alias("n"), F.max("is").alias("is"))
         )
         return summed.filter("is = 1 and n <= 0").select("row")
 
@@ -169,9 +169,13 @@ class ByPartition:
         for place, side in enumerate(self._parts.sides):
             frames.append(self._whole(flush, side, buckets, SIDE + place))
         there = [frame for frame in frames if frame is not None]
-        given = _by_bucket(united(there), tasks)
-        run = shipped(
-            flush.paths, "spark_backend.recursion.worker", "changes", self._task, self._classes
+        given = _spread_buckets(union_frames(there), tasks)
+        run = worker_function(
+            flush.paths,
+            "spark_backend.recursion.worker",
+            "partition_changes",
+            self._task,
+            self._classes,
         )
         changes = given.mapInArrow(run, schema_of(self.kept))
         # An exchange, so that all written tables share the result of the workers.
@@ -187,19 +191,19 @@ class ByPartition:
         found = []
         for frame in frames:
             on = self._key(frame["row"]).eqNullSafe(wanted["key"])
-            joined = frame.join(wanted, _within(flush, spec, frame, on), "inner")
+            joined = frame.join(wanted, _within_bucket(flush, spec, frame, on), "inner")
             found.append(joined.select(*self._columns(kind, joined["row"])))
-        return united(found) if found else None
+        return union_frames(found) if found else None
 
     def _whole(
-        self, flush: Flush, side: Arranged, buckets: DataFrame, kind: int
+        self, flush: Flush, side: ArrangedRows, buckets: DataFrame, kind: int
     ) -> DataFrame | None:
         """Return all rows of a side after the flush, for each bucket with touched partitions."""
         change = flush.delta(side.source)
         frames = [*flush.parts(side.spec), *([] if change is None else [change])]
         found = [frame.select("row", "weight").crossJoin(buckets) for frame in frames]
         typed = [frame.select(*self._columns(kind, frame["row"])) for frame in found]
-        return united(typed) if typed else None
+        return union_frames(typed) if typed else None
 
     def _columns(self, kind: int, row: Column) -> list[Column]:
         """Return the columns that workers receive for a row of a kind."""
@@ -233,16 +237,16 @@ class ByPartition:
         return value_of(self._parts.column, [of])
 
     def _hash(self) -> Column:
-        return hashed(self._key_value(None))
+        return hash_column(self._key_value(None))
 
 
-def _within(flush: Flush, spec: TableSpec, part: DataFrame, on: Column) -> Column:
+def _within_bucket(flush: Flush, spec: TableSpec, part: DataFrame, on: Column) -> Column:
     """Return the condition of a join with keys, with that of the bucket, which prunes a base."""
-    bucket = in_bucket(flush, spec, part, "h")
+    bucket = bucket_condition(flush, spec, part, "h")
     return on if bucket is None else on & bucket
 
 
-def _by_bucket(rows: DataFrame, tasks: int) -> DataFrame:
+def _spread_buckets(rows: DataFrame, tasks: int) -> DataFrame:
     """Put the rows of a bucket into one task, and each bucket into its own task if Spark can do
     so."""
     if hasattr(rows, "repartitionById"):
@@ -251,11 +255,11 @@ def _by_bucket(rows: DataFrame, tasks: int) -> DataFrame:
     return rows.repartition(tasks, "p")
 
 
-def _fitted(value: Value, of: Typed) -> Column:
+def _fit_row(value: Value, of: Typed) -> Column:
     """Convert a row to the type of the relation; a number that its column cannot store becomes
     null, and no existing row has it."""
     if isinstance(of, Record) and isinstance(value.of, Record):
-        fields = [_fitted(field_of(value, n), part) for n, part in enumerate(of.fields)]
+        fields = [_fit_row(field_of(value, n), part) for n, part in enumerate(of.fields)]
         named = [f.alias(name) for f, name in zip(fields, of.names, strict=True)]
         return F.when(value.column.isNotNull(), F.struct(*named))
     if isinstance(value.of, Plain) and spark_type(value.of) != spark_type(of):
@@ -299,7 +303,7 @@ class Relation:
         return flush.once(self.of, self.of.direct_changes)[self._place]
 
 
-class InOneWorker:
+class WorkerRecursion:
     """All relations of a recursion.
 
     Parameters
@@ -321,7 +325,7 @@ class InOneWorker:
         self.relations, self._sides = relations, sides
         self.kept = relations[0]
         self._kinds = (*relations, *(side.kept for side in sides))
-        self.specs = tuple(map(_spec, names, self._kinds))
+        self.specs = tuple(map(_relation_table, names, self._kinds))
         self._of = LoopTask(node, self._kinds, len(relations))
         self._task, self._classes = pickle.dumps(self._of), classes
 
@@ -334,7 +338,7 @@ class InOneWorker:
         own = len(self.relations)
         found = self._brought_to_end(flush, [*[None] * own, *deltas])
         if own == 1:  # one frame for all readers and writers
-            found = found.select(F.col(_name(0)).alias("row"), "weight")
+            found = found.select(F.col(_row_column(0)).alias("row"), "weight")
         for place, spec in enumerate(self.specs[:own]):
             flush.add(spec, self.rows(found, place))
         for spec, delta in zip(self.specs[own:], deltas, strict=True):
@@ -358,8 +362,8 @@ class InOneWorker:
                 flush.add(spec, kept, delta)
             return changed
         flush.check_anew(self.specs)
-        bags = [together([flush.all_rows(spec, kept), delta]) for spec, kept, delta in given]
-        changes = brought_to_end(self._of, bags)
+        bags = [add_bags([flush.all_rows(spec, kept), delta]) for spec, kept, delta in given]
+        changes = run_loop(self._of, bags)
         found = [Counter(dict(pairs)) for pairs in changes]
         for (spec, kept, _), bag in zip(given, [*found, *deltas[own:]], strict=True):
             flush.add(spec, kept, bag)
@@ -374,7 +378,7 @@ class InOneWorker:
             flush.columns(spec, kept, delta)
             for spec, kept, delta in zip(self.specs, self._kinds, deltas, strict=True)
         ]
-        found = by_columns(self._of, tables)
+        found = run_by_columns(self._of, tables)
         if found is None:
             return None
         bags = []
@@ -389,7 +393,7 @@ class InOneWorker:
         if len(self.relations) == 1:
             return found
         rows = found.filter(F.col("kind") == place)
-        return rows.select(F.col(_name(place)).alias("row"), "weight")
+        return rows.select(F.col(_row_column(place)).alias("row"), "weight")
 
     def _brought_to_end(self, flush: Flush, deltas: Sequence[DataFrame | None]) -> DataFrame:
         frames = [
@@ -398,9 +402,13 @@ class InOneWorker:
             for frame in (*flush.parts(spec), *([] if delta is None else [delta]))
         ]
         empty = flush.empty(self._kinds[0])
-        given = united(frames or [empty.select(*self._columns(0, empty["row"]))])
-        run = shipped(
-            flush.paths, "spark_backend.recursion.loop_worker", "changes", self._task, self._classes
+        given = union_frames(frames or [empty.select(*self._columns(0, empty["row"]))])
+        run = worker_function(
+            flush.paths,
+            "spark_backend.recursion.loop_worker",
+            "loop_changes",
+            self._task,
+            self._classes,
         )
         changes = given.repartition(1).mapInArrow(run, self._changed())
         # An exchange by all columns, so that the written tables share the result of the worker. For
@@ -411,7 +419,7 @@ class InOneWorker:
     def _columns(self, of: int, row: Column) -> list[Column]:
         """Return the columns that the worker receives for a row of a kind."""
         columns = [
-            (row if kind == of else F.lit(None)).cast(spark_type(kept)).alias(_name(kind))
+            (row if kind == of else F.lit(None)).cast(spark_type(kept)).alias(_row_column(kind))
             for kind, kept in enumerate(self._kinds)
         ]
         return [F.lit(of).alias("kind"), F.col("weight"), *columns]
@@ -419,17 +427,17 @@ class InOneWorker:
     def _changed(self) -> T.StructType:
         fields = [T.StructField("kind", T.IntegerType()), T.StructField("weight", T.LongType())]
         for place, kept in enumerate(self.relations):
-            fields.append(T.StructField(_name(place), spark_type(kept)))
+            fields.append(T.StructField(_row_column(place), spark_type(kept)))
         return T.StructType(fields)
 
 
-def _spec(name: str, kept: Typed) -> TableSpec:
+def _relation_table(name: str, kept: Typed) -> TableSpec:
     return TableSpec(
-        name, schema_of(kept), ("row",), ("weight",), lambda: hashed(Value(F.col("row"), kept))
+        name, schema_of(kept), ("row",), ("weight",), lambda: hash_column(Value(F.col("row"), kept))
     )
 
 
-def _name(kind: int) -> str:
+def _row_column(kind: int) -> str:
     return f"row{kind}"
 
 
@@ -448,13 +456,13 @@ class DirectPartitions:
         self._parts, self._task, self._key, self._kept = parts, task, key, parts.own.kept
         self._rows, self._seeds = specs
         self._key_of = callable_of(parts.column)
-        self._lookup = Lookup(leaves(key), fields_read((parts.column,), self._kept, 1))
+        self._lookup = Lookup(leaf_types(key), key_fields((parts.column,), self._kept, 1))
 
     def delta(self, flush: DirectFlush) -> Bag:
         """Return how the rows of the relation change."""
         if not self._parts.is_positive:
             raise TooMany("a recursion with a negation")
-        seeds = together([flush.delta(step) for step in self._parts.seeds])
+        seeds = add_bags([flush.delta(step) for step in self._parts.seeds])
         changes = [side.direct_change(flush) for side in self._parts.sides]
         if not seeds and not any(changes):
             return NOTHING
@@ -489,14 +497,14 @@ class DirectPartitions:
         self, flush: DirectFlush, keys: set[Any], seeds: Bag, changes: Sequence[Bag]
     ) -> Bag:
         before = self._of(flush, self._rows, keys)
-        after = together([self._of(flush, self._seeds, keys), self._among(seeds, keys)])
+        after = add_bags([self._of(flush, self._seeds, keys), self._among(seeds, keys)])
         sides = [
-            together([flush.all_rows(side.spec, side.source.kept), change])
+            add_bags([flush.all_rows(side.spec, side.source.kept), change])
             for side, change in zip(self._parts.sides, changes, strict=True)
         ]
-        found = Counter(dict.fromkeys(run_partition(self._task, after, sides), 1))
+        found = Counter(dict.fromkeys(run_partitions(self._task, after, sides), 1))
         gone = Counter({row: -1 for row, weight in before.items() if weight > 0})
-        return together([found, gone])
+        return add_bags([found, gone])
 
     def _of(self, flush: DirectFlush, spec: TableSpec, keys: set[Any]) -> Bag:
         """Return the rows of some partitions in a table."""
@@ -515,7 +523,7 @@ class DirectPartitions:
         return canonical(self._key_of(row))
 
 
-class Own:
+class OwnRows:
     """The rows of a recursive relation inside its own definition: unchanged while the rules run
     over a change of the inputs; then with their own change."""
 
@@ -538,10 +546,10 @@ class RecursionParts:
     keys of the joins. It `is_positive` if all joins are inner joins.
     """
 
-    own: Own
+    own: OwnRows
     column: Lifted
     seeds: tuple[Step, ...]
     ways: tuple[Step, ...]
-    sides: tuple[Arranged, ...]
-    premises: tuple[Arranged, ...]
+    sides: tuple[ArrangedRows, ...]
+    premises: tuple[ArrangedRows, ...]
     is_positive: bool

@@ -33,10 +33,10 @@ from reactive.engine.operators.plain import spread
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow
 from spark_backend.codec.schema import Typed
-from spark_backend.columnar.plans import changes_of, exact, loop_of
+from spark_backend.columnar.plans import loop_of, relation_changes, without_tolerance
 from spark_backend.columnar.trees import NotColumnar
-from spark_backend.recursion.worker import ROWS, arrow_rows, class_of, told
-from spark_backend.tables.stateless import adopt
+from spark_backend.recursion.worker import ROWS, arrow_rows, class_of, worker_error
+from spark_backend.tables.stateless import adopt_classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class LoopTask:
     @property
     def is_loop(self) -> bool:
         """True for a loop with a number of rounds."""
-        loop = loop_of(_loaded(self.node)[0])
+        loop = loop_of(_load_relations(self.node)[0])
         return isinstance(loop, plan.Iterate) and loop.times is not None
 
 
-def changes(
+def loop_changes(
     task: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield how the rows of all relations change.
@@ -67,36 +67,38 @@ def changes(
     Batches have the columns `kind`, `weight`, `row0` and so on; the row is in the column of its
     kind.
     """
-    adopt(classes)
+    adopt_classes(classes)
     of: LoopTask = pickle.loads(task)
     if of.is_loop:
         batches = list(batches)
-        tables = by_columns(of, [_of_kind(of, kind, batches) for kind in range(len(of.kinds))])
+        tables = run_by_columns(
+            of, [_rows_of_kind(of, kind, batches) for kind in range(len(of.kinds))]
+        )
         if tables is not None:
             for place, table in enumerate(tables):
-                yield from _in_batches(of, place, table)
+                yield from _table_batches(of, place, table)
             return
     bags = [Counter[Row]() for _ in of.kinds]
     for batch in batches:
-        _take(of, batch, bags)
+        _read_batch(of, batch, bags)
     try:
-        found = brought_to_end(of, bags)
+        found = run_loop(of, bags)
     except (Exception, SystemExit) as error:
-        raise told(error) from error
+        raise worker_error(error) from error
     for place, pairs in enumerate(found):
-        yield from _batches(of, place, pairs)
+        yield from _pair_batches(of, place, pairs)
 
 
-def by_columns(of: LoopTask, given: Sequence[pa.Table]) -> list[pa.Table] | None:
+def run_by_columns(of: LoopTask, given: Sequence[pa.Table]) -> list[pa.Table] | None:
     """Return how the rows of each relation change, from the columns `row` and `weight` of relations
     and sides; None if columns cannot run the loop."""
     try:
-        return changes_of(_loaded(of.node), of.kinds, given)
+        return relation_changes(_load_relations(of.node), of.kinds, given)
     except NotColumnar:
         return None
 
 
-def _of_kind(of: LoopTask, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+def _rows_of_kind(of: LoopTask, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Return the rows of a kind in batches."""
     schema = pa.schema([("row", arrow_type(of.kinds[kind])), ("weight", pa.int64())])
     found = []
@@ -107,20 +109,20 @@ def _of_kind(of: LoopTask, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.T
     return pa.Table.from_batches(found, schema)
 
 
-def _in_batches(of: LoopTask, place: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+def _table_batches(of: LoopTask, place: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the changes of a relation."""
     for batch in table.to_batches(ROWS):
-        yield _batch(of, place, batch.column("row"), batch.column("weight"))
+        yield _relation_batch(of, place, batch.column("row"), batch.column("weight"))
 
 
-def brought_to_end(of: LoopTask, bags: Sequence[Counter[Row]]) -> list[list[tuple[Row, int]]]:
+def run_loop(of: LoopTask, bags: Sequence[Counter[Row]]) -> list[list[tuple[Row, int]]]:
     """Return how the rows of each relation change, from its old rows and the sides."""
     before, sides = bags[: of.own], bags[of.own :]
-    tops = _loaded(of.node)
-    return list(map(_change, tops, before, _after(of, tops, sides)))
+    tops = _load_relations(of.node)
+    return list(map(_shown_change, tops, before, _evaluate_relations(of, tops, sides)))
 
 
-def _take(of: LoopTask, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> None:
+def _read_batch(of: LoopTask, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> None:
     for kind in batch.column("kind").unique().to_pylist():
         rows = batch.filter(pc.equal(batch.column("kind"), kind))
         values = from_arrow(of.kinds[kind], rows.column(f"row{kind}"))
@@ -132,27 +134,27 @@ def _take(of: LoopTask, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> 
             bag[row] += weight
 
 
-def _after(
+def _evaluate_relations(
     of: LoopTask, tops: Sequence[plan.Node], sides: Sequence[Counter[Row]]
 ) -> list[dict[Row, int]]:
     """Return the rows of all relations, before any tolerance."""
     loop = loop_of(tops[0])
     there = [{row: n for row, n in bag.items() if n > 0} for bag in sides]
     if isinstance(loop, plan.Iterate) and loop.times is not None:
-        return [dict(Counter(rows)) for rows in _rounds(loop, there)]
+        return [dict(Counter(rows)) for rows in _run_rounds(loop, there)]
     database = Database()
     tables: list[Any] = []
     for place, (kept, bag) in enumerate(zip(of.kinds[of.own :], there, strict=True)):
         tables.append(database.table(class_of(kept), name=f"side {place + 1}"))
         tables[-1].add_all(Counter(bag).elements())
     views: list[Any] = []
-    for top in map(exact, tops):
+    for top in map(without_tolerance, tops):
         run = substituted(top, LEVEL, lambda given: tables[given.index].plan)
         views.append(Relation(database._engine, run).materialize())
     return [dict(Counter(view)) for view in views]
 
 
-def _rounds(loop: plan.Iterate, sides: Sequence[dict[Row, int]]) -> list[list[Row]]:
+def _run_rounds(loop: plan.Iterate, sides: Sequence[dict[Row, int]]) -> list[list[Row]]:
     """Return the rows of all relations after all rounds, by passes over rows, without operators or
     state."""
     own = len(loop.names)
@@ -163,7 +165,9 @@ def _rounds(loop: plan.Iterate, sides: Sequence[dict[Row, int]]) -> list[list[Ro
     return evaluated(given, evaluated(begin, [[] for _ in starts], sides), sides)
 
 
-def _change(top: plan.Node, before: Counter[Row], after: dict[Row, int]) -> list[tuple[Row, int]]:
+def _shown_change(
+    top: plan.Node, before: Counter[Row], after: dict[Row, int]
+) -> list[tuple[Row, int]]:
     """Return how the shown rows of a relation change."""
     was = {row: weight for row, weight in before.items() if weight}
     if not isinstance(top, plan.Tolerate):
@@ -173,15 +177,17 @@ def _change(top: plan.Node, before: Counter[Row], after: dict[Row, int]) -> list
     return difference(dict(Counter(near.shown(was, list(Counter(after).elements())))), was)
 
 
-def _batches(of: LoopTask, place: int, pairs: list[tuple[Row, int]]) -> Iterator[pa.RecordBatch]:
+def _pair_batches(
+    of: LoopTask, place: int, pairs: list[tuple[Row, int]]
+) -> Iterator[pa.RecordBatch]:
     """Yield the changes of a relation."""
     for start in range(0, len(pairs), ROWS):
         some = pairs[start : start + ROWS]
         rows = arrow_rows(of.kinds[place], [row for row, _ in some])
-        yield _batch(of, place, rows, pa.array([weight for _, weight in some], pa.int64()))
+        yield _relation_batch(of, place, rows, pa.array([weight for _, weight in some], pa.int64()))
 
 
-def _batch(of: LoopTask, place: int, rows: pa.Array, weights: pa.Array) -> pa.RecordBatch:
+def _relation_batch(of: LoopTask, place: int, rows: pa.Array, weights: pa.Array) -> pa.RecordBatch:
     fields = [("kind", pa.int32()), ("weight", pa.int64())]
     fields += [(f"row{kind}", arrow_type(of.kinds[kind])) for kind in range(of.own)]
     schema = pa.schema(fields)
@@ -192,7 +198,7 @@ def _batch(of: LoopTask, place: int, rows: pa.Array, weights: pa.Array) -> pa.Re
 
 
 @lru_cache(maxsize=16)
-def _loaded(data: bytes) -> tuple[plan.Node, ...]:
+def _load_relations(data: bytes) -> tuple[plan.Node, ...]:
     """Return the relations over their sides."""
     tops: tuple[plan.Node, ...] = pickle.loads(data)
     return tops

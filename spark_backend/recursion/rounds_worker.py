@@ -1,6 +1,6 @@
 """Follow the changes of a linear recursion round by round, in a Python worker or in the process.
 
-`changes` runs in a Python worker that receives all rows, few of them changed:
+`rounds_changes` runs in a Python worker that receives all rows, few of them changed:
 
     batches      rows with their derivations; old rows of sides; changes of sides and seeds
     changes      of the rows, and of their derivations
@@ -8,7 +8,7 @@
 State:  none between flushes.
 Cost:   O(rows + sides) to read them; derivations only from changed rows.
 
-`followed` computes how rows change from the number and the rounds of their derivations:
+`follow_changes` computes how rows change from the number and the rounds of their derivations:
 
     derivations   of a row, from inputs and from existing rows
     founded       the derivations from inputs, or from rows of earlier rounds
@@ -28,7 +28,7 @@ State:  none; the caller looks up and stores the derivations.
 Cost:   O(derivations that involve changed rows), and a look-up per round.
 Source: [counting]; [elastic].
 
-`Ways` derives rows: it runs the rules of a linear recursion over given rows and sides.
+`DeltaRules` derives rows: it runs the rules of a linear recursion over given rows and sides.
 
 State:  the rows of the sides, by the keys that the rules read.
 Cost:   O(rows + derived rows), by generated loops; of sides, once until they are replaced.
@@ -54,8 +54,8 @@ from reactive.engine.reference.evaluate import evaluate_part
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from spark_backend.codec.arrow import arrow_type, from_arrow
 from spark_backend.codec.schema import Plain, Record, Typed
-from spark_backend.recursion.worker import ROWS, arrow_rows, told
-from spark_backend.tables.stateless import adopt
+from spark_backend.recursion.worker import ROWS, arrow_rows, worker_error
+from spark_backend.tables.stateless import adopt_classes
 
 Bag = Counter[Row]
 
@@ -96,10 +96,10 @@ class RoundsTask:
         """The row types of the input: relations, sides, changes of sides, and changes of seeds."""
         return (*self.kept, *self.sides, *self.sides, *self.seeds)
 
-    def ways(self, program: Program) -> Ways:
+    def ways(self, program: Program) -> DeltaRules:
         """Return the rules that derive rows."""
         may_be_nan = any(map(_has_floats, self.kept))
-        return Ways(program.bodies, program.level, len(self.sides), may_be_nan=may_be_nan)
+        return DeltaRules(program.bodies, program.level, len(self.sides), may_be_nan=may_be_nan)
 
     def of_seeds(self, bags: Sequence[Bag]) -> list[Bag]:
         """Return the changes of seeds, by relation."""
@@ -114,13 +114,13 @@ class RoundsTask:
 class WorkerInput:
     """The rows that a worker has received."""
 
-    known: list[dict[Row, Known]]
+    known: list[dict[Row, DerivationCounts]]
     before: list[Bag]
     changes: list[Bag]
     seeds: list[Bag]
 
 
-class Held:
+class StoredDerivations:
     """All derivations, in dictionaries: a `Derivations`."""
 
     def __init__(self, task: RoundsTask, program: Program, given: WorkerInput) -> None:
@@ -128,9 +128,9 @@ class Held:
         self._ways = task.ways(program)
         self._at: bool | None = None
         changes = zip(given.before, given.changes, strict=True)
-        self._after = [present(added(bag, change)) for bag, change in changes]
+        self._after = [positive_rows(add_changes(bag, change)) for bag, change in changes]
 
-    def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, Known]:
+    def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, DerivationCounts]:
         return self._given.known[relation]
 
     def readers(self) -> Sequence[Iterable[Row]]:
@@ -143,18 +143,20 @@ class Held:
         return found
 
     def _meeting(self, node: plan.Node, relation: int, side: int) -> list[Row]:
-        ways = Ways([node], self._program.level, 1, may_be_nan=False)
+        ways = DeltaRules([node], self._program.level, 1, may_be_nan=False)
         ways.over([dict.fromkeys(self._given.changes[side], 1)])
         return list(ways.derived([list(self._given.known[relation])])[0])
 
     def derived(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
         if self._at is not before:
-            self._ways.over([present(b) for b in self._given.before] if before else self._after)
+            self._ways.over(
+                [positive_rows(b) for b in self._given.before] if before else self._after
+            )
             self._at = before
         return self._ways.derived(rows)
 
 
-def changes(
+def rounds_changes(
     task: bytes, classes: dict[str, bytes], first: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield how rows and their derivations change.
@@ -162,20 +164,20 @@ def changes(
     Batches have the columns `kind`, the columns `NUMBERS`, and `row0` and so on; the row is in the
     column of its kind.
     """
-    adopt(classes)
+    adopt_classes(classes)
     of: RoundsTask = pickle.loads(task)
-    given = _taken(of, batches)
-    program = loaded(of.program)
+    given = _read_input(of, batches)
+    program = load_program(of.program)
     try:
-        held = Held(of, program, given)
-        found = followed(held, of.of_seeds(given.seeds), first, program.limits)
+        held = StoredDerivations(of, program, given)
+        found = follow_changes(held, of.of_seeds(given.seeds), first, program.limits)
     except (Exception, SystemExit) as error:
-        raise told(error) from error
+        raise worker_error(error) from error
     for relation, some in enumerate(found):
-        yield from _batches(of, relation, some)
+        yield from _derivation_batches(of, relation, some)
 
 
-def _taken(of: RoundsTask, batches: Iterable[pa.RecordBatch]) -> WorkerInput:
+def _read_input(of: RoundsTask, batches: Iterable[pa.RecordBatch]) -> WorkerInput:
     kinds = of.kinds
     own, sides = len(of.kept), len(of.sides)
     known: list[dict[Row, list[int]]] = [{} for _ in range(own)]
@@ -185,17 +187,17 @@ def _taken(of: RoundsTask, batches: Iterable[pa.RecordBatch]) -> WorkerInput:
             some = batch.filter(pc.equal(batch.column("kind"), kind))
             rows = from_arrow(kinds[kind], some.column(f"row{kind}"))
             if kind < own:
-                add_known(known[kind], rows, some)
+                add_derivations(known[kind], rows, some)
                 continue
             bag = bags[kind - own]
             for row, weight in zip(rows, some.column("weight").to_pylist(), strict=True):
                 bag[row] += weight
     return WorkerInput(
-        list(map(there, known)), bags[:sides], bags[sides : 2 * sides], bags[2 * sides :]
+        list(map(existing_rows, known)), bags[:sides], bags[sides : 2 * sides], bags[2 * sides :]
     )
 
 
-def add_known(known: dict[Row, list[int]], rows: Sequence[Row], columns: Any) -> None:
+def add_derivations(known: dict[Row, list[int]], rows: Sequence[Row], columns: Any) -> None:
     """Add derivations of rows to `known`, from columns that hold them in parts."""
     parts = [columns.column(name).to_pylist() for name in KNOWN]
     for row, *more in zip(rows, *parts, strict=True):
@@ -206,12 +208,12 @@ def add_known(known: dict[Row, list[int]], rows: Sequence[Row], columns: Any) ->
             known[row] = [a + b for a, b in zip(of, more, strict=True)]
 
 
-def there(known: Mapping[Row, Sequence[int]]) -> dict[Row, Known]:
+def existing_rows(known: Mapping[Row, Sequence[int]]) -> dict[Row, DerivationCounts]:
     """Return the derivations of rows that exist."""
-    return {row: Known(*of) for row, of in known.items() if of[-1]}
+    return {row: DerivationCounts(*of) for row, of in known.items() if of[-1]}
 
 
-def numbers(changes: Sequence[Change]) -> list[list[int]]:
+def change_numbers(changes: Sequence[Change]) -> list[list[int]]:
     """Return the columns of `NUMBERS` of changes."""
     pairs = [(was, now) for _, was, now in changes]
     found = [[bool(now.round) - bool(was.round) for was, now in pairs]]
@@ -219,13 +221,15 @@ def numbers(changes: Sequence[Change]) -> list[list[int]]:
     return found
 
 
-def _batches(of: RoundsTask, relation: int, some: list[Change]) -> Iterator[pa.RecordBatch]:
+def _derivation_batches(
+    of: RoundsTask, relation: int, some: list[Change]
+) -> Iterator[pa.RecordBatch]:
     kept = of.kept[relation]
     for start in range(0, len(some), ROWS):
         part = some[start : start + ROWS]
         rows = arrow_rows(kept, [row for row, *_ in part])
         columns = [pa.array([relation] * len(part), pa.int32())]
-        columns += [pa.array(values, pa.int64()) for values in numbers(part)]
+        columns += [pa.array(values, pa.int64()) for values in change_numbers(part)]
         for place, other in enumerate(of.kept):
             own = place == relation
             columns.append(rows if own else pa.nulls(len(part), arrow_type(other)))
@@ -233,7 +237,7 @@ def _batches(of: RoundsTask, relation: int, some: list[Change]) -> Iterator[pa.R
         yield pa.record_batch(columns, names)
 
 
-def added(bag: Bag, change: Bag) -> Bag:
+def add_changes(bag: Bag, change: Bag) -> Bag:
     """Return the sum of both bags."""
     if not change:
         return bag
@@ -243,7 +247,7 @@ def added(bag: Bag, change: Bag) -> Bag:
     return found
 
 
-def present(bag: Bag) -> Bag:
+def positive_rows(bag: Bag) -> Bag:
     """Return the rows with positive weights."""
     return Counter({row: weight for row, weight in bag.items() if weight > 0})
 
@@ -255,7 +259,7 @@ def _has_floats(of: Typed) -> bool:
 
 
 @lru_cache(maxsize=16)
-def loaded(data: bytes) -> Program:
+def load_program(data: bytes) -> Program:
     """Return the program of a task."""
     found: Program = pickle.loads(data)
     return found
@@ -264,7 +268,7 @@ def loaded(data: bytes) -> Program:
 MOST_SHOWN = 3
 
 
-class Known(NamedTuple):
+class DerivationCounts(NamedTuple):
     """The derivations of a row; its round is 0 if it does not exist."""
 
     derivations: int
@@ -272,14 +276,14 @@ class Known(NamedTuple):
     round: int
 
 
-NOT_THERE = Known(0, 0, 0)
+NOT_THERE = DerivationCounts(0, 0, 0)
 _DERIVATIONS, _FOUNDED, _ROUND = range(3)
 
 
 class Derivations(Protocol):
     """The source of derivations: the rules of a recursion, and the stored derivations of rows."""
 
-    def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, Known]:
+    def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, DerivationCounts]:
         """Return the stored derivations of rows, without rows that do not exist."""
         ...
 
@@ -302,11 +306,11 @@ class Limits:
     most: int | None
 
 
-Change = tuple[Row, Known, Known]
+Change = tuple[Row, DerivationCounts, DerivationCounts]
 """A row with its old and its new derivations."""
 
 
-def followed(
+def follow_changes(
     of: Derivations, seeds: Sequence[Bag], first: int, limits: Limits
 ) -> list[list[Change]]:
     """Return how the derivations of the rows of each relation change.
@@ -320,18 +324,18 @@ def followed(
     ------
     FixpointError: rows still enter after `limits.most` rounds.
     """
-    following = _Following(of, len(limits.names))
+    following = _ChangeFollower(of, len(limits.names))
     following.inputs_change(seeds)
     following.leave()
     following.enter(first, limits)
     return following.changes()
 
 
-class _Following:
+class _ChangeFollower:
     def __init__(self, of: Derivations, relations: int) -> None:
         self._of = of
         self._now: list[dict[Row, list[int]]] = [{} for _ in range(relations)]
-        self._was: list[dict[Row, Known]] = [{} for _ in range(relations)]
+        self._was: list[dict[Row, DerivationCounts]] = [{} for _ in range(relations)]
         self._doubtful: list[set[Row]] = [set() for _ in range(relations)]
         """Existing rows that may have no founded derivation left."""
         self._waiting: list[dict[Row, None]] = [{} for _ in range(relations)]
@@ -372,7 +376,7 @@ class _Following:
             if not any(entering):
                 return
             if limits.most is not None and number - first >= limits.most:
-                raise _endless(limits, entering)
+                raise _endless_error(limits, entering)
             for now, rows in zip(self._now, entering, strict=True):
                 for row in rows:
                     of = now[row]
@@ -386,7 +390,7 @@ class _Following:
             [
                 (row, was[row], after)
                 for row, of in now.items()
-                if (after := Known(*of) if of[_ROUND] else NOT_THERE) != was[row]
+                if (after := DerivationCounts(*of) if of[_ROUND] else NOT_THERE) != was[row]
             ]
             for now, was in zip(self._now, self._was, strict=True)
         ]
@@ -436,7 +440,7 @@ def _may_enter(of: list[int]) -> bool:
     return not of[_ROUND] and of[_DERIVATIONS] > 0
 
 
-def _endless(limits: Limits, entering: Sequence[list[Row]]) -> FixpointError:
+def _endless_error(limits: Limits, entering: Sequence[list[Row]]) -> FixpointError:
     rows = [row for some in entering for row in some]
     shown = ", ".join(f"{row!r:.60}" for row in rows[:MOST_SHOWN])
     return FixpointError(
@@ -447,7 +451,7 @@ def _endless(limits: Limits, entering: Sequence[list[Row]]) -> FixpointError:
     )
 
 
-class Ways:
+class DeltaRules:
     """The rules of some relations, over these relations and then sides.
 
     Parameters

@@ -32,7 +32,7 @@ from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import Typed
-from spark_backend.tables.stateless import RAISED, adopt
+from spark_backend.tables.stateless import RAISED, adopt_classes
 
 BEFORE, SEED, SIDE = 0, 1, 2
 """The kinds of rows of a task: an old row of the relation, a seed, or from `SIDE` on of a side."""
@@ -56,7 +56,7 @@ class RecursionTask:
 
 
 @dataclass(slots=True)
-class _Given:
+class _BucketRows:
     """The rows of one bucket of partitions."""
 
     before: Counter[Row] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class _Given:
     sides: defaultdict[int, Counter[Row]] = field(default_factory=partial(defaultdict, Counter))
 
 
-def changes(
+def partition_changes(
     task: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield how the rows of touched partitions change.
@@ -72,17 +72,19 @@ def changes(
     Batches have the columns `p` (bucket of partitions), `kind`, `weight`, `row`, and `side0` and so
     on; the row is in the column of its `kind`.
     """
-    adopt(classes)
+    adopt_classes(classes)
     of: RecursionTask = pickle.loads(task)
-    for given in _taken(of, batches).values():
-        before, after = _there(given.before), _after(of, given)
+    for given in _read_partitions(of, batches).values():
+        before, after = _existing_rows(given.before), _evaluate_partitions(of, given)
         gone, come = [row for row in before if row not in after], after.difference(before)
-        yield from _batches(of.kept, gone, -1)
-        yield from _batches(of.kept, list(come), 1)
+        yield from _row_batches(of.kept, gone, -1)
+        yield from _row_batches(of.kept, list(come), 1)
 
 
-def _taken(of: RecursionTask, batches: Iterable[pa.RecordBatch]) -> dict[int, _Given]:
-    found: dict[int, _Given] = defaultdict(_Given)
+def _read_partitions(
+    of: RecursionTask, batches: Iterable[pa.RecordBatch]
+) -> dict[int, _BucketRows]:
+    found: dict[int, _BucketRows] = defaultdict(_BucketRows)
     for batch in batches:
         for kind in batch.column("kind").unique().to_pylist():
             name, kept = ("row", of.kept)
@@ -94,33 +96,35 @@ def _taken(of: RecursionTask, batches: Iterable[pa.RecordBatch]) -> dict[int, _G
             for place, row, weight in zip(
                 rows.column("p").to_pylist(), values, weights, strict=True
             ):
-                _bag(found[place], kind)[row] += weight
+                _bag_of_kind(found[place], kind)[row] += weight
     return found
 
 
-def _bag(given: _Given, kind: int) -> Counter[Row]:
+def _bag_of_kind(given: _BucketRows, kind: int) -> Counter[Row]:
     if kind >= SIDE:
         return given.sides[kind - SIDE]
     return given.before if kind == BEFORE else given.seeds
 
 
-def _there(bag: Counter[Row]) -> list[Row]:
+def _existing_rows(bag: Counter[Row]) -> list[Row]:
     return [row for row, weight in bag.items() if weight > 0]
 
 
-def brought_to_end(
+def run_partitions(
     of: RecursionTask, seeds: Counter[Row], sides: Sequence[Counter[Row]]
 ) -> set[Row]:
     """Return the rows of the relation in the partitions of some seeds."""
-    return _after(of, _Given(seeds=seeds, sides=defaultdict(Counter, enumerate(sides))))
+    return _evaluate_partitions(
+        of, _BucketRows(seeds=seeds, sides=defaultdict(Counter, enumerate(sides)))
+    )
 
 
-def _after(of: RecursionTask, given: _Given) -> set[Row]:
+def _evaluate_partitions(of: RecursionTask, given: _BucketRows) -> set[Row]:
     """Return the rows of the relation in these partitions."""
-    seeds = _there(given.seeds)
+    seeds = _existing_rows(given.seeds)
     if not seeds:
         return set()
-    engine = _Engine(of, [_there(given.sides[place]) for place in range(len(of.sides))])
+    engine = _Engine(of, [_existing_rows(given.sides[place]) for place in range(len(of.sides))])
     partitions = defaultdict(list)
     for row in seeds:
         partitions[canonical(engine.column(row))].append(row)
@@ -134,7 +138,7 @@ class _Engine:
     """A database with the fixpoint as a view."""
 
     def __init__(self, of: RecursionTask, sides: Sequence[list[Row]]) -> None:
-        node, column = _loaded(of.node)
+        node, column = _load_fixpoint(of.node)
         self.column = callable_of(column)
         database = Database()
         self._seeds = database.table(class_of(of.kept), name="seeds")
@@ -151,10 +155,10 @@ class _Engine:
             self._seeds.replace_all(seeds)
             return list(self._view)
         except (Exception, SystemExit) as error:
-            raise told(error) from error
+            raise worker_error(error) from error
 
 
-def told(error: BaseException) -> RuntimeError:
+def worker_error(error: BaseException) -> RuntimeError:
     """Return an error that the driver recognizes in the message of Spark."""
     said = "; ".join(line.strip() for line in str(error).splitlines())
     return RuntimeError(f"{RAISED}{type(error).__name__}: {said}")
@@ -165,7 +169,7 @@ def class_of(kept: Typed) -> Any:
     return object if kept.optional else kept.kind
 
 
-def _batches(kept: Typed, rows: list[Row], weight: int) -> Iterator[pa.RecordBatch]:
+def _row_batches(kept: Typed, rows: list[Row], weight: int) -> Iterator[pa.RecordBatch]:
     schema = pa.schema([("row", arrow_type(kept)), ("weight", pa.int64())])
     for start in range(0, len(rows), ROWS):
         some = rows[start : start + ROWS]
@@ -178,11 +182,11 @@ def arrow_rows(kept: Typed, rows: list[Row]) -> pa.Array:
     try:
         return to_arrow(kept, rows)
     except OffloadError as error:
-        raise told(error) from error
+        raise worker_error(error) from error
 
 
 @lru_cache(maxsize=16)
-def _loaded(data: bytes) -> tuple[plan.Node, Any]:
+def _load_fixpoint(data: bytes) -> tuple[plan.Node, Any]:
     """Return the fixpoint and its column, which is sent as a select."""
     select = pickle.loads(data)
     assert isinstance(select, plan.Select)

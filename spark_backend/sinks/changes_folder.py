@@ -52,15 +52,15 @@ from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, Position
 from reactive.engine.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import (
-    located,
+    count_rows,
+    create_file,
+    list_parquet,
+    locate,
     moves_folders,
-    parquet_in,
-    put,
-    put_new,
-    rows_in,
-    table_in,
+    read_table,
+    replace_file,
 )
-from spark_backend.cluster.paths import absolute
+from spark_backend.cluster.paths import absolute_path
 from spark_backend.cluster.session import Session
 from spark_backend.sinks.rows import WEIGHT, RowColumns
 
@@ -90,7 +90,7 @@ class ChangesFolder:
         row_type: Any = None,
         session: Session | None = None,
     ) -> None:
-        place = located(absolute(os.fspath(folder)), session)
+        place = locate(absolute_path(os.fspath(folder)), session)
         self._files, self._root, self._uri = place.files, place.root, place.uri
         self._columns = RowColumns(row_type, (WEIGHT, BATCH))
         self.expect = self._columns.expect
@@ -143,15 +143,15 @@ class ChangesFolder:
         """Return the difference as `difference` does, for rows on Spark."""
         parts = [part for number in self._numbers() for part in self._parts(number)]
         paths = [f"{self._uri}{part.removeprefix(self._root)}" for part in parts]
-        return rows.without_changes(paths, sum(rows_in(self._files, part) for part in parts))
+        return rows.without_changes(paths, sum(count_rows(self._files, part) for part in parts))
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
         """Stage a batch as `stage` does, for changes on Spark, which writes them."""
         found = self._columns.typed(batch.changes.kept)
         folder = self._aside(batch.number)
         batch.changes.write_changes(found, f"{self._uri}{folder.removeprefix(self._root)}")
-        parts = parquet_in(self._files, folder)
-        if not any(rows_in(self._files, part) for part in parts):
+        parts = list_parquet(self._files, folder)
+        if not any(count_rows(self._files, part) for part in parts):
             self._aside(batch.number)
             return False
         self._note_of(batch)
@@ -159,19 +159,19 @@ class ChangesFolder:
 
     def _aside(self, number: int) -> str:
         """Delete the hidden folder of a batch, if it exists, and return its path."""
-        folder = f"{self._root}/_{_name(number)}"
+        folder = f"{self._root}/_{_batch_name(number)}"
         with suppress(FileNotFoundError):
             self._files.delete_dir(folder)
         return folder
 
     def _note_of(self, batch: ChangeBatch) -> None:
         """Make the note of a batch that is written aside."""
-        note = noted(batch)
-        folder = f"{self._root}/_{_name(batch.number)}"
+        note = make_note(batch)
+        folder = f"{self._root}/_{_batch_name(batch.number)}"
         if moves_folders(self._files):
             write_json(self._files, f"{folder}/{POSITION}", note)
         else:
-            paths = parquet_in(self._files, folder)
+            paths = list_parquet(self._files, folder)
             names = [path.rpartition("/")[2] for path in paths]
             note |= {FILES: names, "id": uuid4().hex}
         self._staged = batch.number, note
@@ -186,13 +186,13 @@ class ChangesFolder:
         if self._staged is None:
             return
         number, note = self._staged
-        to = f"{self._root}/{_name(number)}"
+        to = f"{self._root}/{_batch_name(number)}"
         try:
             if moves_folders(self._files):
-                self._move(f"{self._root}/_{_name(number)}", to)
+                self._move(f"{self._root}/_{_batch_name(number)}", to)
             elif not self._counts(number, note):
                 self._files.create_dir(to, recursive=True)
-                put_new(self._files, f"{to}/{POSITION}", json.dumps(note).encode())
+                create_file(self._files, f"{to}/{POSITION}", json.dumps(note).encode())
         except FileExistsError:
             raise OffloadError(
                 f"{to} is there already: another sink writes to the same folder"
@@ -208,7 +208,7 @@ class ChangesFolder:
     def _counts(self, number: int, note: dict[str, Any]) -> bool:
         """Return True if the batch counts already: moving its files was interrupted."""
         try:
-            found: Any = read_json(self._files, f"{self._root}/{_name(number)}/{POSITION}")
+            found: Any = read_json(self._files, f"{self._root}/{_batch_name(number)}/{POSITION}")
         except FileNotFoundError:
             return False
         return bool(found == note)
@@ -221,15 +221,15 @@ class ChangesFolder:
         ------
         OffloadError: a file is missing.
         """
-        to, aside = f"{self._root}/{_name(number)}", f"{self._root}/_{_name(number)}"
+        to, aside = f"{self._root}/{_batch_name(number)}", f"{self._root}/_{_batch_name(number)}"
         names = read_json(self._files, f"{to}/{POSITION}").get(FILES, ())
-        there = parquet_in(self._files, to)
+        there = list_parquet(self._files, to)
         try:
-            for name in map(plain_name, names):
+            for name in map(check_plain_name, names):
                 if f"{to}/{name}" not in there:
                     self._files.move(f"{aside}/{name}", f"{to}/{name}")
         except (FileNotFoundError, TypeError, ValueError) as error:
-            raise unreadable(f"{to}/{POSITION}", error) from error
+            raise unreadable_error(f"{to}/{POSITION}", error) from error
         if names:
             with suppress(FileNotFoundError):
                 self._files.delete_dir(aside)
@@ -238,9 +238,9 @@ class ChangesFolder:
         """Return the batches that count; delete a last one that was interrupted before it
         counted."""
         if numbers:
-            last = f"{self._root}/{_name(numbers[-1])}"
+            last = f"{self._root}/{_batch_name(numbers[-1])}"
             note = self._files.get_file_info(f"{last}/{POSITION}")
-            if note.type == fs.FileType.NotFound and not parquet_in(self._files, last):
+            if note.type == fs.FileType.NotFound and not list_parquet(self._files, last):
                 self._files.delete_dir(last)
                 return numbers[:-1]
         return numbers
@@ -267,8 +267,8 @@ class ChangesFolder:
         ------
         OffloadError: there are none.
         """
-        folder = f"{self._root}/{_name(number)}"
-        found = parquet_in(self._files, folder)
+        folder = f"{self._root}/{_batch_name(number)}"
+        found = list_parquet(self._files, folder)
         if not found:
             raise OffloadError(
                 f"{folder} has no files, so nobody knows what was written\n"
@@ -277,20 +277,20 @@ class ChangesFolder:
         return found
 
     def _note(self, number: int) -> Note:
-        path = f"{self._root}/{_name(number)}/{POSITION}"
+        path = f"{self._root}/{_batch_name(number)}/{POSITION}"
         try:
-            note = note_of(read_json(self._files, path))
+            note = parse_note(read_json(self._files, path))
             if note.position.batch != number:
                 raise ValueError(f"it is of batch {note.position.batch}")
             return note
         except (FileNotFoundError, KeyError, TypeError, ValueError) as error:
-            raise unreadable(path, error) from error
+            raise unreadable_error(path, error) from error
 
     def _read(self, path: str) -> pa.Table:
-        return self._columns.as_written(table_in(self._files, path))
+        return self._columns.as_written(read_table(self._files, path))
 
 
-def _name(number: int) -> str:
+def _batch_name(number: int) -> str:
     return f"{BATCH}={number:012}"
 
 
@@ -300,7 +300,7 @@ OURS = "reactive"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedFile:
     """A file with the rows of a bucket. Bucket -1 has no rows, only the columns."""
 
     name: str
@@ -320,7 +320,7 @@ class Listing:
     buckets: int
     by: str
     """The function that assigns buckets: files of another function have to be rewritten."""
-    files: tuple[Listed, ...]
+    files: tuple[ListedFile, ...]
     before: tuple[str, ...] = ()
 
     @property
@@ -333,7 +333,7 @@ class Listing:
         """The number of rows."""
         return sum(file.rows for file in self.files)
 
-    def of(self, buckets: set[int]) -> list[Listed]:
+    def of(self, buckets: set[int]) -> list[ListedFile]:
         """Return the files of some buckets."""
         return [file for file in self.files if file.bucket in buckets]
 
@@ -361,21 +361,21 @@ class Listings:
         path = f"{self._folder}/{FILE}"
         try:
             with files.open_input_stream(path) as stream:
-                return _listing(stream.read().decode())
+                return _parse_listing(stream.read().decode())
         except FileNotFoundError:
             return None
         except (KeyError, TypeError, ValueError) as error:
-            raise unreadable(path, error) from error
+            raise unreadable_error(path, error) from error
 
     def put(self, files: Any, listing: Listing) -> None:
         """Publish a list."""
         files.create_dir(self._folder, recursive=True)
         text = "\n".join([VERSION, *self._lines(listing)])
-        put(files, f"{self._folder}/{FILE}", text.encode())
+        replace_file(files, f"{self._folder}/{FILE}", text.encode())
 
     def _lines(self, listing: Listing) -> list[str]:
         at = listing.note.position
-        whole = noted(ChangeBatch(at.batch, (), listing.note.plan, at.version))
+        whole = make_note(ChangeBatch(at.batch, (), listing.note.plan, at.version))
         whole |= {"buckets": listing.buckets, "by": listing.by, "before": list(listing.before)}
         lines = []
         for place, file in enumerate(listing.files):
@@ -383,7 +383,7 @@ class Listings:
             lines.append({**self._status(file), OURS: own | ({} if place else {"all": whole})})
         return [json.dumps(line) for line in lines]
 
-    def _status(self, file: Listed) -> Mapping[str, Any]:
+    def _status(self, file: ListedFile) -> Mapping[str, Any]:
         """Return the fields of a file that Spark requires."""
         root = self._folder.removesuffix(f"/{FOLDER}")
         uri = Path(root).as_uri() if self._uri is None else self._uri
@@ -398,22 +398,24 @@ class Listings:
         }
 
 
-def _listing(text: str) -> Listing:
+def _parse_listing(text: str) -> Listing:
     version, *lines = text.split("\n")
     if version != VERSION:
         raise ValueError(f"its version is {version!r:.40}, not {VERSION!r}")
     found = [json.loads(line) for line in lines]
-    files = tuple(_listed(line[OURS], line["size"]) for line in found)
+    files = tuple(_parse_file(line[OURS], line["size"]) for line in found)
     whole = found[0][OURS]["all"]
-    before = tuple(map(_inside, whole["before"]))
-    return Listing(note_of(whole), int(whole["buckets"]), str(whole["by"]), files, before)
+    before = tuple(map(_check_file_name, whole["before"]))
+    return Listing(parse_note(whole), int(whole["buckets"]), str(whole["by"]), files, before)
 
 
-def _listed(own: Mapping[str, Any], size: Any) -> Listed:
-    return Listed(_inside(own["name"]), int(own["bucket"]), int(own["rows"]), int(size))
+def _parse_file(own: Mapping[str, Any], size: Any) -> ListedFile:
+    return ListedFile(
+        _check_file_name(own["name"]), int(own["bucket"]), int(own["rows"]), int(size)
+    )
 
 
-def _inside(name: Any) -> str:
+def _check_file_name(name: Any) -> str:
     if not isinstance(name, str) or "/" in name or not name.startswith("_b="):
         raise ValueError(f"it names {name!r}, which is no file of its folder")
     return name
@@ -439,7 +441,7 @@ class Note:
             )
 
 
-def noted(batch: ChangeBatch) -> dict[str, Any]:
+def make_note(batch: ChangeBatch) -> dict[str, Any]:
     """Return the note of a batch as JSON."""
     position = batch.position
     return {
@@ -450,7 +452,7 @@ def noted(batch: ChangeBatch) -> dict[str, Any]:
     }
 
 
-def note_of(found: Mapping[str, Any]) -> Note:
+def parse_note(found: Mapping[str, Any]) -> Note:
     """Parse a note.
 
     Raises
@@ -480,7 +482,7 @@ def write_json(files: Any, path: str, found: Any) -> None:
         stream.write(json.dumps(found).encode())
 
 
-def plain_name(name: Any) -> str:
+def check_plain_name(name: Any) -> str:
     """Return the name of a file in the folder of its note.
 
     Raises
@@ -492,7 +494,7 @@ def plain_name(name: Any) -> str:
     return name
 
 
-def unreadable(path: str, error: Exception) -> OffloadError:
+def unreadable_error(path: str, error: Exception) -> OffloadError:
     """Return the error of an invalid note."""
     return OffloadError(
         f"{path} is none that a sink has written: {error}\n"

@@ -34,10 +34,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import by_name
+from spark_backend.cluster.files import with_literal_paths
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import LARGEST, LEAST, Plain, Record, Typed, Whole
-from spark_backend.codec.values import Value, as_type, each, field_of, spark_type
+from spark_backend.codec.values import Value, as_type, field_of, map_values, spark_type
 from spark_backend.sinks.rows import VALUE, WEIGHT
 from spark_backend.sinks.rows_folder import BUCKET, HashedRows
 
@@ -90,28 +90,32 @@ class FrameRows:
     def without_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
         """Return these rows without the rows of files of changes, which have at most `rows`
         rows."""
-        return self._with(rows, partial(_changes, self.session, uris, -1, WEIGHT)) if uris else self
+        return (
+            self._with(rows, partial(_read_changes, self.session, uris, -1, WEIGHT))
+            if uris
+            else self
+        )
 
     def without_rows_in(self, uris: Sequence[str], rows: int) -> FrameRows:
         """Return these rows without the rows of files of rows."""
-        return self._with(rows, partial(_rows, self.session, uris, -1)) if uris else self
+        return self._with(rows, partial(_read_rows, self.session, uris, -1)) if uris else self
 
     def with_rows_in(self, uris: Sequence[str], rows: int) -> FrameRows:
         """Return these rows and the rows of files of rows."""
-        return self._with(rows, partial(_rows, self.session, uris, 1)) if uris else self
+        return self._with(rows, partial(_read_rows, self.session, uris, 1)) if uris else self
 
     def of_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
         """Return the net changes, which were written by bucket, in place of these rows."""
         return replace(
             self,
             rows=rows,
-            made=(partial(_changes, self.session, uris, 1, COUNT),),
+            made=(partial(_read_changes, self.session, uris, 1, COUNT),),
             is_net=True,
         )
 
     def only_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
         """Return the rows of files of changes in place of these rows, with the same type."""
-        read: Made = partial(_changes, self.session, uris, 1, WEIGHT)
+        read: Made = partial(_read_changes, self.session, uris, 1, WEIGHT)
         return replace(self, rows=rows, made=(read,), is_net=False)
 
     def _with(self, rows: int, *made: Made) -> FrameRows:
@@ -131,10 +135,10 @@ class FrameRows:
         """
         with refusals():
             if buckets is None:
-                found = self._net(self._all(of), _names(of)).withColumnRenamed(COUNT, WEIGHT)
+                found = self._net(self._all(of), _quoted_names(of)).withColumnRenamed(COUNT, WEIGHT)
                 found.coalesce(self.session.tasks).write.parquet(folder)
             else:
-                net = self._net(self._placed(of, buckets), [BUCKET, *_names(of)])
+                net = self._net(self._placed(of, buckets), [BUCKET, *_quoted_names(of)])
                 net.write.partitionBy(BUCKET).parquet(folder)
 
     def write_rows(self, of: Typed, folder: str, buckets: HashedRows, whose: str) -> None:
@@ -149,23 +153,23 @@ class FrameRows:
         OffloadError: the files cannot store a value, a row has a negative weight, or two rows have
             one key that must be unique.
         """
-        net = self._net(self._placed(of, buckets), [BUCKET, *_names(of)])
-        count = _known(F.col(COUNT) >= 0, GONE.format(whose=whose), of)
+        net = self._net(self._placed(of, buckets), [BUCKET, *_quoted_names(of)])
+        count = _guard_count(F.col(COUNT) >= 0, GONE.format(whose=whose), of)
         if buckets.is_unique:
             same = Window.partitionBy(BUCKET, *(f"`{name}`" for name in buckets.key))
             net = net.withColumn("__same__", F.sum(COUNT).over(same))
             key = ", ".join(buckets.key)
             count = F.when(F.col(COUNT) < 0, count).otherwise(
-                _known(F.col("__same__") < 2, DOUBLED.format(key=key), of)
+                _guard_count(F.col("__same__") < 2, DOUBLED.format(key=key), of)
             )
         times = F.explode(F.sequence(F.lit(1).cast("long"), count)).alias("__time__")
         with refusals():
-            rows = net.select(BUCKET, *_names(of), times).drop("__time__")
+            rows = net.select(BUCKET, *_quoted_names(of), times).drop("__time__")
             rows.write.partitionBy(BUCKET).parquet(folder)
 
     def _placed(self, of: Typed, buckets: HashedRows) -> DataFrame:
         """Return rows with their bucket; all rows of a bucket are in one task."""
-        key = [f"`{name}`" for name in buckets.key] or _names(of)
+        key = [f"`{name}`" for name in buckets.key] or _quoted_names(of)
         bucket = F.pmod(F.xxhash64(*key), F.lit(buckets.count)).cast("int")
         found = self._all(of).withColumn(BUCKET, bucket)
         return found if self._is_small else found.repartition(self.session.tasks, BUCKET)
@@ -187,68 +191,76 @@ class FrameRows:
         return reduce(lambda a, b: a.unionByName(b), [made(of) for made in self.made])
 
 
-def columns(rows: DataFrame, kept: Typed, of: Typed) -> DataFrame:
+def to_file_columns(rows: DataFrame, kept: Typed, of: Typed) -> DataFrame:
     """Return rows with the columns `row` and `weight` in the columns of files.
 
     The job fails for an integer beyond 64 bits.
     """
     row, weight = Value(F.col("row"), kept), F.col("weight").alias(COUNT)
     if not isinstance(of, Record):
-        return rows.select(_checked(row, of).alias(VALUE), weight)
-    fields = [_checked(field_of(row, at), f).alias(n) for at, (n, f) in enumerate(_fields(of))]
+        return rows.select(_check_value(row, of).alias(VALUE), weight)
+    fields = [
+        _check_value(field_of(row, at), f).alias(n) for at, (n, f) in enumerate(_file_fields(of))
+    ]
     return rows.select(*fields, weight)
 
 
-def _checked(value: Value, of: Typed) -> Column:
+def _check_value(value: Value, of: Typed) -> Column:
     """Return a value in the type of files, with a check that it fits."""
     if isinstance(value.of, Plain) and value.of.is_wide and isinstance(of, Plain):
         fits = value.column.isNull() | value.column.between(F.lit(LEAST), F.lit(LARGEST))
         text = F.concat(F.lit(REFUSED), value.column.cast("string"), F.lit(BEYOND + END))
         return F.when(fits, value.column.cast("long")).otherwise(F.raise_error(text).cast("long"))
     if isinstance(value.of, Record) and isinstance(of, Record):
-        both = enumerate(_fields(of))
-        fields = [_checked(field_of(value, at), f).alias(n) for at, (n, f) in both]
+        both = enumerate(_file_fields(of))
+        fields = [_check_value(field_of(value, at), f).alias(n) for at, (n, f) in both]
         return F.when(value.column.isNotNull(), F.struct(*fields))
     if isinstance(value.of, Whole) and isinstance(of, Whole) and of.of is not None:
         inside = of.of
-        return each(value, lambda v: _checked(v, inside)).cast(spark_type(of))
+        return map_values(value, lambda v: _check_value(v, inside)).cast(spark_type(of))
     return as_type(value, of)
 
 
-def _changes(session: Session, uris: Sequence[str], sign: int, weight: str, of: Typed) -> DataFrame:
+def _read_changes(
+    session: Session, uris: Sequence[str], sign: int, weight: str, of: Typed
+) -> DataFrame:
     """Read files of changes, with their weights or the negated weights."""
-    schema = T.StructType([*_schema(of), T.StructField(weight, T.LongType())])
-    found: DataFrame = by_name(session.spark.read).schema(schema).parquet(*uris)
-    return found.select(*_names(of), (F.lit(sign) * F.col(weight)).cast("long").alias(COUNT))
+    schema = T.StructType([*_file_fields_of_spark(of), T.StructField(weight, T.LongType())])
+    found: DataFrame = with_literal_paths(session.spark.read).schema(schema).parquet(*uris)
+    return found.select(*_quoted_names(of), (F.lit(sign) * F.col(weight)).cast("long").alias(COUNT))
 
 
-def _rows(session: Session, uris: Sequence[str], weight: int, of: Typed) -> DataFrame:
+def _read_rows(session: Session, uris: Sequence[str], weight: int, of: Typed) -> DataFrame:
     """Read files of rows, with a weight."""
-    found: DataFrame = by_name(session.spark.read).schema(T.StructType(_schema(of))).parquet(*uris)
+    found: DataFrame = (
+        with_literal_paths(session.spark.read)
+        .schema(T.StructType(_file_fields_of_spark(of)))
+        .parquet(*uris)
+    )
     return found.withColumn(COUNT, F.lit(weight).cast("long"))
 
 
-def _known(holds: Column, message: str, of: Typed) -> Column:
+def _guard_count(holds: Column, message: str, of: Typed) -> Column:
     """Return the count of a row; the job fails where a condition does not hold."""
-    row = F.substring(F.to_json(F.struct(*_names(of))), 1, LONGEST)
+    row = F.substring(F.to_json(F.struct(*_quoted_names(of))), 1, LONGEST)
     before, _, after = message.partition("{}")
     text = F.concat(F.lit(REFUSED + before), row, F.lit(after + END))
     return F.when(holds, F.col(COUNT)).otherwise(F.raise_error(text).cast("long"))
 
 
-def _schema(of: Typed) -> list[T.StructField]:
-    return [T.StructField(name, spark_type(f)) for name, f in _fields(of)]
+def _file_fields_of_spark(of: Typed) -> list[T.StructField]:
+    return [T.StructField(name, spark_type(f)) for name, f in _file_fields(of)]
 
 
-def _fields(of: Typed) -> list[tuple[str, Typed]]:
+def _file_fields(of: Typed) -> list[tuple[str, Typed]]:
     """Return the columns in files."""
     if isinstance(of, Record):
         return list(zip(of.names, of.fields, strict=True))
     return [(VALUE, of)]
 
 
-def _names(of: Typed) -> list[str]:
-    return [f"`{name}`" for name, _ in _fields(of)]
+def _quoted_names(of: Typed) -> list[str]:
+    return [f"`{name}`" for name, _ in _file_fields(of)]
 
 
 @contextmanager
@@ -322,10 +334,10 @@ class KafkaTopic:
         missing = [name for name in self._key if name not in names]
         if missing:
             raise OffloadError(f"key {missing[0]!r} is none of the columns {', '.join(names)}")
-        key = _json(self._key) if self._key else F.lit(None).cast("string")
-        made = frame.select(key.alias("key"), _json(names).alias("value"), WEIGHT)
+        key = _json_object(self._key) if self._key else F.lit(None).cast("string")
+        made = frame.select(key.alias("key"), _json_object(names).alias("value"), WEIGHT)
         if self._key:
-            made = _last(made)
+            made = _last_by_key(made)
         headers = [(BATCH_HEADER, F.lit(str(number))), (WEIGHT_HEADER, F.col(WEIGHT))]
         pairs = [
             F.struct(F.lit(n).alias("key"), c.cast("string").cast("binary").alias("value"))
@@ -354,12 +366,12 @@ class KafkaTopic:
             ) from error
 
 
-def _json(names: Sequence[str]) -> Column:
+def _json_object(names: Sequence[str]) -> Column:
     """Return columns as a JSON object."""
     return F.to_json(F.struct(*(f"`{name}`" for name in names)), {"ignoreNullFields": "false"})
 
 
-def _last(made: DataFrame) -> DataFrame:
+def _last_by_key(made: DataFrame) -> DataFrame:
     """Return the current row of each key, with a weight of 1; or no value, and a weight of -1."""
     comes = F.col(WEIGHT) > 0
     now = F.max(F.when(comes, F.col("value")))

@@ -50,16 +50,23 @@ from pyarrow import fs
 from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, FrameTarget, Position
 from reactive.engine.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import by_name, located, parquet_in, put, rows_in, table_in
+from spark_backend.cluster.files import (
+    count_rows,
+    list_parquet,
+    locate,
+    read_table,
+    replace_file,
+    with_literal_paths,
+)
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Typed
 from spark_backend.sinks.changes_folder import (
     Note,
-    note_of,
-    noted,
-    plain_name,
+    check_plain_name,
+    make_note,
+    parse_note,
     read_json,
-    unreadable,
+    unreadable_error,
 )
 from spark_backend.sinks.rows import ROW_TYPE, WEIGHT, RowColumns
 
@@ -93,7 +100,7 @@ class FileOutbox:
     def __init__(
         self, folder: str, *, row_type: Any = None, session: Session | None = None
     ) -> None:
-        place = located(folder, session)
+        place = locate(folder, session)
         self._files, self._root, self._uri = place.files, place.root, place.uri
         self._columns = RowColumns(row_type, (WEIGHT,))
         self.expect = self._columns.expect
@@ -218,13 +225,13 @@ class FileOutbox:
         with suppress(FileNotFoundError):
             self._files.delete_dir(f"{self._root}/{name}")
         changes.write_changes(of, f"{self._uri}/{name}")
-        paths = parquet_in(self._files, f"{self._root}/{name}")
-        return name, sum(rows_in(self._files, path) for path in paths)
+        paths = list_parquet(self._files, f"{self._root}/{name}")
+        return name, sum(count_rows(self._files, path) for path in paths)
 
     def _paths(self, name: str) -> list[str]:
         """Return the paths of a name in the manifest."""
         path = f"{self._root}/{name}"
-        return [path] if name.endswith(".parquet") else parquet_in(self._files, path)
+        return [path] if name.endswith(".parquet") else list_parquet(self._files, path)
 
     def _uris(self, files: Files) -> list[str]:
         found = [path for name, _ in files for path in self._paths(name)]
@@ -238,23 +245,23 @@ class FileOutbox:
         path = f"{self._root}/{MANIFEST}"
         try:
             found = read_json(self._files, path)
-            files = tuple((plain_name(name), int(rows)) for name, rows in found["files"])
+            files = tuple((check_plain_name(name), int(rows)) for name, rows in found["files"])
             if not files:
                 raise ValueError("it names no files")
             flags = bool(found["delivered"]), bool(found["classes"])
-            return _Manifest(note_of(found), flags[0], files, flags[1])
+            return _Manifest(parse_note(found), flags[0], files, flags[1])
         except FileNotFoundError:
             return None
         except (KeyError, TypeError, ValueError) as error:
-            raise unreadable(path, error) from error
+            raise unreadable_error(path, error) from error
 
     def _put(self, manifest: _Manifest) -> None:
         """Publish a manifest."""
         at = manifest.note.position
-        note = noted(ChangeBatch(at.batch, (), manifest.note.plan, at.version))
+        note = make_note(ChangeBatch(at.batch, (), manifest.note.plan, at.version))
         rest = {"delivered": manifest.delivered, "classes": manifest.has_classes}
         found = {**note, **rest, "files": list(manifest.files)}
-        put(self._files, f"{self._root}/{MANIFEST}", json.dumps(found).encode())
+        replace_file(self._files, f"{self._root}/{MANIFEST}", json.dumps(found).encode())
         self._found = manifest
 
     def _sweep(self) -> None:
@@ -272,7 +279,7 @@ class FileOutbox:
             pq.write_table(table, stream)
 
     def _read(self, name: str) -> pa.Table:
-        found = [table_in(self._files, path) for path in self._paths(name)]
+        found = [read_table(self._files, path) for path in self._paths(name)]
         if self._columns.schema is None:
             self._columns.wrote(found[0].schema)
         return pa.concat_tables(map(self._columns.as_written, found))
@@ -293,7 +300,7 @@ class CatalogTarget:
     def __init__(self, session: Session, name: str, made: Callable[[str], FrameTarget]) -> None:
         self._session = session
         self._name = name
-        self._folder = f"{_local(session.spark.conf.get(WAREHOUSE))}/{name}.sink"
+        self._folder = f"{_local_path(session.spark.conf.get(WAREHOUSE))}/{name}.sink"
         self._target = made(self._folder)
         self.expect = getattr(self._target, "expect", None)
         self._has_files = self._is_shown = False
@@ -354,7 +361,7 @@ class CatalogTarget:
             )
 
 
-def _local(warehouse: str) -> str:
+def _local_path(warehouse: str) -> str:
     """Return a warehouse as a path, if it is on this machine."""
     path = warehouse.rstrip("/")
     if path.startswith("file:"):
@@ -402,5 +409,5 @@ class FramesTarget:
         if found is not None:
             self._session.restart()
             number, uris = found
-            self._function(by_name(self._session.spark.read).parquet(*uris), number)
+            self._function(with_literal_paths(self._session.spark.read).parquet(*uris), number)
             self._outbox.delivered()

@@ -35,12 +35,12 @@ from spark_backend.codec.schema import (
     Typed,
     Untyped,
     Whole,
-    expected,
-    in_common,
+    common_type,
+    expected_type,
+    fill_unknown,
+    infer_type,
     tuple_of,
     type_name,
-    typed_as,
-    with_known,
 )
 
 VALUE, WEIGHT = "value", "weight"
@@ -59,7 +59,7 @@ class RowColumns:
     def __init__(self, row_type: Any = None, reserved: Sequence[str] = ()) -> None:
         self.is_declared = row_type is not None
         """True if the type of rows is declared."""
-        self._kept = None if row_type is None else _in_files(typed_as((), row_type))
+        self._kept = None if row_type is None else _type_in_files(infer_type((), row_type))
         self._expected: Typed | None = None
         self._reserved = frozenset(reserved)
         self.schema: pa.Schema | None = None
@@ -67,7 +67,7 @@ class RowColumns:
 
     def expect(self, annotation: Any) -> None:
         """Record the row type of the query, for columns whose type the rows do not show."""
-        self._expected = expected(annotation)
+        self._expected = expected_type(annotation)
 
     @property
     def is_known(self) -> bool:
@@ -77,7 +77,9 @@ class RowColumns:
     def wrote(self, schema: pa.Schema) -> None:
         """Adopt the columns of written files, perhaps with a weight."""
         names = [name for name in schema.names if name != WEIGHT or WEIGHT not in self._reserved]
-        self.schema = _schema(_typed(pa.schema([schema.field(name) for name in names])))
+        self.schema = _arrow_columns(
+            _type_of_schema(pa.schema([schema.field(name) for name in names]))
+        )
 
     def table(self, rows: Sequence[Any]) -> pa.Table:
         """Return rows as columns.
@@ -105,19 +107,19 @@ class RowColumns:
         ------
         OffloadError: no columns store the rows, or other columns than the written ones.
         """
-        found = _narrow(_in_files(self._as_expected(kept)))
+        found = _narrow_integers(_type_in_files(self._as_expected(kept)))
         try:
             if self.is_declared and self._kept is not None:
-                found = in_common(found, self._kept)
+                found = common_type(found, self._kept)
             elif self.schema is not None:
-                found = with_known(found, _typed(self.schema))
+                found = fill_unknown(found, _type_of_schema(self.schema))
         except Untyped as untyped:
             raise OffloadError(f"the rows are not what was declared: {untyped}") from None
         if isinstance(found, Record):
             self._check_names(found.names)
         if self.schema is None:
             _check_known(found)
-        self._check(_schema(found))
+        self._check(_arrow_columns(found))
         return found
 
     def weighted(self, pairs: Sequence[Pair]) -> pa.Table:
@@ -148,9 +150,9 @@ class RowColumns:
         """
         self.wrote(table.schema)
         assert self.schema is not None
-        kept = self._kept or _typed(self.schema)
+        kept = self._kept or _type_of_schema(self.schema)
         columns = [table.column(name).combine_chunks() for name in self.schema.names]
-        self._check(_schema(kept))
+        self._check(_arrow_columns(kept))
         if not isinstance(kept, Record):
             return from_arrow(kept, columns[0])
         return from_arrow(kept, pa.StructArray.from_arrays(columns, fields=list(arrow_type(kept))))
@@ -167,7 +169,7 @@ class RowColumns:
 
     def _array(self, rows: Sequence[Any]) -> tuple[Typed, Any]:
         """Return rows as an array with their type: known, or of the written files, or inferred."""
-        known = self._kept or (None if self.schema is None else _typed(self.schema))
+        known = self._kept or (None if self.schema is None else _type_of_schema(self.schema))
         if known is not None:
             try:
                 return known, to_arrow(known, rows)
@@ -180,13 +182,13 @@ class RowColumns:
 
     def _widen(self, rows: Sequence[Any]) -> None:
         """Widen the types to include the types of these rows."""
-        looks = typed_as(((row, 1) for row in rows), None, sample=None)
-        found = _in_files(self._as_expected(looks))
+        looks = infer_type(((row, 1) for row in rows), None, sample=None)
+        found = _type_in_files(self._as_expected(looks))
         try:
             if self._kept is not None:
-                found = in_common(self._kept, found)
+                found = common_type(self._kept, found)
             if self.schema is not None:
-                found = with_known(found, _typed(self.schema))
+                found = fill_unknown(found, _type_of_schema(self.schema))
         except Untyped as untyped:
             raise OffloadError(f"rows of one view fit no columns: {untyped}\n{ROW_TYPE}") from None
         if isinstance(found, Record) and found.optional:
@@ -194,7 +196,7 @@ class RowColumns:
         self._kept = found
 
     def _as_expected(self, found: Typed) -> Typed:
-        return found if self._expected is None else with_known(found, self._expected)
+        return found if self._expected is None else fill_unknown(found, self._expected)
 
     def _check_names(self, names: Sequence[str]) -> None:
         taken = sorted(self._reserved.intersection(names))
@@ -209,7 +211,7 @@ class RowColumns:
         if self.schema is None:
             self.schema = schema
         elif not self.schema.equals(schema):
-            was, now = (_described(each) for each in (self.schema, schema))
+            was, now = (_describe_schema(each) for each in (self.schema, schema))
             raise OffloadError(
                 f"the target has the columns {was}, and the rows are {now}\n"
                 "  write them to a new target"
@@ -224,7 +226,7 @@ def has_columns(kept: Typed) -> bool:
     return _is_plain(kept)
 
 
-def _in_files(kept: Typed) -> Typed:
+def _type_in_files(kept: Typed) -> Typed:
     """Return the type in files, where bags are lists.
 
     Raises
@@ -236,14 +238,14 @@ def _in_files(kept: Typed) -> Typed:
             "the rows fit no columns of files: there are decimals of any number of digits in "
             f"{type_name(kept)}\n  select them as something else, such as a text or a float"
         )
-    return _listed(kept)
+    return _with_listed_bags(kept)
 
 
-def _listed(kept: Typed) -> Typed:
+def _with_listed_bags(kept: Typed) -> Typed:
     if isinstance(kept, Record):
-        return replace(kept, fields=tuple(map(_listed, kept.fields)))
+        return replace(kept, fields=tuple(map(_with_listed_bags, kept.fields)))
     if isinstance(kept, Whole) and kept.of is not None:
-        return replace(kept, of=_listed(kept.of), is_listed=kept.kind is Bag)
+        return replace(kept, of=_with_listed_bags(kept.of), is_listed=kept.kind is Bag)
     return kept
 
 
@@ -254,49 +256,49 @@ def _is_plain(kept: Typed) -> bool:
 
 
 def _check_known(kept: Typed) -> None:
-    unknown = _of_none(kept, "")
+    unknown = _find_none_field(kept, "")
     if unknown is not None:
         raise OffloadError(
             f"column {unknown!r} has had nothing but None, or empty lists\n{ROW_TYPE}"
         )
 
 
-def _described(schema: pa.Schema) -> str:
+def _describe_schema(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
-def _schema(kept: Typed) -> pa.Schema:
+def _arrow_columns(kept: Typed) -> pa.Schema:
     """Return the columns of rows of a type."""
     return pa.schema(
         list(arrow_type(kept)) if isinstance(kept, Record) else [(VALUE, arrow_type(kept))]
     )
 
 
-def _narrow(kept: Typed) -> Typed:
+def _narrow_integers(kept: Typed) -> Typed:
     """Return the type with integers of 64 bits, as in files."""
     if isinstance(kept, Record):
-        return replace(kept, fields=tuple(map(_narrow, kept.fields)))
+        return replace(kept, fields=tuple(map(_narrow_integers, kept.fields)))
     if isinstance(kept, Whole) and kept.of is not None:
-        return replace(kept, of=_narrow(kept.of))
+        return replace(kept, of=_narrow_integers(kept.of))
     if isinstance(kept, Plain) and kept.is_wide:
         return replace(kept, low=LEAST, high=LARGEST)
     return kept
 
 
-def _typed(schema: pa.Schema) -> Typed:
+def _type_of_schema(schema: pa.Schema) -> Typed:
     """Return the type of columns, as tuples and plain values."""
-    fields = tuple(_typed_as(field.type) for field in schema)
+    fields = tuple(_type_of_arrow(field.type) for field in schema)
     if schema.names == [VALUE]:
         return fields[0]
     return replace(tuple_of(fields), names=tuple(schema.names))
 
 
-def _typed_as(of: pa.DataType) -> Typed:
+def _type_of_arrow(of: pa.DataType) -> Typed:
     if pa.types.is_struct(of):
-        fields = tuple(_typed_as(field.type) for field in of)
+        fields = tuple(_type_of_arrow(field.type) for field in of)
         return Record(tuple, tuple(field.name for field in of), fields, optional=True)
     if pa.types.is_list(of):
-        return Whole(tuple, _typed_as(of.value_type), optional=True)
+        return Whole(tuple, _type_of_arrow(of.value_type), optional=True)
     if pa.types.is_decimal(of) and not of.scale:
         return Plain(int, optional=True, low=-WIDEST, high=WIDEST)
     for kind in (bool, int, float, str, bytes, datetime, date, Decimal):
@@ -305,17 +307,17 @@ def _typed_as(of: pa.DataType) -> Typed:
     raise OffloadError(f"a column of {of} is none that rows have\n  write to a new target")
 
 
-def _of_none(kept: Typed, name: str) -> str | None:
+def _find_none_field(kept: Typed, name: str) -> str | None:
     """Return the name of a field that is always None, if any."""
     if kept.kind is NoneType:
         return name or VALUE
     if isinstance(kept, Record):
         for inner, of in zip(kept.names, kept.fields, strict=True):
-            found = _of_none(of, f"{name}.{inner}" if name else inner)
+            found = _find_none_field(of, f"{name}.{inner}" if name else inner)
             if found is not None:
                 return found
     if isinstance(kept, Whole) and kept.of is not None:
-        return _of_none(kept.of, name)
+        return _find_none_field(kept.of, name)
     return None
 
 

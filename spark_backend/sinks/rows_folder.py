@@ -40,11 +40,11 @@ from pyarrow import fs
 from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, Position
 from reactive.engine.collections.zset import Pair, consolidate, negate, repeat_by_weight
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import Place, located, parquet_in, rows_in, table_in
-from spark_backend.cluster.paths import absolute, is_remote
+from spark_backend.cluster.files import Place, count_rows, list_parquet, locate, read_table
+from spark_backend.cluster.paths import absolute_path, is_remote
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Typed
-from spark_backend.sinks.changes_folder import Listed, Listing, Listings, Note
+from spark_backend.sinks.changes_folder import ListedFile, Listing, Listings, Note
 from spark_backend.sinks.rows import RowColumns
 
 PER_BUCKET = 10_000
@@ -82,8 +82,8 @@ class RowsFolder:
         row_type: Any = None,
         session: Session | None = None,
     ) -> None:
-        found = absolute(os.fspath(folder))
-        place = located(found, session)
+        found = absolute_path(os.fspath(folder))
+        place = locate(found, session)
         self._files, self._root, self._uri = place.files, place.root, place.uri
         self._list = Listings(self._root, place.uri if is_remote(found) else None)
         self._key = (key,) if isinstance(key, str) else tuple(key)
@@ -132,7 +132,7 @@ class RowsFolder:
             if not self._columns.is_known:
                 raise
             self._columns.schema, written = None, []
-            self._now = None if self._now is None else _emptied(self._now)
+            self._now = None if self._now is None else _empty_listing(self._now)
         return consolidate([*wanted, *negate(written)])
 
     def stage(self, batch: ChangeBatch) -> None:
@@ -140,7 +140,7 @@ class RowsFolder:
         now = self._now
         whole, buckets = self._layout(self._by, sum(weight for _, weight in batch.changes))
         changes: list[Pair] = list(batch.changes)
-        kept: tuple[Listed, ...] = ()
+        kept: tuple[ListedFile, ...] = ()
         if whole:
             changes += [(row, 1) for row in self._rows(() if now is None else now.files)]
             parts = self._parts(changes, buckets)
@@ -159,7 +159,7 @@ class RowsFolder:
             self._columns.typed(rows.kept)
         except OffloadError:
             self._columns.schema = None
-            self._now = None if self._now is None else _emptied(self._now)
+            self._now = None if self._now is None else _empty_listing(self._now)
         files = () if self._now is None else [file for file in self._now.files if file.rows]
         uris = [f"{self._uri}/{file.name}" for file in files]
         return rows.without_rows_in(uris, sum(file.rows for file in files))
@@ -174,8 +174,8 @@ class RowsFolder:
         buckets = HashedRows(self._key, count, is_unique=bool(self._key))
         place = Place(self._files, self._root, self._uri)
         away = SparkBuckets(place, of, buckets, self._name)
-        before: Sequence[Listed] = () if now is None else now.files
-        kept: tuple[Listed, ...] = ()
+        before: Sequence[ListedFile] = () if now is None else now.files
+        kept: tuple[ListedFile, ...] = ()
         if now is not None:
             changes, touched = away.touched(changes)
             if not touched:
@@ -194,13 +194,15 @@ class RowsFolder:
             return False, now.buckets
         return True, max(1, min(MOST_BUCKETS, -(-rows // PER_BUCKET)))
 
-    def _others(self, touched: set[int]) -> tuple[Listed, ...]:
+    def _others(self, touched: set[int]) -> tuple[ListedFile, ...]:
         """Return the files of the other buckets."""
         assert self._now is not None
         files = self._now.files
         return tuple(f for f in files if f.bucket not in touched and f.bucket != NO_ROWS)
 
-    def _stage(self, batch: ChangeBatch, by: str, buckets: int, files: Sequence[Listed]) -> None:
+    def _stage(
+        self, batch: ChangeBatch, by: str, buckets: int, files: Sequence[ListedFile]
+    ) -> None:
         empty = self._written(NO_ROWS, batch.number, [])
         listed = (empty, *(file for file in files if file.rows))
         before = () if self._now is None else self._now.names
@@ -251,7 +253,7 @@ class RowsFolder:
         names = self._key or table.column_names
         self._check_fields(table.column_names)
         columns = [table.column(name).to_pylist() for name in names]
-        return (tuple(map(_plain, values)) for values in zip(*columns, strict=True))
+        return (tuple(map(_canonical_value, values)) for values in zip(*columns, strict=True))
 
     def _check_fields(self, names: Sequence[str]) -> None:
         """Raise if a field of the key is missing."""
@@ -285,20 +287,20 @@ class RowsFolder:
                 )
             seen.add(key)
 
-    def _written(self, bucket: int, number: int, rows: list[Any]) -> Listed:
+    def _written(self, bucket: int, number: int, rows: list[Any]) -> ListedFile:
         """Write a file with the rows of a bucket; no file for no rows."""
         shown = "none" if bucket == NO_ROWS else f"{bucket}"
         name = f"_b={shown}-{number:012}-{self._name}.parquet"
         if not rows and bucket != NO_ROWS:
-            return Listed(name, bucket, 0, 0)
+            return ListedFile(name, bucket, 0, 0)
         path = f"{self._root}/{name}"
         self._files.create_dir(self._root, recursive=True)
         with self._files.open_output_stream(path) as stream:
             pq.write_table(self._columns.table(rows), stream)
         (info,) = self._files.get_file_info([path])
-        return Listed(name, bucket, len(rows), info.size)
+        return ListedFile(name, bucket, len(rows), info.size)
 
-    def _rows(self, files: Iterable[Listed]) -> list[Any]:
+    def _rows(self, files: Iterable[ListedFile]) -> list[Any]:
         tables = [self._table(file.name) for file in files if file.rows]
         return self._columns.rows(pa.concat_tables(tables)) if tables else []
 
@@ -307,7 +309,7 @@ class RowsFolder:
             return pq.read_schema(opened)
 
     def _table(self, name: str) -> pa.Table:
-        found = table_in(self._files, f"{self._root}/{name}")
+        found = read_table(self._files, f"{self._root}/{name}")
         return found if self._columns.schema is None else self._columns.as_written(found)
 
     def _sweep(self, listing: Listing) -> None:
@@ -329,19 +331,19 @@ class RowsFolder:
                 )
 
 
-def _emptied(listing: Listing) -> Listing:
+def _empty_listing(listing: Listing) -> Listing:
     """Return the list without rows; its files stay for their readers."""
     return Listing(listing.note, 1, "nothing", (), listing.names)
 
 
-def _plain(value: Any) -> Any:
+def _canonical_value(value: Any) -> Any:
     """Return a value with the same text as all equal values."""
     if isinstance(value, float):
         return value or 0.0
     if isinstance(value, dict):
-        return tuple(map(_plain, value.values()))
+        return tuple(map(_canonical_value, value.values()))
     if isinstance(value, list):
-        return tuple(map(_plain, value))
+        return tuple(map(_canonical_value, value))
     return value
 
 
@@ -380,7 +382,7 @@ class SparkBuckets:
         written = changes.of_changes(uris, sum(rows for _, _, rows in parts))
         return written, {bucket for bucket, _, rows in parts if rows}
 
-    def write(self, changes: Any, before: Sequence[Listed], number: int) -> list[Listed]:
+    def write(self, changes: Any, before: Sequence[ListedFile], number: int) -> list[ListedFile]:
         """Write the files of the rows of `before` with changes applied; the old files stay.
 
         Raises
@@ -400,20 +402,20 @@ class SparkBuckets:
             self.place.files.delete_dir(f"{self.place.root}/{folder}")
         return folder
 
-    def _moved(self, parts: Iterable[tuple[int, str, int]], number: int) -> Iterator[Listed]:
+    def _moved(self, parts: Iterable[tuple[int, str, int]], number: int) -> Iterator[ListedFile]:
         files, root = self.place.files, self.place.root
         for at, (bucket, path, rows) in enumerate(parts):
             name = f"_b={bucket}-{number:012}-{self.name}-{at}.parquet"
             files.move(f"{root}/{path}", f"{root}/{name}")
             (info,) = files.get_file_info([f"{root}/{name}"])
-            yield Listed(name, bucket, rows, info.size)
+            yield ListedFile(name, bucket, rows, info.size)
 
     def _parts(self, folder: str) -> Iterator[tuple[int, str, int]]:
         """Yield the bucket of each written file, its path below the root, and its rows."""
         root = self.place.root
-        for path in parquet_in(self.place.files, f"{root}/{folder}"):
+        for path in list_parquet(self.place.files, f"{root}/{folder}"):
             _, _, rest = path.partition(f"/{BUCKET}=")
-            rows = rows_in(self.place.files, path)
+            rows = count_rows(self.place.files, path)
             yield int(rest.partition("/")[0]), path.removeprefix(f"{root}/"), rows
 
     def _uri(self, path: str) -> str:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import located, put
+from spark_backend.cluster.files import locate, replace_file
 from spark_backend.cluster.paths import is_remote, writing
 from spark_backend.cluster.session import Session
 
@@ -37,7 +37,7 @@ SPILLED, ANEW = "spilled", "part-"
 """The folder of rows of tables, and the prefix of parts that start empty in each process."""
 
 
-def lock(folder: str) -> IO[bytes] | None:
+def lock_folder(folder: str) -> IO[bytes] | None:
     """Return a lock on a local folder, which the system releases when the process ends; None for a
     remote folder and on Windows.
 
@@ -60,12 +60,12 @@ def lock(folder: str) -> IO[bytes] | None:
             raise OffloadError(
                 f"checkpoint {folder!r} is in use\n  one SparkOffload at a time may use a folder"
             ) from None
-        _sweep(Path(folder))
+        _sweep_folder(Path(folder))
         return file
     return None
 
 
-def _sweep(folder: Path) -> None:
+def _sweep_folder(folder: Path) -> None:
     """Delete the files of the previous owner, which has ended."""
     shutil.rmtree(folder / SPILLED, ignore_errors=True)
     for path in folder.glob(f"{ANEW}*"):
@@ -85,7 +85,7 @@ class ViewLedger:
     """
 
     def __init__(self, session: Session, folder: str) -> None:
-        found = located(folder, session)
+        found = locate(folder, session)
         self._files, self._root = found.files, found.root
         self._before = self._read()
         self._now: dict[str, list[str]] = {}
@@ -110,7 +110,7 @@ class ViewLedger:
     def _write(self) -> None:
         self._files.create_dir(self._root, recursive=True)
         found = {"format": FORMAT, "views": self._before | self._now}
-        put(self._files, f"{self._root}/{FILE}", json.dumps(found).encode())
+        replace_file(self._files, f"{self._root}/{FILE}", json.dumps(found).encode())
 
     def _read(self) -> dict[str, list[str]]:
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):

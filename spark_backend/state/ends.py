@@ -7,8 +7,8 @@ the file, and a hash. A file that was cut off, exchanged or changed is an error.
 
 Cost:   two small reads per file.
 
-`Staged` writes the rows of a flush to files while they arrive, so that a load is never in memory as
-a whole:
+`StagedFiles` writes the rows of a flush to files while they arrive, so that a load is never in
+memory as a whole:
 
     stage 1, 2, 3, ...      a file each, below the state tables
     flush                   its one job reads them beside its other rows
@@ -37,7 +37,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import by_name, located
+from spark_backend.cluster.files import locate, with_literal_paths
 from spark_backend.cluster.paths import writing
 from spark_backend.cluster.session import Session
 
@@ -63,7 +63,7 @@ class End:
     """The least and the greatest value of a column of integers, if the end gives them."""
 
 
-def end_of(files: Any, path: str, column: str | None = None) -> End:
+def read_end(files: Any, path: str, column: str | None = None) -> End:
     """Return the end of a file.
 
     Parameters
@@ -82,31 +82,31 @@ def end_of(files: Any, path: str, column: str | None = None) -> End:
         if len(last) < LAST or length > size:
             raise ValueError("it is no Parquet file, or was cut off")
         opened.seek(size - length)
-        return _said(opened.read(), size, column)
+        return _parse_end(opened.read(), size, column)
 
 
-def end_in(data: memoryview, column: str | None = None) -> End:
+def end_of_data(data: memoryview, column: str | None = None) -> End:
     """Return the end of a file that is about to be written."""
     length = int.from_bytes(data[-LAST:][:4], "little") + LAST
-    return _said(data[-length:], len(data), column)
+    return _parse_end(data[-length:], len(data), column)
 
 
-def _said(end: bytes | memoryview, size: int, column: str | None) -> End:
+def _parse_end(end: bytes | memoryview, size: int, column: str | None) -> End:
     """Parse the end of a file of `size` bytes."""
     try:
         found = pq.read_metadata(pa.BufferReader(end))
-        bounds = None if column is None else _bounds(found, column)
+        bounds = None if column is None else _column_bounds(found, column)
     except pa.ArrowException as error:  # a changed end may give any columns
         raise ValueError(f"its end says nothing that Parquet knows: {error}") from error
     return End(found.num_rows, f"{size}-{blake2b(end, digest_size=8).hexdigest()}", bounds)
 
 
-def size_of(mark: str) -> int:
+def file_size(mark: str) -> int:
     """Return the size of a file, which the mark of its end starts with."""
     return int(mark.partition("-")[0])
 
 
-def around(several: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
+def merge_bounds(several: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
     """Return bounds around all given bounds; None if there are none, or some are not known."""
     each = list(several)
     known = [bounds for bounds in each if bounds is not None]
@@ -115,7 +115,7 @@ def around(several: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
     return min(low for low, _ in known), max(high for _, high in known)
 
 
-def _bounds(found: Any, column: str) -> tuple[int, int] | None:
+def _column_bounds(found: Any, column: str) -> tuple[int, int] | None:
     """Return the bounds of a column; None unless all row groups give theirs."""
     paths = [found.schema.column(place).path for place in range(found.num_columns)]
     if column not in paths:
@@ -140,16 +140,16 @@ def check_ends(files: Any, given: Sequence[tuple[str, str]], told: str) -> None:
     """
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="reactive-state") as pool:
         for (path, _), wrong in zip(
-            given, pool.map(lambda one: _wrong(files, *one), given), strict=True
+            given, pool.map(lambda one: _find_fault(files, *one), given), strict=True
         ):
             if wrong is not None:
                 raise OffloadError(f"{path} {wrong}; {told}")
 
 
-def _wrong(files: Any, path: str, end: str) -> str | None:
+def _find_fault(files: Any, path: str, end: str) -> str | None:
     """Return the words for the error of a file; None if it is unchanged."""
     try:
-        return None if end_of(files, path).mark == end else "has been changed"
+        return None if read_end(files, path).mark == end else "has been changed"
     except FileNotFoundError:
         return "is missing"
     except Exception as error:  # any exception of pyarrow, if the end was changed
@@ -159,7 +159,7 @@ def _wrong(files: Any, path: str, end: str) -> str | None:
 FOLDER = "staged"
 
 
-class Staged:
+class StagedFiles:
     """The staged files below a folder, by input; all belong to one flush.
 
     Parameters
@@ -169,7 +169,7 @@ class Staged:
     """
 
     def __init__(self, session: Session, folder: str) -> None:
-        found = located(folder, session)
+        found = locate(folder, session)
         self._files = found.files
         self._root, self._uri = f"{found.root}/{FOLDER}", f"{found.uri}/{FOLDER}"
         self._written: dict[int, list[str]] = {}
@@ -207,7 +207,7 @@ class Staged:
         if number != self._number:
             return {}
         return {
-            place: by_name(spark.read)
+            place: with_literal_paths(spark.read)
             .schema(schemas[place])
             .option(VERIFY, "true")
             .parquet(*written)

@@ -8,8 +8,8 @@
 
 A manifest is written whole under the next number, never over another one: if two processes continue
 the same state, the second writer gets an error. A job never writes to a folder of another job, so
-that a job that outlives its driver does no harm. `sweep` deletes the files that no manifest names
-(unfinished or merged flushes) when the next process opens the tables.
+that a job that outlives its driver does no harm. `sweep_folders` deletes the files that no manifest
+names (unfinished or merged flushes) when the next process opens the tables.
 
 Sound:  nothing in a manifest is executed. One is refused if it has another format or plan, a wrong
         checksum, or files outside its folder; or if its tables hold pickled rows, which can run
@@ -44,8 +44,8 @@ from uuid import uuid4
 from pyarrow import fs
 
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import put_new, taken_over
-from spark_backend.state.ends import size_of
+from spark_backend.cluster.files import create_file, taken_over_error
+from spark_backend.state.ends import file_size
 
 FORMAT = 8
 MANIFESTS = "manifest"
@@ -77,7 +77,7 @@ class Segment:
     @property
     def bytes(self) -> int:
         """The length of all files."""
-        return sum(map(size_of, self.ends))
+        return sum(map(file_size, self.ends))
 
     @property
     def is_base(self) -> bool:
@@ -167,9 +167,9 @@ class Manifests:
             return self._new
         found = self._read(numbers[-1])
         if found.pickled and not self._trust:
-            raise not_trusted(self._folder)
+            raise not_trusted_error(self._folder)
         if -1 < self._last < numbers[-1] and found.writer != self._writer:
-            raise taken_over(self._folder)
+            raise taken_over_error(self._folder)
         self._last = numbers[-1]
         return found
 
@@ -183,12 +183,12 @@ class Manifests:
         assert manifest.number is not None
         numbers = self._numbers()
         if numbers and numbers[-1] > self._last:
-            raise taken_over(self._folder)
-        plain = _plain(replace(manifest, writer=self._writer))
+            raise taken_over_error(self._folder)
+        plain = _to_json(replace(manifest, writer=self._writer))
         try:
-            put_new(self._files, self._path(self._last + 1), json.dumps(plain).encode())
+            create_file(self._files, self._path(self._last + 1), json.dumps(plain).encode())
         except FileExistsError:
-            raise taken_over(self._folder) from None
+            raise taken_over_error(self._folder) from None
         self._last += 1
         for old in numbers:
             with suppress(OSError):  # an old manifest that remains does not count
@@ -206,7 +206,7 @@ class Manifests:
         path = self._path(number)
         try:
             with self._files.open_input_stream(path) as stream:
-                found = _manifest(json.loads(stream.read()))
+                found = _parse_manifest(json.loads(stream.read()))
             if found.plan != self._new.plan:
                 raise ValueError("it is of another query")
             return found
@@ -217,7 +217,7 @@ class Manifests:
             ) from error
 
 
-def not_trusted(folder: str) -> OffloadError:
+def not_trusted_error(folder: str) -> OffloadError:
     """Return the error about pickled rows that may not be read."""
     return OffloadError(
         f"{folder} holds pickled rows of an earlier process, and reading those can run any code\n"
@@ -226,7 +226,7 @@ def not_trusted(folder: str) -> OffloadError:
     )
 
 
-def _plain(manifest: Manifest) -> dict[str, Any]:
+def _to_json(manifest: Manifest) -> dict[str, Any]:
     tables = {
         name: [
             {
@@ -258,13 +258,14 @@ def _checksum(plain: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _manifest(found: dict[str, Any]) -> Manifest:
+def _parse_manifest(found: dict[str, Any]) -> Manifest:
     if found["format"] != FORMAT:
         raise ValueError(f"its format is {found['format']!r}, not {FORMAT}")
     if found["checksum"] != _checksum(found):
         raise ValueError("it has been changed: its checksum is another")
     tables = {
-        str(name): tuple(map(_segment, segments)) for name, segments in found["tables"].items()
+        str(name): tuple(map(_parse_segment, segments))
+        for name, segments in found["tables"].items()
     }
     return Manifest(
         str(found["plan"]),
@@ -276,17 +277,17 @@ def _manifest(found: dict[str, Any]) -> Manifest:
     )
 
 
-def _segment(found: dict[str, Any]) -> Segment:
-    files, ends = tuple(map(_inside, found["files"])), tuple(map(str, found["ends"]))
+def _parse_segment(found: dict[str, Any]) -> Segment:
+    files, ends = tuple(map(_check_inside, found["files"])), tuple(map(str, found["ends"]))
     each = tuple(map(int, found["each"]))
     if not len(files) == len(ends) == len(each):
         raise ValueError("it does not say of each file what it is")
     weights = found["weights"]
     bounds = None if weights is None else (int(weights[0]), int(weights[1]))
-    return Segment(_inside(found["folder"]), files, ends, each, int(found["buckets"]), bounds)
+    return Segment(_check_inside(found["folder"]), files, ends, each, int(found["buckets"]), bounds)
 
 
-def _inside(path: Any) -> str:
+def _check_inside(path: Any) -> str:
     if not isinstance(path, str) or path.startswith("/") or ".." in path.split("/"):
         raise ValueError(f"it names {path!r}, which is not below its folder")
     return path
@@ -306,7 +307,7 @@ class Hold:
         self.table = table
         self.first: tuple[Segment, ...] = tuple(manifest.tables.get(table, ()))
         """The files as of `begin`, until `forget`."""
-        self._later: tuple[int, tuple[Segment, ...]] = (_number(manifest), ())
+        self._later: tuple[int, tuple[Segment, ...]] = (_flush_number(manifest), ())
         self.is_over = False
         """True once the reader holds nothing."""
 
@@ -319,11 +320,11 @@ class Hold:
         """Hold the segments that a new flush has added; a manifest without a new flush changes
         nothing."""
         number, later = self._later
-        if _number(manifest) > number:
-            start = of_flush(manifest.number)
+        if _flush_number(manifest) > number:
+            start = flush_prefix(manifest.number)
             segments = manifest.tables.get(self.table, ())
             added = tuple(segment for segment in segments if segment.folder.startswith(start))
-            self._later = (_number(manifest), (*later, *added))
+            self._later = (_flush_number(manifest), (*later, *added))
 
     def forget(self, later: Iterable[Segment]) -> None:
         """Release the first segments, and the given later ones, which the reader has read."""
@@ -391,7 +392,7 @@ class Holds:
         now = [segment for segment in self._gone if segment.folder not in held]
         if now:
             self._gone = [segment for segment in self._gone if segment.folder in held]
-            drop(self._files, self._root, self._manifest, now, held.values())
+            drop_segments(self._files, self._root, self._manifest, now, held.values())
 
     def forget(self, hold: Hold) -> None:
         """Remove a reader."""
@@ -405,7 +406,7 @@ class Holds:
         return rows > most or len(hold.later) > MOST_HELD
 
 
-def _number(manifest: Manifest) -> int:
+def _flush_number(manifest: Manifest) -> int:
     return -1 if manifest.number is None else manifest.number
 
 
@@ -413,17 +414,17 @@ FLUSH, BASE, MERGED, LOADS = "flush", "base", "merged", "loads"
 """Folders of the rows of flushes, of bases, of merged later rows, and of staged rows."""
 
 
-def place_of(kind: str, number: int) -> str:
+def new_job_folder(kind: str, number: int) -> str:
     """Return a new folder for one job."""
     return f"{kind}/{number:012}-{uuid4().hex[:12]}"
 
 
-def of_flush(number: int | None) -> str:
+def flush_prefix(number: int | None) -> str:
     """Return the prefix of the folders of a flush."""
     return f"{FLUSH}/{number or 0:012}-"
 
 
-def drop(
+def drop_segments(
     files: Any,
     root: str,
     manifest: Manifest,
@@ -432,49 +433,49 @@ def drop(
 ) -> None:
     """Delete replaced segments, and the folder of their job with the last of them.
 
-    A later `sweep` deletes the files that cannot be deleted now.
+    A later `sweep_folders` deletes the files that cannot be deleted now.
 
     Parameters
     ----------
     held: other segments that stay, though they do not count.
     """
-    living = _living(manifest) | {_place(segment) for segment in held}
+    living = _current_folders(manifest) | {_job_folder(segment) for segment in held}
     for segment in gone:
-        place = _place(segment)
-        discard(files, f"{root}/{segment.folder if place in living else place}")
+        place = _job_folder(segment)
+        discard_folder(files, f"{root}/{segment.folder if place in living else place}")
 
 
-def discard(files: Any, folder: str) -> None:
+def discard_folder(files: Any, folder: str) -> None:
     """Delete a folder, if that is possible now."""
     with suppress(OSError):
         files.delete_dir(folder)
 
 
-def sweep(files: Any, root: str, manifest: Manifest) -> None:
+def sweep_folders(files: Any, root: str, manifest: Manifest) -> None:
     """Delete all folders that contain no current segment."""
-    discard(files, f"{root}/{LOADS}")
-    tables = [path for kind in (BASE, MERGED) for path in _folders(files, root, kind)]
-    living = _living(manifest)
+    discard_folder(files, f"{root}/{LOADS}")
+    tables = [path for kind in (BASE, MERGED) for path in _list_folders(files, root, kind)]
+    living = _current_folders(manifest)
     segments = {segment.folder for found in manifest.tables.values() for segment in found}
-    for place in (p for of in (FLUSH, *tables) for p in _folders(files, root, of)):
+    for place in (p for of in (FLUSH, *tables) for p in _list_folders(files, root, of)):
         if place not in living:
-            discard(files, f"{root}/{place}")
+            discard_folder(files, f"{root}/{place}")
             continue
-        for folder in _folders(files, root, place):
+        for folder in _list_folders(files, root, place):
             if folder not in segments:
-                discard(files, f"{root}/{folder}")
+                discard_folder(files, f"{root}/{folder}")
 
 
-def _place(segment: Segment) -> str:
+def _job_folder(segment: Segment) -> str:
     """Return the folder of the job that wrote a segment."""
     return segment.folder.rpartition("/")[0]
 
 
-def _living(manifest: Manifest) -> set[str]:
-    return {_place(segment) for segments in manifest.tables.values() for segment in segments}
+def _current_folders(manifest: Manifest) -> set[str]:
+    return {_job_folder(segment) for segments in manifest.tables.values() for segment in segments}
 
 
-def _folders(files: Any, root: str, of: str) -> list[str]:
+def _list_folders(files: Any, root: str, of: str) -> list[str]:
     """Return the folders inside a folder, relative to the root."""
     found = files.get_file_info(fs.FileSelector(f"{root}/{of}", allow_not_found=True))
     return [f"{of}/{i.base_name}" for i in found if i.type == fs.FileType.Directory]

@@ -1,10 +1,10 @@
 """Files of state tables: write them by a job or by this process, net their rows, read them.
 
 - `SortedBases`: copies of bases, sorted by a column, to find rows by bisection.
-- `rows_of_all`: the rows that one flush adds to all tables, as one frame for one job.
-- `added_up_here`: the net rows of a table, computed by this process.
-- `write_here`: small files written by this process, without a job.
-- `frame_of`, `table_of`: the rows of files, as a DataFrame or in the driver.
+- `combine_rows`: the rows that one flush adds to all tables, as one frame for one job.
+- `net_table`: the net rows of a table, computed by this process.
+- `write_segments`: small files written by this process, without a job.
+- `read_segment_frame`, `read_segment_rows`: the rows of files, as a DataFrame or in the driver.
 - `TableSpec`: the columns of a state table, and their names in files.
 
 Sorted base. Keys are spread over all buckets, so that a look-up of many keys reads most of a base.
@@ -72,11 +72,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_backend.cluster.files import by_name, parquet_in
+from spark_backend.cluster.files import list_parquet, with_literal_paths
 from spark_backend.cluster.paths import reading
 from spark_backend.codec.schema import LARGEST, LEAST
-from spark_backend.state.ends import VERIFIED, VERIFY, around, end_in, end_of
-from spark_backend.state.manifest import Segment, discard
+from spark_backend.state.ends import VERIFIED, VERIFY, end_of_data, merge_bounds, read_end
+from spark_backend.state.manifest import Segment, discard_folder
 
 MOST_SORTED = 1 << 27
 """The maximum bytes of all copies of a state."""
@@ -160,23 +160,23 @@ class SortedBases:
 
     def _copied(self, rows: pa.Table, column: Column) -> SortedBase | None:
         taken = sum(copy.rows.nbytes for _, copy in self._made.values() if copy is not None)
-        leaf = _leaf(rows, column)
+        leaf = _leaf_column(rows, column)
         if leaf.type != pa.int64() or taken + rows.nbytes > MOST_SORTED:
             return None
         order = pc.sort_indices(leaf)  # nulls sort last
         with suppress(OSError):  # the disk may be full
-            mapped = _mapped(rows.take(order).combine_chunks())
-            keys = _leaf(mapped, column).combine_chunks()
+            mapped = _map_to_memory(rows.take(order).combine_chunks())
+            keys = _leaf_column(mapped, column).combine_chunks()
             return SortedBase(mapped, keys.slice(0, len(keys) - keys.null_count).to_numpy())
         return None
 
 
-def _leaf(rows: pa.Table, column: Column) -> pa.ChunkedArray:
+def _leaf_column(rows: pa.Table, column: Column) -> pa.ChunkedArray:
     name, *path = column
     return pc.struct_field(rows[name], path) if path else rows[name]
 
 
-def _mapped(rows: pa.Table) -> pa.Table:
+def _map_to_memory(rows: pa.Table) -> pa.Table:
     """Return the same rows, mapped from a file without a name."""
     with tempfile.NamedTemporaryFile(delete=False) as file:
         pass
@@ -193,9 +193,9 @@ MOST_COUNTED = 2_000
 """The maximum number of partitions whose sizes Spark knows; it estimates the others."""
 
 
-def rows_of_all(
+def combine_rows(
     specs: Mapping[str, TableSpec],
-    added: Mapping[str, DataFrame] | Tagged,
+    added: Mapping[str, DataFrame] | TaggedRows,
     buckets: Mapping[str, int],
     tasks: Callable[[], int],
 ) -> DataFrame:
@@ -207,39 +207,41 @@ def rows_of_all(
     tasks: returns the number of tasks; not called for bases, nor for tagged rows, which stay in the
         tasks that made them.
     """
-    if isinstance(added, Tagged):
-        return _tagged(specs, added, buckets)
+    if isinstance(added, TaggedRows):
+        return _place_tagged(specs, added, buckets)
     if buckets and len(added) == 1:
         (name,) = added
-        return _alone(specs[name], added[name], buckets[name])
-    frames = [_placed(specs, names, frame, buckets) for names, frame in by_frame(added)]
+        return _base_rows(specs[name], added[name], buckets[name])
+    frames = [_place_rows(specs, names, frame, buckets) for names, frame in group_by_frame(added)]
     whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
     if not buckets:
         return whole.coalesce(tasks())
-    return _gathered(whole, sum(buckets[name] for name in added), TABLE, BUCKET)
+    return _gather_buckets(whole, sum(buckets[name] for name in added), TABLE, BUCKET)
 
 
-def _gathered(rows: DataFrame, buckets: int, *by: str) -> DataFrame:
+def _gather_buckets(rows: DataFrame, buckets: int, *by: str) -> DataFrame:
     """Put the rows of a bucket into one task, or into several if they are many
     (`Session.adaptive`)."""
     return rows.hint("rebalance", min(MOST_COUNTED, buckets), *by)
 
 
-def _alone(spec: TableSpec, frame: DataFrame, buckets: int) -> DataFrame:
+def _base_rows(spec: TableSpec, frame: DataFrame, buckets: int) -> DataFrame:
     """Return the rows of one base. The shuffle moves them without the table column, and with each
     field of a record as a column: shorter."""
-    parts = {n: _fields(frame, n) for n in spec.schema.names}
+    parts = {n: _struct_fields(frame, n) for n in spec.schema.names}
     flat = [F.col(n)[f].alias(f"{n}_{f}") if f else F.col(n) for n, fs in parts.items() for f in fs]
-    moved = frame.select(*flat, _place(spec, buckets).alias(BUCKET))
+    moved = frame.select(*flat, _bucket_of_row(spec, buckets).alias(BUCKET))
     whole = [
         F.struct(*(F.col(f"{n}_{f}").alias(f) for f in fs)) if fs[0] else F.col(n)
         for n, fs in parts.items()
     ]
     columns = [c.alias(spec.column(n)) for n, c in zip(parts, whole, strict=True)]
-    return _gathered(moved, buckets, BUCKET).select(F.lit(spec.name).alias(TABLE), *columns, BUCKET)
+    return _gather_buckets(moved, buckets, BUCKET).select(
+        F.lit(spec.name).alias(TABLE), *columns, BUCKET
+    )
 
 
-def _fields(frame: DataFrame, name: str) -> list[str]:
+def _struct_fields(frame: DataFrame, name: str) -> list[str]:
     """Return the fields of a record column that is never null; one empty name for other columns."""
     field = frame.schema[name]
     kind = field.dataType
@@ -247,19 +249,23 @@ def _fields(frame: DataFrame, name: str) -> list[str]:
     return fields or [""]
 
 
-def segment_of(files: Any, root: str, folder: str, spec: TableSpec, buckets: int) -> Segment | None:
+def read_segment(
+    files: Any, root: str, folder: str, spec: TableSpec, buckets: int
+) -> Segment | None:
     """Return the segment that a job wrote of a table; None for no rows."""
     inside = f"{folder}/{TABLE}={spec.name}"
-    paths = parquet_in(files, f"{root}/{inside}")
+    paths = list_parquet(files, f"{root}/{inside}")
     if not paths:
         return None
-    ends = [end_of(files, path, spec.column("weight")) for path in paths]
+    ends = [read_end(files, path, spec.column("weight")) for path in paths]
     names = tuple(path.removeprefix(f"{root}/{inside}/") for path in paths)
     marks, each = tuple(end.mark for end in ends), tuple(end.rows for end in ends)
-    return Segment(inside, names, marks, each, buckets, around(end.bounds for end in ends))
+    return Segment(inside, names, marks, each, buckets, merge_bounds(end.bounds for end in ends))
 
 
-def _tagged(specs: Mapping[str, TableSpec], added: Tagged, buckets: Mapping[str, int]) -> DataFrame:
+def _place_tagged(
+    specs: Mapping[str, TableSpec], added: TaggedRows, buckets: Mapping[str, int]
+) -> DataFrame:
     """Return tagged rows, in the tasks that made them."""
     of = [specs[name] for name in added.tables]
     columns = [
@@ -269,13 +275,14 @@ def _tagged(specs: Mapping[str, TableSpec], added: Tagged, buckets: Mapping[str,
     ]
     if buckets:
         places = [
-            F.when(F.col(TABLE) == spec.name, _place(spec, buckets[spec.name])) for spec in of
+            F.when(F.col(TABLE) == spec.name, _bucket_of_row(spec, buckets[spec.name]))
+            for spec in of
         ]
         columns.append(F.coalesce(*places).alias(BUCKET))
     return added.rows.select(TABLE, *columns)
 
 
-def _placed(
+def _place_rows(
     specs: Mapping[str, TableSpec],
     names: Sequence[str],
     frame: DataFrame,
@@ -285,15 +292,17 @@ def _placed(
     repeated for each table."""
     if len(names) > 1:
         each = F.explode(F.array(*map(F.lit, names)))
-        return _tagged(specs, Tagged(frame.withColumn(TABLE, each), tuple(names)), buckets)
+        return _place_tagged(
+            specs, TaggedRows(frame.withColumn(TABLE, each), tuple(names)), buckets
+        )
     spec = specs[names[0]]
     columns = [F.col(c).alias(spec.column(c)) for c in spec.schema.names]
     if buckets:
-        columns.append(_place(spec, buckets[spec.name]).alias(BUCKET))
+        columns.append(_bucket_of_row(spec, buckets[spec.name]).alias(BUCKET))
     return frame.select(F.lit(spec.name).alias(TABLE), *columns)
 
 
-def _place(spec: TableSpec, buckets: int) -> Any:
+def _bucket_of_row(spec: TableSpec, buckets: int) -> Any:
     """Return the bucket of a row."""
     key = F.lit(0) if spec.bucket is None else F.pmod(spec.bucket(), F.lit(buckets))
     return key.cast("int")
@@ -305,7 +314,7 @@ BITS = {pa.float64(): pa.int64(), pa.float32(): pa.int32()}
 """The integer types as which the bits of floats are compared."""
 
 
-def added_up_here(spec: TableSpec, rows: pa.Table) -> pa.Table:
+def net_table(spec: TableSpec, rows: pa.Table) -> pa.Table:
     """Net the rows of a table: sum equal rows, and drop rows whose sums are all 0.
 
     Return `rows` itself if its columns cannot be grouped by (lists), if a summed column is not of
@@ -313,21 +322,23 @@ def added_up_here(spec: TableSpec, rows: pa.Table) -> pa.Table:
     """
     if not all(rows[name].type == pa.int64() for name in spec.added):
         return rows
-    groups = _grouped(spec, rows)
-    if groups is None or not all(map(_fits, groups.select(_sums(spec)).columns)):
+    groups = _sum_groups(spec, rows)
+    if groups is None or not all(map(_fits_integers, groups.select(_sum_columns(spec)).columns)):
         return rows
-    left = reduce(pc.or_, [pc.fill_null(pc.not_equal(groups[n], 0), False) for n in _sums(spec)])
+    left = reduce(
+        pc.or_, [pc.fill_null(pc.not_equal(groups[n], 0), False) for n in _sum_columns(spec)]
+    )
     groups = groups.filter(left)
     found = rows.take(groups["place_min"])
-    for name, total in zip(spec.added, _sums(spec), strict=True):
+    for name, total in zip(spec.added, _sum_columns(spec), strict=True):
         place = found.column_names.index(name)
         found = found.set_column(place, found.field(place), groups[total].cast(pa.int64()))
     return found
 
 
-def _grouped(spec: TableSpec, rows: pa.Table) -> pa.Table | None:
+def _sum_groups(spec: TableSpec, rows: pa.Table) -> pa.Table | None:
     """Return the first position and the sums of each row; None if rows cannot be grouped."""
-    keys = [leaf for name in spec.by for leaf in _leaves(rows[name])]
+    keys = [leaf for name in spec.by for leaf in _leaf_arrays(rows[name])]
     by = [f"by{place}" for place in range(len(keys))]
     columns = {
         **dict(zip(by, keys, strict=True)),
@@ -341,16 +352,16 @@ def _grouped(spec: TableSpec, rows: pa.Table) -> pa.Table | None:
         return None
 
 
-def _sums(spec: TableSpec) -> list[str]:
+def _sum_columns(spec: TableSpec) -> list[str]:
     return [f"n{place}_sum" for place in range(len(spec.added))]
 
 
-def _leaves(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+def _leaf_arrays(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
     """Yield the leaf columns of a column, and for records whether they are null."""
     if pa.types.is_struct(column.type):
         yield column.is_valid()
         for part in column.flatten():
-            yield from _leaves(part)
+            yield from _leaf_arrays(part)
     elif column.type in BITS:
         bits = BITS[column.type]
         yield pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits)
@@ -358,7 +369,7 @@ def _leaves(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
         yield column
 
 
-def _fits(sums: pa.ChunkedArray) -> bool:
+def _fits_integers(sums: pa.ChunkedArray) -> bool:
     """Return True if all sums fit a column of integers."""
     ends: Sequence[int | None] = list(pc.min_max(sums).as_py().values())
     return all(end is None or LEAST <= end <= LARGEST for end in ends)
@@ -367,7 +378,7 @@ def _fits(sums: pa.ChunkedArray) -> bool:
 PART = "part-00000.parquet"
 
 
-def write_here(
+def write_segments(
     files: Any, root: str, folder: str, added: Mapping[str, tuple[TableSpec, pa.Table]]
 ) -> dict[str, Segment]:
     """Write the rows of non-empty tables to a new folder. On an error, delete the folder.
@@ -383,21 +394,21 @@ def write_here(
     """
     given = {name: one for name, one in added.items() if one[1].num_rows}
     try:
-        return {name: _segment(files, root, folder, *one) for name, one in given.items()}
+        return {name: _write_segment(files, root, folder, *one) for name, one in given.items()}
     except BaseException:
-        discard(files, f"{root}/{folder}")
+        discard_folder(files, f"{root}/{folder}")
         raise
 
 
-def _segment(files: Any, root: str, folder: str, spec: TableSpec, rows: pa.Table) -> Segment:
-    data = _encoded(spec, rows)
+def _write_segment(files: Any, root: str, folder: str, spec: TableSpec, rows: pa.Table) -> Segment:
+    data = _encode_file(spec, rows)
     inside = f"{folder}/{TABLE}={spec.name}"
-    end = end_in(data, spec.column("weight"))
-    _write(files, f"{root}/{inside}", data)
+    end = end_of_data(data, spec.column("weight"))
+    _write_file(files, f"{root}/{inside}", data)
     return Segment(inside, (PART,), (end.mark,), (end.rows,), weights=end.bounds)
 
 
-def _encoded(spec: TableSpec, rows: pa.Table) -> memoryview:
+def _encode_file(spec: TableSpec, rows: pa.Table) -> memoryview:
     """Return the bytes of a Parquet file of the rows."""
     typed = rows.select(spec.schema.names).cast(arrow_schema(spec))
     sink = pa.BufferOutputStream()
@@ -406,7 +417,7 @@ def _encoded(spec: TableSpec, rows: pa.Table) -> memoryview:
     return memoryview(sink.getvalue())
 
 
-def _write(files: Any, folder: str, data: memoryview) -> None:
+def _write_file(files: Any, folder: str, data: memoryview) -> None:
     """Write a file to a folder, which is created if the file system needs it."""
     path = f"{folder}/{PART}"
     try:
@@ -418,24 +429,24 @@ def _write(files: Any, folder: str, data: memoryview) -> None:
         stream.write(data)
 
 
-def frame_of(
+def read_segment_frame(
     spark: Any, uri: str, spec: TableSpec, segments: Sequence[Segment], *, with_bucket: bool
 ) -> DataFrame:
     """Return the rows of segments in a folder; `with_bucket` adds the bucket of rows of a base."""
     fields = [T.StructField(spec.column(f.name), f.dataType) for f in spec.schema.fields]
     if with_bucket:
         fields.append(T.StructField(BUCKET, T.IntegerType()))
-    reader = by_name(spark.read).schema(T.StructType(fields)).option(VERIFY, "true")
+    reader = with_literal_paths(spark.read).schema(T.StructType(fields)).option(VERIFY, "true")
     if with_bucket:
         reader = reader.option("basePath", f"{uri}/{segments[0].folder}")
     names = [F.col(spec.column(name)).alias(name) for name in spec.schema.names]
-    found: DataFrame = reader.parquet(*_paths(uri, segments)).select(
+    found: DataFrame = reader.parquet(*_segment_paths(uri, segments)).select(
         *names, *([BUCKET] * with_bucket)
     )
     return found
 
 
-def table_of(
+def read_segment_rows(
     files: Any, root: str, spec: TableSpec, segments: Sequence[Segment], where: Any = None
 ) -> pa.Table:
     """Return the rows of segments in a folder, in the driver.
@@ -448,7 +459,7 @@ def table_of(
     ------
     OffloadError: a file cannot be read.
     """
-    paths = _paths(root, segments)
+    paths = _segment_paths(root, segments)
     if not paths:
         return arrow_schema(spec).empty_table()
     with reading(root):
@@ -456,7 +467,7 @@ def table_of(
         return found.to_table(filter=where).rename_columns(spec.schema.names)
 
 
-def _paths(start: str, segments: Sequence[Segment]) -> list[str]:
+def _segment_paths(start: str, segments: Sequence[Segment]) -> list[str]:
     return [f"{start}/{s.folder}/{name}" for s in segments for name in s.files]
 
 
@@ -491,7 +502,9 @@ class TableSpec:
 
 def arrow_schema(spec: TableSpec) -> pa.Schema:
     """Return the columns of a table as an Arrow schema; every value and part may be null."""
-    return pa.schema([pa.field(f.name, _open(f.type)) for f in to_arrow_schema(spec.schema)])
+    return pa.schema(
+        [pa.field(f.name, _nullable_type(f.type)) for f in to_arrow_schema(spec.schema)]
+    )
 
 
 def file_schema(spec: TableSpec) -> pa.Schema:
@@ -499,12 +512,12 @@ def file_schema(spec: TableSpec) -> pa.Schema:
     return pa.schema([field.with_name(spec.column(field.name)) for field in arrow_schema(spec)])
 
 
-def _open(of: pa.DataType) -> pa.DataType:
+def _nullable_type(of: pa.DataType) -> pa.DataType:
     """Return the type with nullable parts."""
     if pa.types.is_struct(of):
-        return pa.struct([pa.field(part.name, _open(part.type)) for part in of])
+        return pa.struct([pa.field(part.name, _nullable_type(part.type)) for part in of])
     if pa.types.is_list(of):
-        return pa.list_(pa.field("element", _open(of.value_type)))
+        return pa.list_(pa.field("element", _nullable_type(of.value_type)))
     return of
 
 
@@ -512,14 +525,14 @@ def _open(of: pa.DataType) -> pa.DataType:
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class TaggedRows:
     """Rows to be added to several tables of one schema: the column `t` names the table."""
 
     rows: DataFrame
     tables: tuple[str, ...]
 
 
-def by_frame(added: Mapping[str, DataFrame]) -> list[tuple[list[str], DataFrame]]:
+def group_by_frame(added: Mapping[str, DataFrame]) -> list[tuple[list[str], DataFrame]]:
     """Group the tables by the frame that is added to them."""
     found: dict[int, tuple[list[str], DataFrame]] = {}
     for name, frame in added.items():

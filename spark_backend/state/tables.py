@@ -10,7 +10,7 @@ of these keys (Spark's dynamic partition pruning). More than `MOST_SEGMENTS` lat
 and later rows above `SHARE` of the base start a new base, so that both the files and the work of a
 look-up stay bounded. Few rows are merged without a job.
 
-`due` chooses the segments to merge:
+`find_merge_start` chooses the segments to merge:
 
     base 1,000,000 | 48,000 | 9,000 | 700 | 16 | 1 | 1 | 1        rows of each, the oldest first
 
@@ -38,7 +38,7 @@ from pyarrow import fs
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_backend.cluster.files import located
+from spark_backend.cluster.files import locate
 from spark_backend.cluster.paths import MAKE_ANEW, writing
 from spark_backend.cluster.session import Session
 from spark_backend.state.ends import check_ends
@@ -52,29 +52,23 @@ from spark_backend.state.manifest import (
     Manifest,
     Manifests,
     Segment,
-    discard,
-    of_flush,
-    place_of,
-    sweep,
+    discard_folder,
+    flush_prefix,
+    new_job_folder,
+    sweep_folders,
 )
 from spark_backend.state.one_job import (
-    BUCKET as BUCKET,
-)
-from spark_backend.state.one_job import (
-    TABLE as TABLE,
-)
-from spark_backend.state.one_job import (
+    BUCKET,
+    TABLE,
     SortedBases,
-    Tagged,
-    added_up_here,
-    frame_of,
-    rows_of_all,
-    segment_of,
-    table_of,
-    write_here,
-)
-from spark_backend.state.one_job import (
-    TableSpec as TableSpec,
+    TableSpec,
+    TaggedRows,
+    combine_rows,
+    net_table,
+    read_segment,
+    read_segment_frame,
+    read_segment_rows,
+    write_segments,
 )
 
 MOST_SEGMENTS = 16
@@ -92,7 +86,7 @@ MOST_HERE, MOST_BYTES = 100_000, 1 << 25
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-class Refused(Exception):
+class FlushRefused(Exception):
     """A flush added nothing, because rows were to be added to its `refused` table."""
 
     def __init__(self, found: pa.Table) -> None:
@@ -128,13 +122,13 @@ class StateTables:
         trust: bool = False,
     ) -> None:
         self._session = session
-        found = located(folder, session)
+        found = locate(folder, session)
         self._files, self._root, self._uri = found.files, found.root, found.uri
         self._manifests = Manifests(self._files, self._root, plan, pickled=pickled, trust=trust)
         self.manifest: Manifest = self._manifests.last()
         self._is_sure = True
         self.check("restore it, or give an empty folder as the checkpoint")
-        sweep(self._files, self._root, self.manifest)
+        sweep_folders(self._files, self._root, self.manifest)
         self._holds = Holds(self._files, self._root, self.manifest)
         self._specs = specs
         self._sorted = SortedBases()
@@ -214,7 +208,7 @@ class StateTables:
     def flush(
         self,
         number: int,
-        added: Mapping[str, DataFrame] | Tagged,
+        added: Mapping[str, DataFrame] | TaggedRows,
         *,
         rows: int = 0,
         apart: Mapping[str, int] = NOTHING,
@@ -242,13 +236,13 @@ class StateTables:
         """
         if self._has_happened(number):
             return
-        names = added.tables if isinstance(added, Tagged) else tuple(added)
+        names = added.tables if isinstance(added, TaggedRows) else tuple(added)
         is_first = self.manifest.tables.keys().isdisjoint(names) and rows > PER_BUCKET
         buckets = self._first_buckets(names, rows, apart) if is_first else NOTHING
         of = FLUSH, number, added, rows, buckets, tasks
         found = self._write(*of, apart if is_first else ()) if names else {}
         if refused is not None and refused in found:
-            told = Refused(self._fetched(self._specs[refused], [found[refused]]))
+            told = FlushRefused(self._fetched(self._specs[refused], [found[refused]]))
             self._holds.drop(found.values())
             raise told
         self._add(number, found, tokens, {*gone, *(n for n, s in self._specs.items() if s.is_here)})
@@ -315,7 +309,7 @@ class StateTables:
 
     def written(self, number: int, spec: TableSpec) -> pa.Table | None:
         """Return the rows that the last flush added to a table, in the driver; None for no rows."""
-        found = [s for s in self._segments(spec) if s.folder.startswith(of_flush(number))]
+        found = [s for s in self._segments(spec) if s.folder.startswith(flush_prefix(number))]
         return self._fetched(spec, found) if found else None
 
     def all_rows(self, spec: TableSpec) -> pa.Table:
@@ -387,7 +381,7 @@ class StateTables:
         ------
         OffloadError: a file cannot be read.
         """
-        return table_of(self._files, self._root, spec, segments, where)
+        return read_segment_rows(self._files, self._root, spec, segments, where)
 
     def compact(self, last: Mapping[str, int] = NOTHING) -> None:
         """Merge files where there are too many. The files of the last flush stay, because its delta
@@ -400,7 +394,7 @@ class StateTables:
         self._ensure()
         for spec in self._specs.values():
             segments = self._settled(spec, last.get(spec.name, self.number))
-            first = due(
+            first = find_merge_start(
                 [s.rows for s in segments],
                 has_base=bool(segments) and segments[0].is_base,
                 most=MOST_SEGMENTS,
@@ -413,7 +407,7 @@ class StateTables:
     def _settled(self, spec: TableSpec, number: int | None) -> Sequence[Segment]:
         """Return the segments of a table without the segment of the flush `number`."""
         segments = self._segments(spec)
-        last = of_flush(number)
+        last = flush_prefix(number)
         return segments[:-1] if segments and segments[-1].folder.startswith(last) else segments
 
     def bytes(self, names: Collection[str] | None = None) -> int:
@@ -429,8 +423,8 @@ class StateTables:
         """Delete everything that can be deleted, the manifests first. Readers start again."""
         self._holds.close()
         self._sorted = SortedBases()
-        discard(self._files, f"{self._root}/{MANIFESTS}")
-        discard(self._files, self._root)
+        discard_folder(self._files, f"{self._root}/{MANIFESTS}")
+        discard_folder(self._files, self._root)
 
     def _put_together(self, spec: TableSpec, gone: Sequence[Segment], *, is_base: bool) -> None:
         """Merge segments into one that replaces them."""
@@ -439,10 +433,10 @@ class StateTables:
         kind = f"{BASE if is_base else MERGED}/{spec.name}"
         found: dict[str, Segment] = {}
         if not is_base and _are_few(gone):
-            here = added_up_here(spec, self._fetched(spec, gone))
+            here = net_table(spec, self._fetched(spec, gone))
             found = self._write_here(kind, self.number or 0, {spec.name: here})
         elif any(s.files for s in gone):
-            net = added_up(spec, self._read(spec, gone, with_bucket=False))
+            net = net_frame(spec, self._read(spec, gone, with_bucket=False))
             buckets = {spec.name: count} if is_base else {}
             given = {spec.name: net if is_base else net.coalesce(1)}
             found = self._write(kind, self.number or 0, given, rows, buckets)
@@ -490,13 +484,13 @@ class StateTables:
     ) -> DataFrame:
         """Read the rows of segments; `with_bucket` adds the bucket of rows of a base."""
         spark = self._session.spark
-        return frame_of(spark, self._uri, spec, segments, with_bucket=with_bucket)
+        return read_segment_frame(spark, self._uri, spec, segments, with_bucket=with_bucket)
 
     def _write(
         self,
         kind: str,
         number: int,
-        added: Mapping[str, DataFrame] | Tagged,
+        added: Mapping[str, DataFrame] | TaggedRows,
         rows: int,
         buckets: Mapping[str, int],
         tasks: int | None = None,
@@ -504,17 +498,17 @@ class StateTables:
     ) -> dict[str, Segment]:
         """Write rows in one job to a folder of its own and return the segments; with `buckets` they
         are bases. Each table in `alone` has a separate job."""
-        names = added.tables if isinstance(added, Tagged) else tuple(added)
-        folder = place_of(kind, number)
+        names = added.tables if isinstance(added, TaggedRows) else tuple(added)
+        folder = new_job_folder(kind, number)
         found: dict[str, Segment | None] = {}
         try:
             with self._spread(rows, buckets):
-                for some in _jobs(added, alone):
+                for some in _split_jobs(added, alone):
                     self._job(folder, some, buckets, tasks)
             found = {n: self._segment(folder, n, buckets) for n in names}
         finally:
             if not any(found.values()):
-                discard(self._files, f"{self._root}/{folder}")
+                discard_folder(self._files, f"{self._root}/{folder}")
         return {name: segment for name, segment in found.items() if segment is not None}
 
     def _spread(self, rows: int, buckets: Mapping[str, int]) -> AbstractContextManager[None]:
@@ -526,13 +520,13 @@ class StateTables:
     def _job(
         self,
         folder: str,
-        added: Mapping[str, DataFrame] | Tagged,
+        added: Mapping[str, DataFrame] | TaggedRows,
         buckets: Mapping[str, int],
         tasks: int | None,
     ) -> None:
         """Write the rows added to tables."""
         by = (BUCKET,) if buckets else ()
-        whole = rows_of_all(self._specs, added, buckets, lambda: tasks or self.tasks())
+        whole = combine_rows(self._specs, added, buckets, lambda: tasks or self.tasks())
         whole.write.mode("append").partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
 
     def _write_here(
@@ -540,23 +534,23 @@ class StateTables:
     ) -> dict[str, Segment]:
         """Write rows in this process to a folder of its own, and return the segments."""
         given = {name: (self._specs[name], rows) for name, rows in added.items()}
-        return write_here(self._files, self._root, place_of(kind, number), given)
+        return write_segments(self._files, self._root, new_job_folder(kind, number), given)
 
     def _segment(self, folder: str, name: str, buckets: Mapping[str, int]) -> Segment | None:
         """Return the segment of a table that the job of a folder wrote; None for no rows."""
         spec = self._specs[name]
-        return segment_of(self._files, self._root, folder, spec, buckets.get(name, 0))
+        return read_segment(self._files, self._root, folder, spec, buckets.get(name, 0))
 
     def tasks(self) -> int:
         """The number of tasks of a job."""
         return self._session.tasks
 
 
-def _jobs(
-    added: Mapping[str, DataFrame] | Tagged, alone: Collection[str]
-) -> list[Mapping[str, DataFrame] | Tagged]:
+def _split_jobs(
+    added: Mapping[str, DataFrame] | TaggedRows, alone: Collection[str]
+) -> list[Mapping[str, DataFrame] | TaggedRows]:
     """Split the added rows into jobs, first the one that may raise."""
-    if isinstance(added, Tagged):
+    if isinstance(added, TaggedRows):
         return [added]
     others = {name: frame for name, frame in added.items() if name not in alone}
     each = [{name: frame} for name, frame in added.items() if name in alone]
@@ -569,12 +563,12 @@ def _are_few(segments: Sequence[Segment]) -> bool:
     return rows <= MOST_HERE and sum(segment.bytes for segment in segments) <= MOST_BYTES
 
 
-def united(frames: Sequence[DataFrame]) -> DataFrame:
+def union_frames(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the rows of all frames, which have the same columns."""
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
-def added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
+def net_frame(spec: TableSpec, rows: DataFrame) -> DataFrame:
     """Net the rows: sum the `added` columns of equal rows, and drop rows whose sums are all 0."""
     sums = [F.sum(name).alias(name) for name in spec.added]
     left = reduce(lambda a, b: a | b, [F.col(name) != 0 for name in spec.added])
@@ -585,7 +579,9 @@ FACTOR = 2
 """A segment before a run joins it if it has at most this many times the rows of the run."""
 
 
-def due(rows: Sequence[int], *, has_base: bool, most: int, share: float, least: int) -> int | None:
+def find_merge_start(
+    rows: Sequence[int], *, has_base: bool, most: int, share: float, least: int
+) -> int | None:
     """Return the position of the first segment to merge; None for none.
 
     Parameters

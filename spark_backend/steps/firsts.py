@@ -58,30 +58,28 @@ from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.operators.plain import spread
 from reactive.engine.reference.bags import Bag, ordered_rows, reference_sort_key
 from spark_backend.codec.columns import value_of
-from spark_backend.codec.hashing import flattened_values, leaves
+from spark_backend.codec.hashing import flattened_values, leaf_types
 from spark_backend.codec.values import Inexact, Value
 from spark_backend.direct.flush import (
     NOTHING,
     DirectFlush,
     Lookup,
+    add_bags,
     bag_of,
-    fields_read,
-    over_given,
-    together,
-)
-from spark_backend.direct.flush import (
-    changed as changed_there,
+    key_fields,
+    node_change,
+    over_placeholders,
 )
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import united
-from spark_backend.steps.keys import By, Standing, bound, standing
+from spark_backend.state.tables import union_frames
+from spark_backend.steps.keys import SortColumn, SortOrder, row_bindings, sort_order
 from spark_backend.steps.step import (
     MOST_BROADCAST,
     TOO_FEW,
     Flush,
     Step,
-    hashed,
-    in_bucket,
+    bucket_condition,
+    hash_column,
     schema_of,
 )
 
@@ -113,12 +111,12 @@ class Firsts:
     ) -> None:
         self._source, self.kept = source, source.kept
         row = Value(F.col("row"), self.kept)
-        stands = standing(node.keys, row, count, unique, node.key)
+        stands = sort_order(node.keys, row, count, unique, node.key)
         check_decided(stands)
         self._by = stands.by
-        self._key = value_of(node.key, bound(row, count))
-        self._node, self._call = over_given(node), spread(node.key, count)
-        self._lookup = Lookup(leaves(self._key.of), fields_read((node.key,), self.kept, count))
+        self._key = value_of(node.key, row_bindings(row, count))
+        self._node, self._call = over_placeholders(node), spread(node.key, count)
+        self._lookup = Lookup(leaf_types(self._key.of), key_fields((node.key,), self.kept, count))
         self._first, self._last = node.offset, node.offset + node.limit
         self._hash()
         schema = schema_of(self.kept)
@@ -134,11 +132,11 @@ class Firsts:
         if given is None:
             return None
         flush.add(self.spec, given)
-        net = added(united(self._of_groups(flush, given)))
+        net = sum_counts(union_frames(self._of_groups(flush, given)))
         shown = [
-            clipped(F.col(n), F.col(f"start_{n}"), self._first, self._last) for n in ("a", "b")
+            count_places(F.col(n), F.col(f"start_{n}"), self._first, self._last) for n in ("a", "b")
         ]
-        return changed(with_starts(net, self._by), shown[0] - shown[1])
+        return drop_unchanged(with_starts(net, self._by), shown[0] - shown[1])
 
     def direct(self, flush: DirectFlush) -> Bag:
         given = flush.delta(self._source)
@@ -150,15 +148,15 @@ class Firsts:
         small = [key for key in change if key not in held]
         most = MOST_HELD if len(small) <= FEW_GROUPS else None
         there = self._rows_of(flush, self.spec, small, most)
-        new = together([change[key] for key in small])
-        found = [changed_there(self._node, [together(list(there.values()))], [new])]
-        kept = [self._made(together([there.get(key, NOTHING), change[key]])) for key in small]
+        new = add_bags([change[key] for key in small])
+        found = [node_change(self._node, [add_bags(list(there.values()))], [new])]
+        kept = [self._made(add_bags([there.get(key, NOTHING), change[key]])) for key in small]
         for key, before in held.items():
             placed, is_left = self._placed(flush, key, before, change[key])
             found.append(self._first_rows.shown(placed))
-            kept.append(self._first_rows.held(placed) if is_left else _negated(before))
-        flush.add(self.held, self.kept, together(kept))
-        return together(found)
+            kept.append(self._first_rows.held(placed) if is_left else _negate_bag(before))
+        flush.add(self.held, self.kept, add_bags(kept))
+        return add_bags(found)
 
     def _by_group(self, rows: Bag) -> dict[Any, Bag]:
         found: dict[Any, Bag] = {}
@@ -189,13 +187,13 @@ class Firsts:
 
     def _placed(
         self, flush: DirectFlush, key: Any, before: Bag, change: Bag
-    ) -> tuple[list[Placed], bool]:
+    ) -> tuple[list[HeldRow], bool]:
         """Return the first rows of a large group before and after, and whether it stays large."""
         placed = self._first_rows.within(before, change)
         if self._first_rows.is_enough(placed):
             return placed, True
         there = self._rows_of(flush, self.spec, [key], MOST_HELD).get(key, NOTHING)
-        rows = together([there, change])
+        rows = add_bags([there, change])
         return self._first_rows.of_all(before, rows), len(rows) * SHRUNK >= LARGE
 
     def _of_groups(self, flush: Flush, given: DataFrame) -> list[DataFrame]:
@@ -203,24 +201,24 @@ class Firsts:
         key = self._key.column.alias("key")
         keys = given.select(key, self._hash().alias("h")).distinct()
         keys = flush.small(keys.filter(F.col("h") >= F.lit(-(2**63) + 1)))
-        found = [weighed(given.select("row", "weight", key), is_change=True)]
+        found = [with_counts(given.select("row", "weight", key), is_change=True)]
         for part in flush.parts(self.spec):
             keyed = part.select("*", key)
             on = keyed["key"].eqNullSafe(keys["key"])
-            bucket = in_bucket(flush, self.spec, keyed, "h")
+            bucket = bucket_condition(flush, self.spec, keyed, "h")
             on = on if bucket is None else on & bucket
-            found.append(weighed(keyed.join(keys, on, "left_semi")))
+            found.append(with_counts(keyed.join(keys, on, "left_semi")))
         return found
 
     def _hash(self) -> Column:
-        return hashed(self._key)
+        return hash_column(self._key)
 
 
-def _negated(rows: Bag) -> Bag:
+def _negate_bag(rows: Bag) -> Bag:
     return Counter({row: -weight for row, weight in rows.items()})
 
 
-def check_decided(stands: Standing) -> None:
+def check_decided(stands: SortOrder) -> None:
     """Check that the first rows are determined, as in the process.
 
     Raises
@@ -234,18 +232,18 @@ def check_decided(stands: Standing) -> None:
         )
 
 
-def weighed(rows: DataFrame, *, is_change: bool = False) -> DataFrame:
+def with_counts(rows: DataFrame, *, is_change: bool = False) -> DataFrame:
     """Return rows by `key` with partial counts before (`b`) and after (`a`) the change."""
     before = F.lit(0).cast("long") if is_change else F.col("weight")
     return rows.select("key", "row", before.alias("b"), F.col("weight").alias("a"))
 
 
-def added(rows: DataFrame) -> DataFrame:
+def sum_counts(rows: DataFrame) -> DataFrame:
     """Sum the counts of each row."""
     return rows.groupBy("key", "row").agg(F.sum("b").alias("b"), F.sum("a").alias("a"))
 
 
-def with_starts(rows: DataFrame, by: Sequence[By]) -> DataFrame:
+def with_starts(rows: DataFrame, by: Sequence[SortColumn]) -> DataFrame:
     """Return rows with the number of rows before them, before (`start_b`) and after (`start_a`) the
     change."""
     upto = Window.partitionBy("key").orderBy(*(one.sort for one in by))
@@ -254,13 +252,13 @@ def with_starts(rows: DataFrame, by: Sequence[By]) -> DataFrame:
     return rows.select("*", *starts)
 
 
-def clipped(weight: Column, start: Column, first: int, last: int) -> Column:
+def count_places(weight: Column, start: Column, first: int, last: int) -> Column:
     """Return the number of places of a row in the range from `first` to before `last`."""
     inside = F.least(start + weight, F.lit(last)) - F.greatest(start, F.lit(first))
     return F.greatest(inside, F.lit(0)).cast("long")
 
 
-def changed(rows: DataFrame, weight: Column) -> DataFrame:
+def drop_unchanged(rows: DataFrame, weight: Column) -> DataFrame:
     """Return the rows with a nonzero weight."""
     return rows.select("row", weight.alias("weight")).filter("weight != 0")
 
@@ -297,7 +295,7 @@ class First:
         assert node.limit is not None
         self._source, self.kept = source, source.kept
         row = Value(F.col("row"), self.kept)
-        stands = standing(node.keys, row, count, unique)
+        stands = sort_order(node.keys, row, count, unique)
         if not is_last:
             check_decided(stands)
         self._by, self._is_total = stands.by, stands.is_total
@@ -306,7 +304,8 @@ class First:
         self._direct = DirectFirst(node, self._wanted, is_total=self._is_total)
         schema = schema_of(self.kept)
         self.specs = [
-            TableSpec(name, schema, ("row",), ("weight",), lambda: hashed(row)) for name in names
+            TableSpec(name, schema, ("row",), ("weight",), lambda: hash_column(row))
+            for name in names
         ]
 
     def delta(self, flush: Flush) -> DataFrame | None:
@@ -315,14 +314,14 @@ class First:
             return None
         rows, held = self.specs
         flush.add(rows, given)
-        there = [_in_one(part) for part in flush.parts(held)]
+        there = [_as_one_group(part) for part in flush.parts(held)]
         if self._looks_through(flush):
-            gone = [weighed(part).withColumn("a", F.lit(0).cast("long")) for part in there]
-            found = self._kept(added(united([*gone, self._first_of_all(flush, given)])))
+            gone = [with_counts(part).withColumn("a", F.lit(0).cast("long")) for part in there]
+            found = self._kept(sum_counts(union_frames([*gone, self._first_of_all(flush, given)])))
         else:
-            found = self._enough(self._kept(self._within(given, [weighed(p) for p in there])))
-        flush.add(held, changed(found, F.col("a") - F.col("b")))
-        return changed(found, F.col("shown_a") - F.col("shown_b"))
+            found = self._enough(self._kept(self._within(given, [with_counts(p) for p in there])))
+        flush.add(held, drop_unchanged(found, F.col("a") - F.col("b")))
+        return drop_unchanged(found, F.col("shown_a") - F.col("shown_b"))
 
     def direct(self, flush: DirectFlush) -> Bag:
         given = flush.delta(self._source)
@@ -333,7 +332,7 @@ class First:
         first = self._direct
         found = first.within(before, given)
         if not first.is_enough(found):
-            found = first.of_all(before, together([flush.all_rows(rows, self.kept), given]))
+            found = first.of_all(before, add_bags([flush.all_rows(rows, self.kept), given]))
         flush.add(rows, self.kept, given)
         flush.add(held, self.kept, first.held(found))
         return first.shown(found)
@@ -345,7 +344,7 @@ class First:
     def _within(self, given: DataFrame, held: Sequence[DataFrame]) -> DataFrame:
         """Return the held rows, and the changed rows up to the last of them: there are no others
         before it."""
-        net = added(united([weighed(_in_one(given), is_change=True), *held]))
+        net = sum_counts(union_frames([with_counts(_as_one_group(given), is_change=True), *held]))
         by = Window.partitionBy("key").orderBy(*(one.sort for one in self._by))
         onwards = by.rangeBetween(Window.currentRow, Window.unboundedFollowing)
         return net.withColumn("reach", F.max("b").over(onwards)).filter("reach > 0").drop("reach")
@@ -354,7 +353,7 @@ class First:
         """Return the first of all rows after the change, with the rows that tie with the last of
         them."""
         parts = [part.select("row", "weight") for part in flush.parts(self.specs[0])]
-        whole = united([given.select("row", "weight"), *parts]).groupBy("row")
+        whole = union_frames([given.select("row", "weight"), *parts]).groupBy("row")
         net = whole.agg(F.sum("weight").alias("weight")).filter("weight > 0")
         found = net.orderBy(*(one.sort for one in self._by)).limit(self._wanted)
         if not self._is_total:
@@ -362,7 +361,7 @@ class First:
             marks = F.broadcast(found.select(*columns).distinct())
             same = (one.column.eqNullSafe(F.col(f"y{n}")) for n, one in enumerate(self._by))
             found = net.join(marks, reduce(lambda a, b: a & b, same), "left_semi")
-        return weighed(_in_one(found), is_change=True)
+        return with_counts(_as_one_group(found), is_change=True)
 
     def _kept(self, rows: DataFrame) -> DataFrame:
         """Return the rows to hold after the change, and the shown counts before and after.
@@ -378,7 +377,7 @@ class First:
 
     def _shown(self, name: str, start: Any) -> Any:
         if self._is_total:
-            return clipped(F.col(name), start, self._first, self._needed)
+            return count_places(F.col(name), start, self._first, self._needed)
         return F.when(start < self._needed, F.col(name)).otherwise(F.lit(0).cast("long"))
 
     def _enough(self, rows: DataFrame) -> DataFrame:
@@ -389,13 +388,13 @@ class First:
         return total.withColumn("a", F.expr(few))
 
 
-def _in_one(rows: DataFrame) -> DataFrame:
+def _as_one_group(rows: DataFrame) -> DataFrame:
     """Return rows as one group."""
     return rows.select(F.lit(0).cast("long").alias("key"), "row", "weight")
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class HeldRow:
     """A row with its held counts before and after, and its shown counts."""
 
     row: Row
@@ -422,28 +421,28 @@ class DirectFirst:
         self._whole = plan.OrderBy(node.input, node.keys, None, 0)
         self._key = reference_sort_key(self._whole)
 
-    def within(self, before: Bag, change: Bag) -> list[Placed]:
+    def within(self, before: Bag, change: Bag) -> list[HeldRow]:
         """Return the held rows, and the changed rows up to the last of them."""
-        after = together([before, change])
+        after = add_bags([before, change])
         runs = self._runs({**before, **after})
         last = max(
             (n for n, run in enumerate(runs) if any(row in before for row in run)), default=-1
         )
         return list(self._placed(runs[: last + 1], before, after))
 
-    def of_all(self, before: Bag, every: Bag) -> list[Placed]:
+    def of_all(self, before: Bag, every: Bag) -> list[HeldRow]:
         """Return the held rows, and all rows after the change."""
         return list(self._placed(self._runs({**before, **every}), before, every))
 
-    def is_enough(self, found: Iterable[Placed]) -> bool:
+    def is_enough(self, found: Iterable[HeldRow]) -> bool:
         """Return True if enough rows are held to show n."""
         return sum(one.after for one in found) >= self._needed
 
-    def held(self, found: Iterable[Placed]) -> Bag:
+    def held(self, found: Iterable[HeldRow]) -> Bag:
         """Return how the held rows change."""
         return Counter({p.row: p.after - p.before for p in found if p.after != p.before})
 
-    def shown(self, found: Iterable[Placed]) -> Bag:
+    def shown(self, found: Iterable[HeldRow]) -> Bag:
         """Return how the shown rows change."""
         shown = {p.row: p.shown_after - p.shown_before for p in found}
         return Counter({row: weight for row, weight in shown.items() if weight})
@@ -454,14 +453,14 @@ class DirectFirst:
         keyed = groupby(ordered, key=lambda row: (self._key(row), tie_key(row)))
         return [list(run) for _, run in keyed]
 
-    def _placed(self, runs: list[list[Row]], before: Bag, after: Bag) -> Iterator[Placed]:
+    def _placed(self, runs: list[list[Row]], before: Bag, after: Bag) -> Iterator[HeldRow]:
         start_b = start_a = 0
         for run in runs:
             for row in run:
                 b, a = before.get(row, 0), max(0, after.get(row, 0))
                 held = a if start_a < self._wanted else 0
                 shown = self._shown(b, start_b), self._shown(held, start_a)
-                yield Placed(row, b, held, *shown)
+                yield HeldRow(row, b, held, *shown)
             start_b += sum(before.get(row, 0) for row in run)
             start_a += sum(max(0, after.get(row, 0)) for row in run)
 

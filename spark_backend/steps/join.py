@@ -11,7 +11,7 @@ State:  the rows of both sides, by the key; equal inputs with equal keys share a
 Cost:   per flush O(rows of the buckets of the keys that changed).
 Source: [dbsp] bilinear operators.
 
-`Matched` gives the rows of semi and anti joins, and the rows of outer joins without a partner:
+`MatchedRows` gives the rows of semi and anti joins, and the rows of outer joins without a partner:
 
     n(key) = rows of the other side with the key        out = rows of the left where n > 0 (or = 0)
     d out  = changed rows, if n after says so
@@ -46,17 +46,17 @@ from spark_backend.codec.columns import truth_of
 from spark_backend.codec.hashing import STRANGE
 from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
-from spark_backend.direct.flush import DirectFlush, Leaves, TooMany, check_fetched, summed
+from spark_backend.direct.flush import DirectFlush, Leaves, TooMany, check_fetched, net_bag
 from spark_backend.state.one_job import TableSpec
-from spark_backend.state.tables import united
-from spark_backend.steps.keys import HASH, Side, bound, same
-from spark_backend.steps.step import Flush, Hashes, Step, hashes_of, having, schema_of
+from spark_backend.state.tables import union_frames
+from spark_backend.steps.keys import HASH, Side, keys_equal, row_bindings
+from spark_backend.steps.step import Flush, Hashes, Step, collect_hashes, rows_with_keys, schema_of
 
 ByKey = dict[Leaves, list[tuple[Row, int]]]
 """Rows with their weights, by their key."""
 
 
-class Arranged:
+class ArrangedRows:
     """The rows of a step by a key.
 
     Parameters
@@ -88,8 +88,8 @@ class Arranged:
         prefixes: the prefix of the columns of the keys, and that of the rows here.
         """
         of, own = prefixes
-        on = same(of, own, self.side.optional)
-        return having(
+        on = keys_equal(of, own, self.side.optional)
+        return rows_with_keys(
             flush,
             self.spec,
             keys,
@@ -107,7 +107,7 @@ class Arranged:
             return set
         if not flush.is_local(self.source):
             return None
-        return cache(lambda: hashes_of(change, self.side.hash))
+        return cache(lambda: collect_hashes(change, self.side.hash))
 
     def direct_change(self, flush: DirectFlush) -> Bag:
         """Return how the rows change, and add the change to the table."""
@@ -138,7 +138,7 @@ class Arranged:
 
     def direct_having(self, flush: DirectFlush, keys: set[Leaves]) -> Bag:
         """Return the rows before the flush that have keys; other rows may be included."""
-        return summed(self.direct_found(flush, keys))
+        return net_bag(self.direct_found(flush, keys))
 
     def direct_found(self, flush: DirectFlush, keys: set[Leaves]) -> list[Pair]:
         """Return the rows of `direct_having`, not netted."""
@@ -153,15 +153,15 @@ class Join:
     def __init__(
         self,
         node: plan.Node,
-        left: Arranged,
-        right: Arranged,
+        left: ArrangedRows,
+        right: ArrangedRows,
         residual: Function | None,
         count: int,
     ) -> None:
         self._left, self._right, self._count = left, right, count
         self._made = pair_maker(node.inputs()[0])
         self._asked = None if residual is None else spread(residual, count + 1)
-        self.kept: Typed = pair_of(left.source.kept, right.source.kept, count)
+        self.kept: Typed = pair_type(left.source.kept, right.source.kept, count)
         self._condition = None if residual is None else self._fits(residual)
         pair = pair_value(left.source.kept, right.source.kept, count)
         self._row = pair.column.alias("row")
@@ -171,21 +171,21 @@ class Join:
         found = []
         if left is not None:
             hashes = self._left.hashes(flush)
-            keys = _selective(left, "l")
+            keys = _with_true_filter(left, "l")
             found += self._right.having(flush, keys, ("l", "r"), hashes, "inner")
         if right is not None:
             hashes = self._right.hashes(flush)
-            keys = _selective(right, "r")
+            keys = _with_true_filter(right, "r")
             found += self._left.having(flush, keys, ("r", "l"), hashes, "inner")
         if left is not None and right is not None:
-            on = same("l", "r", self._right.side.optional)
+            on = keys_equal("l", "r", self._right.side.optional)
             one, other = flush.together(left.drop(HASH)), flush.beside(right.drop(HASH))
             found.append(one.join(other, on))
         out = [self._pairs(frame) for frame in found]
-        return flush.handed_on(flush.together(united(out))) if out else None
+        return flush.handed_on(flush.together(union_frames(out))) if out else None
 
     def direct(self, flush: DirectFlush) -> Bag:
-        return summed(flush.pairs(self))
+        return net_bag(flush.pairs(self))
 
     def direct_pairs(self, flush: DirectFlush) -> list[Pair]:
         """Return how the pairs change, not netted."""
@@ -226,13 +226,13 @@ class Join:
 
     def _fits(self, residual: Function) -> Column:
         values = [
-            *bound(Value(F.col("l_row"), self._left.source.kept), self._count),
+            *row_bindings(Value(F.col("l_row"), self._left.source.kept), self._count),
             Value(F.col("r_row"), self._right.source.kept),
         ]
         return truth_of(residual, values)
 
 
-def pair_of(left: Typed, right: Typed, count: int) -> Typed:
+def pair_type(left: Typed, right: Typed, count: int) -> Typed:
     """Return the row type of a join whose left side has `count` bindings."""
     if count == 1:
         return tuple_of((left, right))
@@ -242,11 +242,11 @@ def pair_of(left: Typed, right: Typed, count: int) -> Typed:
 
 def pair_value(left: Typed, right: Typed, count: int) -> Value:
     """Return a pair of the columns `l_row` and `r_row`."""
-    parts = bound(Value(F.col("l_row"), left), count)
+    parts = row_bindings(Value(F.col("l_row"), left), count)
     return record_value((*parts, Value(F.col("r_row"), right)))
 
 
-def _selective(changed: DataFrame, prefix: str) -> DataFrame:
+def _with_true_filter(changed: DataFrame, prefix: str) -> DataFrame:
     """Add a filter that is always true: Spark prunes partitions only by a side that has a
     filter."""
     return changed.filter(f"{prefix}_weight > {-(2**62)}L")
@@ -258,7 +258,7 @@ Asked = Callable[[Row, Row], object]
 """The residual predicate of a pair of rows with equal keys."""
 
 
-class Matched:
+class MatchedRows:
     """The rows of one side that have a partner on the other side, or that have none.
 
     Parameters
@@ -270,8 +270,8 @@ class Matched:
 
     def __init__(
         self,
-        rows: Arranged,
-        others: Arranged,
+        rows: ArrangedRows,
+        others: ArrangedRows,
         kept: Typed,
         shown: Shown,
         fits: Column | None,
@@ -290,7 +290,7 @@ class Matched:
         rows, others = self._rows.change(flush, "x"), self._others.change(flush, "y")
         if rows is not None or others is not None:
             found += self._by_key(flush, rows, others)
-        return united(found) if found else None
+        return union_frames(found) if found else None
 
     def direct(self, flush: DirectFlush) -> Bag:
         rows, others = self._rows.direct_change(flush), self._others.direct_change(flush)
@@ -307,7 +307,7 @@ class Matched:
         for key in turned:
             was = before.get(key, [])
             found += self._turned(stand.get(key, ()), was, [*was, *change[key]])
-        return summed([(self._shown_here(row), n) for row, n in found])
+        return net_bag([(self._shown_here(row), n) for row, n in found])
 
     def _direct_alone(self, rows: Bag) -> list[Pair]:
         """Return the rows that match nothing, which an anti join always outputs."""
@@ -365,7 +365,7 @@ class Matched:
         if not parts:
             return []
         keys = self._keys(rows, others)
-        found = self._counted(united(parts), self._partners(flush, keys, others))
+        found = self._counted(union_frames(parts), self._partners(flush, keys, others))
         return [self._out(found)]
 
     def _counted(self, rows: DataFrame, partners: DataFrame | None) -> DataFrame:
@@ -373,7 +373,7 @@ class Matched:
         none = F.lit(0).cast("long")
         if partners is None:
             return rows.select("*", none.alias("nb"), none.alias("nd"))
-        on = same("x", "y", self._others.side.optional)
+        on = keys_equal("x", "y", self._others.side.optional)
         counts = F.sum("nb").alias("nb"), F.sum("nd").alias("nd")
         names = [f"y_{n}" for n in range(self._count)]
         if self._fits is None:
@@ -390,7 +390,7 @@ class Matched:
             if frame is not None:
                 names = [F.col(f"{prefix}_{n}").alias(f"k_{n}") for n in range(self._count)]
                 frames.append(frame.select(*names, HASH))
-        found = united(frames).distinct()
+        found = union_frames(frames).distinct()
         return found.filter(F.col(HASH) >= F.lit(-(2**63) + 1))
 
     def _weighted(self, frame: DataFrame, *, is_change: bool = False) -> DataFrame:
@@ -412,7 +412,7 @@ class Matched:
             parts.append(others.select(*names, none.alias("nb"), F.col("y_weight").alias("nd")))
         for there in self._others.having(flush, keys, ("k", "y"), None, "left_semi"):
             parts.append(there.select(*names, F.col("y_weight").alias("nb"), none.alias("nd")))
-        return united(parts) if parts else None
+        return union_frames(parts) if parts else None
 
     def _out(self, rows: DataFrame) -> DataFrame:
         zero = F.lit(0).cast("long")

@@ -9,7 +9,7 @@
 
 Keys whose equality columns cannot express are refused (`Inexact`), and the join stays elsewhere.
 
-`standing` translates an order to columns that sort rows as the engine does:
+`sort_order` translates an order to columns that sort rows as the engine does:
 
     keys        in their directions, None at the place of `nulls`, NaN after all numbers
     ties        by the row itself if rows compare: None, numbers, text, tuples part by part
@@ -19,7 +19,7 @@ Sound:  Spark orders numbers, text by code points, bytes, moments and decimals a
         that may be None without `nulls`, or of another type, is refused.
 Source: `reactive/engine/collections/order.py`, `sorting.py`.
 
-`with_computed` computes keys and values that need Python before an aggregate, row by row:
+`precompute_inputs` computes keys and values that need Python before an aggregate, row by row:
 
     aggregate Sum(f(o)) by g(o)    ->    aggregate Sum(r[1]) by r[0]
                                            select (g(o), f(o))        in Python workers
@@ -69,8 +69,8 @@ from reactive.engine.operators.plain import sides, spread
 from spark_backend.codec.columns import truth_of, value_of
 from spark_backend.codec.hashing import flattened_values
 from spark_backend.codec.schema import Plain, Record, Typed, type_name
-from spark_backend.codec.values import Inexact, Value, as_type, comparable, field_of
-from spark_backend.direct.flush import Leaves, Lookup, fields_read
+from spark_backend.codec.values import Inexact, Value, as_type, field_of, to_comparable
+from spark_backend.direct.flush import Leaves, Lookup, key_fields
 
 HASH = "hash"
 """The column of a keyed frame with the hash of the key."""
@@ -133,12 +133,14 @@ class Side:
         return self._made[prefix]
 
     def _values(self) -> list[Value]:
-        return bound(Value(F.col("row"), self.kept), self.bindings)
+        return row_bindings(Value(F.col("row"), self.kept), self.bindings)
 
     def columns(self, values: Sequence[Value]) -> list[Column]:
         """Return the columns of the key of a row."""
-        flat = [part for key in self.keys for part in flattened(value_of(key, values))]
-        return [_plain(as_type(v, of), of) for v, of in zip(flat, self.types, strict=True)]
+        flat = [part for key in self.keys for part in flatten_value(value_of(key, values))]
+        return [
+            _normalize_float(as_type(v, of), of) for v, of in zip(flat, self.types, strict=True)
+        ]
 
     @cached_property
     def hash(self) -> Column:
@@ -150,7 +152,7 @@ class Side:
     @cached_property
     def lookup(self) -> Lookup:
         """A look-up of rows by the key."""
-        return Lookup(self.types, fields_read(self.keys, self.kept, self.bindings))
+        return Lookup(self.types, key_fields(self.keys, self.kept, self.bindings))
 
     @cached_property
     def has_records(self) -> bool:
@@ -183,7 +185,7 @@ class Side:
         return key_of
 
 
-def sides_of(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side, Side]:
+def make_sides(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side, Side]:
     """Return both sides of a join over rows of these types; the left side has `count` bindings.
 
     Raises
@@ -200,22 +202,33 @@ def sides_of(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side
         raise Inexact("it pairs rows without a key")
     given = [
         [value_of(key, values) for key in own]
-        for own, values in zip(keys, (bound(_row(left), count), bound(_row(right), 1)), strict=True)
+        for own, values in zip(
+            keys,
+            (row_bindings(_row_value(left), count), row_bindings(_row_value(right), 1)),
+            strict=True,
+        )
     ]
-    types = _types(*given)
+    types = _common_types(*given)
     rows = ((left, count), (right, 1))
     made = tuple(
-        Side(*of, tests[place], keys[place], types, tuple(v.of for v in values), _optional(values))
+        Side(
+            *of,
+            tests[place],
+            keys[place],
+            types,
+            tuple(v.of for v in values),
+            _optional_columns(values),
+        )
         for place, (of, values) in enumerate(zip(rows, given, strict=True))
     )
     for side in made:
-        values = bound(_row(side.kept), side.bindings)
+        values = row_bindings(_row_value(side.kept), side.bindings)
         for test in side.tests:
             truth_of(test, values)
     return made[0], made[1]
 
 
-def bound(row: Value, count: int) -> list[Value]:
+def row_bindings(row: Value, count: int) -> list[Value]:
     """Return the bindings of a row."""
     if count == 1:
         return [row]
@@ -223,7 +236,7 @@ def bound(row: Value, count: int) -> list[Value]:
     return [field_of(row, place) for place in range(count)]
 
 
-def flattened(value: Value, *, may_be_none: bool = False) -> list[Value]:
+def flatten_value(value: Value, *, may_be_none: bool = False) -> list[Value]:
     """Return the plain columns of a value; a record that may be None is refused unless it
     `may_be_none`."""
     if not isinstance(value.of, Record):
@@ -231,10 +244,10 @@ def flattened(value: Value, *, may_be_none: bool = False) -> list[Value]:
     if value.of.optional and not may_be_none:
         raise Inexact("a part of a key is a record or None")
     parts = [field_of(value, place) for place in range(len(value.of.fields))]
-    return [plain for part in parts for plain in flattened(part, may_be_none=may_be_none)]
+    return [plain for part in parts for plain in flatten_value(part, may_be_none=may_be_none)]
 
 
-def same(left: str, right: str, optional: Sequence[bool]) -> Column:
+def keys_equal(left: str, right: str, optional: Sequence[bool]) -> Column:
     """Return the equality of the keys of two keyed frames, where None equals None.
 
     Parameters
@@ -247,16 +260,16 @@ def same(left: str, right: str, optional: Sequence[bool]) -> Column:
     return F.expr(" and ".join(f"{left}_{n} {sign} {right}_{n}" for n, sign in enumerate(signs)))
 
 
-def _optional(key: Sequence[Value]) -> tuple[bool, ...]:
-    return tuple(plain.optional for part in key for plain in flattened(part))
+def _optional_columns(key: Sequence[Value]) -> tuple[bool, ...]:
+    return tuple(plain.optional for part in key for plain in flatten_value(part))
 
 
-def _types(left: Sequence[Value], right: Sequence[Value]) -> tuple[Typed, ...]:
+def _common_types(left: Sequence[Value], right: Sequence[Value]) -> tuple[Typed, ...]:
     found: list[Typed] = []
     for a, b in zip(left, right, strict=True):
         _check_alike(a, b)
-        for x, y in zip(flattened(a), flattened(b), strict=True):
-            found.append(comparable(x, y)[2])
+        for x, y in zip(flatten_value(a), flatten_value(b), strict=True):
+            found.append(to_comparable(x, y)[2])
     return tuple(found)
 
 
@@ -269,15 +282,15 @@ def _check_alike(a: Value, b: Value) -> None:
         tuples = issubclass(a.of.kind, tuple) and issubclass(b.of.kind, tuple)
         if not (tuples or a.of.kind is b.of.kind) or len(a.of.fields) != len(b.of.fields):
             raise Inexact("the sides of a key are records of different kinds")
-        if any(part.of.kind is float for part in (*flattened(a), *flattened(b))):
+        if any(part.of.kind is float for part in (*flatten_value(a), *flatten_value(b))):
             raise Inexact("a NaN in a record is compared by identity")
 
 
-def _row(kept: Typed) -> Value:
+def _row_value(kept: Typed) -> Value:
     return Value(F.col("row"), kept)
 
 
-def _plain(column: Column, of: Typed) -> Column:
+def _normalize_float(column: Column, of: Typed) -> Column:
     """Return the column with equal floats made identical."""
     return column + F.lit(0.0) if of.kind is float else column
 
@@ -287,7 +300,7 @@ Nulls = Literal["first", "last"]
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class SortColumn:
     """A column of a sort order."""
 
     column: Column
@@ -309,23 +322,23 @@ class By:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SortOrder:
     """The sort columns of an order.
 
     `is_total`: True if different rows never tie.
     """
 
-    by: tuple[By, ...]
+    by: tuple[SortColumn, ...]
     is_total: bool
 
 
-def standing(
+def sort_order(
     keys: Sequence[plan.SortKey],
     row: Value,
     count: int,
     unique: Key,
     group: Function | None = None,
-) -> Standing:
+) -> SortOrder:
     """Translate an order to sort columns.
 
     Parameters
@@ -338,18 +351,18 @@ def standing(
     ------
     Inexact: Spark has another order, or Python may have none.
     """
-    values = bound(row, count)
-    by = [one for key in keys for one in _of_key(key, value_of(key.function, values))]
+    values = row_bindings(row, count)
+    by = [one for key in keys for one in _key_columns(key, value_of(key.function, values))]
     asked = [*(key.function for key in keys), *([group] if group is not None else [])]
-    known = frozenset(part for function in asked for part in parts_of(function))
+    known = frozenset(part for function in asked for part in returned_parts(function))
     parts = [(value, Parameter(place)) for place, value in enumerate(values)]
-    ties = [one for value, _ in parts for one in _of_tie(value)]
+    ties = [one for value, _ in parts for one in _tie_columns(value)]
     is_known = bool(unique) and unique <= known
     is_total = is_known or all(_is_decided(value.of, path, known) for value, path in parts)
-    return Standing((*by, *ties), is_total)
+    return SortOrder((*by, *ties), is_total)
 
 
-def unique_of(node: plan.Node, inputs: Mapping[int, Key]) -> Key:
+def unique_key_of(node: plan.Node, inputs: Mapping[int, Key]) -> Key:
     """Return expressions over the bindings of a row that identify it; empty if none are known.
 
     Parameters
@@ -360,18 +373,18 @@ def unique_of(node: plan.Node, inputs: Mapping[int, Key]) -> Key:
         case plan.Recursive(index=index):
             return inputs[index]
         case plan.Where(source) | plan.Distinct(source):
-            return unique_of(source, inputs)
+            return unique_key_of(source, inputs)
         case plan.SemiJoin(left) | plan.AntiJoin(left) | plan.Difference(left):
-            return unique_of(left, inputs)
+            return unique_key_of(left, inputs)
         case plan.Join(left, right):
-            one, other = unique_of(left, inputs), unique_of(right, inputs)
+            one, other = unique_key_of(left, inputs), unique_key_of(right, inputs)
             shifted = (substitute(part, (Parameter(bindings(left)),)) for part in other)
             return one.union(shifted) if one and other else NO_KEY
         case _:
             return NO_KEY
 
 
-def _of_key(key: plan.SortKey, value: Value) -> Iterator[By]:
+def _key_columns(key: plan.SortKey, value: Value) -> Iterator[SortColumn]:
     """Yield the sort columns of a key."""
     if value.of.kind is NoneType:
         raise Inexact("a key that is always None")
@@ -381,33 +394,33 @@ def _of_key(key: plan.SortKey, value: Value) -> Iterator[By]:
     if not isinstance(value.of, Record):
         if value.of.kind not in _ORDERED:
             raise Inexact(f"the order of {type_name(value.of)} is not Spark's")
-        yield _by(value, key.descending, nulls)
+        yield _sort_column(value, key.descending, nulls)
         return
     _check_tuple(value.of)
     if value.optional:
-        yield By(value.column.isNull(), nulls == "first")
+        yield SortColumn(value.column.isNull(), nulls == "first")
     for place in range(len(value.of.fields)):
-        yield from _of_key(key, field_of(value, place))
+        yield from _key_columns(key, field_of(value, place))
 
 
 def _check_tuple(of: Record) -> None:
-    same: Any = tuple
-    if not issubclass(of.kind, tuple) or of.kind.__lt__ is not same.__lt__:
+    plain: Any = tuple
+    if not issubclass(of.kind, tuple) or of.kind.__lt__ is not plain.__lt__:
         raise Inexact(f"the order of {type_name(of)} is not Spark's")
     if of.kind is not tuple and any(part.kind is float for part in of.fields):
         raise Inexact(f"a NaN in {type_name(of)} has no place")
 
 
-def _of_tie(value: Value) -> Iterator[By]:
+def _tie_columns(value: Value) -> Iterator[SortColumn]:
     """Yield the sort columns for rows with equal keys; none for values that do not compare."""
     if isinstance(value.of, Plain):
-        yield _by(value)
+        yield _sort_column(value)
         return
     if value.optional:
-        yield By(value.column.isNotNull())
+        yield SortColumn(value.column.isNotNull())
     if isinstance(value.of, Record) and is_comparable_class(value.of.kind):
         for place in range(len(value.of.fields)):
-            yield from _of_tie(field_of(value, place))
+            yield from _tie_columns(field_of(value, place))
 
 
 def _is_decided(of: Typed, path: Expr, known: frozenset[Expr]) -> bool:
@@ -416,19 +429,19 @@ def _is_decided(of: Typed, path: Expr, known: frozenset[Expr]) -> bool:
         return True
     if not isinstance(of, Record):
         return False
-    paths = [_part(of, path, place) for place in range(len(of.fields))]
+    paths = [_part_path(of, path, place) for place in range(len(of.fields))]
     if is_comparable_class(of.kind):
         return all(_is_decided(f, p, known) for f, p in zip(of.fields, paths, strict=True))
     return not of.optional and all(part in known for part in paths)
 
 
-def _part(of: Record, path: Expr, place: int) -> Expr:
+def _part_path(of: Record, path: Expr, place: int) -> Expr:
     if issubclass(of.kind, tuple):
         return Item(path, constant(place))
     return Attribute(path, of.names[place])
 
 
-def parts_of(function: Function) -> Iterator[Expr]:
+def returned_parts(function: Function) -> Iterator[Expr]:
     """Yield the expressions that a function returns unchanged, alone or in a tuple."""
     if not isinstance(function, Lifted):
         return
@@ -440,14 +453,14 @@ def parts_of(function: Function) -> Iterator[Expr]:
             waiting.extend(expr.items)
 
 
-def _by(value: Value, descending: bool = False, nulls: Nulls = "first") -> By:
+def _sort_column(value: Value, descending: bool = False, nulls: Nulls = "first") -> SortColumn:
     column = value.column
     if value.of.kind is float:
         column = column + F.lit(0.0)
-    return By(column, descending, nulls)
+    return SortColumn(column, descending, nulls)
 
 
-def with_computed(node: plan.Aggregate, kept: Typed) -> plan.Aggregate:
+def precompute_inputs(node: plan.Aggregate, kept: Typed) -> plan.Aggregate:
     """Return an aggregate over a select of the values that it reads; `node` itself if columns have
     all of them.
 
@@ -456,15 +469,17 @@ def with_computed(node: plan.Aggregate, kept: Typed) -> plan.Aggregate:
     kept: the type of the rows of its input.
     """
     count = bindings(node.input)
-    row = bound(Value(F.col("row"), kept), count)
+    row = row_bindings(Value(F.col("row"), kept), count)
     read = [f for f in (node.key, *(folded.value for folded in node.aggregates)) if f is not None]
     distinct = list(dict.fromkeys(read))
     reads_row = any(f.value is None and not _is_count(f) for f in node.aggregates)
     if reads_row or all(_is_column(function, row) for function in distinct):
         return node
-    items = tuple(_body(function, count) for function in distinct)
-    selected = Lifted(tuple_of(*items), _names(distinct, count), _origins(distinct), count)
-    places = {function: _item(place) for place, function in enumerate(distinct)}
+    items = tuple(_function_body(function, count) for function in distinct)
+    selected = Lifted(
+        tuple_of(*items), _parameter_names(distinct, count), _origins(distinct), count
+    )
+    places = {function: _item_function(place) for place, function in enumerate(distinct)}
     folded = tuple(
         f if f.value is None else replace(f, value=places[f.value]) for f in node.aggregates
     )
@@ -484,13 +499,13 @@ def _is_column(function: Function, row: Sequence[Value]) -> bool:
     return True
 
 
-def _body(function: Function, count: int) -> Expr:
+def _function_body(function: Function, count: int) -> Expr:
     if isinstance(function, Opaque):
         return Apply(function, all_parameters(count))
     return function.body
 
 
-def _names(functions: Sequence[Function], count: int) -> tuple[str, ...]:
+def _parameter_names(functions: Sequence[Function], count: int) -> tuple[str, ...]:
     named = next((f.names for f in functions if isinstance(f, Lifted)), None)
     return named or tuple(f"row{place}" for place in range(count))
 
@@ -500,5 +515,5 @@ def _origins(functions: Sequence[Function]) -> tuple[Opaque, ...]:
     return tuple(origin for several in each for origin in several)
 
 
-def _item(place: int) -> Lifted:
+def _item_function(place: int) -> Lifted:
     return Lifted(Item(Parameter(0), constant(place)), ("row",), (), 1)

@@ -27,7 +27,7 @@ State:  a row for each key, and the rows of the last flushes.
 Cost:   O(changed rows).
 Source: counts per key, as in [dbsp] distinct.
 
-`having` reads the rows of a table before the flush that have changed keys:
+`rows_with_keys` reads the rows of a table before the flush that have changed keys:
 
     few rows to read    all files that can have such rows, in one read
     else                the buckets of the keys in the base, found by the job, and the later files
@@ -54,9 +54,9 @@ from optimizer import plan
 from optimizer.expr import Item, Lifted, Parameter, constant
 from reactive.engine.collections.zset import consolidate
 from reactive.engine.reference.bags import Bag
-from spark_backend.cluster.session import worked_out
+from spark_backend.cluster.session import materialize_frame
 from spark_backend.codec.arrow import from_arrow, to_arrow
-from spark_backend.codec.hashing import flattened_values, leaves
+from spark_backend.codec.hashing import flattened_values, leaf_types
 from spark_backend.codec.schema import Pickled, Record, Typed, Whole, tuple_of
 from spark_backend.codec.values import Value, spark_type
 from spark_backend.direct.flush import (
@@ -65,16 +65,16 @@ from spark_backend.direct.flush import (
     DirectFlush,
     Lookup,
     TooMany,
-    fields_of,
-    in_column,
-    present,
-    summed,
-    through,
-    together,
+    add_bags,
+    column_value,
+    leaf_fields,
+    net_bag,
+    run_linear,
+    without_zeros,
 )
 from spark_backend.state.one_job import BUCKET, TableSpec
-from spark_backend.state.tables import StateTables, united
-from spark_backend.steps.keys import Side, flattened
+from spark_backend.state.tables import StateTables, union_frames
+from spark_backend.steps.keys import Side, flatten_value
 from spark_backend.tables.chain import Chain, Weighted
 
 _SIDES = ("l", "r")
@@ -88,7 +88,7 @@ class ByWeight:
     ) -> None:
         self._node, self._sides, self.kept = node, sides, kept
         self._hash()
-        self._lookup = Lookup(leaves(kept), fields_of(kept, "row"))
+        self._lookup = Lookup(leaf_types(kept), leaf_fields(kept, "row"))
         self.specs = [
             TableSpec(name, schema_of(kept), ("row",), ("weight",), self._hash) for name in names
         ]
@@ -99,7 +99,7 @@ class ByWeight:
         if not there:
             return None
         hashes = self._hashes(flush, there)
-        rows = flush.together(united([f.select("row") for f in there])).distinct()
+        rows = flush.together(union_frames([f.select("row") for f in there])).distinct()
         rows = rows.withColumn("h", self._hash()).filter(F.col("h").isNotNull())
         parts = [
             self._weights(frame, side, is_change=True)
@@ -107,11 +107,11 @@ class ByWeight:
             if frame is not None
         ]
         for spec, side in zip(self.specs, _SIDES, strict=False):
-            for part in having(
+            for part in rows_with_keys(
                 flush, spec, rows, lambda p: p["row"].eqNullSafe(rows["row"]), hashes
             ):
                 parts.append(self._weights(part, side))
-        return flush.handed_on(self._out(flush.together(united(parts))))
+        return flush.handed_on(self._out(flush.together(union_frames(parts))))
 
     def direct(self, flush: DirectFlush) -> Bag:
         changes = [flush.delta(side) for side in self._sides]
@@ -126,8 +126,8 @@ class ByWeight:
         for row in rows:
             was = [bag.get(row, 0) for bag in before]
             now = [n + change.get(row, 0) for n, change in zip(was, changes, strict=True)]
-            found[row] = shown(self._node, *now) - shown(self._node, *was)
-        return present(found)
+            found[row] = output_weight(self._node, *now) - output_weight(self._node, *was)
+        return without_zeros(found)
 
     def _changed(self, flush: Flush, place: int) -> DataFrame | None:
         found = flush.delta(self._sides[place])
@@ -143,7 +143,7 @@ class ByWeight:
         changing = [step for step in self._sides if flush.delta(step) is not None]
         if not all(map(flush.is_local, changing)):
             return None
-        return cache(lambda: set[int]().union(*(hashes_of(f, self._hash()) for f in changes)))
+        return cache(lambda: set[int]().union(*(collect_hashes(f, self._hash()) for f in changes)))
 
     def _weights(self, frame: DataFrame, side: str, *, is_change: bool = False) -> DataFrame:
         """Return rows with their weights on both sides, before the flush and as a change."""
@@ -161,22 +161,22 @@ class ByWeight:
 
     def _out(self, weights: DataFrame) -> DataFrame:
         names = [f"{kind}{side}" for side in _SIDES for kind in ("b", "d")]
-        summed = weights.groupBy("row").agg(*(F.sum(name).alias(name) for name in names))
-        before = _weight(self._node, F.col("bl"), F.col("br"))
-        after = _weight(self._node, F.col("bl") + F.col("dl"), F.col("br") + F.col("dr"))
-        return summed.select("row", (after - before).alias("weight")).filter("weight != 0")
+        sums = weights.groupBy("row").agg(*(F.sum(name).alias(name) for name in names))
+        before = _weight_column(self._node, F.col("bl"), F.col("br"))
+        after = _weight_column(self._node, F.col("bl") + F.col("dl"), F.col("br") + F.col("dr"))
+        return sums.select("row", (after - before).alias("weight")).filter("weight != 0")
 
     def _hash(self) -> Column:
-        return hashed(Value(F.col("row"), self.kept))
+        return hash_column(Value(F.col("row"), self.kept))
 
 
-def hashed(value: Value) -> Column:
+def hash_column(value: Value) -> Column:
     """Return a hash of a value that is equal for equal values."""
-    parts = flattened(value, may_be_none=True)
+    parts = flatten_value(value, may_be_none=True)
     return F.xxhash64(*(p.column + F.lit(0.0) if p.of.kind is float else p.column for p in parts))
 
 
-def shown(node: plan.Node, left: int, right: int = 0) -> int:
+def output_weight(node: plan.Node, left: int, right: int = 0) -> int:
     """Return the number of copies of a row in the output, given its copies on both sides."""
     match node:
         case plan.Distinct():
@@ -195,7 +195,7 @@ def shown(node: plan.Node, left: int, right: int = 0) -> int:
             raise TypeError(f"{type(node).__name__} is no operator of sets")
 
 
-def _weight(node: plan.Node, left: Column, right: Column) -> Column:
+def _weight_column(node: plan.Node, left: Column, right: Column) -> Column:
     """Return the weight of a row in the output."""
     one, none = F.lit(1).cast("long"), F.lit(0).cast("long")
     in_left, in_right = left > 0, right > 0
@@ -329,7 +329,7 @@ class Flush:
 
     def is_local(self, step: Step) -> bool:
         """Return True if the changed rows of a step are in the query itself."""
-        return isinstance(step, Given) and step.place in self.local
+        return isinstance(step, InputRows) and step.place in self.local
 
     def together(self, frame: DataFrame) -> DataFrame:
         """Put a frame into the single task of a narrow flush."""
@@ -359,7 +359,7 @@ class Flush:
         return F.broadcast(frame)
 
 
-class Given:
+class InputRows:
     """An input of the fragment."""
 
     def __init__(self, place: int, kept: Typed) -> None:
@@ -399,8 +399,8 @@ class Linear:
         return self._chain.run(self._nodes, Weighted(given, self._source.kept)).frame
 
     def direct(self, flush: DirectFlush) -> Bag:
-        found = through(self._nodes, flush.delta(self._source))
-        return as_read(found, self.kept) if has_sequences(self.kept) else found
+        found = run_linear(self._nodes, flush.delta(self._source))
+        return as_stored(found, self.kept) if has_sequences(self.kept) else found
 
 
 def has_sequences(kept: Typed) -> bool:
@@ -411,14 +411,14 @@ def has_sequences(kept: Typed) -> bool:
     return inside is not None and (kept.kind is tuple or has_sequences(inside))
 
 
-def as_read(rows: Bag, kept: Typed) -> Bag:
+def as_stored(rows: Bag, kept: Typed) -> Bag:
     """Return rows as files would store them: a long sequence of a nest becomes a tuple, which is
     equal and has another hash."""
     read = from_arrow(kept, to_arrow(kept, list(rows)))
     return Counter(dict(consolidate(list(zip(read, rows.values(), strict=True)))))
 
 
-class WorkedOut:
+class MaterializedChanges:
     """The changes of an outer join that other steps read, computed by a separate job.
 
     A step reads its input several times: in one query, a nest would become some ten times as long
@@ -431,13 +431,13 @@ class WorkedOut:
 
     def delta(self, flush: Flush) -> DataFrame | None:
         given = flush.delta(self._source)
-        return None if given is None else worked_out(given)
+        return None if given is None else materialize_frame(given)
 
     def direct(self, flush: DirectFlush) -> Bag:
         return flush.delta(self._source)
 
 
-class Together:
+class BagUnion:
     """Union of bags, which has the changes of both: d(L + R) = dL + dR."""
 
     def __init__(self, left: Step, right: Step, kept: Typed) -> None:
@@ -454,7 +454,7 @@ class Together:
         return typed[0].unionByName(typed[1])
 
     def direct(self, flush: DirectFlush) -> Bag:
-        return together([flush.delta(side) for side in self._sides])
+        return add_bags([flush.delta(side) for side in self._sides])
 
 
 class KeyCounts:
@@ -494,7 +494,7 @@ class KeyCounts:
     def direct(self, flush: DirectFlush) -> Bag:
         key_of = self._side.key_of
         keyed = [(key_of(row), weight) for row, weight in flush.pairs(self._source)]
-        return summed([(self._in_columns(key), n) for key, n in keyed if key is not None])
+        return net_bag([(self._in_columns(key), n) for key, n in keyed if key is not None])
 
     def _in_columns(self, key: tuple[object, ...]) -> tuple[object, ...]:
         """Return a key with the values that columns would store.
@@ -503,13 +503,13 @@ class KeyCounts:
         ------
         TooMany: columns cannot store a value.
         """
-        found = tuple(in_column(of, value) for of, value in zip(self._of, key, strict=True))
+        found = tuple(column_value(of, value) for of, value in zip(self._of, key, strict=True))
         if UNKNOWN in found:
             raise TooMany("a key that is not of the declared type")
         return found
 
 
-def having(
+def rows_with_keys(
     flush: Flush,
     spec: TableSpec,
     keys: DataFrame,
@@ -538,12 +538,12 @@ def having(
     found, sent = [], flush.small(keys)
     for part in flush.parts(spec):
         rows = read(part)
-        bucket = in_bucket(flush, spec, part, key)
+        bucket = bucket_condition(flush, spec, part, key)
         found.append(rows.join(sent, on(rows) if bucket is None else on(rows) & bucket, how))
     return found
 
 
-def in_bucket(flush: Flush, spec: TableSpec, part: DataFrame, key: str) -> Column | None:
+def bucket_condition(flush: Flush, spec: TableSpec, part: DataFrame, key: str) -> Column | None:
     """Return the condition that a row of a base is in the bucket of a hash, to prune partitions;
     None for later files."""
     if BUCKET not in part.columns:
@@ -551,6 +551,6 @@ def in_bucket(flush: Flush, spec: TableSpec, part: DataFrame, key: str) -> Colum
     return F.expr(f"{BUCKET} = cast(pmod({key}, {flush.tables.buckets(spec)}) as int)")
 
 
-def hashes_of(rows: DataFrame, hashed: Column) -> set[int]:
+def collect_hashes(rows: DataFrame, column: Column) -> set[int]:
     """Return the hashes of rows, which must be few."""
-    return {row[0] for row in rows.select(hashed).collect()}
+    return {row[0] for row in rows.select(column).collect()}

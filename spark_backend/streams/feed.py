@@ -8,8 +8,8 @@
 State:  the rows and the unfit rows, each with the number of the last batch.
 Cost:   per batch two jobs over its rows; with a key, a scan of the table.
 
-`frame_of` makes the DataFrame of a stream: from a path whose new files are followed, from a query,
-or from a pair of them, for inserted and for deleted rows:
+`stream_frame` makes the DataFrame of a stream: from a path whose new files are followed, from a
+query, or from a pair of them, for inserted and for deleted rows:
 
     inserts/ ---+1--.
                     +--> one query, one batch of both
@@ -33,17 +33,17 @@ from optimizer.errors import PlanError
 from reactive.borders.sources.net_changes import UnfitRow
 from reactive.engine.remote.remote import FrameBatch, Once, StreamOptions
 from reactive.errors import OffloadError, SourceError, TableError
-from spark_backend.cluster.files import by_name
+from spark_backend.cluster.files import with_literal_paths
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Record, Typed
 from spark_backend.codec.values import spark_type
 from spark_backend.streams.forms import COLUMNS, CORRUPT, Batches, as_changes
 from spark_backend.tables.frames import Frames
-from spark_backend.tables.stateless import first_row, key_of, read
+from spark_backend.tables.stateless import fetch_first, key_column, read_path
 from spark_backend.tables.table import SparkRows
 
 
-def feed_of(
+def make_feed(
     session: Session,
     rows: Any,
     row_type: Any,
@@ -62,7 +62,7 @@ def feed_of(
         called = f"errors of {name}"
         left_out = Frames(session, None, UnfitRow, f"{folder}/unfit", key=by, name=called)
         unfit = SparkRows(session, left_out, is_kept=is_kept)
-    frame = frame_of(session, rows, frames.kept, options)
+    frame = stream_frame(session, rows, frames.kept, options)
     if options.deletes is not None:
         options = replace(options, changes="weight")
     first = frame()
@@ -116,7 +116,7 @@ class Feed:
         return self._batches.since(self.token, stop)
 
     @contextmanager
-    def prepared(self, batch: FrameBatch) -> Iterator[_Prepared]:
+    def prepared(self, batch: FrameBatch) -> Iterator[_PreparedBatch]:
         """Write a batch and its changes aside.
 
         Raises
@@ -136,21 +136,21 @@ class Feed:
             )
         once = (batch.query, batch.token)
         if known.get(batch.query, -1) >= batch.token:
-            yield _Prepared(self, once, None, None, is_change=False)
+            yield _PreparedBatch(self, once, None, None, is_change=False)
             return
         with ExitStack() as aside:
             yield self._written(batch.frame, once, aside)
 
-    def _written(self, frame: DataFrame, once: Once, aside: ExitStack) -> _Prepared:
+    def _written(self, frame: DataFrame, once: Once, aside: ExitStack) -> _PreparedBatch:
         frames = self.rows.frames
         if self._options.changes == "snapshot":
             return self._snapshot(frame, once, aside)
         given = self._given(frame, aside)
-        changes = by_name(self._session.spark.read).parquet(given)
+        changes = with_literal_paths(self._session.spark.read).parquet(given)
         unfit = self._look_through(changes)
         if frames.key is None:
             if not unfit:
-                return _Prepared(self, once, given, None)
+                return _PreparedBatch(self, once, given, None)
             rows = changes.filter("unfit is null").select("row", "weight")
             left_out = changes.filter("unfit is not null").withColumn("key", F.lit(""))
         else:
@@ -163,11 +163,11 @@ class Feed:
         path = aside.enter_context(frames.aside())
         rows.write.parquet(path)
         apart = self._unfit_aside(left_out, changes, aside) if self.unfit is not None else None
-        return _Prepared(self, once, path, apart)
+        return _PreparedBatch(self, once, path, apart)
 
-    def _snapshot(self, frame: DataFrame, once: Once, aside: ExitStack) -> _Prepared:
+    def _snapshot(self, frame: DataFrame, once: Once, aside: ExitStack) -> _PreparedBatch:
         frames = self.rows.frames
-        changes = by_name(self._session.spark.read).parquet(self._given(frame, aside))
+        changes = with_literal_paths(self._session.spark.read).parquet(self._given(frame, aside))
         unfit = self._look_through(changes)
         fit = changes.filter("unfit is null").select("row", "weight")
         frames.check_keys(fit)
@@ -175,11 +175,11 @@ class Feed:
         frames.difference(fit).write.parquet(path)
         apart = None
         if self.unfit is not None and (unfit or self.unfit.version):
-            key = F.lit("") if frames.key is None else _as_text(frames.key)
+            key = F.lit("") if frames.key is None else _key_as_text(frames.key)
             left_out = changes.filter("unfit is not null").withColumn("key", key)
             apart = aside.enter_context(self.unfit.frames.aside())
             self.unfit.frames.difference(self._unfit_rows(left_out)).write.parquet(apart)
-        found = _Prepared(self, once, path, apart)
+        found = _PreparedBatch(self, once, path, apart)
         found.is_change = bool(found.rows) or not frames.batches
         return found
 
@@ -192,7 +192,7 @@ class Feed:
 
     def _look_through(self, changes: DataFrame) -> int:
         """Return the number of unfit rows; raise for one unless they are skipped."""
-        found = first_row(
+        found = fetch_first(
             changes.filter("unfit is not null").agg(
                 F.count(F.lit(1)).alias("count"),
                 F.first(F.struct("unfit", "shown")).alias("first"),
@@ -212,7 +212,7 @@ class Feed:
     def _last_by_key(self, changes: DataFrame, key: tuple[str, ...]) -> DataFrame:
         """Return the last change of each key: of several changes at the last place, the inserted
         row."""
-        keyed = changes.filter("keyed").withColumn("key", key_of(F.col("row"), key))
+        keyed = changes.filter("keyed").withColumn("key", key_column(F.col("row"), key))
         if self._options.changes in ("weight", "cdf"):  # opposite changes cancel
             odd = (F.max(name).alias(name) for name in ("unfit", "shown"))
             total = F.sum("weight").alias("weight")
@@ -225,7 +225,7 @@ class Feed:
         rival = F.size(F.collect_set(rivals[0]).over(by_key))
         first = F.row_number().over(by_key.orderBy(F.col("weight").desc()))
         one = last.withColumn("rivals", rival).withColumn("first", first).filter("first = 1")
-        wrong = first_row(one.filter("rivals > 1").select("key", "rivals"))
+        wrong = fetch_first(one.filter("rivals > 1").select("key", "rivals"))
         if wrong is not None:
             shown = ", ".join(f"{name} {value!r}" for name, value in wrong["key"].items())
             raise TableError(
@@ -238,7 +238,7 @@ class Feed:
     def _left_out(self, changes: DataFrame, last: DataFrame, key: tuple[str, ...]) -> DataFrame:
         """Return the unfit rows: the last of each key, and all without a key."""
         names = ("weight", "unfit", "shown", "key")
-        odd = last.filter("unfit is not null").withColumn("key", _as_text(key)).select(*names)
+        odd = last.filter("unfit is not null").withColumn("key", _key_as_text(key)).select(*names)
         lost = changes.filter("not keyed").withColumn("key", F.lit("")).select(*names)
         return odd.unionByName(lost)
 
@@ -249,7 +249,9 @@ class Feed:
         frames, rows = self.unfit.frames, self._unfit_rows(left_out)
         key = self.rows.frames.key
         if key is not None and frames.version:
-            keys = changes.filter("keyed").select(F.struct(_as_text(key).alias("key")).alias("key"))
+            keys = changes.filter("keyed").select(
+                F.struct(_key_as_text(key).alias("key")).alias("key")
+            )
             rows = frames.replaced(rows, keys)
         path = aside.enter_context(frames.aside())
         rows.write.parquet(path)
@@ -266,7 +268,7 @@ class Feed:
         return left_out.select(row.alias("row"), "weight")
 
 
-class _Prepared:
+class _PreparedBatch:
     """A batch that is written aside."""
 
     def __init__(
@@ -289,16 +291,16 @@ class _Prepared:
         feed.rows.frames.keep(self._path, self._once)
 
 
-def _as_text(key: tuple[str, ...]) -> Column:
+def _key_as_text(key: tuple[str, ...]) -> Column:
     """Return the key of rows as JSON."""
-    return F.to_json(key_of(F.col("row"), key))
+    return F.to_json(key_column(F.col("row"), key))
 
 
 TEXT = ("csv", "json")
 KINDS = ("append", "cdf", "debezium", "weight", "snapshot")
 
 
-def frame_of(
+def stream_frame(
     session: Session, rows: Any, of: Typed, options: StreamOptions
 ) -> Callable[[], DataFrame]:
     """Return a function that makes the DataFrame in the current session.
@@ -307,15 +309,15 @@ def frame_of(
     ------
     PlanError: the rows are no stream, or contradict the form of changes.
     """
-    check(options)
+    check_options(options)
     if options.deletes is None:
-        return lambda: _frame(session, rows, of, options)
+        return lambda: _open_stream(session, rows, of, options)
     column = options.change_column or COLUMNS["weight"]
 
     def both() -> DataFrame:
         parts = ((rows, 1), (options.deletes, -1))
         come, go = (
-            _frame(session, given, of, options).withColumn(column, F.lit(weight).cast("long"))
+            _open_stream(session, given, of, options).withColumn(column, F.lit(weight).cast("long"))
             for given, weight in parts
         )
         return come.unionByName(go)
@@ -323,7 +325,7 @@ def frame_of(
     return both
 
 
-def check(options: StreamOptions) -> None:
+def check_options(options: StreamOptions) -> None:
     """Raise `PlanError` for options that exclude each other."""
     if options.changes not in KINDS:
         raise PlanError(
@@ -336,7 +338,7 @@ def check(options: StreamOptions) -> None:
         )
 
 
-def _frame(session: Session, rows: Any, of: Typed, options: StreamOptions) -> DataFrame:
+def _open_stream(session: Session, rows: Any, of: Typed, options: StreamOptions) -> DataFrame:
     if isinstance(rows, DataFrame):
         own: DataFrame = session.own(rows)
         return own
@@ -352,8 +354,8 @@ def _frame(session: Session, rows: Any, of: Typed, options: StreamOptions) -> Da
         )
     path = os.fspath(rows)
     if options.changes == "snapshot":
-        return read(session.spark, path, of, options.format)
-    reader = session.spark.readStream.format(options.format).schema(schema_of(of, options))
+        return read_path(session.spark, path, of, options.format)
+    reader = session.spark.readStream.format(options.format).schema(stream_schema(of, options))
     if options.format in TEXT:
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
     if options.format == "csv":
@@ -362,7 +364,7 @@ def _frame(session: Session, rows: Any, of: Typed, options: StreamOptions) -> Da
     return found
 
 
-def schema_of(of: Typed, options: StreamOptions) -> T.StructType:
+def stream_schema(of: Typed, options: StreamOptions) -> T.StructType:
     """Return the columns of the files to follow."""
     row = spark_type(of)
     if not isinstance(of, Record) or not isinstance(row, T.StructType):

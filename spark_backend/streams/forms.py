@@ -39,7 +39,7 @@ from reactive.engine.runtime import background
 from reactive.errors import SourceError, TableError
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Record, Typed
-from spark_backend.tables.stateless import checks, row_column
+from spark_backend.tables.stateless import row_column, value_checks
 
 CORRUPT = "_corrupt_record"
 """The column for a line that Spark cannot parse."""
@@ -68,7 +68,7 @@ def as_changes(
     ------
     TableError: the columns do not fit.
     """
-    said = _said(frame, of, name, options, is_keyed=key is not None)
+    said = _read_form(frame, of, name, options, is_keyed=key is not None)
     names = [n for n in said.columns if not n.startswith(_SAID) and n != CORRUPT]
     corrupt = F.col(CORRUPT) if CORRUPT in said.columns else F.lit(None).cast("string")
     rows = said.select(
@@ -78,14 +78,14 @@ def as_changes(
         F.coalesce(corrupt, F.to_json(F.struct(*(f"`{n}`" for n in names)))).alias("shown"),
         F.when(corrupt.isNotNull(), "it is malformed").otherwise(F.col(f"{_SAID}why")).alias("why"),
     ).filter(F.col("weight").isNull() | (F.col("weight") != 0))
-    return _judged(rows, of, key)
+    return _check_changes(rows, of, key)
 
 
-def _judged(rows: DataFrame, of: Typed, key: tuple[str, ...] | None) -> DataFrame:
+def _check_changes(rows: DataFrame, of: Typed, key: tuple[str, ...] | None) -> DataFrame:
     """Add the reason why a row does not fit; for a deletion, only its key is checked."""
     row = F.col("row")
     no_weight = F.when(F.col("weight").isNull(), "it does not say whether it comes or goes")
-    wrong = F.coalesce(F.col("why"), no_weight, *_reasons(checks(row, of, _root(of))))
+    wrong = F.coalesce(F.col("why"), no_weight, *_reasons(value_checks(row, of, _root_path(of))))
     if key is None:
         unfit, keyed = wrong, F.lit(True)
     else:
@@ -103,7 +103,7 @@ def _judged(rows: DataFrame, of: Typed, key: tuple[str, ...] | None) -> DataFram
     return found.withColumn("shown", F.when(F.col("unfit").isNotNull(), F.col("shown")))
 
 
-def _root(of: Typed) -> str:
+def _root_path(of: Typed) -> str:
     return "" if isinstance(of, Record) else "row"
 
 
@@ -116,13 +116,13 @@ def _key_reasons(of: Typed, key: tuple[str, ...]) -> list[Column]:
     found = []
     for name in key:
         column, field = F.col("row").getField(name), of.field(name)
-        found += _reasons(checks(column, field, name))
+        found += _reasons(value_checks(column, field, name))
         if field.kind is float:
             found.append(F.when(F.isnan(column), f"column {name} is NaN, which no key can be"))
     return found
 
 
-def _said(
+def _read_form(
     frame: DataFrame, of: Typed, name: str, options: StreamOptions, *, is_keyed: bool
 ) -> DataFrame:
     """Return the columns of rows, with their weight, their order and the error."""
@@ -133,10 +133,10 @@ def _said(
             f"table {name!r}: no column {column} says what changes\n"
             f'  it has {", ".join(frame.columns)}; give change_column=, or other changes="..."'
         )
-    place, ordering = _place(frame, of, name, options)
+    place, ordering = _change_order(frame, of, name, options)
     nothing = F.lit(None).cast("string")
     if changes == "debezium":
-        return _of_debezium(frame, column, place, name, is_keyed=is_keyed)
+        return _read_debezium(frame, column, place, name, is_keyed=is_keyed)
     weight, why = F.lit(1).cast("long"), nothing
     if changes == "weight":
         weight = F.col(f"`{column}`").cast("long")
@@ -153,7 +153,7 @@ def _said(
     )
 
 
-def _place(
+def _change_order(
     frame: DataFrame, of: Typed, name: str, options: StreamOptions
 ) -> tuple[Column, str | None]:
     """Return the order of changes, and its column if that is no field of the row."""
@@ -167,7 +167,7 @@ def _place(
     return (F.lit(None).cast("long") if found is None else F.col(found)), found
 
 
-def _of_debezium(
+def _read_debezium(
     frame: DataFrame, column: Any, place: Column, name: str, *, is_keyed: bool
 ) -> DataFrame:
     missing = [n for n in ("before", "after") if n not in frame.columns]
@@ -233,7 +233,7 @@ class Batches:
     ) -> None:
         self._session, self._frame = session, frame
         self._checkpoint, self._options = checkpoint, options
-        self._every = seconds(options.trigger)
+        self._every = trigger_seconds(options.trigger)
         self._query: Any = None
 
     def since(self, last: int | None, stop: threading.Event) -> Iterator[FrameBatch]:
@@ -255,7 +255,7 @@ class Batches:
         if query is not None:
             with suppress(Exception):  # the JVM may be gone
                 progress = query.lastProgress
-        return None if progress is None else behind(progress)
+        return None if progress is None else rows_behind(progress)
 
     def _snapshots(self, last: int, stop: threading.Event) -> Iterator[FrameBatch]:
         while not stop.is_set():
@@ -338,14 +338,14 @@ class _Exchange:
             self._news.notify_all()
 
 
-def seconds(trigger: str | float) -> float | None:
+def trigger_seconds(trigger: str | float) -> float | None:
     """Return the seconds between batches; None for a single run over the available rows.
 
     Raises
     ------
     PlanError: the trigger is no time.
 
-    >>> seconds("10s"), seconds(0), seconds("available now")
+    >>> trigger_seconds("10s"), trigger_seconds(0), trigger_seconds("available now")
     (10.0, 0.0, None)
     """
     if trigger == AT_ONCE:
@@ -354,26 +354,26 @@ def seconds(trigger: str | float) -> float | None:
     return background.seconds(trigger, otherwise=otherwise, may_be_zero=True)
 
 
-def behind(progress: Mapping[str, Any]) -> int | None:
+def rows_behind(progress: Mapping[str, Any]) -> int | None:
     """Return the distance from the ends of a batch to the latest offsets, if both are numbers by
     partition, as in Kafka.
 
-    >>> behind({"sources": [{"endOffset": {"t": {"0": 5}}, "latestOffset": {"t": {"0": 7}}}]})
+    >>> rows_behind({"sources": [{"endOffset": {"t": {"0": 5}}, "latestOffset": {"t": {"0": 7}}}]})
     2
-    >>> behind({"sources": [{"endOffset": None, "latestOffset": None}]})
+    >>> rows_behind({"sources": [{"endOffset": None, "latestOffset": None}]})
     """
     found = [
-        _difference(source.get("endOffset"), source.get("latestOffset"))
+        _offset_distance(source.get("endOffset"), source.get("latestOffset"))
         for source in progress.get("sources", ())
     ]
     known = [number for number in found if number is not None]
     return sum(known) if found and len(known) == len(found) else None
 
 
-def _difference(end: Any, latest: Any) -> int | None:
+def _offset_distance(end: Any, latest: Any) -> int | None:
     if isinstance(end, int) and isinstance(latest, int):
         return max(0, latest - end)
     if isinstance(latest, Mapping) and isinstance(end, Mapping):
-        parts = [_difference(end.get(key, 0), value) for key, value in latest.items()]
+        parts = [_offset_distance(end.get(key, 0), value) for key, value in latest.items()]
         return None if None in parts else sum(part for part in parts if part is not None)
     return None

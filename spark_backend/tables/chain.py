@@ -35,9 +35,9 @@ from reactive.engine.collections.zset import Pair
 from reactive.engine.operators.plain import LINEAR
 from reactive.engine.remote.fragments import LEVEL
 from reactive.errors import OffloadError
-from spark_backend.codec.codec import serialized, serialized_classes
+from spark_backend.codec.codec import serialize_classes, serialize_plan
 from spark_backend.codec.columns import inside_of, items_of, truth_of, value_of
-from spark_backend.codec.returned import elements, returned
+from spark_backend.codec.returned import infer_element_type, infer_result_type
 from spark_backend.codec.schema import (
     Kept,
     Pickled,
@@ -45,13 +45,13 @@ from spark_backend.codec.schema import (
     Typed,
     Untyped,
     Whole,
-    described,
-    in_common,
+    common_type,
+    describe_encoding,
     tuple_of,
 )
 from spark_backend.codec.values import Inexact, Value, as_type, field_of, record_value, spark_type
 from spark_backend.tables import stateless
-from spark_backend.tables.stateless import shipped
+from spark_backend.tables.stateless import worker_function
 
 _PACKED, _ENTRIES = (
     "row binary, weight long",
@@ -72,7 +72,7 @@ class Weighted:
 
     def explain(self) -> str:
         """Describe where each node runs and why, one per line, and how rows are encoded."""
-        return "\n".join([*map(str, self.steps), f"rows: {described(self.kept)}"])
+        return "\n".join([*map(str, self.steps), f"rows: {describe_encoding(self.kept)}"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ class Chain:
         left out; rows are not netted.
         """
         done, waiting = self._columns(tuple(chain), given)
-        more = (_shipped(_over_given(onto)), place, stable)
-        source = waiting or (_given(shapes(onto.inputs()[place])),)
-        return self._mapped("entries", source, done, _ENTRIES, *more)
+        more = (_serialize_node(_with_placeholders(onto)), place, stable)
+        source = waiting or (_placeholder(shapes(onto.inputs()[place])),)
+        return self._mapped("chain_entries", source, done, _ENTRIES, *more)
 
     def _columns(
         self, chain: tuple[plan.Node, ...], given: Weighted
@@ -152,7 +152,7 @@ class Chain:
         for place, node in enumerate(nodes):
             if not isinstance(node, LINEAR):
                 raise TypeError(f"{type(node).__name__} is not done row by row")
-            node, *later = _split(node, done)
+            node, *later = _split_where(node, done)
             nodes[place + 1 : place + 1] = later
             reason = None
             try:
@@ -163,7 +163,7 @@ class Chain:
                 waiting = (*waiting, node)
             of = None
             if reason is not None and self._is_typed and not isinstance(node, plan.Where):
-                of, reason = _returned(node, done, reason)
+                of, reason = _worker_type(node, done, reason)
             done = replace(done, steps=(*done.steps, ChainStep(headline(node), reason)))
             if of is not None:
                 done, waiting = self._typed(waiting, done, of), ()
@@ -179,29 +179,36 @@ class Chain:
         if not waiting:
             return done.frame
         schema: Any = _PACKED if isinstance(done.kept, Pickled) else done.frame.schema
-        return self._mapped("kept_rows", waiting, done, schema)
+        return self._mapped("filter_rows", waiting, done, schema)
 
     def _in_python(self, waiting: tuple[plan.Node, ...], done: Weighted) -> Weighted:
         if all(isinstance(node, plan.Where) for node in waiting):
             return replace(done, frame=self._filtered(waiting, done))
-        frame = self._mapped("packed_rows", waiting, done, _PACKED)
+        frame = self._mapped("pack_rows", waiting, done, _PACKED)
         return Weighted(frame, Pickled("what a callable returns has no known type"), done.steps)
 
     def _typed(self, waiting: tuple[plan.Node, ...], done: Weighted, of: Typed) -> Weighted:
         """Run nodes in Python, and return their results as columns."""
         fields = [T.StructField("row", spark_type(of)), T.StructField("weight", T.LongType())]
-        frame = self._mapped("typed_rows", waiting, done, T.StructType(fields), _pickled(of))
+        frame = self._mapped(
+            "columnize_rows", waiting, done, T.StructType(fields), _pickle_encoding(of)
+        )
         return replace(done, frame=frame, kept=of)
 
     def _mapped(
         self, name: str, nodes: tuple[plan.Node, ...], on: Weighted, schema: Any, *more: Any
     ) -> DataFrame:
-        given = (_shipped(_stacked(nodes)), serialized_classes(), _pickled(on.kept), *more)
-        run = shipped(self._paths, "spark_backend.tables.stateless", name, *given)
+        given = (
+            _serialize_node(_stack_nodes(nodes)),
+            serialize_classes(),
+            _pickle_encoding(on.kept),
+            *more,
+        )
+        run = worker_function(self._paths, "spark_backend.tables.stateless", name, *given)
         return on.frame.select("row", "weight").mapInArrow(run, schema)
 
 
-def collected(weighted: Weighted) -> list[Pair]:
+def collect_pairs(weighted: Weighted) -> list[Pair]:
     """Return the rows with their weights in the driver, not netted.
 
     Raises
@@ -211,22 +218,22 @@ def collected(weighted: Weighted) -> list[Pair]:
     try:
         table = weighted.frame.select("row", "weight").toArrow()
     except Exception as error:
-        told = raised(error)
+        told = callable_error(error)
         if told is None:
             raise
         raise told from error
-    rows = stateless.unpacked(weighted.kept, table)
+    rows = stateless.decode_batch(weighted.kept, table)
     return list(zip(rows, table.column("weight").to_pylist(), strict=True))
 
 
-def raised(error: Exception) -> OffloadError | None:
+def callable_error(error: Exception) -> OffloadError | None:
     """Return the error of a callable in a worker; None if an exception of Spark has another
     cause."""
     _, found, after = str(error).partition(stateless.RAISED)
     return OffloadError(f"{found}{after.partition(chr(10))[0]}") if found else None
 
 
-def _split(node: plan.Node, on: Weighted) -> list[plan.Node]:
+def _split_where(node: plan.Node, on: Weighted) -> list[plan.Node]:
     """Split a `where` in two if only its first tests can be columns."""
     if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
         return [node]
@@ -257,19 +264,19 @@ def _as_columns(node: plan.Node, on: Weighted) -> Weighted:
         case plan.Where(_, predicate):
             return replace(on, frame=on.frame.filter(truth_of(predicate, values)))
         case plan.Select(_, function):
-            return _selected(on, value_of(function, values))
+            return _select_value(on, value_of(function, values))
         case plan.Extend():
-            return _selected(on, value_of(callable_of_row(node), values))
+            return _select_value(on, value_of(callable_of_row(node), values))
         case plan.SelectMany(_, function):
-            return _several(on, function, values, [])
+            return _explode_elements(on, function, values, [])
         case plan.Unnest(_, function):
             before = values if bindings(source) > 1 else [row]
-            return _several(on, function, values, before)
+            return _explode_elements(on, function, values, before)
         case _:
             raise TypeError(f"{type(node).__name__} is not done row by row")
 
 
-def _returned(node: Any, on: Weighted, reason: str) -> tuple[Typed | None, str]:
+def _worker_type(node: Any, on: Weighted, reason: str) -> tuple[Typed | None, str]:
     """Return the row type of a node that runs in Python, or None; and why it runs there, and why
     the type is not known."""
     if isinstance(on.kept, Pickled):
@@ -279,14 +286,14 @@ def _returned(node: Any, on: Weighted, reason: str) -> tuple[Typed | None, str]:
     try:
         match node:
             case plan.Select(_, function):
-                return returned(function, values), reason
+                return infer_result_type(function, values), reason
             case plan.Extend():
-                return returned(callable_of_row(node), values), reason
+                return infer_result_type(callable_of_row(node), values), reason
             case plan.SelectMany(_, function):
-                return elements(function, values), reason
+                return infer_element_type(function, values), reason
             case _:
                 parts = [v.of for v in values] if len(values) > 1 else [on.kept]
-                return tuple_of((*parts, elements(node.function, values))), reason
+                return tuple_of((*parts, infer_element_type(node.function, values))), reason
     except Inexact as unknown:
         why = str(unknown)
         return None, reason if why == reason else f"{reason}; {why}"
@@ -299,12 +306,12 @@ def _bindings(row: Value, count: int) -> list[Value]:
     return [field_of(row, place) for place in range(count)]
 
 
-def _selected(on: Weighted, value: Value) -> Weighted:
+def _select_value(on: Weighted, value: Value) -> Weighted:
     frame = on.frame.select(as_type(value, value.of).alias("row"), "weight")
     return replace(on, frame=frame, kept=value.of)
 
 
-def _several(
+def _explode_elements(
     on: Weighted, function: Function, values: list[Value], before: list[Value]
 ) -> Weighted:
     """Return a row for each element that a function returns, after the values of `before`."""
@@ -314,7 +321,7 @@ def _several(
 
     whole = inside_of(function, values)
     if whole is None:
-        return _exploded(on, list(map(row, items_of(function, values))))
+        return _explode_items(on, list(map(row, items_of(function, values))))
     assert isinstance(whole.of, Whole) and whole.of.of is not None
     counted = whole.of.is_counted
     one = F.col("one.value") if counted else F.col("one")
@@ -325,37 +332,37 @@ def _several(
     return replace(on, frame=frame, kept=made.of)
 
 
-def _exploded(on: Weighted, items: list[Value]) -> Weighted:
+def _explode_items(on: Weighted, items: list[Value]) -> Weighted:
     try:
-        of: Typed = reduce(in_common, [item.of for item in items])
+        of: Typed = reduce(common_type, [item.of for item in items])
     except Untyped as untyped:
         raise Inexact(str(untyped)) from None
-    elements = F.explode(F.array(*(as_type(item, of) for item in items)))
-    return replace(on, frame=on.frame.select(elements.alias("row"), "weight"), kept=of)
+    exploded = F.explode(F.array(*(as_type(item, of) for item in items)))
+    return replace(on, frame=on.frame.select(exploded.alias("row"), "weight"), kept=of)
 
 
-def _given(of: tuple[Any, ...]) -> plan.Recursive:
+def _placeholder(of: tuple[Any, ...]) -> plan.Recursive:
     return plan.Recursive(LEVEL, 0, "given", False, of)
 
 
-def _stacked(nodes: tuple[plan.Node, ...]) -> plan.Node:
+def _stack_nodes(nodes: tuple[plan.Node, ...]) -> plan.Node:
     """Return the nodes over a placeholder of rows, the last one on top."""
     if isinstance(nodes[0], plan.Recursive):
         return nodes[0]
-    below: plan.Node = _given(shapes(nodes[0].inputs()[0]))
+    below: plan.Node = _placeholder(shapes(nodes[0].inputs()[0]))
     for node in nodes:
         below = replace(node, input=below)  # type: ignore[call-arg]
     return below
 
 
-def _over_given(node: Any) -> plan.Node:
+def _with_placeholders(node: Any) -> plan.Node:
     """Return the node with placeholders as its inputs."""
     names = ("input",) if len(node.inputs()) == 1 else ("left", "right")
-    made: plan.Node = replace(node, **{n: _given(shapes(getattr(node, n))) for n in names})
+    made: plan.Node = replace(node, **{n: _placeholder(shapes(getattr(node, n))) for n in names})
     return made
 
 
-def _pickled(kept: Kept) -> bytes:
+def _pickle_encoding(kept: Kept) -> bytes:
     """Pickle classes by name: workers know the classes of the script by name."""
     try:
         return pickle.dumps(kept)
@@ -365,8 +372,8 @@ def _pickled(kept: Kept) -> bytes:
         ) from error
 
 
-def _shipped(node: plan.Node) -> bytes:
+def _serialize_node(node: plan.Node) -> bytes:
     try:
-        return serialized(node)
+        return serialize_plan(node)
     except Exception as error:
         raise OffloadError(f"{headline(node)} cannot be sent to Spark: {error}") from error

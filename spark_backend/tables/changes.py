@@ -23,7 +23,13 @@ from pyarrow import fs
 
 from reactive.engine.remote.remote import Once
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import located, put_new, rows_in, table_in, taken_over
+from spark_backend.cluster.files import (
+    count_rows,
+    create_file,
+    locate,
+    read_table,
+    taken_over_error,
+)
 from spark_backend.cluster.session import Session
 
 NOTE = ".json"
@@ -35,7 +41,7 @@ class Changes:
     """The changes of a table, numbered from 1 without gaps; `last` is the last number, or 0."""
 
     def __init__(self, session: Session, folder: str) -> None:
-        found = located(folder, session)
+        found = locate(folder, session)
         self._files, self._root, self._uri = found.files, found.root, found.uri
         self._files.create_dir(self._root, recursive=True)
         names = [info.base_name for info in self._files.get_file_info(fs.FileSelector(self._root))]
@@ -95,12 +101,12 @@ class Changes:
 
     def rows_in(self, path: str) -> int:
         """Return the number of rows of a folder, from the ends of its files."""
-        return sum(rows_in(self._files, file) for file in self._files_in(path))
+        return sum(count_rows(self._files, file) for file in self._files_in(path))
 
     def fetched(self, first: int, last: int) -> pa.Table:
         """Return the changes from `first` to `last`, in the driver."""
         paths = [file for path in self.paths(first, last) for file in self._files_in(path)]
-        found = [table_in(self._files, path) for path in paths]
+        found = [read_table(self._files, path) for path in paths]
         # Files written by Spark declare nullability per column; files written by `put` do not.
         together = pa.concat_tables(
             [table.select(["row", "weight"]) for table in found], promote_options="permissive"
@@ -141,9 +147,9 @@ class Changes:
         batches = dict(self.batches) if once is None else {**self.batches, once[0]: once[1]}
         note = json.dumps({"folder": name, "batches": batches}).encode()
         try:
-            put_new(self._files, f"{self._root}/{number:012}{NOTE}", note)
+            create_file(self._files, f"{self._root}/{number:012}{NOTE}", note)
         except FileExistsError:
-            raise taken_over(self._uri) from None
+            raise taken_over_error(self._uri) from None
         self._names[number] = name
         self.last, self.batches = number, batches
         return number

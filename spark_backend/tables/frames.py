@@ -38,12 +38,12 @@ from pyspark.sql import types as T
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.remote.remote import Once
 from reactive.errors import OffloadError, TableError
-from spark_backend.cluster.files import by_name, located
+from spark_backend.cluster.files import locate, with_literal_paths
 from spark_backend.cluster.paths import is_remote
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.schema import Kept, Pickled, Plain, Record, Typed, kept_as, type_name
-from spark_backend.codec.values import Value, listed, spark_type
+from spark_backend.codec.values import Value, list_values, spark_type
 from spark_backend.state.ends import AT_A_TIME
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.changes import Changes
@@ -52,10 +52,10 @@ from spark_backend.tables.stateless import (
     PARQUET,
     as_rows,
     check_values,
-    first_row,
+    fetch_first,
     format_of,
-    key_of,
-    read,
+    key_column,
+    read_path,
 )
 
 Source = DataFrame | str | None
@@ -93,8 +93,8 @@ class Frames:
         name: str = "table",
         format: str | None = None,
     ) -> None:
-        self.kept = _typed(row_type, name)
-        self.key = _key(key, self.kept, name)
+        self.kept = _require_columns(row_type, name)
+        self.key = _check_key(key, self.kept, name)
         self.name = name
         self._session, self._source, self._format = session, source, format
         self._changes = Changes(session, folder)
@@ -217,18 +217,18 @@ class Frames:
 
         Parameters
         ----------
-        keys: a frame whose column `key` is as `key_of` returns it.
+        keys: a frame whose column `key` is as `key_column` returns it.
 
         Only the table rows with these keys are shuffled; the table is read once.
         """
         old = self.since(-1).frame
-        same = key_of(old["row"], self.own_key).eqNullSafe(keys["key"])
-        gone = _negated(old.join(keys, same, "left_semi"))
-        return net(gone.unionByName(new))
+        same = key_column(old["row"], self.own_key).eqNullSafe(keys["key"])
+        gone = _negate_weights(old.join(keys, same, "left_semi"))
+        return net_weights(gone.unionByName(new))
 
     def difference(self, new: DataFrame) -> DataFrame:
         """Return the change from the current rows to `new`."""
-        return net(_negated(self.current().frame).unionByName(new))
+        return net_weights(_negate_weights(self.current().frame).unionByName(new))
 
     @property
     def own_key(self) -> tuple[str, ...]:
@@ -277,12 +277,12 @@ class Frames:
         last = self.version if upto is None else upto
         paths = self._changes.paths(1, last)
         rows = self._union(paths, whole=True)
-        return Weighted(net(rows) if paths else rows, self.kept)
+        return Weighted(net_weights(rows) if paths else rows, self.kept)
 
     def size(self) -> int:
         """Return the number of current rows; a scan of the weights of the changes."""
         paths = self._changes.paths(1, self.version)
-        found = first_row(self.read(paths).agg(F.sum("weight").alias("size"))) if paths else None
+        found = fetch_first(self.read(paths).agg(F.sum("weight").alias("size"))) if paths else None
         return self.rows_at_first + ((found and found["size"]) or 0)
 
     def verify(self) -> None:
@@ -293,7 +293,7 @@ class Frames:
         TableError: a row was removed more often than it was inserted, or two rows have one key.
         """
         rows = self.current().frame
-        wrong = first_row(rows.filter("weight < 0"))
+        wrong = fetch_first(rows.filter("weight < 0"))
         if wrong is not None:
             raise TableError(f"table {self.name!r}: {wrong['row']} was removed, but not there")
         self.check_keys(rows)
@@ -322,7 +322,7 @@ class Frames:
         source = self._source
         assert source is not None
         if isinstance(source, str):
-            source = read(self._session.spark, source, self.kept, self._format)
+            source = read_path(self._session.spark, source, self.kept, self._format)
         given: DataFrame = self._session.own(source)
         return given
 
@@ -340,7 +340,7 @@ class Frames:
         """Read the rows with weights of folders."""
         spark: SparkSession = self._session.spark
         if paths:
-            found: DataFrame = by_name(spark.read).schema(self._schema).parquet(*paths)
+            found: DataFrame = with_literal_paths(spark.read).schema(self._schema).parquet(*paths)
             return found
         return spark.createDataFrame([], self._schema)
 
@@ -365,7 +365,7 @@ class Frames:
             return self._changes.keep(path, number, once)
 
     def _replace(self, number: int, new: DataFrame, once: Once | None) -> int:
-        keys = new.select(key_of(F.col("row"), self.own_key).alias("key"))
+        keys = new.select(key_column(F.col("row"), self.own_key).alias("key"))
         self.check_keys(new)
         return self._keep(number, self.replaced(new, keys), once)
 
@@ -378,11 +378,11 @@ class Frames:
         """Raise `TableError` if two rows have one key, or one is NaN."""
         if self.key is None:
             return
-        keys = rows.select(key_of(F.col("row"), self.key).alias("key"), "weight")
+        keys = rows.select(key_column(F.col("row"), self.key).alias("key"), "weight")
         counts = keys.groupBy("key").agg(F.sum("weight").alias("count"))
         odd = [F.isnan(F.col("key").getField(n)) for n in self.key if _is_float(self.kept, n)]
         wrong = reduce(lambda a, b: a | b, odd, F.col("count") > 1)
-        found = first_row(counts.filter(wrong))
+        found = fetch_first(counts.filter(wrong))
         if found is not None:
             key = ", ".join(f"{name} {value!r}" for name, value in found["key"].items())
             reason = "is NaN" if found["count"] == 1 else f"has {found['count']} rows"
@@ -401,13 +401,13 @@ def as_columns(weighted: Weighted, *, once: bool = False) -> DataFrame:
     rows = rows.select("row")
     if isinstance(weighted.kept, Pickled):
         return rows
-    rows = rows.select(listed(Value(F.col("row"), weighted.kept)).alias("row"))
+    rows = rows.select(list_values(Value(F.col("row"), weighted.kept)).alias("row"))
     if isinstance(weighted.kept, Record):
         return rows.select("row.*")
     return rows.withColumnRenamed("row", "value")
 
 
-def _typed(row_type: Any, name: str) -> Typed:
+def _require_columns(row_type: Any, name: str) -> Typed:
     kept: Kept = kept_as(row_type)
     if isinstance(kept, Pickled):
         raise OffloadError(
@@ -417,7 +417,7 @@ def _typed(row_type: Any, name: str) -> Typed:
     return kept
 
 
-def _key(key: str | Sequence[str] | None, of: Typed, name: str) -> tuple[str, ...] | None:
+def _check_key(key: str | Sequence[str] | None, of: Typed, name: str) -> tuple[str, ...] | None:
     if key is None:
         return None
     if callable(key):
@@ -433,11 +433,11 @@ def _is_float(of: Typed, name: str) -> bool:
     return isinstance(of, Record) and of.fields[of.names.index(name)].kind is float
 
 
-def _negated(rows: DataFrame) -> DataFrame:
+def _negate_weights(rows: DataFrame) -> DataFrame:
     return rows.withColumn("weight", -F.col("weight"))
 
 
-def net(rows: DataFrame) -> DataFrame:
+def net_weights(rows: DataFrame) -> DataFrame:
     """Net the rows: return each row once with the sum of its weights, unless that is 0."""
     summed = rows.groupBy("row").agg(F.sum("weight").alias("weight"))
     return summed.filter(F.col("weight") != 0)
@@ -460,7 +460,7 @@ def rows_by_ends(session: Session, files: Sequence[str], of: Typed) -> int | Non
         return None
     try:
         with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="reactive-ends") as pool:
-            return _total(pool.map(partial(_rows, session, names), files))
+            return _sum_if_known(pool.map(partial(_count_file, session, names), files))
     except (OSError, ValueError, pa.ArrowException, OffloadError):
         return None  # a scan reports the error of a file
 
@@ -474,7 +474,7 @@ def _never_null(of: Typed) -> list[str] | None:
     return [name for name, field in zip(of.names, of.fields, strict=True) if not field.optional]
 
 
-def _total(each: Iterable[int | None]) -> int | None:
+def _sum_if_known(each: Iterable[int | None]) -> int | None:
     total = 0
     for rows in each:
         if rows is None:
@@ -483,12 +483,12 @@ def _total(each: Iterable[int | None]) -> int | None:
     return total
 
 
-def _rows(session: Session, names: Sequence[str], file: str) -> int | None:
+def _count_file(session: Session, names: Sequence[str], file: str) -> int | None:
     """Return the number of rows of a file if its end proves that the columns contain no null."""
     folder, _, name = file.rpartition("/")
     if not is_remote(folder):
         folder, name = unquote(folder), unquote(name)
-    place = located(folder, session)
+    place = locate(folder, session)
     with place.files.open_input_file(f"{place.root}/{name}") as opened:
         found = pq.ParquetFile(opened).metadata
     columns = {found.schema.column(n).path: n for n in range(found.num_columns)}

@@ -1,12 +1,12 @@
 """Run linear nodes in Python workers; read DataFrames and files as rows of a type.
 
-- `kept_rows`, `packed_rows`, `typed_rows`, `entries` run in Python workers: a chain of linear nodes
-  over Arrow batches with the columns `row` and `weight`. They are pure functions that do not need
-  Spark. An exception of a callable is raised again with the row in its text.
-- `read`, `as_rows`, `check_values` turn a DataFrame or file into rows; columns are checked by name,
-  type and content.
-- `shipped` sends a function to Python workers by name: a worker imports its module after adding the
-  paths of the driver. `adopt` makes the classes of the script known there.
+- `filter_rows`, `pack_rows`, `columnize_rows`, `chain_entries` run in Python workers: a chain of
+  linear nodes over Arrow batches with the columns `row` and `weight`. They are pure functions that
+  do not need Spark. An exception of a callable is raised again with the row in its text.
+- `read_path`, `as_rows`, `check_values` turn a DataFrame or file into rows; columns are checked by
+  name, type and content.
+- `worker_function` sends a function to Python workers by name: a worker imports its module after
+  adding the paths of the driver. `adopt_classes` makes the classes of the script known there.
 
 Columns of a frame and the row:
 
@@ -46,7 +46,7 @@ from reactive.errors import OffloadError, TableError
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.schema import PLACES, Kept, Pickled, Plain, Record, Typed, Whole, type_name
-from spark_backend.codec.values import counted, literal, spark_type
+from spark_backend.codec.values import count_values, literal, spark_type
 
 RAISED = "a callable of the query raised: "
 """The text before the exception of a callable, in the message of a worker."""
@@ -63,40 +63,40 @@ Weighted = tuple[list[Row], list[int]]
 Batches = Iterable[pa.RecordBatch]
 
 
-def kept_rows(
-    shipped: bytes, classes: dict[str, bytes], kept_as: bytes, batches: Batches
+def filter_rows(
+    plan_bytes: bytes, classes: dict[str, bytes], kept_as: bytes, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     """Drop the rows of batches that a chain of `where` rejects; rows stay as they are encoded."""
-    adopt(classes)
-    chain, kept = _chain(shipped), pickle.loads(kept_as)
+    adopt_classes(classes)
+    chain, kept = _load_chain(plan_bytes), pickle.loads(kept_as)
     for batch in batches:
-        rows = unpacked(kept, batch)
+        rows = decode_batch(kept, batch)
         yield batch.filter(pa.array(_mask(chain, rows), pa.bool_()))
 
 
-def packed_rows(
-    shipped: bytes, classes: dict[str, bytes], kept_as: bytes, batches: Batches
+def pack_rows(
+    plan_bytes: bytes, classes: dict[str, bytes], kept_as: bytes, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     """Run a chain over batches, and yield its result as pickled rows with weights."""
-    adopt(classes)
-    chain, kept, codec = _chain(shipped), pickle.loads(kept_as), Codec(stable=False)
+    adopt_classes(classes)
+    chain, kept, codec = _load_chain(plan_bytes), pickle.loads(kept_as), Codec(stable=False)
     for batch in batches:
-        rows, weights = _run(chain, _weighted(kept, batch))
+        rows, weights = _run_chain(chain, _decode_weighted(kept, batch))
         packed = [codec.dumps(row) for row in rows]
         yield pa.record_batch(
             [pa.array(packed, pa.binary()), pa.array(weights, pa.int64())], schema=PACKED
         )
 
 
-def typed_rows(
-    shipped: bytes, classes: dict[str, bytes], kept_as: bytes, wanted: bytes, batches: Batches
+def columnize_rows(
+    plan_bytes: bytes, classes: dict[str, bytes], kept_as: bytes, wanted: bytes, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     """Run a chain over batches, and yield its result as columns of the type that its last node is
     known to return; raise for a row of another type."""
-    adopt(classes)
-    chain, kept, of = _chain(shipped), pickle.loads(kept_as), pickle.loads(wanted)
+    adopt_classes(classes)
+    chain, kept, of = _load_chain(plan_bytes), pickle.loads(kept_as), pickle.loads(wanted)
     for batch in batches:
-        rows, weights = _run(chain, _weighted(kept, batch))
+        rows, weights = _run_chain(chain, _decode_weighted(kept, batch))
         try:
             array = to_arrow(of, rows)
         except OffloadError as error:
@@ -107,8 +107,8 @@ def typed_rows(
         yield pa.record_batch([array, pa.array(weights, pa.int64())], names=["row", "weight"])
 
 
-def entries(
-    shipped: bytes,
+def chain_entries(
+    plan_bytes: bytes,
     classes: dict[str, bytes],
     kept_as: bytes,
     onto: bytes,
@@ -117,11 +117,11 @@ def entries(
     batches: Batches,
 ) -> Iterator[pa.RecordBatch]:
     """Run a chain over batches, and yield its result as entries of an input of a part."""
-    adopt(classes)
-    chain, kept, codec = _chain(shipped), pickle.loads(kept_as), Codec(stable=stable)
-    prepare = offloaded_fragment(_loaded(onto)).prepare[place]
+    adopt_classes(classes)
+    chain, kept, codec = _load_chain(plan_bytes), pickle.loads(kept_as), Codec(stable=stable)
+    prepare = offloaded_fragment(_load_node(onto)).prepare[place]
     for batch in batches:
-        rows, weights = _run(chain, _weighted(kept, batch))
+        rows, weights = _run_chain(chain, _decode_weighted(kept, batch))
         found = [(*p, weight) for p, weight in zip(map(prepare, rows), weights, strict=True) if p]
         columns: tuple[list[Any], ...] = (
             [codec.bucket(key) for key, _, _ in found],
@@ -129,10 +129,10 @@ def entries(
             [codec.dumps(row) for _, row, _ in found],
             [weight for _, _, weight in found],
         )
-        yield _batch(ENTRIES, *columns)
+        yield _record_batch(ENTRIES, *columns)
 
 
-def unpacked(kept: Kept, batch: Any) -> list[Row]:
+def decode_batch(kept: Kept, batch: Any) -> list[Row]:
     """Decode the rows of a batch or table, pickled or in columns."""
     column = batch.column("row")
     if isinstance(column, pa.ChunkedArray):
@@ -142,19 +142,19 @@ def unpacked(kept: Kept, batch: Any) -> list[Row]:
     return from_arrow(kept, column)
 
 
-def _batch(schema: pa.Schema, *columns: list[Any]) -> pa.RecordBatch:
+def _record_batch(schema: pa.Schema, *columns: list[Any]) -> pa.RecordBatch:
     arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.record_batch(arrays, schema=schema)
 
 
-def _weighted(kept: Kept, batch: pa.RecordBatch) -> Weighted:
-    return unpacked(kept, batch), batch.column("weight").to_pylist()
+def _decode_weighted(kept: Kept, batch: pa.RecordBatch) -> Weighted:
+    return decode_batch(kept, batch), batch.column("weight").to_pylist()
 
 
-def _run(chain: list[plan.Node], weighted: Weighted) -> Weighted:
+def _run_chain(chain: list[plan.Node], weighted: Weighted) -> Weighted:
     """Run the nodes over rows, one after the other."""
     for node in chain:
-        weighted = _step(node, *weighted)
+        weighted = _run_node(node, *weighted)
     return weighted
 
 
@@ -164,7 +164,7 @@ def _mask(chain: list[plan.Node], rows: list[Row]) -> list[bool]:
     there = list(range(len(rows)))
     for node in chain:
         assert isinstance(node, plan.Where)
-        passed = _each(node, node.predicate, [rows[place] for place in there])
+        passed = _call_each(node, node.predicate, [rows[place] for place in there])
         there = list(compress(there, passed))
     mask = [False] * len(rows)
     for place in there:
@@ -172,36 +172,36 @@ def _mask(chain: list[plan.Node], rows: list[Row]) -> list[bool]:
     return mask
 
 
-def _step(node: plan.Node, rows: list[Row], weights: list[int]) -> Weighted:
+def _run_node(node: plan.Node, rows: list[Row], weights: list[int]) -> Weighted:
     match node:
         case plan.Where(_, predicate):
-            passed = _each(node, predicate, rows)
+            passed = _call_each(node, predicate, rows)
             return list(compress(rows, passed)), list(compress(weights, passed))
         case plan.Select(_, function):
-            return list(map(canonical, _each(node, function, rows))), weights
+            return list(map(canonical, _call_each(node, function, rows))), weights
         case plan.Extend():
-            return list(map(canonical, _each(node, callable_of_row(node), rows))), weights
+            return list(map(canonical, _call_each(node, callable_of_row(node), rows))), weights
         case plan.SelectMany(_, function):
-            return _many(weights, _each(node, function, rows, list))
+            return _repeat_weights(weights, _call_each(node, function, rows, list))
         case plan.Unnest(source, function):
             alone = bindings(source) == 1
-            found = _each(node, function, rows, list)
+            found = _call_each(node, function, rows, list)
             pairs = [
                 [(row, e) if alone else (*row, e) for e in elements]
                 for row, elements in zip(rows, found, strict=True)
             ]
-            return _many(weights, pairs)
+            return _repeat_weights(weights, pairs)
         case _:
             raise TypeError(f"{type(node).__name__} is not done row by row")
 
 
-def _many(weights: list[int], found: list[list[Any]]) -> Weighted:
+def _repeat_weights(weights: list[int], found: list[list[Any]]) -> Weighted:
     rows = [canonical(row) for several in found for row in several]
     each = (weight for several, weight in zip(found, weights, strict=True) for _ in several)
     return rows, list(each)
 
 
-def _each(
+def _call_each(
     node: Any, function: Any, rows: list[Row], finish: Callable[[Any], Any] | None = None
 ) -> list[Any]:
     """Call a callable on each row."""
@@ -221,14 +221,14 @@ def _each(
 
 
 @lru_cache(maxsize=16)
-def _loaded(shipped: bytes) -> plan.Node:
-    node: plan.Node = pickle.loads(shipped)
+def _load_node(plan_bytes: bytes) -> plan.Node:
+    node: plan.Node = pickle.loads(plan_bytes)
     return node
 
 
-def _chain(shipped: bytes) -> list[plan.Node]:
+def _load_chain(plan_bytes: bytes) -> list[plan.Node]:
     """Return the nodes of a chain, from input to output."""
-    found, node = [], _loaded(shipped)
+    found, node = [], _load_node(plan_bytes)
     while not isinstance(node, plan.Recursive):
         found.append(node)
         node = node.inputs()[0]
@@ -253,7 +253,7 @@ ENDS = {date: (date.min, date.max), datetime: (datetime.min, datetime.max)}
 """The range of dates in Python, which is smaller than in Spark."""
 
 
-def read(spark: SparkSession, path: str, of: Typed, format: str | None) -> DataFrame:
+def read_path(spark: SparkSession, path: str, of: Typed, format: str | None) -> DataFrame:
     """Return the DataFrame of a path; without `format`, the name of the file decides.
 
     A CSV file has a header, and is read with the types of the row. Delta needs its package in the
@@ -306,9 +306,9 @@ def row_column(frame: DataFrame, of: Typed, where: str) -> Column:
             found = dict(zip(of.names, zip(columns, types, strict=True), strict=True))
         else:
             found = dict(zip(frame.columns, zip(columns, types, strict=True), strict=True))
-        return _struct(found, of, where)
+        return _struct_column(found, of, where)
     _check_count(len(columns), 1, where)
-    return _typed(columns[0], types[0], of, where)
+    return _cast_column(columns[0], types[0], of, where)
 
 
 def check_values(rows: DataFrame, of: Typed, name: str) -> int:
@@ -321,7 +321,7 @@ def check_values(rows: DataFrame, of: Typed, name: str) -> int:
 
     Cost: a scan of the columns concerned.
     """
-    asked = list(checks(F.col("row"), of, "row" if isinstance(of, Plain) else ""))
+    asked = list(value_checks(F.col("row"), of, "row" if isinstance(of, Plain) else ""))
     counts = [F.count(F.when(wrong, 1)) for _, _, wrong in asked]
     found = rows.agg(F.count(F.lit(1)), *counts).toArrow().to_pydict()
     total, *bad = (values[0] for values in found.values())
@@ -331,20 +331,24 @@ def check_values(rows: DataFrame, of: Typed, name: str) -> int:
     return int(total)
 
 
-def _struct(found: dict[str, tuple[Column, T.DataType]], of: Record, where: str) -> Column:
+def _struct_column(found: dict[str, tuple[Column, T.DataType]], of: Record, where: str) -> Column:
     missing = [name for name in of.names if name not in found]
     extra = [name for name in found if name not in of.names]
     if missing or extra:
-        said = [f"{what} {', '.join(names)}" for what, names in _named(missing, extra) if names]
+        said = [
+            f"{what} {', '.join(names)}" for what, names in _label_names(missing, extra) if names
+        ]
         raise TableError(
             f"{where}: the columns are not the fields of {type_name(of)}: {'; '.join(said)}\n"
             f"  it has {', '.join(of.names)}; rename columns, or select those that are wanted"
         )
     fields = zip(of.names, of.fields, strict=True)
-    return F.struct(*(_typed(*found[n], f, f"{where}, column {n}").alias(n) for n, f in fields))
+    return F.struct(
+        *(_cast_column(*found[n], f, f"{where}, column {n}").alias(n) for n, f in fields)
+    )
 
 
-def _named(missing: list[str], extra: list[str]) -> list[tuple[str, list[str]]]:
+def _label_names(missing: list[str], extra: list[str]) -> list[tuple[str, list[str]]]:
     return [("missing", missing), ("extra", extra)]
 
 
@@ -353,31 +357,31 @@ def _check_count(found: int, wanted: int, where: str) -> None:
         raise TableError(f"{where}: {found} columns, but rows of {wanted}")
 
 
-def _typed(column: Column, kind: T.DataType, of: Typed, where: str) -> Column:
+def _cast_column(column: Column, kind: T.DataType, of: Typed, where: str) -> Column:
     """Return the column as one of the type, if that keeps all of its values equal."""
     if isinstance(of, Record) and isinstance(kind, T.StructType):
         inner = {f.name: (column.getField(f.name), f.dataType) for f in kind.fields}
-        made = _struct(inner, of, where)
+        made = _struct_column(inner, of, where)
         return F.when(column.isNotNull(), made) if of.optional else made
     if isinstance(of, Whole) and of.of is not None and isinstance(kind, T.ArrayType):
-        return _of_array(column, kind.elementType, of, where)
-    if not isinstance(of, Plain) or not _holds(of, kind):
+        return _cast_array(column, kind.elementType, of, where)
+    if not isinstance(of, Plain) or not _can_hold(of, kind):
         hint = next((h for k, h in HINTS.items() if isinstance(kind, k)), "cast it")
         raise TableError(f"{where} is {kind.simpleString()}, not {type_name(of)}\n  {hint}")
     return column if kind == spark_type(of) else column.cast(spark_type(of))
 
 
-def _of_array(column: Column, kind: T.DataType, of: Whole, where: str) -> Column:
+def _cast_array(column: Column, kind: T.DataType, of: Whole, where: str) -> Column:
     """Return a list as a sequence; or as a bag: its distinct values in order, with their counts."""
     assert of.of is not None
     inside = of.of
-    values = F.transform(column, lambda v: _typed(v, kind, inside, f"{where}, its values"))
+    values = F.transform(column, lambda v: _cast_column(v, kind, inside, f"{where}, its values"))
     if of.kind is frozenset:
         return F.sort_array(F.array_distinct(values))
-    return values if of.kind is tuple else counted(values)
+    return values if of.kind is tuple else count_values(values)
 
 
-def _holds(of: Plain, kind: T.DataType) -> bool:
+def _can_hold(of: Plain, kind: T.DataType) -> bool:
     if of.kind is Decimal:
         fixed = isinstance(kind, T.DecimalType)
         return fixed and kind.scale <= PLACES and kind.precision - kind.scale <= 38 - PLACES  # type: ignore[attr-defined]
@@ -387,13 +391,13 @@ def _holds(of: Plain, kind: T.DataType) -> bool:
     return isinstance(kind, SHORTER[of.kind])
 
 
-def checks(column: Column, of: Typed, path: str) -> Iterator[tuple[str, str, Column]]:
+def value_checks(column: Column, of: Typed, path: str) -> Iterator[tuple[str, str, Column]]:
     """Yield the possible errors of a value: its path, the reason, and the condition."""
     if not of.optional:
         yield path or "row", f"is null, which {type_name(of)} is not,", column.isNull()
     if isinstance(of, Record):
         for name, field in zip(of.names, of.fields, strict=True):
-            for place, reason, wrong in checks(
+            for place, reason, wrong in value_checks(
                 column.getField(name), field, f"{path}.{name}".lstrip(".")
             ):
                 yield place, reason, column.isNotNull() & wrong
@@ -413,24 +417,24 @@ def _checks_inside(
         return item.getField("value") if is_counted else item
 
     def is_wrong(place: int) -> Callable[[Column], Column]:
-        return lambda item: list(checks(value(item), of, ""))[place][2]
+        return lambda item: list(value_checks(value(item), of, ""))[place][2]
 
-    for place, (at, reason, _) in enumerate(checks(F.lit(None), of, f"{path}[]")):
+    for place, (at, reason, _) in enumerate(value_checks(F.lit(None), of, f"{path}[]")):
         yield at, reason, F.coalesce(F.exists(column, is_wrong(place)), F.lit(False))
 
 
-def key_of(column: Column, key: tuple[str, ...]) -> Column:
+def key_column(column: Column, key: tuple[str, ...]) -> Column:
     """Return the key of rows as one value."""
     return F.struct(*(column.getField(name).alias(name) for name in key))
 
 
-def first_row(frame: DataFrame) -> Any:
+def fetch_first(frame: DataFrame) -> Any:
     """Return the first row as a dictionary, or None."""
     found = frame.limit(1).toArrow().to_pylist()
     return found[0] if found else None
 
 
-def shipped(paths: list[str], module: str, name: str, *given: Any) -> Callable[..., Any]:
+def worker_function(paths: list[str], module: str, name: str, *given: Any) -> Callable[..., Any]:
     """Return a function for `mapInArrow`: it calls `name` of a module with `given` and the batches.
 
     Nothing in it has to be imported before the worker has the paths of the driver.
@@ -446,7 +450,7 @@ def shipped(paths: list[str], module: str, name: str, *given: Any) -> Callable[.
     return run
 
 
-def adopt(classes: dict[str, bytes]) -> None:
+def adopt_classes(classes: dict[str, bytes]) -> None:
     """Define the classes of the script of the driver in `__main__`, where pickled rows look for
     them."""
     main = sys.modules["__main__"]

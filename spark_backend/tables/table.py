@@ -2,9 +2,9 @@
 
 `SparkRows` and `ScanRemote` implement the interfaces of `reactive.engine.remote` over frames.
 
-`of_packed` and `of_pairs` return the rows of a view with a column per field. Pickled rows on Spark
-are decoded in Python workers and do not pass through the driver; rows in the process are sent to
-Spark in Arrow batches.
+`packed_to_columns` and `pairs_to_columns` return the rows of a view with a column per field.
+Pickled rows on Spark are decoded in Python workers and do not pass through the driver; rows in the
+process are sent to Spark in Arrow batches.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from reactive.engine.remote.fragments import Fragment
 from reactive.engine.remote.remote import Adopt, Entry, ExternalInput, Once
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import arrow_type, to_arrow
-from spark_backend.codec.codec import loads, serialized_classes
+from spark_backend.codec.codec import loads, serialize_classes
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import spark_type
-from spark_backend.state.tables import united
+from spark_backend.state.tables import union_frames
 from spark_backend.tables import stateless
-from spark_backend.tables.chain import Chain, Weighted, collected
+from spark_backend.tables.chain import Chain, Weighted, collect_pairs
 from spark_backend.tables.frames import Frames, as_columns
 
 
@@ -78,7 +78,7 @@ class SparkRows:
 
     def pairs(self) -> Iterator[Pair]:
         """Yield all rows, each once with its weight."""
-        return iter(consolidate(collected(self.frames.current())))
+        return iter(consolidate(collect_pairs(self.frames.current())))
 
     def size(self) -> int:
         """Return the number of rows."""
@@ -143,11 +143,11 @@ class ScanRemote:
             self._last = source
         if quiet:
             return ()
-        return [pair for source in fed for pair in collected(self._run(source))]
+        return [pair for source in fed for pair in collect_pairs(self._run(source))]
 
     def contents(self) -> Iterator[Pair]:
         """Fetch all rows."""
-        return iter(consolidate(collected(self.current()))) if self._last else iter(())
+        return iter(consolidate(collect_pairs(self.current()))) if self._last else iter(())
 
     def at(self, bucket: int) -> Iterator[Pair]:
         """Fetch all rows: there are no buckets."""
@@ -192,17 +192,19 @@ TOGETHER = 10_000
 """The minimum number of rows of a batch sent to Spark; a bucket is never split."""
 
 
-def of_packed(session: Session, parts: Sequence[DataFrame], kept: Typed) -> DataFrame:
+def packed_to_columns(session: Session, parts: Sequence[DataFrame], kept: Typed) -> DataFrame:
     """Return pickled rows with buckets and weights, not netted, as columns."""
     if not parts:
-        return of_pairs(session, (), kept)
-    rows = united(parts).repartition("bucket").sortWithinPartitions("bucket")
-    given = (serialized_classes(), pickle.dumps(kept))
-    run = stateless.shipped(session.paths, "spark_backend.tables.table", "typed_rows", *given)
-    return as_columns(Weighted(rows.mapInArrow(run, _schema(kept)), kept))
+        return pairs_to_columns(session, (), kept)
+    rows = union_frames(parts).repartition("bucket").sortWithinPartitions("bucket")
+    given = (serialize_classes(), pickle.dumps(kept))
+    run = stateless.worker_function(
+        session.paths, "spark_backend.tables.table", "decode_rows", *given
+    )
+    return as_columns(Weighted(rows.mapInArrow(run, _weighted_schema(kept)), kept))
 
 
-def of_pairs(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
+def pairs_to_columns(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
     """Return rows of the process as columns."""
     given = list(pairs)
     table = pa.table(
@@ -211,26 +213,26 @@ def of_pairs(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
             "weight": pa.array([weight for _, weight in given], pa.int64()),
         }
     )
-    return as_columns(Weighted(session.outer.createDataFrame(table, _schema(kept)), kept))
+    return as_columns(Weighted(session.outer.createDataFrame(table, _weighted_schema(kept)), kept))
 
 
-def typed_rows(
+def decode_rows(
     classes: dict[str, bytes], kept_in: bytes, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Decode packed rows, sorted by bucket, into columns, each row once; runs in a worker."""
-    stateless.adopt(classes)
+    stateless.adopt_classes(classes)
     kept = pickle.loads(kept_in)
     schema = pa.schema([("row", arrow_type(kept)), ("weight", pa.int64())])
-    for pairs in _by_bucket(batches):
+    for pairs in _group_by_bucket(batches):
         rows = to_arrow(kept, [row for row, _ in pairs])
         weights = pa.array([weight for _, weight in pairs], pa.int64())
         yield pa.record_batch([rows, weights], schema=schema)
 
 
-def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Pair]]:
+def _group_by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Pair]]:
     """Yield the net rows of some whole buckets at a time, across the ends of batches."""
     some: list[Pair] = []
-    for _, entries in groupby(_entries(batches), itemgetter(0)):
+    for _, entries in groupby(_packed_entries(batches), itemgetter(0)):
         some += consolidate((loads(row), weight) for _, row, weight in entries)
         if len(some) >= TOGETHER:
             yield some
@@ -238,12 +240,12 @@ def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Pair]]:
     yield some
 
 
-def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, int]]:
+def _packed_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, int]]:
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("bucket", "row", "weight"))
         yield from zip(*columns, strict=True)
 
 
-def _schema(kept: Typed) -> T.StructType:
+def _weighted_schema(kept: Typed) -> T.StructType:
     fields = [T.StructField("row", spark_type(kept)), T.StructField("weight", T.LongType())]
     return T.StructType(fields)

@@ -23,9 +23,9 @@ from spark_backend import SparkOffload
 from spark_backend.bucketed import remote
 from spark_backend.bucketed import remote as bucketed
 from spark_backend.bucketed.remote import ENTRIES, BucketedRemote
-from spark_backend.bucketed.touched import CHANGES, FAILED, OUTPUT, ROWS, changes
+from spark_backend.bucketed.touched import CHANGES, FAILED, OUTPUT, ROWS, bucket_changes
 from spark_backend.cluster.session import Session
-from spark_backend.codec.codec import serialized_classes
+from spark_backend.codec.codec import serialize_classes
 from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
 from spark_backend.state.one_job import TABLE, TableSpec
@@ -112,7 +112,7 @@ class Operator(BucketedRemote):
 
     def _changes(self, entries: Sequence[Entry], away: list[Any], rows: int) -> Any:
         """What a worker makes of it."""
-        here = [Frame(remote.table_of(entries))] if entries else []
+        here = [Frame(remote.entries_to_table(entries))] if entries else []
         new = united([*here, *away])
         parts: list[Any] = [(new, True), *((p, False) for p in self._tables.parts(self._rows))]
         tagged = [
@@ -121,7 +121,7 @@ class Operator(BucketedRemote):
         ]
         batches = pa.concat_tables(tagged).sort_by("bucket").combine_chunks().to_batches()
         found = pa.Table.from_batches(
-            list(changes(self._shipped, serialized_classes(), batches)), CHANGES
+            list(bucket_changes(self._shipped, serialize_classes(), batches)), CHANGES
         )
         names = (ROWS, OUTPUT, FAILED)
         return {n: found.filter(pc.equal(found[TABLE], n)).select(COLUMNS) for n in names}
@@ -148,7 +148,7 @@ class Offload(SparkOffload):
     """A `SparkOffload` whose operators by buckets run in this process."""
 
     def __init__(self, checkpoint: str, *, trust: bool = True) -> None:
-        with patch("spark_backend.offload.check"):
+        with patch("spark_backend.offload.check_spark"):
             super().__init__(checkpoint=checkpoint, threshold_rows=None, trust=trust)
         self.session = Here()
 
@@ -164,9 +164,9 @@ def in_process(*, most_segments: int = 3, per_bucket: int = 8) -> Iterator[None]
     with (
         patch.object(bucketed, "StateTables", Tables),
         patch.object(bucketed, "BucketedRemote", Operator),  # what `SparkOffload` begins
-        patch.object(bucketed, "united", united),
-        patch.object(tables, "united", united),
-        patch.object(tables, "added_up", added_up),
+        patch.object(bucketed, "union_frames", united),
+        patch.object(tables, "union_frames", united),
+        patch.object(tables, "net_frame", added_up),
         patch.object(tables, "MOST_SEGMENTS", most_segments),
         patch.object(tables, "PER_BUCKET", per_bucket),
     ):

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
-from spark_backend.state.one_job import TableSpec, added_up_here, arrow_schema
+from spark_backend.state.one_job import TableSpec, arrow_schema, net_table
 from tests.budget import examples
 
 INNER = T.StructType([T.StructField("a", T.LongType()), T.StructField("b", T.BooleanType())])
@@ -80,7 +80,7 @@ def test_equal_rows_become_one_with_their_sum(rows: list[tuple[Any, int]], at: i
     for value, weight in rows:
         expected[bits(value)] += weight
     given_in_two = pa.concat_tables([table(ROWS, rows[:at]), table(ROWS, rows[at:])])
-    found = added_up_here(ROWS, given_in_two)
+    found = net_table(ROWS, given_in_two)
     assert found.schema == given_in_two.schema
     assert sorted(pairs(found), key=repr) == sorted(
         ((value, n) for value, n in expected.items() if n), key=repr
@@ -96,7 +96,7 @@ def test_rows_that_only_look_alike_stay_apart() -> None:
         ({**nothing, "price": 0.0}, 1),
         ({**nothing, "price": -0.0}, -1),
     ]
-    assert len(added_up_here(ROWS, table(ROWS, alike))) == len(alike)
+    assert len(net_table(ROWS, table(ROWS, alike))) == len(alike)
 
 
 def test_what_lists_tell_apart_is_left_as_it_is() -> None:
@@ -106,20 +106,20 @@ def test_what_lists_tell_apart_is_left_as_it_is() -> None:
     ):
         spec = spec_of(kind)
         rows = table(spec, [(None, 1), (None, -1)])
-        assert added_up_here(spec, rows) is rows
+        assert net_table(spec, rows) is rows
 
 
 def test_a_sum_that_has_no_room_leaves_rows_as_they_are() -> None:
     spec = spec_of(T.LongType(), "n", "m")
     for value in (LARGEST, -LARGEST - 1):
         rows = table(spec, [(1, 1, value), (1, 1, value), (2, 1, 1), (2, 1, 1)])
-        assert added_up_here(spec, rows) is rows
+        assert net_table(spec, rows) is rows
     rows = table(spec, [(1, 1, LARGEST), (1, 1, LARGEST), (1, 1, -LARGEST)])
-    assert added_up_here(spec, rows).to_pylist() == [{"row": 1, "n": 3, "m": LARGEST}]
+    assert net_table(spec, rows).to_pylist() == [{"row": 1, "n": 3, "m": LARGEST}]
 
 
 def test_a_row_stays_as_long_as_one_of_its_sums_is_not_zero() -> None:
     spec = spec_of(T.LongType(), "n", "m")
     rows = table(spec, [(1, 1, 1), (1, -1, 1), (2, 1, None), (2, -1, None), (3, None, 4)])
     expected = [{"row": 1, "n": 0, "m": 2}, {"row": 3, "n": None, "m": 4}]
-    assert added_up_here(spec, rows).to_pylist() == expected
+    assert net_table(spec, rows).to_pylist() == expected

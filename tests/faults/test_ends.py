@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from spark_backend.cluster.files import local
-from spark_backend.state.ends import around, end_of
+from spark_backend.cluster.files import local_place
+from spark_backend.state.ends import merge_bounds, read_end
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def test_the_bounds_of_weights_are_those_of_all_groups_of_rows_or_not_known(
     table = pa.table({"of_weight": pa.array(weights, pa.int64()), "of_row": weights})
     path = tmp_path / "some.parquet"
     pq.write_table(table, path, row_group_size=2, write_statistics=statistics)
-    found = local(str(path))
-    end = end_of(found.files, found.root, "of_weight")
+    found = local_place(str(path))
+    end = read_end(found.files, found.root, "of_weight")
     assert (end.rows, end.bounds) == (len(weights), bounds)
-    assert end_of(found.files, found.root, "other").bounds is None
+    assert read_end(found.files, found.root, "other").bounds is None
 
 
 def test_bounds_of_several_files_are_known_if_each_is() -> None:
-    assert around([(1, 1), (-2, 1), (1, 5)]) == (-2, 5)
-    assert around([(1, 1), None]) is None
-    assert around([]) is None
+    assert merge_bounds([(1, 1), (-2, 1), (1, 5)]) == (-2, 5)
+    assert merge_bounds([(1, 1), None]) is None
+    assert merge_bounds([]) is None

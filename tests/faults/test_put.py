@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import OffloadError
-from spark_backend.bucketed.remote import _spec
+from spark_backend.bucketed.remote import _entry_table
 from spark_backend.state import tables
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import StateTables
@@ -26,7 +26,7 @@ Made = TypeVar("Made")
 FLUSHES = 9
 MOMENTS = 4
 """So many of the history's moments are tried, if not all of them."""
-SPECS = {name: _spec(name) for name in ("rows", "output", "idle")}
+SPECS = {name: _entry_table(name) for name in ("rows", "output", "idle")}
 
 
 @pytest.fixture(autouse=True, params=[0, 100_000])

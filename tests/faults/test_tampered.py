@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import OffloadError
-from spark_backend.cluster.files import local
+from spark_backend.cluster.files import local_place
 from spark_backend.state import manifest
-from spark_backend.state.ends import end_of
+from spark_backend.state.ends import read_end
 from tests.budget import TIMES, drawing
 from tests.faults.in_process import Offload, in_process
 from tests.faults.test_every_moment import FLUSHES, Play, parts
@@ -72,15 +72,15 @@ def test_one_changed_bit_anywhere_is_told_or_changes_nothing(play: Play) -> None
 def test_any_changed_byte_of_an_end_is_told_whatever_arrow_makes_of_it(play: Play) -> None:
     """It may look like a file of another kind, of types that nobody has, or of no columns."""
     path = next(path for path in files(play) if path.suffix == ".parquet")
-    found = local(str(path))
+    found = local_place(str(path))
     here, name = found.files, found.root
-    data, before = path.read_bytes(), end_of(here, name)
+    data, before = path.read_bytes(), read_end(here, name)
     end = int.from_bytes(data[-8:-4], "little") + 8
     for place in range(len(data) - end, len(data)):
         for bit in range(8):
             path.write_bytes(data[:place] + bytes((data[place] ^ 1 << bit,)) + data[place + 1 :])
             with contextlib.suppress(OSError, ValueError):
-                assert end_of(here, name) != before
+                assert read_end(here, name) != before
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])

@@ -68,7 +68,7 @@ def _without_jobs() -> Iterator[None]:
         in_process(),
         pytest.MonkeyPatch.context() as small,
         patch.object(spilled, "WRITTEN", PIECE),
-        patch.object(bucketed, "united", lambda frames: Frame(CHANGES.empty_table())),
+        patch.object(bucketed, "union_frames", lambda frames: Frame(CHANGES.empty_table())),
         patch.object(Operator, "_staged_here", lambda *given: {}),
         patch.object(Operator, "_changes", lambda *given: nothing),
     ):

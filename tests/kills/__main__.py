@@ -24,7 +24,7 @@ from tempfile import mkdtemp
 from typing import IO
 
 from reactive import OffloadError
-from spark_backend.cluster.session import check
+from spark_backend.cluster.session import check_spark
 from tests.kills.killing import DRIVER, kill
 
 OFTEN = 3
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if anything differs, or the program ends by itself; 0 also without Java."""
     run = _run(arguments)
     try:
-        check()
+        check_spark()
     except OffloadError as missing:
         print(f"not run: {missing}")
         return 0

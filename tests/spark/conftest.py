@@ -10,7 +10,7 @@ import pytest
 
 from reactive import OffloadError
 from spark_backend import SparkOffload
-from spark_backend.cluster.session import check
+from spark_backend.cluster.session import check_spark
 from tests.spark.ways import Ways, way
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def offload() -> Iterator[SparkOffload]:
     """Its session is started when it is first needed, and again after a test has killed it."""
     try:
-        check()
+        check_spark()
     except OffloadError as error:
         pytest.skip(str(error))
     made = SparkOffload(master="local[2]", config=SMALL)

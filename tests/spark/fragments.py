@@ -152,10 +152,10 @@ def check(
         it does not matter.
     """
     from spark_backend.fragments.remote import StateRemote
-    from spark_backend.fragments.roster import no_columns
+    from spark_backend.fragments.roster import find_column_obstacle
 
     fragment = fragment_of(query)
-    reason = no_columns(session, fragment)
+    reason = find_column_obstacle(session, fragment)
     assert reason is None, reason
     if is_begun is None:
         is_begun = not TIMES and Random(f"{SEED} {seed}").random() < 0.5

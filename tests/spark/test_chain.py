@@ -24,7 +24,7 @@ from reactive.engine.remote.fragments import offloaded_fragment
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.schema import Pickled, kept_as
-from spark_backend.tables.chain import Chain, Weighted, collected
+from spark_backend.tables.chain import Chain, Weighted, collect_pairs
 
 NAN = float("nan")
 
@@ -178,7 +178,7 @@ def test_a_chain_gives_what_it_gives_in_the_process(
     nodes, root = chain_of(build(Database().table(Order)))
     made = Chain(PATHS).run(nodes, given)
     out: Counter[Any] = Counter()
-    for row, weight in collected(made):
+    for row, weight in collect_pairs(made):
         out[row] += weight
     assert Counter({row: n for row, n in out.items() if n}) == expected(root)
     assert {type(row) for row in out} == {type(row) for row in expected(root)}
@@ -209,7 +209,7 @@ def test_what_may_raise_raises_in_a_worker_and_says_on_which_row(given: Weighted
     with pytest.raises(
         OffloadError, match=r"TypeError: '>' not .*in where .*on row Order\(number=2"
     ):
-        collected(made)
+        collect_pairs(made)
 
 
 BY_POLICY: list[tuple[str, Build, set[str]]] = [
@@ -230,7 +230,7 @@ def test_rows_that_raise_go_by_their_policy(
     nodes, root = chain_of(view.relation)
     made = Chain(PATHS).run(nodes, given)
     out: Counter[Any] = Counter()
-    for row, weight in collected(made):
+    for row, weight in collect_pairs(made):
         out[row] += weight
     assert Counter({row: n for row, n in out.items() if n}) == expected(root)
     assert {"Python" if s.reason else "columns" for s in made.steps} == where
@@ -240,7 +240,7 @@ def test_a_later_step_does_not_see_what_an_earlier_one_dropped(given: Weighted) 
     orders = Database().table(Order)
     query = orders.where(lambda o: o.customer is not None).where(lambda o: o.customer > "a")  # type: ignore[operator]
     nodes = tuple(chain_of(query)[0])
-    assert sum(weight for _, weight in collected(Chain(PATHS).run(nodes, given))) == 3
+    assert sum(weight for _, weight in collect_pairs(Chain(PATHS).run(nodes, given))) == 3
 
 
 def kinds() -> list[tuple[str, Any, int]]:

@@ -22,8 +22,8 @@ from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.schema import kept_as
 from spark_backend.columnar.plans import Groups
 from spark_backend.columnar.trees import NotColumnar
-from spark_backend.recursion.compile import _sent
-from spark_backend.recursion.loop_worker import LoopTask, brought_to_end, by_columns
+from spark_backend.recursion.compile import _serialize_relations
+from spark_backend.recursion.loop_worker import LoopTask, run_by_columns, run_loop
 from tests.budget import seeds
 
 
@@ -114,7 +114,7 @@ def task_of(query: Any) -> LoopTask:
     assert len(sides) == 1
     kept = kept_as(tuple[int, int]) if query is labels else kept_as(Rank)
     kinds: Any = (*[kept] * len(found.names), kept_as(Link))
-    return LoopTask(_sent(over), kinds, len(found.names))
+    return LoopTask(_serialize_relations(over), kinds, len(found.names))
 
 
 def table(kept: Any, pairs: Sequence[tuple[Any, int]]) -> pa.Table:
@@ -140,9 +140,9 @@ def test_the_change_of_a_loop_is_that_of_passes_over_rows(name: str, seed: int) 
             links[row] += weight
             links += Counter()
             log.append((row, weight))
-        wanted = brought_to_end(of, [*before, links])
+        wanted = run_loop(of, [*before, links])
         given = [table(kept, list(b.items())) for kept, b in zip(of.kinds, before, strict=False)]
-        found = by_columns(of, [*given, table(link_kind, log)])
+        found = run_by_columns(of, [*given, table(link_kind, log)])
         assert found is not None
         for kept, bag, pairs, changes in zip(of.kinds, before, wanted, found, strict=False):
             got = pairs_of(kept, changes)
@@ -175,7 +175,7 @@ def test_what_python_would_raise_or_have_no_number_for_is_not_done() -> None:
     of, kept = task_of(ranks), kept_as(Link)
     empty = table(of.kinds[0], [])
     for links in ([Link(1, 2, math.inf)], [Link(1, 2, math.nan)]):
-        assert by_columns(of, [empty, table(kept, [(link, 1) for link in links])]) is None
+        assert run_by_columns(of, [empty, table(kept, [(link, 1) for link in links])]) is None
     by_zero = task_of(
         lambda links: iterate(
             lambda now: (
@@ -189,7 +189,7 @@ def test_what_python_would_raise_or_have_no_number_for_is_not_done() -> None:
         )
     )
     for share, is_done in ((0.0, False), (0.5, True)):
-        found = by_columns(by_zero, [empty, table(kept, [(Link(1, 2, share), 1)])])
+        found = run_by_columns(by_zero, [empty, table(kept, [(Link(1, 2, share), 1)])])
         assert (found is not None) is is_done
     with pytest.raises(NotColumnar):
         Groups(np.array([1, 1])).sums(int, np.array([2**62, 2**62]))

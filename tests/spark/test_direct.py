@@ -32,7 +32,7 @@ from spark_backend.codec.schema import Plain
 from spark_backend.direct import flush
 from spark_backend.direct.flush import Field, Lookup
 from spark_backend.fragments.remote import StateRemote
-from spark_backend.fragments.roster import no_columns
+from spark_backend.fragments.roster import find_column_obstacle
 from spark_backend.state import one_job, tables
 from tests.budget import TIMES, drawing, seeds
 from tests.moments import is_closed
@@ -106,7 +106,7 @@ def play(
     except AssertionError:
         return None
     is_all = isinstance(fragment.node, plan.Aggregate) and fragment.node.key is None
-    if no_columns(session, fragment) is not None or (is_all and "job" not in ways):
+    if find_column_obstacle(session, fragment) is not None or (is_all and "job" not in ways):
         return None
     places = inputs_in_order(fragment, OF)
     remote = StateRemote(session, fragment, str(folder), stable=False)

@@ -33,11 +33,11 @@ def store(spark: Any, tmp_path: Path) -> str:
 
 def test_a_file_is_put_whole_or_not_at_all(tmp_path: Path) -> None:
     here, path = fs.LocalFileSystem(), f"{tmp_path}/one"
-    files.put_new(here, path, b"1")
+    files.create_file(here, path, b"1")
     with pytest.raises(FileExistsError):
-        files.put_new(here, path, b"2")
+        files.create_file(here, path, b"2")
     assert Path(path).read_bytes() == b"1"
-    files.put(here, path, b"3")
+    files.replace_file(here, path, b"3")
     assert Path(path).read_bytes() == b"3"
     assert [p.name for p in tmp_path.iterdir()] == ["one"]
 
@@ -46,14 +46,14 @@ def test_a_file_is_put_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_file_is_replaced_where_a_store_renames_nothing_over_it(
     session: Session, store: str, tmp_path: Path
 ) -> None:
-    place = files.located(store, session)
+    place = files.locate(store, session)
     place.files.create_dir(place.root, recursive=True)
-    files.put(place.files, f"{place.root}/one", b"1")
-    files.put(place.files, f"{place.root}/one", b"2")
+    files.replace_file(place.files, f"{place.root}/one", b"1")
+    files.replace_file(place.files, f"{place.root}/one", b"2")
     with pytest.raises(FileExistsError):
-        files.put_new(place.files, f"{place.root}/one", b"3")
-    with pytest.raises(FileExistsError), patch.object(files, "put_new"):
-        aside = files._aside(place.files, f"{place.root}/two", b"4")
+        files.create_file(place.files, f"{place.root}/one", b"3")
+    with pytest.raises(FileExistsError), patch.object(files, "create_file"):
+        aside = files._write_aside(place.files, f"{place.root}/two", b"4")
         place.files.move(aside, f"{place.root}/one")
     (found,) = (tmp_path / "store").rglob("one")
     assert found.read_bytes() == b"2"
@@ -92,10 +92,10 @@ def test_what_was_put_before_it_broke_off_counts(tmp_path: Path) -> None:
     one.put(manifest(0))
 
     def put_and_break_off(*given: Any) -> None:
-        files.put_new(*given)
+        files.create_file(*given)
         raise KeyboardInterrupt
 
-    broken = patch("spark_backend.state.manifest.put_new", put_and_break_off)
+    broken = patch("spark_backend.state.manifest.create_file", put_and_break_off)
     with broken, pytest.raises(KeyboardInterrupt):
         one.put(manifest(1))
     assert one.last().number == 1

@@ -13,7 +13,7 @@ from reactive import Count, Database, Max, Sum, desc
 from reactive.engine.remote.fragments import whole_fragment
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.remote import StateRemote
-from spark_backend.fragments.roster import can_be_columns, no_columns
+from spark_backend.fragments.roster import can_be_columns, find_column_obstacle
 from spark_backend.steps import firsts
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
@@ -161,7 +161,7 @@ def test_an_order_by_what_a_query_gives_moves(offload: Any) -> None:
 def test_an_order_that_files_do_not_know_is_refused(
     query: Any, reason: str, session: Session
 ) -> None:
-    assert reason in str(no_columns(session, fragment_of(lambda o, c: query(o))))
+    assert reason in str(find_column_obstacle(session, fragment_of(lambda o, c: query(o))))
 
 
 def test_the_first_rows_of_tables_with_keys_are_cut_by_these(session: Session) -> None:

@@ -16,11 +16,11 @@ from reactive import Aggregate, Avg, Count, Database, Max, Monoid, OffloadError,
 from reactive.engine.remote.fragments import whole_fragment
 from reactive.errors import TakenIn
 from spark_backend.cluster.session import Session
-from spark_backend.codec.returned import returned
-from spark_backend.codec.schema import described, typed
+from spark_backend.codec.returned import infer_result_type
+from spark_backend.codec.schema import column_type, describe_encoding
 from spark_backend.codec.values import Inexact, Value
 from spark_backend.fragments.remote import StateRemote
-from spark_backend.fragments.roster import no_columns
+from spark_backend.fragments.roster import find_column_obstacle
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 from tests.spark.test_bucketed import jobs
@@ -83,12 +83,12 @@ def test_what_is_returned_is_known_by_annotations_and_builtin_types(spark: Any) 
 
     db = Database()
     orders = db.table(Order)
-    row = [Value(F.col("row"), typed(Order))]
+    row = [Value(F.col("row"), column_type(Order))]
 
     def of(call: Any) -> str:
         node = db._engine.queries.optimized(orders.select(call).plan).plan
         assert isinstance(node, plan.Select)
-        return described(returned(node.function, row))
+        return describe_encoding(infer_result_type(node.function, row))
 
     assert of(lambda o: grade(o.amount)) == "a column of str | None"
     assert of(lambda o: (o.tag, 1 / o.amount)) == "columns _1: str | None, _2: float"
@@ -142,8 +142,8 @@ def test_callables_whose_results_are_of_no_known_type_stay(session: Session) -> 
     run = db._engine.queries.optimized(orders.distinct().select_many(unsaid).distinct().plan).plan
     found = whole_fragment(run, lambda node: False)
     assert found is not None
-    assert "its elements" in str(no_columns(session, found)) or "unsaid" in str(
-        no_columns(session, found)
+    assert "its elements" in str(find_column_obstacle(session, found)) or "unsaid" in str(
+        find_column_obstacle(session, found)
     )
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from reactive import OffloadError
 from reactive.engine.collections import zset
 from reactive.errors import TableError
-from spark_backend.tables.chain import Weighted, collected
+from spark_backend.tables.chain import Weighted, collect_pairs
 from spark_backend.tables.frames import Frames, as_columns
 
 NAN = float("nan")
@@ -60,7 +60,7 @@ def sales(session: Any, tmp_path: Path) -> Frames:
 
 def net(weighted: Weighted) -> Counter[Any]:
     out: Counter[Any] = Counter()
-    for row, weight in collected(weighted):
+    for row, weight in collect_pairs(weighted):
         assert weight
         out[row] += weight
     return Counter({row: n for row, n in out.items() if n})
@@ -91,7 +91,7 @@ def test_changes_are_versions_that_add_up(sales: Frames, spark: Any, tmp_path: P
     rows = [SALES[0], SALES[3], Sale(5, "dora", NAN), Sale(7, "cleo", 0.0)]
     assert net(sales.current()) == net(sales.since(-1)) == counted(*rows)
     assert net(sales.current(0)) == counted(*SALES)
-    assert sales.size() == len(collected(sales.current())) == 4
+    assert sales.size() == len(collect_pairs(sales.current())) == 4
     sales.verify()
 
 

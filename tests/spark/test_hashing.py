@@ -25,11 +25,11 @@ from pyspark.sql import functions as F
 from optimizer.rewriting.optimize import optimize
 from reactive import Database
 from spark_backend.codec.arrow import to_arrow
-from spark_backend.codec.hashing import flattened_values, hash_of, leaves
-from spark_backend.codec.schema import WIDEST, Plain, Typed, tuple_of, typed
+from spark_backend.codec.hashing import flattened_values, hash_of, leaf_types
+from spark_backend.codec.schema import WIDEST, Plain, Typed, column_type, tuple_of
 from spark_backend.codec.values import Value
-from spark_backend.steps.keys import flattened, sides_of
-from spark_backend.steps.step import hashed
+from spark_backend.steps.keys import flatten_value, make_sides
+from spark_backend.steps.step import hash_column
 
 MOST, LEAST = 2**63 - 1, -(2**63)
 NAN, INF = math.nan, math.inf
@@ -48,7 +48,7 @@ class Pair(NamedTuple):
     inner: Inner | None
 
 
-INNER, PAIR = typed(Inner | None), typed(Pair | None)
+INNER, PAIR = column_type(Inner | None), column_type(Pair | None)
 ODD: list[tuple[Typed, list[Any]]] = [
     (Plain(int, optional=True), [0, 1, -1, 255, 256, 2**31, 2**53 + 1, MOST, MOST - 1, LEAST]),
     (
@@ -141,13 +141,13 @@ def by_spark(spark: Any, file: Path, of: Typed, rows: list[Any], hashes: Column)
 def test_values_have_the_hash_that_spark_gives_them(spark: Any, tmp_path: Path) -> None:
     draw = Random(11)
     rows = [*alone(), *(mixed(draw) for _ in range(200)), *(drawn(draw) for _ in range(300))]
-    assert leaves(KEPT) == [
-        part.of for part in flattened(Value(F.col("row"), KEPT), may_be_none=True)
+    assert leaf_types(KEPT) == [
+        part.of for part in flatten_value(Value(F.col("row"), KEPT), may_be_none=True)
     ]
     wanted = by_spark(
-        spark, tmp_path / "rows.parquet", KEPT, rows, hashed(Value(F.col("row"), KEPT))
+        spark, tmp_path / "rows.parquet", KEPT, rows, hash_column(Value(F.col("row"), KEPT))
     )
-    found = [hash_of(leaves(KEPT), flattened_values(KEPT, row)) for row in rows]
+    found = [hash_of(leaf_types(KEPT), flattened_values(KEPT, row)) for row in rows]
     wrong = [(r, f, w) for r, f, w in zip(rows, found, wanted, strict=True) if f != w]
     assert wrong == []
     assert len(set(found)) > 500
@@ -187,7 +187,9 @@ def test_keys_of_both_sides_of_a_join_have_the_hash_that_spark_gives_them(
     ]
     given: list[list[Any]] = [list(ones), list(others)]
     found: list[list[int | None]] = []
-    for side, rows in zip(sides_of(node, typed(One), typed(Other), 1), given, strict=True):
+    for side, rows in zip(
+        make_sides(node, column_type(One), column_type(Other), 1), given, strict=True
+    ):
         assert [of.kind for of in side.types] == [int, float, str, datetime]
         hashes = [hash_of(side.types, row) for row in rows]
         file = tmp_path / f"{len(found)}.parquet"
@@ -259,11 +261,11 @@ OTHERS: list[tuple[Typed, list[Any]]] = [
 def test_what_equals_no_value_of_the_type_has_no_hash(of: Typed, values: list[Any]) -> None:
     for value in values:
         parts = flattened_values(of, value)
-        assert hash_of(leaves(of), parts) is None, value
+        assert hash_of(leaf_types(of), parts) is None, value
 
 
 def test_a_record_that_is_none_has_none_for_all_its_leaves() -> None:
     assert flattened_values(PAIR, None) == [None, None, None]
     assert flattened_values(PAIR, Pair(1.0, None)) == [1.0, None, None]
     assert flattened_values(PAIR, (1.0, Inner(None, "a"))) == [1.0, None, "a"]
-    assert hash_of(leaves(PAIR), [None, None, None]) == 42
+    assert hash_of(leaf_types(PAIR), [None, None, None]) == 42

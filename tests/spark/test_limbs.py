@@ -16,12 +16,12 @@ from reactive.engine.collections.exact import ExactSum
 from spark_backend.codec.limbs import (
     NOTHING,
     Amount,
+    add_amounts,
     amount,
-    columns,
+    amount_total,
     from_columns,
-    minus,
-    plus,
-    total,
+    subtract_amounts,
+    to_columns,
 )
 
 Weighted = list[tuple[Any, int]]
@@ -40,13 +40,13 @@ weights = st.integers(-3, 3) | st.sampled_from([2**31, -(2**40), 10**30])
 
 def together(values: Weighted) -> tuple[Amount, Weighted]:
     """What the values come to, by way of the columns of each, and those that do not fit."""
-    found, odd = [0] * len(columns(NOTHING)), []
+    found, odd = [0] * len(to_columns(NOTHING)), []
     for value, weight in values:
         fitting = amount(value, weight)
         if fitting is None:
             odd.append((value, weight))
             continue
-        parts = columns(fitting)
+        parts = to_columns(fitting)
         least = min(found[-1], parts[-1])
         found = [a + b for a, b in zip(found, parts, strict=True)]
         found[-1] = least
@@ -79,7 +79,7 @@ def is_short(value: Decimal) -> bool:
 
 
 def check(values: Weighted) -> None:
-    assert same(total(*together(values)), exact(values)), values
+    assert same(amount_total(*together(values)), exact(values)), values
 
 
 @pytest.mark.quick
@@ -101,14 +101,14 @@ def test_floats_that_are_there_add_up_like_fsum(values: Weighted) -> None:
         all(map(math.isfinite, plain))
         and abs(sum(map(Fraction, plain), Fraction(0))) < Fraction(10) ** 308
     ):
-        assert total(*together(values)) == math.fsum(plain)
+        assert amount_total(*together(values)) == math.fsum(plain)
 
 
 @given(st.lists(st.tuples(decimals | cents | integers, st.integers(1, 3)), min_size=1))
 def test_decimals_add_up_exactly_and_keep_their_places(values: Weighted) -> None:
     check(values)
     if all(type(value) is Decimal and is_short(value) for value, _ in values):
-        assert str(total(*together(values))) == str(exact(values))
+        assert str(amount_total(*together(values))) == str(exact(values))
 
 
 @given(st.lists(st.tuples(floats | integers, weights)), st.data())
@@ -116,15 +116,15 @@ def test_what_is_taken_away_leaves_nothing_behind(values: Weighted, data: st.Dat
     taken = data.draw(st.permutations([(value, -weight) for value, weight in values]))
     found, odd = together([*values, *taken, (0.25, 1)])
     assert found == amount(0.25)
-    assert same(total(found, odd), 0.25)
+    assert same(amount_total(found, odd), 0.25)
 
 
 @given(st.lists(st.tuples(floats | integers | cents, st.integers(-3, 3))))
 def test_what_was_before_is_what_is_now_less_the_change(values: Weighted) -> None:
     before, _ = together(values[::2])
     change, _ = together(values[1::2])
-    now = plus(before, change)
-    assert minus(now, change)[:-1] == before[:-1]
+    now = add_amounts(before, change)
+    assert subtract_amounts(now, change)[:-1] == before[:-1]
     assert now[-1] == min(before[-1], change[-1])
 
 
@@ -147,7 +147,7 @@ def test_values_that_fit_no_column_are_added_as_they_are(values: list[Any]) -> N
 def test_equal_odd_values_that_are_written_differently_come_to_nothing() -> None:
     odd = [(Decimal("10E-21"), -1), (Decimal("1E-20"), 1)]
     assert all(amount(value) is None for value, _ in odd)
-    assert total((0, 0, *amount_of("0.30")[2:]), odd) == Decimal("0.3")
+    assert amount_total((0, 0, *amount_of("0.30")[2:]), odd) == Decimal("0.3")
 
 
 def amount_of(text: str) -> Amount:
@@ -164,7 +164,7 @@ def test_numbers_beyond_64_bits_do_not_fit() -> None:
 def test_decimals_and_floats_have_no_sum_here_either() -> None:
     found, odd = together([(Decimal(0), 1), (0.0, 1)])
     with pytest.raises(TypeError):
-        total(found, odd)
+        amount_total(found, odd)
 
 
 def test_ordinary_numbers_fit_columns() -> None:

@@ -18,8 +18,8 @@ from reactive import Database, Sum, iterate
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import Typed, kept_as
-from spark_backend.recursion.compile import _sent
-from spark_backend.recursion.loop_worker import LoopTask, changes
+from spark_backend.recursion.compile import _serialize_relations
+from spark_backend.recursion.loop_worker import LoopTask, loop_changes
 
 
 class Rank(NamedTuple):
@@ -52,14 +52,14 @@ def task_of(**options: Any) -> bytes:
     order = {"starts": KINDS[2], "links": KINDS[1]}
     kinds: tuple[Typed, ...] = (KINDS[0], *(order[side.name] for side in sides))  # type: ignore[attr-defined]
     assert [side.name for side in sides] == ["starts", "links"]  # type: ignore[attr-defined]
-    return pickle.dumps(LoopTask(_sent(over), kinds, 1))
+    return pickle.dumps(LoopTask(_serialize_relations(over), kinds, 1))
 
 
 def run(task: bytes, before: Bag, starts: Bag, links: Bag) -> Bag:
     of: LoopTask = pickle.loads(task)
     given = [_batch(of.kinds, kind, bag) for kind, bag in enumerate((before, starts, links)) if bag]
     found = Counter[Any]()
-    for batch in changes(task, {}, given):
+    for batch in loop_changes(task, {}, given):
         rows = from_arrow(of.kinds[0], batch.column("row0"))
         for row, weight in zip(rows, batch.column("weight").to_pylist(), strict=True):
             found[row] += weight

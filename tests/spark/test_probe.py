@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from reactive import OffloadError
 from spark_backend.cluster import probe
-from spark_backend.cluster.files import by_name
-from spark_backend.cluster.probe import Report, judge, reporter
+from spark_backend.cluster.files import with_literal_paths
+from spark_backend.cluster.probe import Report, check_reports, make_reporter
 from spark_backend.cluster.session import PARTITIONS, Session
 
 HERE = probe.python(), probe.library()
@@ -30,15 +30,15 @@ def report(seen: int = 1, host: str = "one", **other: Any) -> Report:
 
 def refused(found: Sequence[Report], count: int, everywhere: Sequence[str] = ()) -> str:
     with pytest.raises(OffloadError) as told:
-        judge(found, count, "/state", lambda: everywhere)
+        check_reports(found, count, "/state", lambda: everywhere)
     what, advice = str(told.value).split("\n")
     assert advice.startswith("  ")
     return what
 
 
 def test_machines_that_see_and_run_the_same_are_taken() -> None:
-    judge([report(), report(host="two")], 2, "/state")
-    judge([report(2)], 2, "/state")  # one task has read both files
+    check_reports([report(), report(host="two")], 2, "/state")
+    check_reports([report(2)], 2, "/state")  # one task has read both files
 
 
 def test_a_machine_that_does_not_see_what_the_driver_writes_is_named() -> None:
@@ -73,7 +73,7 @@ def test_a_machine_that_runs_something_else_is_named(other: Any, shown: str) -> 
 
 def test_a_worker_reports_what_it_sees_and_runs(tmp_path: Path) -> None:
     rows = pa.RecordBatch.from_pydict({"value": ["a", "b"]})
-    run = reporter([str(tmp_path)], probe.__name__)
+    run = make_reporter([str(tmp_path)], probe.__name__)
     before = list(sys.path)
     try:
         (found,) = run(iter([rows, rows]))
@@ -85,7 +85,7 @@ def test_a_worker_reports_what_it_sees_and_runs(tmp_path: Path) -> None:
     (row,) = found.to_pylist()
     assert (row["seen"], row["python"], row["library"]) == (4, *HERE)
     assert none.to_pylist() == [{**row, "seen": 0}]
-    (row,) = next(reporter([], "spark_backend.cluster.not_there")(iter([]))).to_pylist()
+    (row,) = next(make_reporter([], "spark_backend.cluster.not_there")(iter([]))).to_pylist()
     assert row["library"] is None
 
 
@@ -105,7 +105,7 @@ def test_the_same_code_is_the_same_in_a_zip_file_and_other_code_is_not(tmp_path:
 def digest(root: Any) -> str:
     made = hashlib.sha256()
     for package in probe.PACKAGES:
-        probe._take_in(made, root / package, package)
+        probe._digest_sources(made, root / package, package)
     return str(made.hexdigest())
 
 
@@ -119,14 +119,14 @@ def digest(root: Any) -> str:
     ],
 )
 def test_a_job_that_fails_says_what_to_install_or_to_give(said: str, told: str) -> None:
-    assert told in str(probe._failed(f"{said}\n  at line 1", said, "/state"))
+    assert told in str(probe._job_error(f"{said}\n  at line 1", said, "/state"))
 
 
 def test_the_machines_are_asked_once_per_start_and_not_where_there_is_one_process(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(probe, "check", lambda session, folder: asked.append(folder))
+    monkeypatch.setattr(probe, "check_machines", lambda session, folder: asked.append(folder))
     one = Session(session=session.spark, folder=str(tmp_path))
     assert one.spark is one.spark and asked == []
     monkeypatch.setattr(Session, "_is_one_process", False)
@@ -139,7 +139,7 @@ def test_a_cluster_that_is_none_is_given_up_and_asked_again(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Session, "_is_one_process", False)
-    monkeypatch.setattr(probe, "_reports", lambda place, folder: [])
+    monkeypatch.setattr(probe, "_read_reports", lambda place, folder: [])
     one = Session(session=session.spark, folder=str(tmp_path))
     for _ in range(2):
         with pytest.raises(OffloadError, match=r"is not one folder .*\n  give one that all"):
@@ -152,11 +152,11 @@ def test_what_is_asked_goes_the_way_of_all_files_whatever_the_folder_is_called(
     session: Session, tmp_path: Path
 ) -> None:
     folder = tmp_path / "a [b] {c,d}* ?"
-    probe.check(session, str(folder))
+    probe.check_machines(session, str(folder))
     assert list(folder.iterdir()) == []
     (folder / "x").write_text("one\ntwo\n")
     uri = f"file://{folder}/x"
-    assert by_name(session.spark.read).text(uri).count() == 2
+    assert with_literal_paths(session.spark.read).text(uri).count() == 2
     assert session.spark.conf.get(probe.FEWEST, None) is None
 
 

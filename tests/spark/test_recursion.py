@@ -19,8 +19,8 @@ from reactive.engine.remote.fragments import LEVEL, Fragment, is_kept_loop, whol
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.remote import StateRemote
 from spark_backend.fragments.roster import can_be_columns
-from spark_backend.recursion.compile import recursion
-from spark_backend.recursion.decomposed import ByPartition
+from spark_backend.recursion.compile import recursion_step
+from spark_backend.recursion.decomposed import PartitionRecursion
 from spark_backend.state import tables
 from tests.budget import TIMES
 
@@ -173,7 +173,7 @@ def fragment_of(query: Query) -> Fragment:
 
 
 def remote_of(session: Session, fragment: Fragment, folder: Folder) -> StateRemote:
-    return StateRemote(session, fragment, str(folder), stable=False, makers=(recursion,))
+    return StateRemote(session, fragment, str(folder), stable=False, makers=(recursion_step,))
 
 
 class History:
@@ -257,14 +257,14 @@ def test_only_partitions_that_a_change_can_touch_are_given_to_workers(
 ) -> None:
     remote = remote_of(session, fragment_of(lambda e, f, w: reach(e)), tmp_path)
     remote.apply(0, [(0, 0, edge, 1) for edge in (Edge(1, 2), Edge(2, 3), Edge(5, 6))])
-    touched, find = [], ByPartition._touched
+    touched, find = [], PartitionRecursion._touched
 
     def noted(step: Any, flush: Any, derived: Any) -> Any:
         keys = find(step, flush, derived)
         touched.append({row.key for row in keys.collect()})
         return keys
 
-    monkeypatch.setattr(ByPartition, "_touched", noted)
+    monkeypatch.setattr(PartitionRecursion, "_touched", noted)
     come_and_go = [(Edge(1, 3), 1), (Edge(3, 4), 1), (Edge(6, 5), 1), (Edge(1, 3), -1)]
     for number, (edge, weight) in enumerate(come_and_go, 1):
         remote.apply(number, [(0, 0, edge, weight)])
@@ -331,7 +331,7 @@ def test_a_recursion_in_one_worker_is_one_action(session: Session, tmp_path: Fol
 def test_without_what_makes_its_step_a_recursion_is_not_taken(session: Session) -> None:
     for query in (lambda e, f, w: reach(e), lambda e, f, w: same_generation(e)):
         fragment = fragment_of(query)
-        assert can_be_columns(session, fragment, (recursion,))
+        assert can_be_columns(session, fragment, (recursion_step,))
         assert not can_be_columns(session, fragment)
 
 
@@ -386,7 +386,7 @@ def test_a_loop_over_a_table_on_spark_is_there_from_the_start_and_goes_on_after_
     bag = Counter[Any]()
     for number, (some, weight) in enumerate(changes):
         remote = StateRemote(
-            session, fragment, str(tmp_path), stable=True, makers=(recursion,)
+            session, fragment, str(tmp_path), stable=True, makers=(recursion_step,)
         )  # as a later process makes it
         assert remote.resumed == (number - 1 if number else None)
         remote.apply(number, [(0, 0, row, weight) for row in some])

@@ -14,7 +14,7 @@ from reactive import Count, Database, OffloadError, Sum
 from reactive.engine.collections.bag import Bag
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
-from spark_backend.fragments.roster import no_columns
+from spark_backend.fragments.roster import find_column_obstacle
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 from tests.spark.ways import way
 
@@ -79,7 +79,7 @@ def test_the_output_is_that_of_the_query_from_scratch(
 )
 def test_what_rows_a_callable_gives_is_read_off_it(query: Any, session: Session) -> None:
     made = lambda o, c: o.select(lambda o: o.id).group_by(lambda n: n % 4).reduce(query)  # noqa: E731
-    assert no_columns(session, fragment_of(made)) is None
+    assert find_column_obstacle(session, fragment_of(made)) is None
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_rows_a_callable_gives_is_read_off_it(query: Any, session: Session)
 )
 def test_what_nothing_says_the_type_of_is_refused(query: Any, session: Session) -> None:
     made = lambda o, c: o.select(lambda o: o.id).group_by(lambda n: n % 4).reduce(query)  # noqa: E731
-    assert "reduce" in (no_columns(session, fragment_of(made)) or "")
+    assert "reduce" in (find_column_obstacle(session, fragment_of(made)) or "")
 
 
 def half(key: int, rows: Bag[tuple[int, int]]) -> list[int]:

@@ -23,8 +23,8 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import kept_as
 from spark_backend.recursion import by_rounds
-from spark_backend.recursion.compile import _program
-from spark_backend.recursion.rounds_worker import NUMBERS, RoundsTask, changes
+from spark_backend.recursion.compile import _serialize_program
+from spark_backend.recursion.rounds_worker import NUMBERS, RoundsTask, rounds_changes
 from spark_backend.state import tables
 from tests.budget import TIMES
 from tests.spark.test_recursion import QUERIES, History, fragment_of, remote_of
@@ -94,7 +94,7 @@ class Followed:
         count = len(node.names)
         self.inputs = [*found.sides, *(seed for some in found.seeds for seed in some)]
         self.task = RoundsTask(
-            _program(found),
+            _serialize_program(found),
             (KIND,) * count,
             (KIND,) * len(found.sides),
             (KIND,) * len(seeds),
@@ -129,7 +129,7 @@ class Followed:
         batches = [self._known(relation) for relation in range(count)]
         batches += [self._batch(kind, bag) for kind, bag in enumerate(bags, count)]
         self.flushes += 1
-        for found in changes(pickle.dumps(self.task), {}, 1 << (32 + self.flushes), batches):
+        for found in rounds_changes(pickle.dumps(self.task), {}, 1 << (32 + self.flushes), batches):
             relation = found.column("kind")[0].as_py()
             rows = from_arrow(KIND, found.column(f"row{relation}"))
             for number, name in enumerate(NUMBERS):

@@ -25,8 +25,8 @@ from spark_backend.codec.schema import (
     Pickled,
     Plain,
     Record,
-    described,
-    in_common,
+    common_type,
+    describe_encoding,
     kept_as,
     type_name,
 )
@@ -284,19 +284,19 @@ def test_other_types_are_pickled_and_it_is_said_why(kind: Any, reason: str) -> N
     kept = kept_as(kind)
     assert isinstance(kept, Pickled)
     assert re.search(reason, kept.reason)
-    assert described(kept) == f"pickled in a binary column ({kept.reason})"
+    assert describe_encoding(kept) == f"pickled in a binary column ({kept.reason})"
 
 
 def test_the_columns_of_a_class_are_its_fields() -> None:
-    assert described(kept_as(Person)) == (
+    assert describe_encoding(kept_as(Person)) == (
         "columns name: str, height: float | None, home: Place | None, pair: tuple[bool, Decimal]"
     )
 
 
 def test_what_is_one_or_the_other_is_of_the_wider_type() -> None:
     small, large = Plain(int, low=0, high=1), Plain(int, low=5, high=2**70)
-    assert in_common(small, large) == Plain(int, low=0, high=2**70)
+    assert common_type(small, large) == Plain(int, low=0, high=2**70)
     nothing = Plain(type(None), optional=True)
-    assert in_common(nothing, small) == Plain(int, optional=True, low=0, high=1)
-    both = in_common(Record(tuple, ("_1",), (small,)), Record(tuple, ("_1",), (nothing,)))
-    assert both == Record(tuple, ("_1",), (in_common(small, nothing),))
+    assert common_type(nothing, small) == Plain(int, optional=True, low=0, high=1)
+    both = common_type(Record(tuple, ("_1",), (small,)), Record(tuple, ("_1",), (nothing,)))
+    assert both == Record(tuple, ("_1",), (common_type(small, nothing),))

@@ -25,7 +25,7 @@ from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
 from spark_backend.state.one_job import TableSpec, arrow_schema
 from spark_backend.state.tables import StateTables
-from spark_backend.state.whole import whole
+from spark_backend.state.whole import read_whole
 
 INNER = T.StructType(
     [T.StructField("at", T.TimestampNTZType()), T.StructField("amount", T.DecimalType(38, 18))]
@@ -164,7 +164,7 @@ class History:
             assert net(self.state.look_up(spec, hash_of).to_pylist()) == some
             near = of_frame(self.state.near(spec, [hash_of]))
             assert net([row for row in near if row["hash"] == hash_of]) == some
-        found = whole(self.state, spec)
+        found = read_whole(self.state, spec)
         assert found is not None
         each = of_frame(found)
         assert net(each) == wanted and len(each) == len(wanted)

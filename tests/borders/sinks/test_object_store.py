@@ -58,9 +58,9 @@ def test_rows_are_those_of_the_last_process(bucket: str) -> None:
 def test_changes_come_to_what_the_last_process_had(bucket: str) -> None:
     for words in (["a", "b", "b"], ["b", "c", "d"], []):
         written(ChangesFolder(f"{bucket}/changes", row_type=str), words)
-        place = files.located(f"{bucket}/changes")
+        place = files.locate(f"{bucket}/changes")
         found: Counter[str] = Counter()
-        for path in files.parquet_in(place.files, place.root):
+        for path in files.list_parquet(place.files, place.root):
             for row in pq.ParquetFile(place.files.open_input_file(path)).read().to_pylist():
                 found[row["value"]] += row["weight"]
         assert +found == Counter(words) and min(found.values()) >= 0
@@ -70,16 +70,16 @@ def test_changes_come_to_what_the_last_process_had(bucket: str) -> None:
 
 @pytest.mark.long
 def test_of_two_that_go_on_with_one_state_the_later_is_told(bucket: str) -> None:
-    place = files.located(f"{bucket}/state")
+    place = files.locate(f"{bucket}/state")
     first, second = (Manifests(place.files, place.root, "plan") for _ in range(2))
     first.put(Manifest("plan", 0))
     assert second.last().number == 0
     second.put(Manifest("plan", 1))
     with pytest.raises(OffloadError, match="another process has gone on"):
         first.put(Manifest("plan", 1))
-    files.put(place.files, f"{place.root}/one", b"1")
-    files.put(place.files, f"{place.root}/one", b"2")
+    files.replace_file(place.files, f"{place.root}/one", b"1")
+    files.replace_file(place.files, f"{place.root}/one", b"2")
     with pytest.raises(FileExistsError):
-        files.put_new(place.files, f"{place.root}/one", b"3")
+        files.create_file(place.files, f"{place.root}/one", b"3")
     with place.files.open_input_stream(f"{place.root}/one") as stream:
         assert stream.read() == b"2"

@@ -11,7 +11,7 @@ import pytest
 
 from reactive import OffloadError
 from spark_backend.codec.schema import WIDEST, Plain, Record, Whole, tuple_of
-from spark_backend.codec.schema import typed as kept_as
+from spark_backend.codec.schema import column_type as kept_as
 from spark_backend.sinks.rows import RowColumns, has_columns
 
 

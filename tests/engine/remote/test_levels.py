@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from spark_backend.state.tables import due
+from spark_backend.state.tables import find_merge_start
 from tests.budget import TIMES
 
 MOST, LEAST, SHARE = 16, 100_000, 0.3
@@ -22,7 +22,7 @@ def test_segments_stay_few_and_rows_are_seldom_written_anew(base: int, largest: 
     for _ in range(FLUSHES):
         given += (size := draw.randint(1, largest))
         rows.append(size)
-        first = due(rows, has_base=has_base, most=MOST, share=SHARE, least=LEAST)
+        first = find_merge_start(rows, has_base=has_base, most=MOST, share=SHARE, least=LEAST)
         if first is not None:
             has_base = has_base or first == 0
             rows[first:] = [sum(rows[first:])]
@@ -35,11 +35,11 @@ def test_segments_stay_few_and_rows_are_seldom_written_anew(base: int, largest: 
 
 @pytest.mark.parametrize("rows", [[1, 1], [8, 4, 2], [4**9, 4**8, 4**7, 4**6, 4**5]])
 def test_a_run_has_two_segments_at_least(rows: list[int]) -> None:
-    first = due(rows, has_base=False, most=1, share=10.0, least=4**9)
+    first = find_merge_start(rows, has_base=False, most=1, share=10.0, least=4**9)
     assert first is not None
     assert len(rows) - first >= 2
 
 
 def test_a_new_base_is_made_of_all() -> None:
-    assert due([100, 20, 20], has_base=True, most=MOST, share=SHARE, least=10) == 0
-    assert due([100, 20, 10], has_base=True, most=MOST, share=SHARE, least=10) is None
+    assert find_merge_start([100, 20, 20], has_base=True, most=MOST, share=SHARE, least=10) == 0
+    assert find_merge_start([100, 20, 10], has_base=True, most=MOST, share=SHARE, least=10) is None

@@ -12,7 +12,7 @@ import pytest
 from examples.hot_view import story
 from examples.hot_view.__main__ import main
 from reactive import OffloadError
-from spark_backend.cluster.session import check
+from spark_backend.cluster.session import check_spark
 
 ROOT = Path(__file__).parents[3]
 SMALL = ["--orders", "20000", "--customers", "6000", "--threshold", "1"]
@@ -36,7 +36,7 @@ PHASES = [
 @pytest.fixture
 def _spark() -> None:
     try:
-        check()
+        check_spark()
     except OffloadError as error:
         pytest.skip(str(error))
 

@@ -24,7 +24,7 @@ from examples.pipeline.rows import Customer, Order, Revenue
 from examples.pipeline.worker import Told
 from reactive import Database, OffloadError
 from spark_backend import RowsFolder
-from spark_backend.cluster.session import check
+from spark_backend.cluster.session import check_spark
 from tests.doctests import tried
 
 ROOT = Path(__file__).parents[3]
@@ -112,7 +112,7 @@ def test_the_picture_has_a_point_for_each_batch_and_higher_ones_for_more_seconds
 @pytest.mark.long
 def test_a_pipeline_that_is_killed_is_gone_on_with_and_right_at_the_end() -> None:
     try:
-        check()
+        check_spark()
     except OffloadError as error:
         pytest.skip(str(error))
     sizes = ["--batches", "2", "--orders", "500", "--customers", "50"]
