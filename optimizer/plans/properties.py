@@ -107,7 +107,7 @@ def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any
     return node.known[name]
 
 
-SHARED = frozenset({"shapes", "believed", "is_set", "keeps_identity", "free"})
+SHARED = frozenset({"shapes", "believed", "is_set", "keeps_identity", "free", "may_be_negative"})
 """Facts that all nodes of a form have in common (`forms.py`)."""
 
 

@@ -36,7 +36,7 @@ PLAIN = frozenset({int, str, float, bytes, bool, complex, type(None), type})
 """Classes whose objects neither contain nor are a place."""
 
 
-FACTS = ("shapes", "is_set", "keeps_identity")
+FACTS = ("shapes", "is_set", "keeps_identity", "may_be_negative")
 """Facts of nodes that depend neither on constants nor on the choice of tables."""
 OWN = ("side_conditions", "functions", "signature")
 """Facts of nodes that depend on their own fields and the shapes of their inputs.
