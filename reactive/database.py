@@ -158,7 +158,7 @@ class Database(Uncopyable, Closeable):
         engine.place(self._offloading)
         given = (path, store, durability, synchronous, keep, readonly)
         if given != (None, None, "commit", "normal", 0, False):
-            beginning.begin(engine, opening.Chosen(*given), read_only.ReadOnlyJournal)
+            beginning.begin(engine, opening.StoreOptions(*given), read_only.ReadOnlyJournal)
 
     @property
     def version(self) -> int:

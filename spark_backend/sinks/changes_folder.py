@@ -48,7 +48,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, Position
+from reactive.borders.sinks.durable_outbox import ChangeBatch, ChangedRows, Position
 from reactive.engine.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import (
@@ -122,7 +122,7 @@ class ChangesFolder:
             self._columns.wrote(pq.read_schema(opened))
         return note.position
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the difference from the sum of all batches to `rows`."""
         wanted = list(rows)
         self._columns.learn([row for row, _ in wanted])

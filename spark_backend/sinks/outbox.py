@@ -47,7 +47,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, FrameTarget, Position
+from reactive.borders.sinks.durable_outbox import ChangeBatch, ChangedRows, FrameTarget, Position
 from reactive.engine.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import (
@@ -122,7 +122,7 @@ class FileOutbox:
         self._read(self._found.files[-1][0])
         return self._found.note.position
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the difference from the sum of all batches to `rows`."""
         wanted = list(rows)
         self._columns.learn([row for row, _ in wanted])
@@ -317,7 +317,7 @@ class CatalogTarget:
         self._has_files, self._is_shown = position is not None, False
         return position
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the difference from the folder."""
         return self._target.difference(rows)
 
@@ -387,7 +387,7 @@ class FramesTarget:
         """Return the position of the outbox."""
         return self._outbox.open(plan)
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the difference from the batches of the outbox to `rows`."""
         return self._outbox.difference(rows)
 

@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, Position
+from reactive.borders.sinks.durable_outbox import ChangeBatch, ChangedRows, Position
 from reactive.engine.collections.zset import Pair, consolidate, negate, repeat_by_weight
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import Place, count_rows, list_parquet, locate, read_table
@@ -121,7 +121,7 @@ class RowsFolder:
         self._columns.wrote(self._schema(self._now))
         return self._now.note.position
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the difference from the contents to `rows`; all of `rows` if the columns
         differ."""
         wanted = list(rows)

@@ -18,9 +18,14 @@ from hypothesis import strategies as st
 
 from reactive import Database, NotifySource, PostgresSource
 from reactive.borders.sources.postgres.__main__ import main
-from reactive.borders.sources.postgres.rows import RowClass, _row_classes, row_class, text_of
+from reactive.borders.sources.postgres.rows import (
+    RowClass,
+    _row_classes,
+    classes_text,
+    postgres_row_class,
+)
 from reactive.borders.sources.postgres.schema import PostgresColumn, PostgresSchema
-from reactive.borders.sources.postgres.values import BUILT_IN, array_of
+from reactive.borders.sources.postgres.values import BUILT_IN, array_conversion
 from tests.postgres_server import PostgresServer
 
 PATIENCE = 30
@@ -31,7 +36,7 @@ NAMES = (
     *("_int", "Decimal", "UUID", "naïve", "ﬁne", "match", "", "Users", "timedelta", "print"),
 )
 """Of columns and tables: plain, those of types, methods, keywords, and no identifiers."""
-CONVERSIONS = [*BUILT_IN.items(), *((0, array_of(each)) for each in BUILT_IN.values())]
+CONVERSIONS = [*BUILT_IN.items(), *((0, array_conversion(each)) for each in BUILT_IN.values())]
 
 
 def schema_of(
@@ -48,7 +53,7 @@ def schema_of(
 def executed(classes: Sequence[RowClass]) -> dict[str, Any]:
     """The module as it runs."""
     found: dict[str, Any] = {"__name__": "written"}
-    exec(compile(text_of(classes), "written.py", "exec", dont_inherit=True), found)
+    exec(compile(classes_text(classes), "written.py", "exec", dont_inherit=True), found)
     return found
 
 
@@ -68,7 +73,7 @@ def test_a_written_class_is_the_one_that_the_source_makes(tables: list[Any]) -> 
     classes = _row_classes(schemas)
     found = executed(classes)
     for each, schema in zip(classes, schemas, strict=True):
-        written, made = found[each.name], row_class(schema)
+        written, made = found[each.name], postgres_row_class(schema)
         assert written._fields == made._fields
         hints = get_type_hints(written, include_extras=True)
         assert hints == get_type_hints(made, include_extras=True)
@@ -76,7 +81,7 @@ def test_a_written_class_is_the_one_that_the_source_makes(tables: list[Any]) -> 
 
 def test_a_name_of_a_table_stays_inside_of_its_text() -> None:
     name = 'a"""\nimport sys\n"""\\'
-    text = text_of(_row_classes([schema_of(name, [("id", 3, True)])]))
+    text = classes_text(_row_classes([schema_of(name, [("id", 3, True)])]))
     assert [type(each) for each in ast.parse(text).body] == [ast.Expr, ast.ImportFrom, ast.ClassDef]
     assert repr(name) in (ast.get_docstring(ast.parse(text).body[2], clean=False) or "")  # type: ignore[arg-type]
 
@@ -92,7 +97,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         for place, name in zip(kinds, NAMES * 2, strict=False)
     ]
-    path.write_text(text_of(_row_classes(schemas)))
+    path.write_text(classes_text(_row_classes(schemas)))
     return path
 
 

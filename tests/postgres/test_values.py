@@ -14,11 +14,11 @@ import pytest
 from reactive.borders.sources.postgres.values import (
     BUILT_IN,
     TEXT,
-    array,
-    array_of,
-    fitted,
+    array_conversion,
+    fit_conversion,
     frozen_json,
-    interval,
+    parse_array,
+    parse_interval,
 )
 from reactive.engine.collections.frozen_object import FrozenObject
 from tests.postgres_server import PostgresServer
@@ -40,9 +40,9 @@ def test_arrays_are_read_as_the_driver_reads_them(database: str) -> None:
             rows: Any = row if not depth else [row, row[::-1]]
             cursor.execute("select v, v::text from (select %s::text[] as v) t", [rows])
             value, text = cursor.fetchall()[0]
-            assert array(text, None) == frozen(value) == frozen(rows)
+            assert parse_array(text, None) == frozen(value) == frozen(rows)
     connection.close()
-    assert array("{}", int) == ()
+    assert parse_array("{}", int) == ()
 
 
 def test_intervals_have_their_length(postgres: PostgresServer, database: str) -> None:
@@ -51,11 +51,11 @@ def test_intervals_have_their_length(postgres: PostgresServer, database: str) ->
         days, micro = random.randrange(-400, 400), random.randrange(-(10**12), 10**12)
         query = f"select (interval '{days} days {micro} microseconds')::text"
         ((text,),) = postgres.execute(database, query)
-        assert interval(text) == timedelta(days=days, microseconds=micro)
+        assert parse_interval(text) == timedelta(days=days, microseconds=micro)
     for text in ("1 mon", "1 year 2 days", "", "x"):
         if text:
             with pytest.raises(ValueError, match="no fixed length"):
-                interval(text)
+                parse_interval(text)
 
 
 def test_frozen_json_equals_what_it_says() -> None:
@@ -87,16 +87,21 @@ JSONB = BUILT_IN[3802]
         (JSONB, Line, '{"item": "a", "colours": ["red"]}', Line("a", frozenset({Colour.RED}))),
         (JSONB, tuple[Line, ...] | None, "[]", ()),
         (JSONB, tuple[timedelta, int], '["PT1S", 2]', (timedelta(seconds=1), 2)),
-        (array_of(TEXT), tuple[Colour, ...], "{red,RED}", (Colour.RED, Colour.RED)),
-        (array_of(TEXT), frozenset[str] | None, "{a,b,a}", frozenset("ab")),
-        (array_of(BUILT_IN[20]), tuple[float | None, ...], "{1,NULL}", (1.0, None)),
-        (array_of(BUILT_IN[20]), tuple[int, ...], "{1,NULL}", (1, None)),  # as `row_class` has it
+        (array_conversion(TEXT), tuple[Colour, ...], "{red,RED}", (Colour.RED, Colour.RED)),
+        (array_conversion(TEXT), frozenset[str] | None, "{a,b,a}", frozenset("ab")),
+        (array_conversion(BUILT_IN[20]), tuple[float | None, ...], "{1,NULL}", (1.0, None)),
+        (
+            array_conversion(BUILT_IN[20]),
+            tuple[int, ...],
+            "{1,NULL}",
+            (1, None),
+        ),  # as `row_class` has it
     ],
 )
 def test_what_is_inside_is_read_as_declared(
     conversion: Any, hint: Any, text: str, value: Any
 ) -> None:
-    found = fitted(conversion, hint)
+    found = fit_conversion(conversion, hint)
     assert found is not None and found.call is not None
     again = found.call(text)
     assert again == value and type(again) is type(value)
@@ -104,7 +109,7 @@ def test_what_is_inside_is_read_as_declared(
 
 def test_what_is_inside_and_of_another_type_is_refused() -> None:
     for hint, text in ((frozenset[int], '["a"]'), (Line, "{}"), (tuple[int, int], "[1]")):
-        found = fitted(JSONB, hint)
+        found = fit_conversion(JSONB, hint)
         assert found is not None and found.call is not None
         with pytest.raises(ValueError, match=r" is no |no 'item' in "):
             found.call(text)

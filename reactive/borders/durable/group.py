@@ -3,7 +3,7 @@
 `GroupJournal` notes commits and writes them later:
 
     note        before the operators step: the rows in stored form
-    merge       the notes of finished commits, netted into one record (`together`)
+    merge       the notes of finished commits, netted into one record (`merge_notes`)
     write       by a thread, at most `DELAY` after the first note (`"group"`), or by `flush` and
                 `close`
 
@@ -42,8 +42,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from optimizer.errors import PlanError
 from reactive.borders.durable.journal import ANEW, Changes, Journal, KeptTable
-from reactive.borders.durable.opening import Chosen, snapshot_of, store_of
-from reactive.borders.durable.refusals import Gone
+from reactive.borders.durable.opening import StoreOptions, read_only_store, store_of
+from reactive.borders.durable.refusals import MissingFileError
 from reactive.borders.durable.rows.values import Unstorable
 from reactive.borders.durable.store import Change, Record, Store, Values
 from reactive.engine.codegen.functions import BoundValues as CodeValues
@@ -145,9 +145,9 @@ class GroupJournal(Journal):
             if self.is_asleep:
                 self.wake()
 
-        sides = sides_of(kept)
-        note = self._notes[table] = noting(kept, sides, self._noted)
-        table._node.note = noting_one(kept, sides, self._noted, self, otherwise)
+        sides = note_kinds(kept)
+        note = self._notes[table] = keyed_note(kept, sides, self._noted)
+        table._node.note = single_row_note(kept, sides, self._noted, self, otherwise)
 
     def forget(self, table: Any) -> None:
         """Forget a table that was dropped or replaced."""
@@ -199,7 +199,7 @@ class GroupJournal(Journal):
         while self._error is None and noted and noted[0][0] <= now and (many := self._standing()):
             last = noted[many - 1][0]
             try:
-                self.store.write(together(noted[:many]))
+                self.store.write(merge_notes(noted[:many]))
             except BaseException as error:
                 if not self._stands(last):
                     self._fail(error, f"{self.store.name} has commits up to {noted[0][0] - 1} only")
@@ -209,7 +209,7 @@ class GroupJournal(Journal):
 
     def _fail(self, error: BaseException, why: str) -> None:
         """Refuse commits: for ever, or until a missing file is back."""
-        if isinstance(error, Gone):
+        if isinstance(error, MissingFileError):
             self._is_gone = True
             self.refuse(why, error, BACK)
         else:
@@ -313,7 +313,7 @@ Note: TypeAlias = Callable[[Sequence[Pair], int], None]
 """A function that notes a delta of a table as part of a version; raises if a row is refused."""
 
 
-def sides_of(kept: KeptTable) -> tuple[KeyedNotes, KeyedNotes, KeyedNotes]:
+def note_kinds(kept: KeptTable) -> tuple[KeyedNotes, KeyedNotes, KeyedNotes]:
     """Return the kinds of notes of a table: an inserted row, a deleted row, both."""
     place = kept.codec.schema.key_place
     return (
@@ -323,7 +323,7 @@ def sides_of(kept: KeptTable) -> tuple[KeyedNotes, KeyedNotes, KeyedNotes]:
     )
 
 
-def noting(kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted]) -> Note:
+def keyed_note(kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted]) -> Note:
     """Return the function that notes a delta of a table with a key as a whole, or raises."""
     write, both = kept.codec.write, sides[2]
 
@@ -341,7 +341,7 @@ def noting(kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted]) -> 
     return note
 
 
-def noting_one(
+def single_row_note(
     kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted], journal: Any, otherwise: Note
 ) -> Note:
     """Return the function that notes commits of one table with a key: generated code for one row.
@@ -375,12 +375,12 @@ def note(delta, version):
 """
 
 
-def together(noted: Sequence[Noted]) -> list[Record]:
+def merge_notes(noted: Sequence[Noted]) -> list[Record]:
     """Merge the notes of commits, of which the last one is complete.
 
     >>> comes, both = KeyedNotes("words", 0, 1), KeyedNotes("words", 0, 0)
     >>> old, new = ("tea", 1), ("tea", 2)
-    >>> (record,) = together([(7, comes, ("to", 1)), (8, both, ([old], [new]))])
+    >>> (record,) = merge_notes([(7, comes, ("to", 1)), (8, both, ([old], [new]))])
     >>> record.version, record.changes
     (8, [Change(table='words', gone=[('tea', 1)], come=[('to', 1), ('tea', 2)], counted=())])
     """
@@ -394,12 +394,12 @@ def together(noted: Sequence[Noted]) -> list[Record]:
         _, its = steps.setdefault(side.table, (side, []))
         its += [((), found)] if side.ways > 0 else [(found, ())] if side.ways else found
     if steps:
-        changes = [_net(*each) for each in steps.values()]
+        changes = [_net_steps(*each) for each in steps.values()]
         records.append(Record(noted[-1][0], time(), changes))
     return records
 
 
-def _net(side: KeyedNotes, steps: Sequence[Step]) -> Change:
+def _net_steps(side: KeyedNotes, steps: Sequence[Step]) -> Change:
     """Return the net change of a table."""
     if not any(gone for gone, _ in steps):
         return Change(side.table, (), [*chain.from_iterable(come for _, come in steps)])
@@ -422,7 +422,7 @@ _SIDE, _WHAT = itemgetter(1), itemgetter(2)
 # The opening of a database with a store: `Database(path)`, `Database(store=...)`.
 
 
-def begin(engine: Any, chosen: Chosen, reading: Callable[[Any, Any], Journal]) -> None:
+def begin(engine: Any, chosen: StoreOptions, reading: Callable[[Any, Any], Journal]) -> None:
     """Open a store, and attach its journal to the engine.
 
     Parameters
@@ -442,7 +442,7 @@ def begin(engine: Any, chosen: Chosen, reading: Callable[[Any, Any], Journal]) -
         )
     found: Any = chosen.store
     if chosen.readonly:
-        found = snapshot_of(chosen.path)
+        found = read_only_store(chosen.path)
     elif chosen.path is not None:
         found = store_of(chosen.path, chosen.synchronous)
     found.open(chosen.keep)

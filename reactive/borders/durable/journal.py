@@ -22,7 +22,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from optimizer.errors import PlanError
-from reactive.borders.durable.refusals import DAMAGED, damaged
+from reactive.borders.durable.refusals import DAMAGED, damaged_row
 from reactive.borders.durable.rows.row_codec import RowCodec
 from reactive.borders.durable.rows.values import Unstorable, reader
 from reactive.borders.durable.store import Change, Record, Schema, Store, Values
@@ -361,17 +361,17 @@ def history(engine: Any, since: int) -> list[Past]:
             "a database in memory has no history\n  give it a path: Database('shop.db', keep=1000)"
         )
     with engine.inside():
-        return _history(journal, since)
+        return _read_past(journal, since)
 
 
-def _history(journal: Journal, since: int) -> list[Past]:
+def _read_past(journal: Journal, since: int) -> list[Past]:
     journal.settle()
     schemas = journal.store.tables()
     reads = {kept.name: kept.codec.read for kept in journal.kept.values()}
     found = []
     for logged in journal.store.history(since):
         changes = {
-            name: _rows(journal, name, reads.get(name), schemas.get(name), pairs)
+            name: _decode_rows(journal, name, reads.get(name), schemas.get(name), pairs)
             for name, pairs in logged.changes.items()
         }
         when = datetime.fromtimestamp(logged.time, UTC)
@@ -405,13 +405,13 @@ def rows_at(journal: Journal | None, version: int, tables: Sequence[Any]) -> lis
         for each in logged:
             if each.version > version:
                 changes = each.changes.get(kept.name, ())
-                rows = _rows(journal, kept.name, kept.codec.read, None, changes)
+                rows = _decode_rows(journal, kept.name, kept.codec.read, None, changes)
                 pairs += [(row, -n) for row, n in rows]
         found.append(consolidate(pairs))
     return found
 
 
-def changes_since(
+def net_changes_since(
     journal: Journal, store: Store, version: int, until: int, tables: Sequence[Any]
 ) -> list[list[Pair]] | str:
     """Return the changes of tables after a version, up to another, or why they are unknown."""
@@ -426,11 +426,11 @@ def changes_since(
                 for values, weight in each.changes.get(kept.name, ()):
                     net[values] = net.get(values, 0) + weight
         changed = [(values, weight) for values, weight in net.items() if weight]
-        found.append(_rows(journal, kept.name, kept.codec.read, None, changed))
+        found.append(_decode_rows(journal, kept.name, kept.codec.read, None, changed))
     return found
 
 
-def _rows(
+def _decode_rows(
     journal: Journal, name: str, read: Any, schema: Schema | None, pairs: Any
 ) -> list[tuple[Any, int]]:
     values, weights = [row for row, _ in pairs], [weight for _, weight in pairs]
@@ -438,7 +438,7 @@ def _rows(
         rows = _as_mappings(schema, values) if read is None else read(values)
     except (Unstorable, *DAMAGED) as error:
         told = f"of a change of table {name!r}: {values!r:.200}"
-        raise DurabilityError(damaged(journal.store.name, "reactive_changes", told)) from error
+        raise DurabilityError(damaged_row(journal.store.name, "reactive_changes", told)) from error
     return list(zip(rows, weights, strict=True))
 
 

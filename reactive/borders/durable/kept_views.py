@@ -39,7 +39,7 @@ from optimizer.errors import PlanError
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import nodes, tables
 from reactive.borders.durable import sqlite_tables
-from reactive.borders.durable.journal import Journal, changes_since
+from reactive.borders.durable.journal import Journal, net_changes_since
 from reactive.borders.durable.rows.packed import Unreadable
 from reactive.borders.durable.rows.values import Unstorable
 from reactive.borders.durable.sqlite_tables import (
@@ -47,8 +47,8 @@ from reactive.borders.durable.sqlite_tables import (
     Header,
     State,
     StoredStates,
-    is_taken,
-    table_of,
+    is_name_taken,
+    state_table_name,
 )
 from reactive.borders.durable.store import Store, text_of_schema
 from reactive.engine.collections.zset import Pair
@@ -126,11 +126,11 @@ class KeptView:
         for name, cost in self.costs.items():
             if cost.reading != inf:
                 self.costs[name] = Cost()
-        self.rows = _rows(self.tables)
+        self.rows = _count_table_rows(self.tables)
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedStates:
     """The states of operators as of one version, by their names."""
 
     version: int
@@ -170,13 +170,13 @@ class KeptViews:
             query,
             read,
             view._node.rank,
-            _told(found, why, restoration),
+            _describe_origin(found, why, restoration),
             _costs(found, restoration),
             restoration.names,
             frozenset(rank for rank, n in restoration.names.items() if n in restoration.read),
             None if found is None or found.changed or found.damage else found.states.header.version,
             generation_of(self._journal, named),
-            _rows(read),
+            _count_table_rows(read),
         )
         if self._journal.writes:
             self._thread.start()
@@ -246,14 +246,14 @@ class KeptViews:
         try:
             copied = self._copied(kept)
             if copied is not None:
-                self._write(kept, copied, _packed(kept, copied))
+                self._write(kept, copied, _pack_states(kept, copied))
         except DurabilityError as error:
             log.warning("the state of view %r is not stored: %s", kept.name, error)
         finally:
             now = monotonic()
             kept.due = now + SHARE * (now - start)
 
-    def _copied(self, kept: KeptView) -> Copied | None:
+    def _copied(self, kept: KeptView) -> CopiedStates | None:
         """Copy the current states; None if they are stored already, or cannot be copied now."""
         engine, journal = self._engine, self._journal
         with pause_collector(), self._inside() as is_open:
@@ -266,23 +266,23 @@ class KeptViews:
             version = journal.store.version()
             if version == kept.version:
                 return None
-            if _rows(kept.tables) > GROWN * kept.rows:
+            if _count_table_rows(kept.tables) > GROWN * kept.rows:
                 kept.forget_computing()
-            copied = Copied(version, describe_tables(journal, kept.tables))
+            copied = CopiedStates(version, describe_tables(journal, kept.tables))
             copied.states.update(states_of(leaf, kept.names, lambda name: _pays(kept, name)))
             return copied if copied.states or kept.version is None else None
 
-    def _write(self, kept: KeptView, copied: Copied, packed: Mapping[str, bytes]) -> None:
-        parts, generation = sqlite_tables.parts_of(packed), 1 - kept.generation
+    def _write(self, kept: KeptView, copied: CopiedStates, packed: Mapping[str, bytes]) -> None:
+        parts, generation = sqlite_tables.part_entries(packed), 1 - kept.generation
         header = Header(kept.query, copied.version, generation, copied.tables, kept.costs, parts)
         store = self._journal.store
         with self._settled():
-            sqlite_tables.begin(store, kept.name, generation)
-        for change in sqlite_tables.pieces_of(kept.name, generation, packed):
+            sqlite_tables.begin_generation(store, kept.name, generation)
+        for change in sqlite_tables.state_changes(kept.name, generation, packed):
             with self._settled():
                 self._journal.write_beside([change], is_safe=False)
         with self._settled():
-            sqlite_tables.finish(store, kept.name, header)
+            sqlite_tables.finish_generation(store, kept.name, header)
             kept.version, kept.generation = copied.version, generation
 
     @contextmanager
@@ -301,13 +301,13 @@ class KeptViews:
             yield not self._engine.db_lock.is_closed
 
 
-def _packed(kept: KeptView, copied: Copied) -> dict[str, bytes]:
+def _pack_states(kept: KeptView, copied: CopiedStates) -> dict[str, bytes]:
     """Pack the states that are worth storing, and record how long each took."""
     found = {}
     for name in list(copied.states):
         cost = kept.costs.get(name, Cost())
         try:
-            data, seconds = sqlite_tables.pack(copied.states.pop(name))
+            data, seconds = sqlite_tables.pack_state(copied.states.pop(name))
         except Unstorable:
             data, seconds = b"", inf
         if cost.reading is None or seconds == inf:
@@ -317,7 +317,7 @@ def _packed(kept: KeptView, copied: Copied) -> dict[str, bytes]:
     return found
 
 
-def _rows(read: Sequence[Any]) -> int:
+def _count_table_rows(read: Sequence[Any]) -> int:
     """Return the number of rows of tables."""
     return sum(len(table._store) for table in read)
 
@@ -340,7 +340,7 @@ def _costs(found: StoredView | None, restoration: Restoration) -> dict[str, Cost
     return costs
 
 
-def _told(found: StoredView | None, why: str, restoration: Restoration) -> KeptState:
+def _describe_origin(found: StoredView | None, why: str, restoration: Restoration) -> KeptState:
     """Return the origin of the state of a new view, for `kept_state`."""
     seconds = sum([*restoration.read.values(), *restoration.computed.values()])
     if found is None:
@@ -405,7 +405,7 @@ def stored_view(engine: Engine, name: str, node: plan.Node, query: str) -> Store
     try:
         journal.settle()
         with _open_store(journal) as store:
-            return _found(engine, store, name, node, query)
+            return _load_stored_view(engine, store, name, node, query)
     except Unreadable as error:
         raise UnusableState(f"its state cannot be read: {error}") from error
     except DurabilityError as error:
@@ -416,7 +416,7 @@ def generation_of(journal: Journal, name: str) -> int:
     """Return the number of the table that has the bytes of a view; 0 if unknown."""
     if not journal.writes:
         return 0
-    return int(table_of(name, 1) in journal.store.tables())
+    return int(state_table_name(name, 1) in journal.store.tables())
 
 
 def describe_tables(journal: Journal, read: Sequence[Any]) -> dict[str, list[Any]]:
@@ -448,12 +448,14 @@ def _open_store(journal: Journal) -> Iterator[Store]:
         newer.close()
 
 
-def _found(engine: Engine, store: Store, name: str, node: plan.Node, query: str) -> StoredView:
-    if is_taken(store, table_of(name)):
+def _load_stored_view(
+    engine: Engine, store: Store, name: str, node: plan.Node, query: str
+) -> StoredView:
+    if is_name_taken(store, state_table_name(name)):
         raise UnusableState(
-            f"there is a table {table_of(name)!r} of another kind\n  rename one of them"
+            f"there is a table {state_table_name(name)!r} of another kind\n  rename one of them"
         )
-    if table_of(name) not in store.tables():
+    if state_table_name(name) not in store.tables():
         raise UnusableState("nothing is stored of it yet")
     journal, read = engine.journal, tables_read(engine, node)
     states = StoredStates(store, name)
@@ -464,7 +466,7 @@ def _found(engine: Engine, store: Store, name: str, node: plan.Node, query: str)
         raise UnusableState(f"it is of version {header.version}, and the tables are of {now}")
     changed = None
     if header.version < now:
-        changed = _changes(journal, store, header.version, read)
+        changed = _read_changes(journal, store, header.version, read)
     _check_tables(header.tables, describe_tables(journal, read), changed, read)
     return StoredView(states, changed)
 
@@ -474,10 +476,10 @@ def _version(journal: Journal) -> int:
     return journal.store.version() if journal.writes else journal.store.at  # type: ignore[attr-defined]
 
 
-def _changes(
+def _read_changes(
     journal: Journal, store: Store, version: int, read: Sequence[Any]
 ) -> Mapping[Node, Sequence[Pair]]:
-    found = changes_since(journal, store, version, _version(journal), read)
+    found = net_changes_since(journal, store, version, _version(journal), read)
     if isinstance(found, str):
         raise UnusableState(f"it is of version {version}, and {found}")
     changed: dict[Node, Sequence[Pair]] = {}

@@ -29,18 +29,18 @@ from optimizer.errors import PlanError
 from optimizer.expressions.members import row_of_instance
 from optimizer.rewriting.columns import field_read
 from reactive.borders.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
-from reactive.borders.durable.refusals import DAMAGED, damaged
+from reactive.borders.durable.refusals import DAMAGED, damaged_row
 from reactive.borders.durable.rows.declared import (
     DeclaredRows,
     Migrate,
     StoredKinds,
+    class_differences,
     declared_by,
-    differences,
-    migrated,
-    refusal,
+    migrate_rows,
+    misfit_message,
 )
 from reactive.borders.durable.rows.row_codec import RowCodec, codec_of, given_codec
-from reactive.borders.durable.rows.values import Damaged, Unstorable
+from reactive.borders.durable.rows.values import DamagedValue, Unstorable
 from reactive.borders.durable.store import Rows, Schema, Store, Values
 from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.errors import DurabilityError, TableError
@@ -64,7 +64,7 @@ def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
     'shop.db'
     """
     if not isinstance(path, str | os.PathLike):
-        raise PlanError(f"a database is at a path, not at {path!r:.100}\n  {_remedy(path)}")
+        raise PlanError(f"a database is at a path, not at {path!r:.100}\n  {_path_remedy(path)}")
     text = os.fspath(path)
     if isinstance(text, bytes) or not text or text.startswith((":", "file:")):
         raise PlanError(
@@ -92,7 +92,7 @@ def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
     return found
 
 
-def snapshot_of(path: Any) -> Any:
+def read_only_store(path: Any) -> Any:
     """Return the read-only store of a path; it is not open yet."""
     from reactive.borders.durable.sqlite_file import SqliteSnapshot
     from reactive.borders.durable.sqlite_store import SqliteStore
@@ -106,7 +106,7 @@ def snapshot_of(path: Any) -> Any:
     return SqliteSnapshot(found.name)
 
 
-def _remedy(path: object) -> str:
+def _path_remedy(path: object) -> str:
     """Return the remedy for a value that is not a path."""
     if type(path).__module__.partition(".")[0] in ("sqlalchemy", "sqlite3"):
         return (
@@ -117,7 +117,7 @@ def _remedy(path: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class StoreOptions:
     """The options of `Database` that choose the store and the durability."""
 
     path: str | os.PathLike[str] | None = None
@@ -194,7 +194,7 @@ def adopt(
                 raise none_to_migrate(table.name)
             return
         assert journal is not None
-        _adopt(journal, Adoption(table, journal.store.name, *_codec(table, codec), migrate))
+        _adopt(journal, Adoption(table, journal.store.name, *_choose_codec(table, codec), migrate))
     except BaseException:
         engine.graph.drop_source(table._node)
         raise
@@ -232,8 +232,8 @@ def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bo
     return True
 
 
-def _codec(table: Any, codec: Any) -> tuple[DeclaredRows | None, RowCodec]:
-    key_of, field = _key(table, codec)
+def _choose_codec(table: Any, codec: Any) -> tuple[DeclaredRows | None, RowCodec]:
+    key_of, field = _key_or_field(table, codec)
     if codec is not None:
         encode, decode = _pair(table, codec)
         return None, given_codec(table.name, encode, decode, key_of)
@@ -248,18 +248,18 @@ def _codec(table: Any, codec: Any) -> tuple[DeclaredRows | None, RowCodec]:
     return known, codec_of(table.name, known, field, key_of)
 
 
-def _key(table: Any, codec: Any) -> tuple[Callable[[Any], Any] | None, str | None]:
+def _key_or_field(table: Any, codec: Any) -> tuple[Callable[[Any], Any] | None, str | None]:
     """Return the function of the key, or the name of the field that is the key."""
     if table.plan.key is None:
         return None, None
     key = table.plan.key.function
     field = None if codec is not None else field_read(key)
-    if field is not None and field in _fields(table.row_type):
+    if field is not None and field in _record_fields(table.row_type):
         return None, field
     return key, None
 
 
-def _fields(row_type: Any) -> Any:
+def _record_fields(row_type: Any) -> Any:
     try:
         known = declared_by(row_type)
     except Unstorable:
@@ -348,7 +348,7 @@ class Adoption:
             ) from error
         except TypeError as error:  # such as a row that has no hash
             row = next((row for row in once if not _has_hash(row)), once[:1])
-            raise DurabilityError(damaged(self.where, name, row)) from error
+            raise DurabilityError(damaged_row(self.where, name, row)) from error
 
     def read(
         self, store: Store, kinds: StoredKinds | None = None
@@ -368,10 +368,10 @@ class Adoption:
             try:
                 made = read(batch)
             except (Unstorable, *DAMAGED) as misfit:
-                if isinstance(misfit, Unstorable) and not isinstance(misfit, Damaged):
+                if isinstance(misfit, Unstorable) and not isinstance(misfit, DamagedValue):
                     raise _unreadable(self.table, misfit) from None
                 row = _first_unread(read, batch)
-                raise DurabilityError(damaged(self.where, name, row)) from misfit
+                raise DurabilityError(damaged_row(self.where, name, row)) from misfit
             if key is not None and [key(row) for row in made] != [row[-1] for row in batch]:
                 raise PlanError(
                     f"the key of table {name!r} gives other keys than those in {self.where}\n"
@@ -394,23 +394,23 @@ class Adoption:
             _is_of_codec(old)
         except DAMAGED as error:
             entry = {"name": old.table, "about": old.about}
-            raise DurabilityError(damaged(self.where, "reactive_tables", entry)) from error
+            raise DurabilityError(damaged_row(self.where, "reactive_tables", entry)) from error
 
     def _check_fits(self, old: Schema) -> None:
         """Raise `PlanError` if rows of a schema do not fit, and there is no `migrate`."""
         try:
-            found = differences(old, self.codec.schema, self.known)
+            found = class_differences(old, self.codec.schema, self.known)
         except DAMAGED as error:
             entry = {"name": old.table, "about": old.about}
-            raise DurabilityError(damaged(self.where, "reactive_tables", entry)) from error
+            raise DurabilityError(damaged_row(self.where, "reactive_tables", entry)) from error
         if found and self.migrate is None:
-            raise PlanError(refusal(self.table.name, self.where, self.table.row_type, found))
+            raise PlanError(misfit_message(self.table.name, self.where, self.table.row_type, found))
 
     def _migrated(self, old: Schema, rows: Sequence[Values]) -> Any:
         """Convert stored rows; `migrate` is not called if only fields with defaults are missing."""
-        differs = differences(old, self.codec.schema, self.known)
+        differs = class_differences(old, self.codec.schema, self.known)
         migrate = self.migrate if differs else None
-        return _told(self.table, self.where, migrated(old, self.known, migrate, rows))
+        return _report_misfits(self.table, self.where, migrate_rows(old, self.known, migrate, rows))
 
     def _by_codec(self, rows: Sequence[Values]) -> Iterator[tuple[Any, int]]:
         yield from ((row, n) for n, row in enumerate(self.codec.read(rows)))
@@ -421,7 +421,7 @@ class Adoption:
         found: dict[Values, int] = {}
         for batch, weight in list(store.rows(self.table.name)):
             if self.known is None:
-                made: Any = _told(self.table, self.where, self._by_codec(batch))
+                made: Any = _report_misfits(self.table, self.where, self._by_codec(batch))
             else:
                 made = list(self._migrated(old, batch))
             for given, _ in made:
@@ -475,12 +475,12 @@ def _has_hash(row: Any) -> bool:
     return True
 
 
-def _told(table: Any, where: str, made: Any) -> Any:
+def _report_misfits(table: Any, where: str, made: Any) -> Any:
     """Report a value that cannot be read as an error of its table."""
     try:
         yield from made
-    except Damaged as misfit:
-        raise DurabilityError(damaged(where, table.name, str(misfit))) from misfit
+    except DamagedValue as misfit:
+        raise DurabilityError(damaged_row(where, table.name, str(misfit))) from misfit
     except Unstorable as misfit:
         raise _unreadable(table, misfit) from None
 

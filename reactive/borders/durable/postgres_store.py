@@ -32,20 +32,20 @@ from reactive.borders.durable.refusals import later_format, written_by_others
 from reactive.borders.durable.sqlite_file import (
     LISTED,
     MADE,
-    escaped,
-    read_rows,
-    reading,
-    table_of,
-    with_names,
+    escape_name,
+    postgres_table_of,
+    read_postgres_rows,
+    report_damage,
+    unescape_commit,
 )
 from reactive.borders.durable.store import (
     Change,
-    Logged,
+    LoggedCommit,
     PostgresTable,
     Record,
     Rows,
     Schema,
-    placed,
+    place_postgres_table,
     text_of_schema,
 )
 from reactive.engine.runtime.needs import driver, driver_dsn
@@ -128,7 +128,7 @@ class PostgresStore:
         self._connection.commit()
         if not taken:
             self._connection.close()
-            raise _Taken(
+            raise _LockHeldError(
                 f"{self.name} is open in another process, or in another database of this one\n"
                 "  durable tables have one writer; others may read them by SQL"
             )
@@ -159,15 +159,15 @@ class PostgresStore:
         query = f"select {', '.join(LISTED)} from {self._listed} order by rank"
         self._tables = {}
         for entry in self._run(query).fetchall():
-            with reading(self.name, "tables", dict(zip(LISTED, entry, strict=True))):
-                table = table_of(self._schema, *entry)
+            with report_damage(self.name, "tables", dict(zip(LISTED, entry, strict=True))):
+                table = postgres_table_of(self._schema, *entry)
             self._tables[table.schema.table] = table
         self._connection.commit()
 
     def _stated(self, name: str) -> int:
         """Return a number of the state."""
         found = self._run(f"select value from {self._state} where name = ?", [name]).fetchone()
-        with reading(self.name, "state", {name: found and found[0]}):
+        with report_damage(self.name, "state", {name: found and found[0]}):
             return int(found[0])
 
     def close(self) -> None:
@@ -201,7 +201,7 @@ class PostgresStore:
             try:
                 self._undo()
                 return
-            except (driver().OperationalError, driver().InterfaceError, _Taken):
+            except (driver().OperationalError, driver().InterfaceError, _LockHeldError):
                 if time.monotonic() > until:
                     raise
             time.sleep(PAUSE)
@@ -239,18 +239,18 @@ class PostgresStore:
                 batch = cursor.fetchmany(store.BATCH)
             if not batch:
                 break
-            yield from read_rows(self.name, found, batch)
+            yield from read_postgres_rows(self.name, found, batch)
         with self._told("read"):
             cursor.close()
             self._connection.rollback()
 
-    def history(self, since: int) -> Sequence[Logged]:
+    def history(self, since: int) -> Sequence[LoggedCommit]:
         self._check_open()
         kept = f"a commit after {since}"
-        with self._told("read"), reading(self.name, "reactive_changes", kept):
-            found = sqlite_file.history(self._run, since)
+        with self._told("read"), report_damage(self.name, "reactive_changes", kept):
+            found = sqlite_file.read_history(self._run, since)
             self._connection.rollback()
-            return [with_names(logged) for logged in found]
+            return [unescape_commit(logged) for logged in found]
 
     # Writing.
 
@@ -283,11 +283,11 @@ class PostgresStore:
             for change in record.changes:
                 self._change(self._tables[change.table], change)
             if self._keep and record.is_commit:
-                changes = [c._replace(table=escaped(c.table)) for c in record.changes]
+                changes = [c._replace(table=escape_name(c.table)) for c in record.changes]
                 noted = record._replace(changes=changes)
-                sqlite_file.note(self._run, self._many, noted)
+                sqlite_file.record_commit(self._run, self._many, noted)
         if self._keep or self._has_past:
-            sqlite_file.forget(self._run, self._keep)
+            sqlite_file.trim_history(self._run, self._keep)
         self._run(
             f"update {self._state} set value = ? where name = 'version'",
             [str(records[-1].version)],
@@ -330,7 +330,7 @@ class PostgresStore:
         with self._told("write"):
             old = self._tables.get(schema.table)
             taken = [each.place for each in self._tables.values() if each is not old]
-            new = placed(schema, self._schema, taken)
+            new = place_postgres_table(schema, self._schema, taken)
             self._within(lambda: self._create(new, old, rows))
             self._tables.pop(schema.table, None)
             self._tables[schema.table] = new
@@ -342,7 +342,7 @@ class PostgresStore:
         self._run(
             f"insert into {self._listed} (name, text, place, columns) values (?, ?, ?, ?)",
             [
-                escaped(new.schema.table),
+                escape_name(new.schema.table),
                 text_of_schema(new.schema),
                 new.place,
                 list(new.columns),
@@ -361,10 +361,10 @@ class PostgresStore:
 
     def _drop(self, table: PostgresTable) -> None:
         self._run(table.drop)
-        name = escaped(table.schema.table)
+        name = escape_name(table.schema.table)
         self._run(f"delete from {self._listed} where name = ?", [name])
         if not table.schema.is_beside:
-            sqlite_file.forget(self._run, 0)
+            sqlite_file.trim_history(self._run, 0)
 
     def _within(self, act: Callable[[], T]) -> T:
         """Run `act` in one transaction."""
@@ -424,5 +424,5 @@ def _release(connection: Any) -> None:
         connection.commit()
 
 
-class _Taken(DurabilityError):
+class _LockHeldError(DurabilityError):
     """The lock is held, perhaps by the connection that was lost."""

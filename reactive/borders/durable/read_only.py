@@ -132,7 +132,7 @@ class ReadOnlyJournal(Journal):
             if is_whole and schemas.get(name) == adoption.codec.schema and not is_tracked:
                 rest[name] = adoption
             else:
-                self._state(adoption, "replace_all", list(_rows(adoption, newer)))
+                self._state(adoption, "replace_all", list(_expand_rows(adoption, newer)))
         if rest:
             self._by_history(rest, newer)
         assert self._engine.pending is not None
@@ -171,7 +171,7 @@ class ReadOnlyJournal(Journal):
         """Do nothing: a file that is only read has all its commits."""
 
 
-def _rows(adoption: Adoption, snapshot: SqliteSnapshot) -> Iterator[Any]:
+def _expand_rows(adoption: Adoption, snapshot: SqliteSnapshot) -> Iterator[Any]:
     """Yield all rows of a table, with repetitions; none if the file has no such table."""
     if adoption.table.name in snapshot.tables():
         once, often = adoption.read(snapshot)

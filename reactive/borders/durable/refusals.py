@@ -86,11 +86,11 @@ def is_for_reading(name: str) -> str:
     return f"{name} is open for reading alone: Database(..., readonly=True)"
 
 
-class Gone(DurabilityError):
+class MissingFileError(DurabilityError):
     """The file is not at its path. Nothing has been written, and the file may be put back."""
 
 
-def replaced(name: str, missing: str) -> str:
+def file_replaced(name: str, missing: str) -> str:
     """Return the message for a file that is no longer at its path."""
     beside = "" if missing == name else f", by {missing},"
     return (
@@ -102,7 +102,7 @@ def replaced(name: str, missing: str) -> str:
     )
 
 
-def damaged(name: str, table: str, row: object) -> str:
+def damaged_row(name: str, table: str, row: object) -> str:
     """Return the message for a row that cannot be read."""
     return (
         f"cannot read table {table!r} in {name}: its row {row!r:.300} is damaged\n"
@@ -118,7 +118,7 @@ def not_whole(name: str, found: object) -> str:
     )
 
 
-def failed(name: str, what: str, error: BaseException) -> str:
+def call_failure(name: str, what: str, error: BaseException) -> str:
     """Return the message for a call that SQLite refuses."""
     return f"cannot {what} {name}: {error}\n  {remedy(error)}"
 
@@ -132,7 +132,7 @@ def is_unsure(error: BaseException) -> bool:
     return code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM) and code not in _EARLY
 
 
-def unsure(name: str) -> str:
+def unsure_commit(name: str) -> str:
     """Return the message for a file after such an error."""
     return f"the disk has failed at the end of a commit to {name}\n  {_ANEW}"
 

@@ -45,9 +45,9 @@ from reactive.borders.durable.file_lock import other_name_with_log
 from reactive.borders.durable.refusals import (
     DAMAGED,
     WRITER,
+    call_failure,
     changed_by_others,
-    damaged,
-    failed,
+    damaged_row,
     has_other_name,
     is_for_reading,
     later_format,
@@ -56,9 +56,9 @@ from reactive.borders.durable.refusals import (
     not_whole,
 )
 from reactive.borders.durable.rows.values import tree, untree
-from reactive.borders.durable.sqlite_tables import SqliteTable, by_weight
+from reactive.borders.durable.sqlite_tables import SqliteTable, group_by_weight
 from reactive.borders.durable.store import (
-    Logged,
+    LoggedCommit,
     PostgresTable,
     Record,
     Rows,
@@ -105,9 +105,9 @@ class SqliteFile:
             cursor = self._reading(found.rows_often)
             while batch := self._fetched(cursor):
                 try:
-                    weights = by_weight(batch)
+                    weights = group_by_weight(batch)
                 except ValueError as error:
-                    raise DurabilityError(damaged(self.name, table, str(error))) from error
+                    raise DurabilityError(damaged_row(self.name, table, str(error))) from error
                 for weight, rows in weights.items():
                     yield rows if found.columns else [()] * len(rows), weight
 
@@ -126,17 +126,17 @@ class SqliteFile:
             found: list[tuple[Any, ...]] = cursor.fetchmany(sqlite_tables.BATCH)
             return found
 
-    def history(self, since: int) -> Sequence[Logged]:
+    def history(self, since: int) -> Sequence[LoggedCommit]:
         """As `Store.history`."""
         with self._told("read"):
             try:
-                found = history(self._run, since)
+                found = read_history(self._run, since)
                 for logged in found:
                     datetime.fromtimestamp(logged.time, UTC)
                 return found
             except DAMAGED as error:
                 kept = f"a commit after {since}"
-                raise DurabilityError(damaged(self.name, "reactive_changes", kept)) from error
+                raise DurabilityError(damaged_row(self.name, "reactive_changes", kept)) from error
 
     def _opened(self) -> None:
         """Check the format of the opened file, and read its catalog.
@@ -154,7 +154,7 @@ class SqliteFile:
         """Return a number of the state."""
         found = self._run("select value from reactive_state where name = ?", (name,)).fetchone()
         if found is None or type(found[0]) is not int:
-            raise DurabilityError(damaged(self.name, "reactive_state", {name: found}))
+            raise DurabilityError(damaged_row(self.name, "reactive_state", {name: found}))
         return int(found[0])
 
     def _check_whole(self) -> None:
@@ -169,11 +169,11 @@ class SqliteFile:
         self._tables, self._schemas, self._places = {}, {}, set()
         for rank, *entry in found.fetchall():
             try:
-                self._add(_table_of(*entry))
+                self._add(_sqlite_table_of(*entry))
                 self._last_rank = int(rank)
             except DAMAGED as error:
                 told = dict(sorted(zip(_LISTED[1:], entry, strict=True)))
-                raise DurabilityError(damaged(self.name, "reactive_tables", told)) from error
+                raise DurabilityError(damaged_row(self.name, "reactive_tables", told)) from error
 
     def _add(self, table: SqliteTable) -> None:
         """Add a table to the catalog in memory."""
@@ -221,13 +221,13 @@ class SqliteFile:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise DurabilityError(failed(self.name, what, error)) from error
+            raise DurabilityError(call_failure(self.name, what, error)) from error
 
 
 _LISTED = ("rank", "name", "text", "sql_name", "columns")
 
 
-def _table_of(name: str, text: str, sql_name: str, columns: str) -> SqliteTable:
+def _sqlite_table_of(name: str, text: str, sql_name: str, columns: str) -> SqliteTable:
     """Return the table of an entry of the catalog.
 
     Raises
@@ -297,7 +297,7 @@ class SqliteSnapshot(SqliteFile):
         return found
 
     def has_all_since(self, older: SqliteSnapshot) -> bool:
-        """Whether `history` has each commit since that one, which was of the same file."""
+        """Whether `read_history` has each commit since that one, which was of the same file."""
         if self._id != older._id:
             return False
         if self.at == older.at:
@@ -310,7 +310,7 @@ class SqliteSnapshot(SqliteFile):
         found = self._run(query, (version,)).fetchone()
         return None if found is None else float(found[0])
 
-    def history(self, since: int) -> Sequence[Logged]:
+    def history(self, since: int) -> Sequence[LoggedCommit]:
         """As `Store.history`, up to this moment."""
         if self._connection is not None:
             return super().history(since)
@@ -377,10 +377,10 @@ def back_up(engine: Any, path: str | os.PathLike[str]) -> None:
             "  give a new path; a backup takes the place of no file"
         )
     journal.flush()
-    _copy(journal.store.name, target)
+    _copy_file(journal.store.name, target)
 
 
-def _copy(source: str, target: str) -> None:
+def _copy_file(source: str, target: str) -> None:
     part = f"{target}-part"
     try:
         mode = Path(source).stat().st_mode & 0o777
@@ -395,7 +395,7 @@ def _copy(source: str, target: str) -> None:
                 Path(f"{part}{end}").unlink(missing_ok=True)
             raise
     except (sqlite3.Error, OSError) as error:
-        raise DurabilityError(failed(target, "write the backup", error)) from error
+        raise DurabilityError(call_failure(target, "write the backup", error)) from error
 
 
 def _read_into(source: str, part: str) -> None:
@@ -432,12 +432,12 @@ MADE = (
 """The statements that make it, if it is not there."""
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """A name as text of Postgres, which has no NUL."""
     return json.dumps(name)
 
 
-def unescaped(text: str) -> str:
+def unescape_name(text: str) -> str:
     name = json.loads(text)
     if type(name) is not str:
         raise ValueError(f"{text!r:.100} is no name")
@@ -447,14 +447,16 @@ def unescaped(text: str) -> str:
 LISTED = ("name", "text", "place", "columns")
 
 
-def table_of(room: str, name: str, text: str, place: str, columns: Sequence[str]) -> PostgresTable:
+def postgres_table_of(
+    room: str, name: str, text: str, place: str, columns: Sequence[str]
+) -> PostgresTable:
     """Return the table of an entry of the catalog.
 
     Raises
     ------
     Exception: the entry is damaged.
     """
-    schema = schema_of_text(unescaped(name), text)
+    schema = schema_of_text(unescape_name(name), text)
     named = tuple(columns)
     if len(named) != len(schema.columns) or not all(type(each) is str for each in (place, *named)):
         raise ValueError("it does not fit its columns")
@@ -463,14 +465,14 @@ def table_of(room: str, name: str, text: str, place: str, columns: Sequence[str]
     return PostgresTable(schema, room, place, named)
 
 
-def with_names(logged: Logged) -> Logged:
+def unescape_commit(logged: LoggedCommit) -> LoggedCommit:
     """Return a commit with the names of its tables as they were given."""
     datetime.fromtimestamp(logged.time, UTC)  # which raises where it is no time
-    changes = {unescaped(name): rows for name, rows in logged.changes.items()}
+    changes = {unescape_name(name): rows for name, rows in logged.changes.items()}
     return logged._replace(changes=changes)
 
 
-def read_rows(name: str, table: PostgresTable, batch: Sequence[tuple[Any, ...]]) -> Rows:
+def read_postgres_rows(name: str, table: PostgresTable, batch: Sequence[tuple[Any, ...]]) -> Rows:
     """Return the rows of a batch of a table, by how often they are there.
 
     name: of the store.
@@ -479,24 +481,24 @@ def read_rows(name: str, table: PostgresTable, batch: Sequence[tuple[Any, ...]])
         return [(rows, weight) for weight, rows in table.read(batch).items()]
     except DAMAGED:
         for row in batch:
-            with reading(name, table.schema.table, row):
+            with report_damage(name, table.schema.table, row):
                 table.read([row])
         raise
 
 
 @contextmanager
-def reading(name: str, table: str, row: object) -> Iterator[None]:
+def report_damage(name: str, table: str, row: object) -> Iterator[None]:
     """Report an error of reading a row of a store as a `DurabilityError` that names it."""
     try:
         yield
     except DAMAGED as error:
-        raise DurabilityError(damaged(name, table, row)) from error
+        raise DurabilityError(damaged_row(name, table, row)) from error
 
 
 Run = Callable[..., Any]
 
 
-def note(run: Run, many: Callable[[str, Sequence[Any]], None], record: Record) -> None:
+def record_commit(run: Run, many: Callable[[str, Sequence[Any]], None], record: Record) -> None:
     """Keep a commit."""
     run("insert into reactive_commits values (?, ?)", (record.version, record.time))
     lines = [
@@ -507,7 +509,7 @@ def note(run: Run, many: Callable[[str, Sequence[Any]], None], record: Record) -
     many("insert into reactive_changes values (?, ?, ?, ?)", lines)
 
 
-def forget(run: Run, keep: int) -> None:
+def trim_history(run: Run, keep: int) -> None:
     """Keep the last commits only."""
     last = run(
         "select version from reactive_commits order by version desc limit 1 offset ?", (keep,)
@@ -517,12 +519,12 @@ def forget(run: Run, keep: int) -> None:
         run("delete from reactive_changes where version <= ?", last)
 
 
-def history(run: Run, since: int) -> list[Logged]:
+def read_history(run: Run, since: int) -> list[LoggedCommit]:
     """The commits after a version."""
     commits = run(
         "select version, time from reactive_commits where version > ? order by version", (since,)
     ).fetchall()
-    found = {version: Logged(version, time, {}) for version, time in commits}
+    found = {version: LoggedCommit(version, time, {}) for version, time in commits}
     lines = run(
         'select version, "table", weight, row from reactive_changes where version > ? '
         "order by version, rowid",

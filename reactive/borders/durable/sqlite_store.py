@@ -34,18 +34,18 @@ from typing import Any, Literal
 from reactive.borders.durable import sqlite_file
 from reactive.borders.durable.file_lock import FileLock, InodeLock, other_name_with_log
 from reactive.borders.durable.refusals import (
-    Gone,
-    failed,
+    MissingFileError,
+    call_failure,
+    file_replaced,
     has_other_name,
     is_open_elsewhere,
     is_open_here,
     is_unsure,
     no_database,
-    replaced,
-    unsure,
+    unsure_commit,
 )
 from reactive.borders.durable.sqlite_file import FORMAT, SqliteFile
-from reactive.borders.durable.sqlite_tables import SqliteTable, placed
+from reactive.borders.durable.sqlite_tables import SqliteTable, place_sqlite_table
 from reactive.borders.durable.store import Change, Record, Rows, Schema, Values, text_of_schema
 from reactive.errors import DurabilityError
 
@@ -199,7 +199,7 @@ class SqliteStore(SqliteFile):
 
     def version(self) -> int:
         if self._is_unsure:
-            raise DurabilityError(unsure(self.name))
+            raise DurabilityError(unsure_commit(self.name))
         with self._told("read"):
             self._roll_back()
             return super().version()
@@ -229,14 +229,14 @@ class SqliteStore(SqliteFile):
                 connection.execute(at_once, (*record.changes[0].come[0], record.version))
         except (sqlite3.Error, OSError) as error:
             self._is_unsure = is_unsure(error)
-            raise DurabilityError(failed(self.name, "write", error)) from error
+            raise DurabilityError(call_failure(self.name, "write", error)) from error
 
     def _check_files(self) -> None:
         """Raise if a file was deleted or replaced, so that writes to it would be lost."""
         missing = self._files.missing()
         self._has_written = False
         if missing is not None:
-            raise Gone(replaced(self.name, missing))
+            raise MissingFileError(file_replaced(self.name, missing))
 
     def _write_safely(self, records: Sequence[Record]) -> None:
         """Write with `synchronous = full`, which waits for the disk."""
@@ -274,11 +274,11 @@ class SqliteStore(SqliteFile):
                     self._count(table, change)
                 come += change.come
             if self._keep and record.is_commit:
-                sqlite_file.note(self._run, self._many, record)
+                sqlite_file.record_commit(self._run, self._many, record)
         for name, come in waiting.items():
             self._put(self._tables[name], come)
         if self._keep or self._has_past:
-            sqlite_file.forget(self._run, self._keep)
+            sqlite_file.trim_history(self._run, self._keep)
         self._run(_VERSION, (records[-1].version,))
         if records[-1].is_safe and not records[-1].changes:  # SQLite syncs only changes
             self._run(_WRITTEN, (records[-1].time,))
@@ -341,7 +341,7 @@ class SqliteStore(SqliteFile):
             self._check_files()
             old = self._tables.get(schema.table)
             own = set() if old is None else {old.name.lower()}
-            new = placed(schema, self._places - own if own else self._places)
+            new = place_sqlite_table(schema, self._places - own if own else self._places)
             self._indexed.discard(new.name)
             self._within(self._create, new, old, rows)
             if old is not None:
@@ -378,7 +378,7 @@ class SqliteStore(SqliteFile):
         self._run(table.drop)
         self._run("delete from reactive_tables where name = ?", (table.schema.table,))
         if not table.schema.is_beside:
-            sqlite_file.forget(self._run, 0)
+            sqlite_file.trim_history(self._run, 0)
 
     def _within(self, act: Callable[..., object], *arguments: Any) -> None:
         """Run `act` in one transaction."""
@@ -432,7 +432,7 @@ class OpenFiles:
     """
 
     def __init__(self, *paths: str) -> None:
-        found = {path: _identity(path) for path in paths}
+        found = {path: _file_identity(path) for path in paths}
         self._known = {path: known for path, known in found.items() if known is not None}
         self.due = monotonic() + EVERY
         """The time of the next check."""
@@ -440,13 +440,13 @@ class OpenFiles:
     def missing(self) -> str | None:
         """Return the path of a file that was deleted or replaced; None if there is none."""
         for path, known in self._known.items():
-            if _identity(path) != known:
+            if _file_identity(path) != known:
                 return path
         self.due = monotonic() + EVERY
         return None
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _file_identity(path: str) -> tuple[int, int] | None:
     """Return the device and inode, unique while the file is open; None if there is no file."""
     try:
         found = Path(path).stat()

@@ -147,7 +147,7 @@ class SqliteTable:
         whole = 0
         if (size := self.together) > 1:
             whole = len(rows) - len(rows) % size
-            blocks = [_strung(rows[at : at + size]) for at in range(0, whole, size)]
+            blocks = [_flatten_rows(rows[at : at + size]) for at in range(0, whole, size)]
             yield self.put_together, blocks
         yield self.put, rows[whole:]
 
@@ -239,15 +239,15 @@ class SqliteTable:
         return " and ".join(f"{quote_name(column)} is ?" for column in self.columns) or "1"
 
 
-def placed(schema: Schema, taken: Container[str]) -> SqliteTable:
+def place_sqlite_table(schema: Schema, taken: Container[str]) -> SqliteTable:
     """Choose the SQL names of a new table and its columns; `taken` holds lower-case names."""
     columns: list[str] = []
     for column in schema.columns:
-        columns.append(unique_name(_plain(column.name) or "value", columns))
-    return SqliteTable(schema, _named(schema.table, taken), tuple(columns))
+        columns.append(unique_name(_printable(column.name) or "value", columns))
+    return SqliteTable(schema, _choose_table_name(schema.table, taken), tuple(columns))
 
 
-def _strung(rows: Sequence[Values]) -> list[Any]:
+def _flatten_rows(rows: Sequence[Values]) -> list[Any]:
     """Return the values of rows in one list."""
     found: list[Any] = []
     for row in rows:
@@ -255,17 +255,17 @@ def _strung(rows: Sequence[Values]) -> list[Any]:
     return found
 
 
-def _named(table: str, taken: Container[str]) -> str:
-    name = _plain(table) or "table"
+def _choose_table_name(table: str, taken: Container[str]) -> str:
+    name = _printable(table) or "table"
     is_ours = name.lower().startswith(("sqlite_", "reactive_"))
     return unique_name_among(f"table {name}" if is_ours else name, taken)
 
 
-def _plain(name: str) -> str:
+def _printable(name: str) -> str:
     return "".join(letter if letter.isprintable() else "_" for letter in name)
 
 
-def by_weight(rows: Sequence[Values]) -> dict[int, list[Values]]:
+def group_by_weight(rows: Sequence[Values]) -> dict[int, list[Values]]:
     """Group rows, whose last value is their number of copies, by that number."""
     found: dict[int, list[Values]] = {}
     for row in rows:
@@ -335,8 +335,8 @@ class StoredStates:
     """
 
     def __init__(self, store: Store, view: str) -> None:
-        self.header = _header_of(_pieces(store, table_of(view)).get(0))
-        pieces = _pieces(store, table_of(view, self.header.generation))
+        self.header = _header_of(_read_pieces(store, state_table_name(view)).get(0))
+        pieces = _read_pieces(store, state_table_name(view, self.header.generation))
         body = b"".join(pieces[part] for part in sorted(pieces))
         self._parts: dict[str, tuple[bytes, str]] = {}
         start = 0
@@ -357,55 +357,55 @@ class StoredStates:
         data, digest = self._parts[name]
         if _digest(data) != digest:
             raise Unreadable("its bytes are not those that were written")
-        return unpacked(data)
+        return unpack_state(data)
 
 
-def table_of(view: str, generation: int | None = None) -> str:
+def state_table_name(view: str, generation: int | None = None) -> str:
     """Return the name of a table of a view: of its header, or of the bytes of a generation."""
     return f"kept {view}" if generation is None else f"kept-{generation} {view}"
 
 
-def is_taken(store: Store, name: str) -> bool:
+def is_name_taken(store: Store, name: str) -> bool:
     """Return True if the store has a table of this name that is of no view."""
     found = store.tables().get(name)
     return found is not None and not found.about.startswith(KEPT)
 
 
-def begin(store: Store, view: str, generation: int) -> None:
+def begin_generation(store: Store, view: str, generation: int) -> None:
     """Make an empty table for the bytes of a generation.
 
     Raises
     ------
     DurabilityError: a table of the user has the name of that of a view.
     """
-    for name in (table_of(view), table_of(view, 0), table_of(view, 1)):
-        if is_taken(store, name):
+    for name in (state_table_name(view), state_table_name(view, 0), state_table_name(view, 1)):
+        if is_name_taken(store, name):
             raise DurabilityError(
                 f"{store.name} has a table {name!r} of another kind\n"
                 "  give the table or the view another name"
             )
-    store.create(_schema(table_of(view, generation), view))
+    store.create(_state_schema(state_table_name(view, generation), view))
 
 
-def pieces_of(view: str, generation: int, packed: Mapping[str, bytes]) -> Iterator[Change]:
+def state_changes(view: str, generation: int, packed: Mapping[str, bytes]) -> Iterator[Change]:
     """Yield the changes that write states, one small change after the other."""
-    body, name = b"".join(packed.values()), table_of(view, generation)
+    body, name = b"".join(packed.values()), state_table_name(view, generation)
     for part, start in enumerate(range(0, len(body), PIECE)):
         yield Change(name, (), [(part, body[start : start + PIECE])])
 
 
-def finish(store: Store, view: str, header: Header) -> None:
+def finish_generation(store: Store, view: str, header: Header) -> None:
     """Make a generation the state of a view, and drop the other one."""
-    store.create(_schema(table_of(view), view), [([(0, header.text())], 1)])
-    store.drop(table_of(view, 1 - header.generation))
+    store.create(_state_schema(state_table_name(view), view), [([(0, header.text())], 1)])
+    store.drop(state_table_name(view, 1 - header.generation))
 
 
-def parts_of(packed: Mapping[str, bytes]) -> dict[str, Sequence[Any]]:
+def part_entries(packed: Mapping[str, bytes]) -> dict[str, Sequence[Any]]:
     """Return the entries of a header about states."""
     return {name: (len(data), _digest(data)) for name, data in packed.items()}
 
 
-def pack(state: State) -> tuple[bytes, float]:
+def pack_state(state: State) -> tuple[bytes, float]:
     """Return the bytes of a state, and the seconds that packing took, without other threads.
 
     Raises
@@ -419,7 +419,7 @@ def pack(state: State) -> tuple[bytes, float]:
     return packer.bytes(), packer.seconds
 
 
-def unpacked(data: bytes) -> State:
+def unpack_state(data: bytes) -> State:
     """Restore a state from its bytes.
 
     Raises
@@ -431,11 +431,11 @@ def unpacked(data: bytes) -> State:
     return {name: unpacker.column() if is_column else unpacker.plain() for name, is_column in names}
 
 
-def _schema(name: str, view: str) -> Schema:
+def _state_schema(name: str, view: str) -> Schema:
     return Schema(name, COLUMNS, "part", KEPT + json.dumps(view) + "}")
 
 
-def _pieces(store: Store, name: str) -> dict[int, bytes]:
+def _read_pieces(store: Store, name: str) -> dict[int, bytes]:
     if name not in store.tables():
         raise Unreadable("a part of it is missing")
     return {part: data for rows, _ in store.rows(name) for part, data in rows}

@@ -137,7 +137,7 @@ class Record(NamedTuple):
     is_safe: bool = False
 
 
-class Logged(NamedTuple):
+class LoggedCommit(NamedTuple):
     """A past commit as a store returns it: by table, rows with their weights."""
 
     version: int
@@ -202,7 +202,7 @@ class Store(Protocol):
         """Delete a table and its rows."""
         ...
 
-    def history(self, since: int) -> Sequence[Logged]:
+    def history(self, since: int) -> Sequence[LoggedCommit]:
         """Return the kept commits after version `since`, oldest first.
 
         Commits before a `create` of one of their tables may be missing.
@@ -245,7 +245,7 @@ class PostgresTable:
 
     @cached_property
     def _types(self) -> tuple[str, ...]:
-        return tuple(map(_type, self.schema.columns))
+        return tuple(map(_sql_type, self.schema.columns))
 
     @property
     def _table(self) -> str:
@@ -295,9 +295,9 @@ class PostgresTable:
     def id_of(self, row: Values) -> bytes:
         """Return the digest that identifies a row."""
         if self.schema.key is None:
-            text = json.dumps([*map(_marked, row)])
+            text = json.dumps([*map(_mark, row)])
         else:
-            text = _marked(row[self.schema.key_place])
+            text = _mark(row[self.schema.key_place])
         return blake2b(text.encode(), digest_size=DIGEST).digest()
 
     def written(self, row: Values, count: int) -> tuple[Any, ...]:
@@ -307,11 +307,11 @@ class PostgresTable:
         for place, (value, kind) in enumerate(zip(row, self._types, strict=True)):
             if value is None or _FITS[kind](value):
                 found.append(repr(value) if type(value) is float else value)
-            elif kind == MARKED and "\0" not in (text := _marked(value)):
+            elif kind == MARKED and "\0" not in (text := _mark(value)):
                 found.append(text)
             else:
                 found.append(None)
-                odd[place] = _marked(value)
+                odd[place] = _mark(value)
         return (self.id_of(row), count, json.dumps(odd) if odd else None, *found)
 
     def read(self, found: Sequence[tuple[Any, ...]]) -> dict[int, list[Values]]:
@@ -326,28 +326,29 @@ class PostgresTable:
                     values[place] = read(values[place])
             if odd is not None:
                 for place, text in json.loads(odd).items():
-                    values[int(place)] = _unmarked(text)
+                    values[int(place)] = _unmark(text)
             rows.setdefault(count, []).append(tuple(values))
         return rows
 
 
-def placed(schema: Schema, room: str, taken: Collection[str]) -> PostgresTable:
+def place_postgres_table(schema: Schema, room: str, taken: Collection[str]) -> PostgresTable:
     """Choose the SQL names of a new table and its columns.
 
-    >>> placed(Schema("état %", (Column("a?", "int", "plain"),)), "reactive", ["tables"]).create
+    >>> schema = Schema("état %", (Column("a?", "int", "plain"),))
+    >>> place_postgres_table(schema, "reactive", ["tables"]).create
     'create table "reactive"."état _" (_id bytea primary key, _count bigint not null, _odd text, \
 "a_" bigint)'
     """
     columns: list[str] = []
     for column in schema.columns:
-        columns.append(unique_name(_named(column.name), [*OWN, *columns]))
+        columns.append(unique_name(_safe_name(column.name), [*OWN, *columns]))
     ours = ("state", "tables", "reactive_commits", "reactive_changes")
     return PostgresTable(
-        schema, room, unique_name(_named(schema.table), [*ours, *taken]), tuple(columns)
+        schema, room, unique_name(_safe_name(schema.table), [*ours, *taken]), tuple(columns)
     )
 
 
-def _named(name: str) -> str:
+def _safe_name(name: str) -> str:
     plain = "".join(
         letter if letter.isprintable() and letter not in "%?" else "_" for letter in name
     )
@@ -360,7 +361,7 @@ MARKED = "text /* marked */"
 _DECLARED = {"int": "bigint", "float": "float8", "str": "text", "bytes": "bytea", "bool": "bigint"}
 
 
-def _type(column: Column) -> str:
+def _sql_type(column: Column) -> str:
     """Return the SQL type of a field's column: that of its declared type, ignoring None."""
     parts = {part.strip() for part in column.type.split("|")} - {"None"}
     only = parts.pop() if len(parts) == 1 else ""
@@ -376,7 +377,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _marked(value: Any) -> str:
+def _mark(value: Any) -> str:
     """Encode a plain value as text that begins with a mark of its type."""
     if type(value) is bytes:
         return f"b{value.hex()}"
@@ -384,10 +385,10 @@ def _marked(value: Any) -> str:
     return "n" if value is None else f"{'s' if kind is str else kind.__name__[0]}{value}"
 
 
-def _unmarked(text: str) -> Any:
-    """Decode the text of `_marked`.
+def _unmark(text: str) -> Any:
+    """Decode the text of `_mark`.
 
-    >>> [_unmarked(_marked(value)) for value in (1, 1.0, -0.0, "1", b"1", "")]
+    >>> [_unmark(_mark(value)) for value in (1, 1.0, -0.0, "1", b"1", "")]
     [1, 1.0, -0.0, '1', b'1', '']
     """
     mark, rest = text[0], text[1:]
@@ -402,7 +403,7 @@ _READS: Mapping[str, Callable[[Any], Any] | None] = {
     "float8": None,
     "text": None,
     "bytea": bytes,
-    MARKED: _unmarked,
+    MARKED: _unmark,
 }
 
 
@@ -423,7 +424,7 @@ class MemoryStore:
     _version: int = 0
     _schemas: dict[str, Schema] = field(default_factory=dict)
     _rows: dict[str, dict[Values, int]] = field(default_factory=dict)
-    _logged: list[Logged] = field(default_factory=list)
+    _logged: list[LoggedCommit] = field(default_factory=list)
 
     def open(self, keep: int) -> None:
         """As `Store.open`."""
@@ -456,7 +457,7 @@ class MemoryStore:
             self._version = record.version
             if not record.is_commit:
                 continue
-            self._logged = [*self._logged, Logged(record.version, record.time, changes)]
+            self._logged = [*self._logged, LoggedCommit(record.version, record.time, changes)]
             self._logged = self._logged[-self._keep :] if self._keep else []
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
@@ -473,7 +474,7 @@ class MemoryStore:
         if found is not None and not found.is_beside:
             self._logged = []
 
-    def history(self, since: int) -> Sequence[Logged]:
+    def history(self, since: int) -> Sequence[LoggedCommit]:
         """As `Store.history`."""
         return [logged for logged in self._logged if logged.version > since]
 

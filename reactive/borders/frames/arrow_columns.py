@@ -8,11 +8,11 @@
 Annotations decide the type, even of empty columns; without annotations, the values do. Every column
 may hold nulls. A struct of values of several classes has the fields of all.
 
-`table_of` adds the column `weight`, or `weight_` if the rows have a column of that name.
+`weighted_table` adds the column `weight`, or `weight_` if the rows have a column of that name.
 
-Sound:  `array(values).to_pylist()` equals the values as `plain` has them, except that tuples become
-        structs. What Arrow would round, cut or reinterpret is refused: 1.5 among integers, a time
-        zone among times without one.
+Sound:  `arrow_array(values).to_pylist()` equals the values as `plain` has them, except that tuples
+        become structs. What Arrow would round, cut or reinterpret is refused: 1.5 among integers, a
+        time zone among times without one.
 Cost:   O(values), some 0.1 to 1 us for each.
 """
 
@@ -84,15 +84,17 @@ class UnfitColumnValue(Exception):
 Columns = dict[str, pa.Array]
 
 
-def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
+def arrow_array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
     """Convert values of an annotation to an array.
 
     Raises
     ------
     UnfitColumnValue: a value does not fit the annotation, or Arrow cannot hold it.
 
-    >>> array([Bag("a"), None], Bag[str]).to_pylist(), array([], tuple[int, float | None]).type
-    ([['a'], None], StructType(struct<0: int64, 1: double>))
+    >>> arrow_array([Bag("a"), None], Bag[str]).to_pylist()
+    [['a'], None]
+    >>> arrow_array([], tuple[int, float | None]).type
+    StructType(struct<0: int64, 1: double>)
     """
     if isinstance(annotation, Level):
         return _list(values, row_inside(annotation))
@@ -102,35 +104,35 @@ def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
         case Items(_, item):
             return _list(values, item)
         case Places(items):
-            return _struct(values, _places(values, items))
+            return _struct(values, _tuple_columns(values, items))
         case Scalar(_, zone) if zone is not None:
-            return _zoned(values, zone)
+            return _zoned_array(values, zone)
         case Scalar(python) if python in _TYPES:
-            return _plain(values, python)
+            return _plain_array(values, python)
         case Members(python):
             return _enum(values, python)
         case Struct() as struct:
             return _of_class(values, struct)
         case Choice(choices) if len(kinds := {*map(type, choices)}) == 1 and kinds <= _CHOSEN:
-            return _plain(values, kinds.pop())
+            return _plain_array(values, kinds.pop())
         case _:
             return _of_class(values, None)
 
 
-def table(of: Columns) -> pa.Table:
+def make_table(of: Columns) -> pa.Table:
     """Make a table from columns."""
     return pa.table(of)
 
 
-def typed(of: Columns, hints: Mapping[str, Any]) -> Columns:
+def type_empty_columns(of: Columns, hints: Mapping[str, Any]) -> Columns:
     """Return columns in which one without any value has the type of its annotation.
 
-    >>> found = typed({"a": pa.nulls(2), "b": pa.nulls(0)}, {"a": int})
+    >>> found = type_empty_columns({"a": pa.nulls(2), "b": pa.nulls(0)}, {"a": int})
     >>> found["a"].type, found["b"].type
     (DataType(int64), DataType(null))
     """
     return {
-        name: pa.nulls(len(found), array([], hints[name]).type)
+        name: pa.nulls(len(found), arrow_array([], hints[name]).type)
         if pa.types.is_null(found.type) and name in hints
         else found
         for name, found in of.items()
@@ -143,23 +145,25 @@ def columns(rows: Sequence[Any], of: RowsOf) -> Columns:
     A single binding with inner levels has its fields instead.
     """
     width = len(of.types)
-    parts = [_read(rows, place) for place in range(len(of.names))]
+    parts = [_read_place(rows, place) for place in range(len(of.names))]
     if width == 1 and of.levels:
         made = of_binding(parts[0], of.types[0], of.names[0])
     else:
-        made = {n: _at(n, v, a) for n, v, a in zip(of.names, parts, of.types, strict=False)}
+        made = {
+            n: _field_array(n, v, a) for n, v, a in zip(of.names, parts, of.types, strict=False)
+        }
     inside = zip(of.names[width:], parts[width:], of.levels, strict=True)
-    return made | {name: _at(name, values, level) for name, values, level in inside}
+    return made | {name: _field_array(name, values, level) for name, values, level in inside}
 
 
 def of_binding(values: Sequence[Any], annotation: Any, name: str) -> Columns:
     """Return the columns of one binding: its fields if it is a record, else one of this name."""
     kind = kind_of(annotation) if not isinstance(annotation, Level | RowsOf) else ANYTHING
     declared = without_none(kind)
-    of = _classes(values, declared if isinstance(declared, Struct) else None)
+    of = _value_classes(values, declared if isinstance(declared, Struct) else None)
     if of and all(map(is_record, of)):
-        return _fields(values, of, declared)
-    return {name: _at(name, values, annotation)}
+        return _record_columns(values, of, declared)
+    return {name: _field_array(name, values, annotation)}
 
 
 def of_tuples(rows: Sequence[Any], annotation: Any) -> Columns | None:
@@ -168,26 +172,26 @@ def of_tuples(rows: Sequence[Any], annotation: Any) -> Columns | None:
         return None
     kind = without_none(kind_of(annotation))
     if isinstance(kind, Places) and kind.items:
-        return _places(rows, kind.items)
+        return _tuple_columns(rows, kind.items)
     if kind in (ANYTHING, Items(tuple, ANYTHING)):
         is_of_tuples = set(map(type, rows)) == {tuple} and _widths(rows)
-        return _places(rows, ()) if is_of_tuples else None
+        return _tuple_columns(rows, ()) if is_of_tuples else None
     return None
 
 
-def _at(name: str, values: Sequence[Any], annotation: Any) -> pa.Array:
+def _field_array(name: str, values: Sequence[Any], annotation: Any) -> pa.Array:
     """Convert the values of a field; an error names it."""
     try:
-        return array(values, annotation)
+        return arrow_array(values, annotation)
     except UnfitColumnValue as misfit:
         raise UnfitColumnValue(misfit.place, (name, *misfit.path), misfit.reason) from None
 
 
-def _read(rows: Sequence[Any], place: int) -> list[Any]:
+def _read_place(rows: Sequence[Any], place: int) -> list[Any]:
     return [None if row is None else row[place] for row in rows]
 
 
-def _classes(values: Iterable[Any], declared: Struct | None) -> dict[Any, None]:
+def _value_classes(values: Iterable[Any], declared: Struct | None) -> dict[Any, None]:
     """Return the classes of values, the declared one first."""
     kinds = {} if declared is None else {declared.python: None}
     return kinds | {kind: None for kind in dict.fromkeys(map(type, values)) if kind is not NoneType}
@@ -195,32 +199,34 @@ def _classes(values: Iterable[Any], declared: Struct | None) -> dict[Any, None]:
 
 def _of_class(values: Sequence[Any], declared: Struct | None) -> pa.Array:
     """Convert values whose class decides their type, if anything does."""
-    kinds = _classes(values, declared)
+    kinds = _value_classes(values, declared)
     is_empty = all(value is None for value in values)
     if not kinds or (is_empty and declared is not None and _holds_itself(declared)):
         return pa.nulls(len(values))
     if all(map(is_record, kinds)):
-        return _struct(values, _fields(values, kinds, declared))
+        return _struct(values, _record_columns(values, kinds, declared))
     if all(issubclass(kind, _COLLECTIONS) and not is_record(kind) for kind in kinds):
-        is_mixed = set(kinds) == {tuple} and _is_mixed(values)
-        return _struct(values, _places(values, ())) if is_mixed else _list(values, ANYTHING)
+        is_mixed = set(kinds) == {tuple} and _are_unnamed_records(values)
+        return _struct(values, _tuple_columns(values, ())) if is_mixed else _list(values, ANYTHING)
     if len(kinds) == 1 and next(iter(kinds)) in _TYPES:
-        return _plain(values, *kinds)
+        return _plain_array(values, *kinds)
     if len(kinds) == 1 and issubclass(next(iter(kinds)), Enum):
         return _enum(values, *kinds)
     if set(kinds) == {int, float}:
-        return _plain(values, float)
-    return _made(values, None)
+        return _plain_array(values, float)
+    return _raw_array(values, None)
 
 
 def _enum(values: Sequence[Any], kind: type) -> pa.Array:
     """Convert members: numbers and texts as such, others as a dictionary of their names."""
     for place, value in enumerate(values):
         if not (value is None or isinstance(value, kind)):
-            raise UnfitColumnValue(place, (), f"{_short(value)} is no member of {kind.__name__}")
+            raise UnfitColumnValue(
+                place, (), f"{_short_repr(value)} is no member of {kind.__name__}"
+            )
     for plain in (int, str):
         if issubclass(kind, plain):
-            return _plain(values, plain)
+            return _plain_array(values, plain)
     names: list[str] = list(getattr(kind, "__members__"))  # noqa: B009
     places = {name: place for place, name in enumerate(names)}
     found = [None if value is None else places[value.name] for value in values]
@@ -241,7 +247,7 @@ def _holds_itself(of: Struct) -> bool:
     return False
 
 
-def _is_mixed(values: Iterable[Any]) -> bool:
+def _are_unnamed_records(values: Iterable[Any]) -> bool:
     """True if tuples are records without names: of equal length, with items of several classes."""
     kinds = {type(item) for value in values if value is not None for item in value}
     return _widths(values) == 1 and len(kinds - {NoneType}) > 1
@@ -251,7 +257,7 @@ def _widths(values: Iterable[Any]) -> int:
     return len({len(value) for value in values if value is not None})
 
 
-def _fields(values: Sequence[Any], classes: Iterable[Any], declared: Any) -> Columns:
+def _record_columns(values: Sequence[Any], classes: Iterable[Any], declared: Any) -> Columns:
     """Return the fields of records of several classes.
 
     A nested row has the columns of its bindings, and of its inner levels.
@@ -266,22 +272,25 @@ def _fields(values: Sequence[Any], classes: Iterable[Any], declared: Any) -> Col
         for name, found in of.fields.items():
             kinds[name] = found if kinds.get(name, found) == found else ANYTHING
     return {
-        name: _at(name, [getattr(value, name, None) for value in values], kind)
+        name: _field_array(name, [getattr(value, name, None) for value in values], kind)
         for name, kind in kinds.items()
     }
 
 
-def _places(values: Sequence[Any], kinds: Sequence[Kind]) -> Columns:
+def _tuple_columns(values: Sequence[Any], kinds: Sequence[Kind]) -> Columns:
     """Return the items of plain tuples of equal length, one column for each place."""
     widths = (len(value) for value in values if value is not None)
     width = len(kinds) or next(widths, 0)
     for place, value in enumerate(values):
         if value is not None and len(value) != width:
             raise UnfitColumnValue(
-                place, (), f"{_short(value)} has {len(value)} items, not {width}"
+                place, (), f"{_short_repr(value)} has {len(value)} items, not {width}"
             )
     given = kinds or (ANYTHING,) * width
-    return {str(place): _at(str(place), _read(values, place), k) for place, k in enumerate(given)}
+    return {
+        str(place): _field_array(str(place), _read_place(values, place), k)
+        for place, k in enumerate(given)
+    }
 
 
 def _struct(values: Sequence[Any], fields: Columns) -> pa.Array:
@@ -297,7 +306,7 @@ def _list(values: Sequence[Any], item: Any) -> pa.Array:
     ends = [0, *accumulate(0 if value is None else len(value) for value in values)]
     every = [part for value in values if value is not None for part in value]
     try:
-        inside = array(every, item)
+        inside = arrow_array(every, item)
     except UnfitColumnValue as misfit:
         place = bisect_right(ends, misfit.place) - 1
         raise UnfitColumnValue(place, misfit.path, misfit.reason) from None
@@ -305,9 +314,9 @@ def _list(values: Sequence[Any], item: Any) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([*begins, ends[-1]], pa.int32()), inside)
 
 
-def _plain(values: Sequence[Any], kind: type) -> pa.Array:
+def _plain_array(values: Sequence[Any], kind: type) -> pa.Array:
     if set(map(type, values)) - {kind, NoneType}:
-        values = [_as(kind, value, place) for place, value in enumerate(values)]
+        values = [_convert_value(kind, value, place) for place, value in enumerate(values)]
     of = _TYPES[kind]
     if kind in (datetime, time) and _has_zones(values):
         if kind is time:
@@ -315,19 +324,19 @@ def _plain(values: Sequence[Any], kind: type) -> pa.Array:
                 0, (), "a time of day with a time zone is nothing that Arrow has"
             )
         of = pa.timestamp("us", "UTC")
-    return _integers(values) if kind is int else _made(values, of)
+    return _integers(values) if kind is int else _raw_array(values, of)
 
 
-def _zoned(values: Sequence[Any], zone: tzinfo) -> pa.Array:
+def _zoned_array(values: Sequence[Any], zone: tzinfo) -> pa.Array:
     """Convert instants, in the time zone that their field declares."""
     if set(map(type, values)) - {datetime, NoneType}:
-        values = [_as(datetime, value, place) for place, value in enumerate(values)]
+        values = [_convert_value(datetime, value, place) for place, value in enumerate(values)]
     for place, value in enumerate(values):
         if value is not None and value.tzinfo is None:
             raise UnfitColumnValue(
-                place, (), f"{_short(value)} has no time zone, and its field has one"
+                place, (), f"{_short_repr(value)} has no time zone, and its field has one"
             )
-    return _made(values, pa.timestamp("us", name_of_zone(zone)))
+    return _raw_array(values, pa.timestamp("us", name_of_zone(zone)))
 
 
 def _integers(values: Sequence[Any]) -> pa.Array:
@@ -337,10 +346,10 @@ def _integers(values: Sequence[Any]) -> pa.Array:
             return pa.array(values, of)
         except OverflowError:
             continue
-    return _made(values, pa.int64())
+    return _raw_array(values, pa.int64())
 
 
-def _as(kind: Any, value: Any, place: int) -> Any:
+def _convert_value(kind: Any, value: Any, place: int) -> Any:
     """Convert a value of a compatible class to the class."""
     if value is None or type(value) is kind:
         return value
@@ -351,7 +360,9 @@ def _as(kind: Any, value: Any, place: int) -> Any:
     is_kind = isinstance(value, kind) and not (kind is date and isinstance(value, datetime))
     if not is_kind:
         name = type(value).__name__
-        raise UnfitColumnValue(place, (), f"{_short(value)} is of type {name}, not {kind.__name__}")
+        raise UnfitColumnValue(
+            place, (), f"{_short_repr(value)} is of type {name}, not {kind.__name__}"
+        )
     return _BARE[kind](value) if kind in _BARE else value
 
 
@@ -366,11 +377,11 @@ def _has_zones(values: Sequence[Any]) -> bool:
         return any(zoned)
     place = next(n for n, v in enumerate(values) if v is not None and v.tzinfo is not None)
     raise UnfitColumnValue(
-        place, (), f"{_short(values[place])} has a time zone, and others have none"
+        place, (), f"{_short_repr(values[place])} has a time zone, and others have none"
     )
 
 
-def _made(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
+def _raw_array(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
     try:
         return pa.array(values, of)
     except _REFUSALS as error:
@@ -383,11 +394,11 @@ def _misfit(values: Sequence[Any], of: pa.DataType | None, error: Exception) -> 
         try:
             pa.array([value], of)
         except _REFUSALS as own:
-            return UnfitColumnValue(place, (), f"{_short(value)}: {own}")
+            return UnfitColumnValue(place, (), f"{_short_repr(value)}: {own}")
     return UnfitColumnValue(0, (), f"values of several types: {error}")
 
 
-def _short(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     return f"{value!r:.100}"
 
 
@@ -397,10 +408,10 @@ WEIGHT = "weight"
 """The column with the weights of rows: copies inserted, or deleted if negative."""
 
 
-def table_of(pairs: Sequence[Pair]) -> Any:
+def weighted_table(pairs: Sequence[Pair]) -> Any:
     """Return rows with weights as a table; the classes and values of the rows decide the columns.
 
-    >>> table_of([("to", 1), ("be", -2)]).to_pylist()
+    >>> weighted_table([("to", 1), ("be", -2)]).to_pylist()
     [{'value': 'to', 'weight': 1}, {'value': 'be', 'weight': -2}]
     """
     rows = [row for row, _ in pairs]
@@ -411,7 +422,7 @@ def table_of(pairs: Sequence[Pair]) -> Any:
             f"the changes are no Arrow table: column {'.'.join(misfit.path) or ONE!r}: "
             f"{misfit.reason}\n  the row is {rows[misfit.place]!r:.200}"
         ) from None
-    return with_weights(table(found), pairs)
+    return with_weights(make_table(found), pairs)
 
 
 def with_weights(table: Any, pairs: Sequence[Pair]) -> Any:

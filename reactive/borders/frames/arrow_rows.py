@@ -34,14 +34,14 @@ Made = Callable[[Any], Any]
 """Make the value of a row from a value of `to_pylist`."""
 
 
-def rows_of(data: Any, row_type: Any) -> list[Any]:
+def convert_rows(data: Any, row_type: Any) -> list[Any]:
     """Return the rows of a table, a record batch, or another object with `__arrow_c_stream__`.
 
     Raises
     ------
     PlanError: a field without a default has no column.
 
-    >>> rows_of(pa.table({"0": [1, 2], "1": [["a"], []]}), tuple[int, Bag[str]])
+    >>> convert_rows(pa.table({"0": [1, 2], "1": [["a"], []]}), tuple[int, Bag[str]])
     [(1, Bag({'a': 1})), (2, Bag({}))]
     """
     table = data if isinstance(data, pa.Table | pa.RecordBatch) else pa.table(data)
@@ -53,32 +53,34 @@ def rows_of(data: Any, row_type: Any) -> list[Any]:
             f"{', '.join(table.column_names)}\n"
             "  give a class with these fields as the rows' of the table"
         )
-    make = maker(of)
+    make = value_maker(of)
     if is_struct:
         return [make(row) for row in table.to_pylist()]
     return [make(value) for value in table.column(0).to_pylist()]
 
 
-def maker(annotation: Any) -> Made:
+def value_maker(annotation: Any) -> Made:
     """Return the function that makes a value of an annotation from a value of `to_pylist`."""
     match without_none(kind_of(annotation)):
         case Members(python):
-            return partial(_member, python)
+            return partial(_enum_member, python)
         case Struct() as struct:
             return _Record(struct)
         case Items(python, item):
-            return _collection(python if python in (Bag, frozenset) else tuple, maker(item))
+            return _collection_maker(
+                python if python in (Bag, frozenset) else tuple, value_maker(item)
+            )
         case Places(items):
-            return _places([maker(each) for each in items])
+            return _tuple_maker([value_maker(each) for each in items])
         case Scalar(python) if python is UUID:
             return _uuid
         case _:
-            return _plain
+            return _plain_value
 
 
 def is_as_it_is(annotation: Any) -> bool:
     """Return True if a value that is neither list nor struct needs no conversion."""
-    return maker(annotation) is _plain
+    return value_maker(annotation) is _plain_value
 
 
 def _uuid(value: Any) -> Any:
@@ -88,7 +90,7 @@ def _uuid(value: Any) -> Any:
     return UUID(bytes=value) if isinstance(value, bytes) else UUID(value)
 
 
-def _member(kind: Any, value: Any) -> Any:
+def _enum_member(kind: Any, value: Any) -> Any:
     """Return a member of an enumeration, by its name or, for numbers and texts, its value."""
     return None if value is None else member_of(kind, value, by_name=True)
 
@@ -104,7 +106,7 @@ class _Record:
         if value is None:
             return None
         if self._makers is None:
-            self._makers = {name: maker(kind) for name, kind in self._of.fields.items()}
+            self._makers = {name: value_maker(kind) for name, kind in self._of.fields.items()}
         try:
             fields = {name: make(value[name]) for name, make in self._makers.items()}
         except KeyError:
@@ -128,7 +130,7 @@ class _Record:
         return {name: self._makers[name](value[names[at]]) for name, at in places.items()}
 
 
-def _collection(kind: Any, make: Made) -> Made:
+def _collection_maker(kind: Any, make: Made) -> Made:
     def made(values: Any) -> Any:
         if values is None:
             return None
@@ -138,7 +140,7 @@ def _collection(kind: Any, make: Made) -> Made:
     return made
 
 
-def _places(makers: Sequence[Made]) -> Made:
+def _tuple_maker(makers: Sequence[Made]) -> Made:
     def made(value: Any) -> Any:
         if value is None:
             return None
@@ -148,7 +150,7 @@ def _places(makers: Sequence[Made]) -> Made:
     return made
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(map(_plain, value))
-    return tuple(map(_plain, value.values())) if isinstance(value, dict) else value
+        return tuple(map(_plain_value, value))
+    return tuple(map(_plain_value, value.values())) if isinstance(value, dict) else value

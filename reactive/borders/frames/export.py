@@ -66,10 +66,10 @@ def columns_of(shown: Any, rows: Sequence[Any]) -> Any:
     from reactive.borders.frames import arrow_columns
 
     try:
-        made = _columns(arrow_columns, rows, shown)
+        made = _named_columns(arrow_columns, rows, shown)
         of_sql = getattr(shown, "schema", None)
-        return arrow_columns.table(
-            made if of_sql is None else arrow_columns.typed(made, of_sql.hints)
+        return arrow_columns.make_table(
+            made if of_sql is None else arrow_columns.type_empty_columns(made, of_sql.hints)
         )
     except arrow_columns.UnfitColumnValue as misfit:
         column = ".".join(misfit.path) or ONE
@@ -82,7 +82,7 @@ def columns_of(shown: Any, rows: Sequence[Any]) -> Any:
         ) from None
 
 
-def weighted(shown: Any, pairs: Sequence[tuple[Any, int]]) -> Any:
+def weighted_frame(shown: Any, pairs: Sequence[tuple[Any, int]]) -> Any:
     """Return changes of a table or view as a `pyarrow.Table`, with weights as its last column."""
     from reactive.borders.frames import arrow_columns as arrow_delta
 
@@ -142,7 +142,7 @@ def _records(shown: Any) -> Any:
     import numpy as np
 
     table = arrow_of(shown)
-    kind = _record(tuple(table.column_names))
+    kind = _record_class(tuple(table.column_names))
     array = np.empty(table.num_rows, object)
     parts = zip(*(column.to_pylist() for column in table.columns), strict=True)
     array[:] = [kind(*part) for part in parts]
@@ -163,14 +163,14 @@ def _says_names(shown: Any) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _record(names: tuple[str, ...]) -> Any:
+def _record_class(names: tuple[str, ...]) -> Any:
     """Return a dataclass with fields of arbitrary names, as `dataclasses.asdict` shows them."""
     places = [f"field_{place}" for place in range(len(names))]
     made: Any = make_dataclass("Record", places, frozen=True)
-    return made if not names else _renamed(made, dict(zip(places, names, strict=True)))
+    return made if not names else _rename_fields(made, dict(zip(places, names, strict=True)))
 
 
-def _renamed(made: Any, names: dict[str, str]) -> Any:
+def _rename_fields(made: Any, names: dict[str, str]) -> Any:
     fields = {}
     for field in made.__dataclass_fields__.values():
         field.name = names[field.name]
@@ -186,7 +186,7 @@ def _renamed(made: Any, names: dict[str, str]) -> Any:
     return made
 
 
-def _columns(arrow: Any, rows: Sequence[Any], shown: Any) -> Any:
+def _named_columns(arrow: Any, rows: Sequence[Any], shown: Any) -> Any:
     node, nesting = getattr(shown, "relation", shown).plan, getattr(shown, "nesting", None)
     types: tuple[Any, ...] = binding_types(node)
     if nesting is not None:
@@ -238,7 +238,7 @@ class NetChanges:
         `weight`.
         """
         needs.check_library("changes_since(...).to_arrow")
-        return weighted(self._view, self._pairs)
+        return weighted_frame(self._view, self._pairs)
 
     def to_polars(self) -> Any:
         """Return the changes as a `polars.DataFrame`, with the weights in the last column."""
@@ -318,7 +318,7 @@ def keep(view: Any, commits: int) -> None:
     if type(commits) is not int or commits < 1:
         raise PlanError(f"keep_changes takes a number of commits from 1 on, not {commits!r}")
     with view._reading():
-        _of(view, commits).keep(commits)
+        _history_of(view, commits).keep(commits)
 
 
 def changes_since(view: Any, version: int) -> NetChanges:
@@ -334,12 +334,12 @@ def changes_since(view: Any, version: int) -> NetChanges:
             "  db.version is the one of now"
         )
     with view._reading():
-        engine, history = view._engine, _of(view, COMMITS)
+        engine, history = view._engine, _history_of(view, COMMITS)
         deltas = history.deltas()  # read first: a delivery may advance `history.since`
         if 0 <= version < history.since:
             return NetChanges(view, version, engine.version, _from_file(view, history, version))
         if not history.since <= version <= engine.version:
-            raise PlanError(_unknown(view, history, version, engine.version))
+            raise PlanError(_unknown_version(view, history, version, engine.version))
         pairs = [pair for delta in deltas if delta.version > version for pair in delta.items()]
         return NetChanges(view, version, engine.version, consolidate(pairs))
 
@@ -353,14 +353,14 @@ def _from_file(view: Any, history: History, version: int) -> list[Pair]:
     read = tables(node)
     then = durable_history.rows_at(engine.journal, version, [engine.table_of(t) for t in read])
     if isinstance(then, str):
-        raise PlanError(_unknown(view, history, version, engine.version, then))
+        raise PlanError(_unknown_version(view, history, version, engine.version, then))
     before = dict(zip(read, then, strict=True))
     with engine.graph.running():
         rows = evaluate_plan(engine.queries.base(node), before.__getitem__)
     return consolidate([*view._contents.items(), *negate(rows.items())])
 
 
-def _unknown(view: Any, history: History, version: int, now: int, why: str = "") -> str:
+def _unknown_version(view: Any, history: History, version: int, now: int, why: str = "") -> str:
     if version > now:
         return f"{view._called()} has no version {version} yet\n  db.version is {now}"
     return (
@@ -371,7 +371,7 @@ def _unknown(view: Any, history: History, version: int, now: int, why: str = "")
     )
 
 
-def _of(view: Any, commits: int) -> History:
+def _history_of(view: Any, commits: int) -> History:
     found = view._history
     if found is None:
         found = view._history = History(view._engine, view._node, commits)

@@ -59,19 +59,21 @@ Piece = tuple[Sequence[Any], plain_rows.PlainTest | None]
 def add_frame(table: Any, data: Any) -> None:
     """Add the rows of a frame; see `Table.add_arrow`."""
     with pause_collector():
-        _add(table, _made(reading.table_of(data, "add_arrow", table.row_type), table.row_type))
+        _add_piece(
+            table, _piece_of(reading.read_frame(data, "add_arrow", table.row_type), table.row_type)
+        )
 
 
 def table_from(
     db: Any, data: Any, key: str | Sequence[str] | None, name: str | None, *, replace: bool
 ) -> Any:
     """Make a table from a frame; see `Database.table_from`. `db` makes the table."""
-    given = reading.table_of(data, "table_from")
-    found = rows.with_names(given)
-    keys = () if key is None else _keys_of(key, given.column_names, found)
-    kind = rows.row_class(found, name or "Row", keys)
+    given = reading.read_frame(data, "table_from")
+    found = rows.rename_columns(given)
+    keys = () if key is None else _key_fields(key, given.column_names, found)
+    kind = rows.frame_row_class(found, name or "Row", keys)
     with pause_collector():
-        made = _made(found, kind)
+        made = _piece_of(found, kind)
         of_key = attrgetter(*keys) if keys else None
         if of_key is not None:
             _check_keys(made[0], of_key)
@@ -79,7 +81,7 @@ def table_from(
         anew = {"migrate": _leave_out} if replace and db._engine.journal is not None else {}
         table = db.table(kind, key=told, name=name, replace=replace, **anew)
         if not len(table):
-            _fill(db, table, made, replace=replace)
+            _fill_table(db, table, made, replace=replace)
         elif replace:
             table.replace_all(made[0])
         else:
@@ -105,10 +107,10 @@ def _check_keys(made: Sequence[Any], key: Callable[[Any], Any]) -> None:
             )
 
 
-def _fill(db: Any, table: Any, made: Piece, *, replace: bool) -> None:
+def _fill_table(db: Any, table: Any, made: Piece, *, replace: bool) -> None:
     """Add the rows to a new table; drop it if they are refused."""
     try:
-        _add(table, made)
+        _add_piece(table, made)
     except BaseException:
         if not replace:
             db.drop(table)
@@ -126,7 +128,7 @@ def _already_stored(db: Any, table: Any) -> PlanError:
     )
 
 
-def _keys_of(key: Any, names: list[str], found: Any) -> tuple[str, ...]:
+def _key_fields(key: Any, names: list[str], found: Any) -> tuple[str, ...]:
     """Return the fields of the key, which may be given by column names."""
     several = isinstance(key, list | tuple)
     keys = tuple(key) if several else (key,)
@@ -135,10 +137,10 @@ def _keys_of(key: Any, names: list[str], found: Any) -> tuple[str, ...]:
             f"table_from: key={key!r:.100} names no column\n"
             '  give one, as key="id"; or several, as key=["shop", "id"]'
         )
-    return tuple([_key_of(each, names, found) for each in keys])
+    return tuple([_key_field(each, names, found) for each in keys])
 
 
-def _key_of(key: str, names: list[str], found: Any) -> str:
+def _key_field(key: str, names: list[str], found: Any) -> str:
     called = dict(zip(names, found.column_names, strict=True)).get(key, key)
     if called not in found.column_names:
         raise PlanError(
@@ -169,10 +171,10 @@ def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None)
             f"progress is True, False or a callable, done, total -> anything, not {progress!r:.100}"
         )
     is_watched = progress is not False or batch is not None
-    pieces, total = _pieces(table, given, (batch or PIECE) if is_watched else sys.maxsize)
-    with _watching(f"loading {table.name!r}", progress) as watch:
+    pieces, total = _split_pieces(table, given, (batch or PIECE) if is_watched else sys.maxsize)
+    with _progress_of(f"loading {table.name!r}", progress) as watch:
         if batch is None:
-            return _at_once(table, _told(pieces, total, watch))
+            return _at_once(table, _count_pieces(pieces, total, watch))
         return _one_by_one(table, pieces, total, watch)
 
 
@@ -184,7 +186,7 @@ def _at_once(table: Any, pieces: Iterable[Piece]) -> int:
         test = next(iter(tests.values())) if len(tests) == 1 else None
         made = list(chain.from_iterable(found for found, _ in every))
         if made:
-            _add(table, (made, test))
+            _add_piece(table, (made, test))
     return len(made)
 
 
@@ -194,7 +196,7 @@ def _one_by_one(table: Any, pieces: Iterable[Piece], total: int | None, watch: P
     watch.count(done, total)
     try:
         for piece in pieces:
-            _add(table, piece)
+            _add_piece(table, piece)
             done += len(piece[0])
             watch.count(done, total)
     except Exception as error:
@@ -204,7 +206,7 @@ def _one_by_one(table: Any, pieces: Iterable[Piece], total: int | None, watch: P
     return done
 
 
-def _told(pieces: Iterable[Piece], total: int | None, watch: Progress) -> Iterator[Piece]:
+def _count_pieces(pieces: Iterable[Piece], total: int | None, watch: Progress) -> Iterator[Piece]:
     done = 0
     watch.count(done, total)
     for piece in pieces:
@@ -213,27 +215,27 @@ def _told(pieces: Iterable[Piece], total: int | None, watch: Progress) -> Iterat
         watch.count(done, total)
 
 
-def _add(table: Any, piece: Piece) -> None:
+def _add_piece(table: Any, piece: Piece) -> None:
     table._write_many(table._do.add_all, *piece)
 
 
-def _pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | None]:
+def _split_pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | None]:
     """Return the rows in pieces, and the total number of rows if known."""
     if isinstance(given, str | Path) and Path(given).suffix.lower() == ".parquet":
         return _of_parquet(table, given, size)
     rows_of_names = isinstance(given, list) and bool(given) and isinstance(given[0], Mapping)
     is_dicts = rows_of_names or isinstance(given, Mapping)
     if is_dicts or isinstance(given, str | Path) or reading.is_frame(given):
-        found = reading.table_of(given, "load", table.row_type)
+        found = reading.read_frame(given, "load", table.row_type)
         parts = (found.slice(start, size) for start in range(0, found.num_rows, size))
-        return (_made(part, table.row_type) for part in parts), found.num_rows
+        return (_piece_of(part, table.row_type) for part in parts), found.num_rows
     if not isinstance(given, Iterable):
         raise PlanError(
             f"load takes rows, a frame or the path of a file, not {given!r:.100}\n"
             "  add(row) adds one row"
         )
     total = len(given) if isinstance(given, Sequence | frozenset | set) else None
-    return ((found, None) for found in _cut(iter(given), size)), total
+    return ((found, None) for found in _cut_pieces(iter(given), size)), total
 
 
 def _of_parquet(table: Any, path: str | Path, size: int) -> tuple[Iterator[Piece], int]:
@@ -248,29 +250,29 @@ def _of_parquet(table: Any, path: str | Path, size: int) -> tuple[Iterator[Piece
         with file:
             for found in file.iter_batches(size):
                 part = reading.plain_columns(pa.Table.from_batches([found]))
-                yield _made(part, table.row_type)
+                yield _piece_of(part, table.row_type)
 
     return pieces(), file.metadata.num_rows
 
 
-def _made(found: Any, row_type: Any) -> Piece:
-    found = rows.fitted(found, row_type)
+def _piece_of(found: Any, row_type: Any) -> Piece:
+    found = rows.adapt_frame(found, row_type)
     return rows.rows_of_table(found, row_type), rows.known_plain(found, row_type)
 
 
-def _cut(given: Iterator[Any], size: int) -> Iterator[list[Any]]:
+def _cut_pieces(given: Iterator[Any], size: int) -> Iterator[list[Any]]:
     while piece := list(islice(given, size)):
         yield piece
 
 
-def _watching(title: str, progress: bool | OnProgress) -> AbstractContextManager[Any]:
+def _progress_of(title: str, progress: bool | OnProgress) -> AbstractContextManager[Any]:
     if callable(progress):
-        return _called(progress)
-    return watch_progress(title) if progress else _called(lambda done, total: None)
+        return _callback_progress(progress)
+    return watch_progress(title) if progress else _callback_progress(lambda done, total: None)
 
 
 @contextmanager
-def _called(progress: OnProgress) -> Iterator[Any]:
+def _callback_progress(progress: OnProgress) -> Iterator[Any]:
     yield _Counting(progress)
 
 
@@ -319,7 +321,7 @@ def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
     needs.check_library("sync", "numpy")
     read = _read_key(table, key)
     columns = _fields_of(
-        rows.fitted(reading.table_of(data, "sync", table.row_type), table.row_type), table
+        rows.adapt_frame(reading.read_frame(data, "sync", table.row_type), table.row_type), table
     )
     told: list[Synced] = []
     table._write_many(_Sync(table, columns, read, told))
@@ -333,7 +335,7 @@ def _read_key(table: Any, key: str | Sequence[str] | None) -> Callable[[Row], An
             raise PlanError(
                 f"sync of table {table.name!r} by {key!r}: it has another key\n  leave key= out"
             )
-        return _key(table)
+        return _key_function(table)
     if key is None or isinstance(key, str):
         return None if key is None else key_function(table.row_type, key)
     for each in key:
@@ -346,7 +348,7 @@ def _fields_of(found: Any, table: Any) -> Any:
     if not is_record(table.row_type):
         return found
     names = members(table.row_type)
-    found = rows.with_fields(found, kind_of(table.row_type))
+    found = rows.rename_to_fields(found, kind_of(table.row_type))
     if not (found.column_names or found.num_rows):
         import pyarrow as pa
 
@@ -380,16 +382,16 @@ class _Sync:
             self._told.append(Synced(len(made), 0, 0))
         else:
             changes = self._changed()
-        table._frame = _held(table._store, self._columns)
+        table._frame = _held_frame(table._store, self._columns)
         return changes
 
     def _changed(self) -> Sequence[Pair]:
         from reactive.borders.frames import difference
 
         old, key = self._columns_now(), _key_column(self._table)
-        found = None if key is None else difference.by_key(old, self._columns, key)
+        found = None if key is None else difference.difference_by_key(old, self._columns, key)
         if found is None:
-            found = difference.by_rows(old, self._columns)
+            found = difference.difference_by_rows(old, self._columns)
         row_type, statements = self._table.row_type, self._table._do
         gone, come = (rows.rows_of_table(part, row_type) for part in found)
         changes: Sequence[Pair] = statements.replace_some(gone, come)
@@ -400,14 +402,14 @@ class _Sync:
                 engine.updates.record(
                     self._table, [(old_row, -1), (new_row, 1)], engine.version + 1
                 )
-        self._told.append(_counts(changes, len(moves)))
+        self._told.append(_count_changes(changes, len(moves)))
         return changes
 
     def _columns_now(self) -> Any:
         """Return the columns of the current rows of the table."""
         held = self._table._frame
-        now = _standing(self._table._store)
-        if held is not None and _is_standing(held, now):
+        now = _current_rows(self._table._store)
+        if held is not None and _is_unchanged(held, now):
             return held.columns
         found, counts = now
         if counts is not None:
@@ -418,11 +420,11 @@ class _Sync:
         return columns.rename_columns(self._columns.column_names)  # matched by position
 
 
-def _held(store: Any, columns: Any) -> HeldFrame:
-    return HeldFrame(columns, *_standing(store))
+def _held_frame(store: Any, columns: Any) -> HeldFrame:
+    return HeldFrame(columns, *_current_rows(store))
 
 
-def _standing(store: Any) -> tuple[list[Row], list[int] | None]:
+def _current_rows(store: Any) -> tuple[list[Row], list[int] | None]:
     """Return the row objects of a store, and their counts if any row has several copies."""
     distinct = store.distinct() if isinstance(store, BagStore | KeyedStore) else None
     if distinct is not None:
@@ -431,13 +433,13 @@ def _standing(store: Any) -> tuple[list[Row], list[int] | None]:
     return [row for row, _ in pairs], [count for _, count in pairs]
 
 
-def _is_standing(held: HeldFrame, now: tuple[list[Row], list[int] | None]) -> bool:
+def _is_unchanged(held: HeldFrame, now: tuple[list[Row], list[int] | None]) -> bool:
     found, counts = now
     is_as_many = len(found) == len(held.rows) and counts == held.counts
     return is_as_many and all(map(is_, found, held.rows))
 
 
-def _key(table: Any) -> Callable[[Row], Any] | None:
+def _key_function(table: Any) -> Callable[[Row], Any] | None:
     return None if table._keyed is None else table._keyed.key
 
 
@@ -449,7 +451,7 @@ def _key_column(table: Any) -> str | None:
     return name if isinstance(name, str) and name in members(table.row_type) else None
 
 
-def _counts(changes: Sequence[Pair], updated: int) -> Synced:
+def _count_changes(changes: Sequence[Pair], updated: int) -> Synced:
     came = sum(weight for _, weight in changes if weight > 0)
     went = sum(-weight for _, weight in changes if weight < 0)
     return Synced(came - updated, went - updated, updated)

@@ -36,7 +36,7 @@ FILES: dict[str, tuple[str, str]] = {
 """The module and function that read a file, by its suffix."""
 
 
-def table_of(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
+def read_frame(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
     """Return a frame as a `pyarrow.Table` of plain columns.
 
     Parameters
@@ -48,14 +48,14 @@ def table_of(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
     PlanError: `data` is no frame, or a library is missing.
     TableError: a value is finer than a microsecond, or the values of a column have no common type.
 
-    >>> table_of({"id": [1, 2]}).column_names, table_of([{"id": 1}, {"id": None}]).num_rows
+    >>> read_frame({"id": [1, 2]}).column_names, read_frame([{"id": 1}, {"id": None}]).num_rows
     (['id'], 2)
     """
     needs.check_library(what)
     import pyarrow as pa
 
     try:
-        found = _table(data, what)
+        found = _to_table(data, what)
         if row_type is not None and isinstance(data, str | Path) and _is_csv(Path(data)):
             found = _with_empty_texts(found, row_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -76,7 +76,7 @@ def is_frame(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or _is_known_to_narwhals(data)
 
 
-def _table(data: Any, what: str) -> Any:
+def _to_table(data: Any, what: str) -> Any:
     import pyarrow as pa
 
     if isinstance(data, pa.Table):
@@ -84,7 +84,7 @@ def _table(data: Any, what: str) -> Any:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if isinstance(data, str | Path):
-        return _read(Path(data), what)
+        return _read_file(Path(data), what)
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
         return _of_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
@@ -128,7 +128,7 @@ def _check_objects(data: Any, what: str) -> None:
             )
 
 
-def _read(path: Path, what: str) -> Any:
+def _read_file(path: Path, what: str) -> Any:
     found = FILES.get(path.suffix.lower())
     if found is None:
         raise PlanError(

@@ -77,7 +77,7 @@ def rows_of(data: Any, row_type: Any, what: str = "add_arrow") -> list[Any]:
     [(1, 'a'), (2, None)]
     """
     needs.check_library(what)
-    return rows_of_table(reading.table_of(data, what, row_type), row_type)
+    return rows_of_table(reading.read_frame(data, what, row_type), row_type)
 
 
 def rows_of_table(table: Any, row_type: Any) -> list[Any]:
@@ -85,13 +85,15 @@ def rows_of_table(table: Any, row_type: Any) -> list[Any]:
     from reactive.borders.frames import arrow_rows
 
     of = without_none(kind_of(row_type))
-    table = with_fields(table, of)
+    table = rename_to_fields(table, of)
     how = _how_of(of)
-    given = _columns(table, of)
+    given = _field_columns(table, of)
     with pause_collector():
         if how is None or given is None:
-            return arrow_rows.rows_of(table, row_type)
-        return how([_values(column, annotation) for column, annotation in given], table.num_rows)
+            return arrow_rows.convert_rows(table, row_type)
+        return how(
+            [_field_values(column, annotation) for column, annotation in given], table.num_rows
+        )
 
 
 def known_plain(table: Any, row_type: Any) -> plain_rows.PlainTest | None:
@@ -102,7 +104,7 @@ def known_plain(table: Any, row_type: Any) -> plain_rows.PlainTest | None:
     of = without_none(kind_of(row_type))
     if not isinstance(of, Struct) or _how_of(of) is None:
         return None
-    given, python = _columns(with_fields(table, of), of), of.python
+    given, python = _field_columns(rename_to_fields(table, of), of), of.python
     if given is None or members(python) != list(plain_rows.plain_fields(python) or ()):
         return None
     kinds = [_kinds(column, kind) for column, kind in given]
@@ -144,7 +146,7 @@ KINDS: dict[str, type] = {
 """The class of the values of an Arrow type, by the name of its test in `pyarrow.types`."""
 
 
-def _columns(table: Any, of: Kind) -> list[tuple[Any, Kind]] | None:
+def _field_columns(table: Any, of: Kind) -> list[tuple[Any, Kind]] | None:
     """Return the column and kind of each field; None if a field has no column."""
     if isinstance(of, Places):
         same = len(of.items) == table.num_columns
@@ -154,7 +156,7 @@ def _columns(table: Any, of: Kind) -> list[tuple[Any, Kind]] | None:
     return [(table.column(name), kind) for name, kind in of.fields.items()]
 
 
-def with_fields(table: Any, of: Kind) -> Any:
+def rename_to_fields(table: Any, of: Kind) -> Any:
     """Rename the columns of a table to the fields that they match; unchanged for other kinds.
 
     Raises
@@ -173,7 +175,7 @@ def with_fields(table: Any, of: Kind) -> Any:
     return chosen.rename_columns([*found, *(names[place] for place in free)])
 
 
-def _values(column: Any, kind: Kind) -> list[Any]:
+def _field_values(column: Any, kind: Kind) -> list[Any]:
     """Return the values of a column as its field holds them."""
     import pyarrow as pa
 
@@ -183,7 +185,7 @@ def _values(column: Any, kind: Kind) -> list[Any]:
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         return list(map(canonical, values))
     if pa.types.is_nested(column.type) or not arrow_rows.is_as_it_is(kind):
-        return list(map(arrow_rows.maker(kind), values))
+        return list(map(arrow_rows.value_maker(kind), values))
     return values
 
 
@@ -205,8 +207,8 @@ def _how(of: Any) -> Made | None:
         return partial(_named_tuples, of) if _is_plain_named_tuple(of) else None
     setters = _setters(of)
     if setters is not None:
-        return partial(_filled, of, setters)
-    return partial(_called, of) if _takes_fields_in_order(of) else None
+        return partial(_fill_slots, of, setters)
+    return partial(_call_constructor, of) if _takes_fields_in_order(of) else None
 
 
 def _tuples(columns: Sequence[list[Any]], count: int) -> list[Any]:
@@ -218,11 +220,11 @@ def _named_tuples(kind: Any, columns: Sequence[list[Any]], count: int) -> list[A
     return list(map(tuple.__new__, repeat(kind), parts))  # new tuples, as `zip` reuses its own
 
 
-def _called(kind: Any, columns: Sequence[list[Any]], count: int) -> list[Any]:
+def _call_constructor(kind: Any, columns: Sequence[list[Any]], count: int) -> list[Any]:
     return list(map(kind, *columns)) if columns else [kind() for _ in range(count)]
 
 
-def _filled(
+def _fill_slots(
     kind: Any,
     setters: Iterable[Callable[[Any, Any], None]],
     columns: Sequence[list[Any]],
@@ -283,7 +285,7 @@ Spec = tuple[Any, ...]
 """
 
 
-def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
+def frame_row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
     """Return the row class of a table of plain columns.
 
     Parameters
@@ -292,7 +294,7 @@ def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
     keys: columns that never hold None, even if they have no rows.
 
     >>> import pyarrow as pa
-    >>> kind = row_class(pa.table({"id": [1, 2], "unit price": [1.5, None]}), "sales")
+    >>> kind = frame_row_class(pa.table({"id": [1, 2], "unit price": [1.5, None]}), "sales")
     >>> kind(1, None), kind.__annotations__["unit_price"]
     (Sales(id=1, unit_price=None), float | None)
     """
@@ -320,10 +322,10 @@ def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
         return ("tuple", ("or None", _spec(of.value_type, name, [])))
     if pa.types.is_timestamp(of) and of.tz is not None:
         return ("zoned", of.tz)
-    return ("plain", _plain(of))
+    return ("plain", _plain_class(of))
 
 
-def _plain(of: Any) -> Any:
+def _plain_class(of: Any) -> Any:
     """Return the class of the values of an Arrow type."""
     import pyarrow as pa
     from pyarrow import types
@@ -393,15 +395,15 @@ def _class_name(name: str) -> str:
     return found if found.isidentifier() and not iskeyword(found) else "Row"
 
 
-def with_names(table: Any) -> Any:
+def rename_columns(table: Any) -> Any:
     """Rename columns, and the fields inside them, to the field names of their row class."""
     import pyarrow as pa
 
-    types = [_type(pa, field.type) for field in table.schema]
+    types = [_renamed_type(pa, field.type) for field in table.schema]
     return with_types(table, field_names(table.column_names), types)
 
 
-def fitted(table: Any, kind: Any) -> Any:
+def adapt_frame(table: Any, kind: Any) -> Any:
     """Adapt a table of plain columns to a row class that this module made; unchanged for others.
 
     Raises
@@ -411,7 +413,7 @@ def fitted(table: Any, kind: Any) -> Any:
     """
     if getattr(kind, "__module__", None) != __name__:
         return table
-    found = with_names(table)
+    found = rename_columns(table)
     for name, of in hints_of(kind).items():
         has_none = kind_of(of) == ANYTHING or declares_none(kind_of(of))
         if not has_none and name in found.column_names and found[name].null_count:
@@ -470,10 +472,12 @@ def _with_zone(table: Any, name: str, of: Any, row_type: Any) -> Any:
     return table.set_column(table.column_names.index(name), name, zoned)
 
 
-def _type(pa: Any, of: Any) -> Any:
+def _renamed_type(pa: Any, of: Any) -> Any:
     """Return an Arrow type whose fields have the field names of a row class."""
     if pa.types.is_struct(of):
         fields = [of.field(place) for place in range(of.num_fields)]
         names = field_names(field.name for field in fields)
-        return pa.struct([(name, _type(pa, f.type)) for name, f in zip(names, fields, strict=True)])
-    return pa.list_(_type(pa, of.value_type)) if pa.types.is_list(of) else of
+        return pa.struct(
+            [(name, _renamed_type(pa, f.type)) for name, f in zip(names, fields, strict=True)]
+        )
+    return pa.list_(_renamed_type(pa, of.value_type)) if pa.types.is_list(of) else of

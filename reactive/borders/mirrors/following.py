@@ -32,11 +32,11 @@ from weakref import WeakSet
 from sqlalchemy import Connection, Engine, event
 
 from reactive.borders.mirrors.touching import statements
-from reactive.borders.mirrors.touching.statements import OPTION, Watched
-from reactive.borders.mirrors.touching.touched import Touched, commit_over, reads_one_state
+from reactive.borders.mirrors.touching.statements import OPTION, WatchedTables
+from reactive.borders.mirrors.touching.touched import TouchedRows, commit_over, reads_one_state
 from reactive.errors import TransactionError
 
-Publish = Callable[[Touched, Callable[[], None]], None]
+Publish = Callable[[TouchedRows, Callable[[], None]], None]
 """Commits both: what was touched, and what commits the SQL transaction when it is called."""
 
 
@@ -54,16 +54,16 @@ class Follower:
     def __init__(
         self,
         engine: Engine,
-        watched: Watched,
+        watched: WatchedTables,
         publish: Publish,
-        read_again: Callable[[Touched], None],
+        read_again: Callable[[TouchedRows], None],
     ) -> None:
         self.engine = engine
         self.watched = watched
         self._publish = publish
         self._read_again = read_again
         self.is_stopped = False
-        self.open: WeakSet[Touched] = WeakSet()
+        self.open: WeakSet[TouchedRows] = WeakSet()
         """The transactions that read one state of the SQL database."""
         dialect: Any = engine.dialect
         self._commit, self._rollback = dialect.do_commit, dialect.do_rollback
@@ -91,35 +91,35 @@ class Follower:
         if dialect.do_commit == self._do_commit:  # or else another one calls this, which hands on
             dialect.do_commit, dialect.do_rollback = self._commit, self._rollback
 
-    def touched(self, connection: Connection) -> Touched:
+    def touched(self, connection: Connection) -> TouchedRows:
         """By the transaction of a connection, so far; everything if nobody has seen it begin."""
-        found: Touched | None = connection.info.get(self)
+        found: TouchedRows | None = connection.info.get(self)
         if found is None:
-            found = connection.info[self] = Touched(connection, everything=True)
+            found = connection.info[self] = TouchedRows(connection, everything=True)
         return found
 
-    def others(self, touched: Touched) -> list[Touched]:
+    def others(self, touched: TouchedRows) -> list[TouchedRows]:
         """The transactions that are open beside one, and read one state."""
         return [each for each in self.open if each.connection is not touched.connection]
 
-    def taken(self, connection: Connection) -> Touched:
+    def taken(self, connection: Connection) -> TouchedRows:
         """What was touched so far, by who sees to it: it is forgotten here."""
         found = self.touched(connection)
-        taken = Touched(connection)
+        taken = TouchedRows(connection)
         taken.take(found)
         found.forget()
         return taken
 
-    def _noted(self, connection: Any) -> Touched | None:
+    def _noted(self, connection: Any) -> TouchedRows | None:
         """Of what the pool gave; nothing of a connection that is not the pool's."""
         try:
-            found: Touched | None = connection.info.get(self)
+            found: TouchedRows | None = connection.info.get(self)
         except (AttributeError, NotImplementedError):
             return None
         return found
 
     def _on_begin(self, connection: Connection) -> None:
-        touched = connection.info[self] = Touched(connection)
+        touched = connection.info[self] = TouchedRows(connection)
         if reads_one_state(connection):
             self.open.add(touched)
 
@@ -170,7 +170,7 @@ class Follower:
             if touched:
                 _check_transaction(connection)
         if touched or statements.is_savepoint(text):
-            statements.begin(connection, cursor, text)
+            statements.begin_sqlite(connection, cursor, text)
 
     def _after_cursor_execute(
         self,

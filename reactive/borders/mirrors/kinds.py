@@ -145,11 +145,11 @@ class MirrorKind:
     def _frozen(self, values: Sequence[Any]) -> list[Any]:
         made = list(values)
         for place in self.record.mutable:
-            made[place] = frozen(made[place])
+            made[place] = freeze_value(made[place])
         return made
 
 
-def kind_of(given: Any, taken: Iterable[str]) -> MirrorKind:
+def mirror_kind_of(given: Any, taken: Iterable[str]) -> MirrorKind:
     """What is mirrored of a mapped class, or of a table.
 
     Parameters
@@ -164,15 +164,17 @@ def kind_of(given: Any, taken: Iterable[str]) -> MirrorKind:
     if isinstance(given, Table):
         return _kind_of_table(given)
     mapper = _mapper(given)
-    _check(mapper)
+    _check_mapper(mapper)
     record = record_of_class(mapper)
     statement = select(*[getattr(mapper.class_, name) for name in record.fields])
     columns = tuple(mapper.primary_key)
     key = tuple([mapper.get_property_by_column(column).key for column in columns])
     local: Any = mapper.local_table
     name = local.name if local.name not in taken else mapper.class_.__name__
-    places = {table: _places(mapper, table) for table in mapper.tables if isinstance(table, Table)}
-    chosen = _chosen(statement, columns)
+    places = {
+        table: _key_places(mapper, table) for table in mapper.tables if isinstance(table, Table)
+    }
+    chosen = _select_by_keys(statement, columns)
     return MirrorKind(name, mapper.class_, record, key, columns, statement, chosen, places)
 
 
@@ -181,7 +183,7 @@ def key_columns(table: Table) -> tuple[Column[Any], ...]:
     return tuple(table.primary_key.columns) or tuple(table.columns)
 
 
-def among(columns: Sequence[Any], keys: Sequence[Key]) -> Any:
+def keys_condition(columns: Sequence[Any], keys: Sequence[Key]) -> Any:
     """The condition that columns have one of some keys."""
     if len(columns) == 1:
         return columns[0].in_([key[0] for key in keys])
@@ -201,14 +203,14 @@ def own_key(key: Key, places: tuple[int, ...]) -> Any:
 def _kind_of_table(table: Table) -> MirrorKind:
     columns = key_columns(table)
     record = record_of_columns(table.name, list(table.columns))
-    key = tuple(map(field_of, columns))
+    key = tuple(map(column_field, columns))
     statement = select(*table.columns)
-    chosen = _chosen(statement, columns)
+    chosen = _select_by_keys(statement, columns)
     places: dict[Table, tuple[int, ...] | None] = {table: tuple(range(len(columns)))}
     return MirrorKind(table.name, table, record, key, columns, statement, chosen, places)
 
 
-def _chosen(statement: Select[Any], columns: Sequence[Any]) -> Select[Any]:
+def _select_by_keys(statement: Select[Any], columns: Sequence[Any]) -> Select[Any]:
     key: Any = columns[0] if len(columns) == 1 else tuple_(*columns)
     return statement.where(key.in_(bindparam(KEYS, expanding=True)))
 
@@ -233,7 +235,7 @@ def _mapper(given: Any) -> Mapper[Any]:
     return found
 
 
-def _check(mapper: Mapper[Any]) -> None:
+def _check_mapper(mapper: Mapper[Any]) -> None:
     """Refuse classes whose rows do not follow from rows of tables by their keys."""
     name = mapper.class_.__name__
     if not isinstance(mapper.local_table, Table):
@@ -248,7 +250,7 @@ def _check(mapper: Mapper[Any]) -> None:
         )
 
 
-def _places(mapper: Mapper[Any], table: Table) -> tuple[int, ...] | None:
+def _key_places(mapper: Mapper[Any], table: Table) -> tuple[int, ...] | None:
     own = list(key_columns(table))
     found = []
     for column in mapper.primary_key:
@@ -291,8 +293,8 @@ class RecordClass:
 
 def record_of_class(mapper: Mapper[Any]) -> RecordClass:
     """The record class of a mapped class."""
-    kept, others = [], dict(_others(mapper))
-    declared = _declared(mapper.class_)
+    kept, others = [], dict(_other_members(mapper))
+    declared = _declared_kinds(mapper.class_)
     for prop in mapper.column_attrs:
         why = _why_left_out(prop, mapper)
         if why is None:
@@ -319,13 +321,13 @@ def record_of_class(mapper: Mapper[Any]) -> RecordClass:
 
 def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
     """The record class of a table that no class is mapped to."""
-    fields = tuple([(field_of(column), annotation(column)) for column in columns])
+    fields = tuple([(column_field(column), annotation(column)) for column in columns])
     return RecordClass(
         _row_of_table(name, fields), tuple([key for key, _ in fields]), _mutable(columns)
     )
 
 
-def field_of(column: Column[Any]) -> str:
+def column_field(column: Column[Any]) -> str:
     """The field of a column that no class has as an attribute: `class_` of `class`."""
     keys = [each.key for each in column.table.columns]
     return field_names(keys)[keys.index(column.key)]
@@ -373,7 +375,7 @@ def _mutable(columns: Sequence[Any]) -> tuple[int, ...]:
     return tuple([place for place, column in enumerate(columns) if _may_change(column)])
 
 
-def _declared(kind: type) -> dict[str, ValueKind]:
+def _declared_kinds(kind: type) -> dict[str, ValueKind]:
     """Return the kinds of the attributes of a mapped class whose annotation can be evaluated."""
     found: dict[str, ValueKind] = {}
     for name, hint in evaluated_apart(kind).items():
@@ -438,7 +440,7 @@ def _why_left_out(prop: ColumnProperty[Any], mapper: Mapper[Any]) -> str | None:
     return None
 
 
-def _others(mapper: Mapper[Any]) -> Iterator[tuple[str, Any]]:
+def _other_members(mapper: Mapper[Any]) -> Iterator[tuple[str, Any]]:
     """What a record has beside its fields."""
     name = mapper.class_.__name__
     for prop in mapper.attrs:
@@ -508,18 +510,18 @@ class FrozenDict(dict[K, V]):
         return FrozenDict, (dict(self),)
 
 
-def frozen(value: Any) -> Any:
+def freeze_value(value: Any) -> Any:
     """The value, or one that is equal but for what makes it change.
 
-    >>> frozen({"sizes": [1, 2], "tags": {"a"}})
+    >>> freeze_value({"sizes": [1, 2], "tags": {"a"}})
     {'sizes': (1, 2), 'tags': frozenset({'a'})}
     """
     if value.__class__ in PLAIN:
         return value
     if isinstance(value, Mapping):
-        return FrozenDict((key, frozen(each)) for key, each in value.items())
+        return FrozenDict((key, freeze_value(each)) for key, each in value.items())
     if isinstance(value, list) or type(value) is tuple:
-        return tuple([frozen(each) for each in value])
+        return tuple([freeze_value(each) for each in value])
     if isinstance(value, AbstractSet):
-        return frozenset(map(frozen, value))
+        return frozenset(map(freeze_value, value))
     return bytes(value) if isinstance(value, bytearray) else value

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, async_scoped_session, async_sessionmaker
     from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
-    from reactive.borders.mirrors.mirrored import Mirrored
+    from reactive.borders.mirrors.mirrored import MirrorParts
 
     Sync = sessionmaker[Any] | scoped_session[Any] | type[Session] | Session | Engine
     Async = async_sessionmaker[Any] | async_scoped_session[Any] | AsyncEngine
@@ -71,7 +71,7 @@ class Mirror(Closeable, Uncopyable):
     Mirror(Order: 1 row, Customer: 1 row; of sqlite://)
     """
 
-    def __init__(self, mirrored: Mirrored) -> None:
+    def __init__(self, mirrored: MirrorParts) -> None:
         self._mirrored = mirrored
 
     _copy_instead = "make another one with mirror(db, Session, ...), under other names"
@@ -252,7 +252,7 @@ def mirror(db: Any, sessions: Any, /, *classes: Any, replace: bool = False) -> M
             "mirror follows sessions of SQLAlchemy, which is not installed\n"
             f"  {installing('sqlalchemy')}"
         ) from None
-    made = mirrored.mirrored(db, sessions, classes, replace=replace)
+    made = mirrored.build_mirror(db, sessions, classes, replace=replace)
     if made.is_async:
         return AsyncMirror(made)
     try:

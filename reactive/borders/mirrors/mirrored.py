@@ -29,9 +29,9 @@ from optimizer.errors import PlanError
 from reactive.api import family
 from reactive.api.table import Table
 from reactive.borders.mirrors.following import Follower
-from reactive.borders.mirrors.kinds import MirrorKind, field_of, kind_of
-from reactive.borders.mirrors.publishing import Publishing
-from reactive.borders.mirrors.touching.statements import Watched
+from reactive.borders.mirrors.kinds import MirrorKind, column_field, mirror_kind_of
+from reactive.borders.mirrors.publishing import MirrorPublisher
+from reactive.borders.mirrors.touching.statements import WatchedTables
 from reactive.borders.two_commits.rereading import rereading
 from reactive.engine.transactions.patches import StatementGuard
 from reactive.errors import ClosedError, TableError
@@ -40,7 +40,7 @@ IS_MIRROR = "is a mirror, and changes when the SQL database does"
 REMEDY = "write through a session: session.add(...), and session.commit()"
 
 
-class Mirrored:
+class MirrorParts:
     """Of one mirror.
 
     Parameters
@@ -51,9 +51,9 @@ class Mirrored:
 
     def __init__(self, db: Any, parts: list[tuple[Engine, list[tuple[MirrorKind, Any]]]]) -> None:
         self._db = db
-        self._parts = [Publishing(db._engine, engine, each) for engine, each in parts]
+        self._parts = [MirrorPublisher(db._engine, engine, each) for engine, each in parts]
         for part in self._parts:
-            watched = _watched(part.tables)
+            watched = _watched_tables(part.tables)
             part.follower = Follower(part.source, watched, part.publish, part.read_again)
             if not part.source.dialect.is_async:
                 by = rereading(db._engine).by
@@ -84,18 +84,18 @@ class Mirrored:
             )
         found: Any = self._tables.get(owner)
         if found is None:
-            names = ", ".join(map(_name, self._tables))
+            names = ", ".join(map(_owner_name, self._tables))
             raise PlanError(
-                f"{_name(owner)} is not mirrored by {self!r}\n"
-                f"  name it too: mirror(db, Session, {names}, {_name(owner)})"
+                f"{_owner_name(owner)} is not mirrored by {self!r}\n"
+                f"  name it too: mirror(db, Session, {names}, {_owner_name(owner)})"
             )
         return found
 
     def related(self, relationship: Any, *, outer: bool) -> Any:
-        return joined(path_of(relationship), self.table, outer=outer)
+        return related_pairs(path_of(relationship), self.table, outer=outer)
 
     def nested(self, relationship: Any) -> Any:
-        return nested(path_of(relationship), self.table)
+        return nested_rows(path_of(relationship), self.table)
 
     def load(self) -> None:
         if self.is_closed:
@@ -129,38 +129,41 @@ class Mirrored:
                     family.drop(engine, there, views=True, why="a mirror could not be loaded")
 
     def __repr__(self) -> str:
-        each = [f"{_name(owner)}: {_rows(table)}" for owner, table in self._tables.items()]
+        each = [
+            f"{_owner_name(owner)}: {_row_count_text(table)}"
+            for owner, table in self._tables.items()
+        ]
         engines = ", ".join(str(part.source.url) for part in self._parts)
         state = "closed" if self.is_closed else f"of {engines}"
         return f"Mirror({', '.join(each)}; {state}{'; behind' if self.is_behind else ''})"
 
 
-def mirrored(db: Any, sessions: Any, classes: Iterable[Any], *, replace: bool) -> Mirrored:
+def build_mirror(db: Any, sessions: Any, classes: Iterable[Any], *, replace: bool) -> MirrorParts:
     """Make tables and followers; nothing is loaded yet."""
     kinds: list[MirrorKind] = []
     for each in {id(each): each for each in classes}.values():
-        kinds.append(kind_of(each, [kind.name for kind in kinds]))
+        kinds.append(mirror_kind_of(each, [kind.name for kind in kinds]))
     owned = {table for kind in kinds for table in kind.places}
     mappers = [inspect(kind.owner) for kind in kinds if not isinstance(kind.owner, SqlTable)]
     between = [table for table in secondaries(mappers) if table not in owned]
-    kinds += [kind_of(table, ()) for table in between]
+    kinds += [mirror_kind_of(table, ()) for table in between]
     engines = engines_of(sessions, kinds)
-    tables = _tables(db, kinds, replace=replace)
+    tables = _mirror_tables(db, kinds, replace=replace)
     for part in [part for part in db._engine.mirrors if part.has_no_tables()]:
         part.stop()
         for _, table in part.tables:
             rereading(db._engine).by.pop(table, None)
     made = list(zip(engines, zip(kinds, tables, strict=True), strict=True))
     grouped = groupby(sorted(made, key=lambda pair: id(pair[0])), key=lambda pair: pair[0])
-    return Mirrored(db, [(engine, [each for _, each in pairs]) for engine, pairs in grouped])
+    return MirrorParts(db, [(engine, [each for _, each in pairs]) for engine, pairs in grouped])
 
 
-def _tables(db: Any, kinds: list[MirrorKind], *, replace: bool) -> list[Table[Any]]:
+def _mirror_tables(db: Any, kinds: list[MirrorKind], *, replace: bool) -> list[Table[Any]]:
     """A table for each; none if one cannot be made."""
     made: list[Table[Any]] = []
     try:
         for kind in kinds:
-            made.append(_table(db, kind, replace=replace))
+            made.append(_mirror_table(db, kind, replace=replace))
     except BaseException:
         for table in made:
             db.drop(table)
@@ -168,8 +171,8 @@ def _tables(db: Any, kinds: list[MirrorKind], *, replace: bool) -> list[Table[An
     return made
 
 
-def _table(db: Any, kind: MirrorKind, *, replace: bool) -> Table[Any]:
-    key: Any = kind.key[0] if len(kind.key) == 1 else _getter(kind.key)
+def _mirror_table(db: Any, kind: MirrorKind, *, replace: bool) -> Table[Any]:
+    key: Any = kind.key[0] if len(kind.key) == 1 else _fields_getter(kind.key)
     table: Table[Any] = db.table(
         kind.record.row, name=kind.name, key=key, replace=replace, durable=False
     )
@@ -177,18 +180,18 @@ def _table(db: Any, kind: MirrorKind, *, replace: bool) -> Table[Any]:
     return table
 
 
-def _watched(mirrored: list[tuple[MirrorKind, Any]]) -> Watched:
+def _watched_tables(mirrored: list[tuple[MirrorKind, Any]]) -> WatchedTables:
     kinds = [kind for kind, _ in mirrored]
     own = {table for kind in kinds for table in kind.places}
     known = {table: None for each in own for table in each.metadata.tables.values()}
-    return Watched(kinds, dict.fromkeys([*known, *own]))
+    return WatchedTables(kinds, dict.fromkeys([*known, *own]))
 
 
-def _name(owner: Any) -> str:
+def _owner_name(owner: Any) -> str:
     return str(getattr(owner, "__name__", None) or getattr(owner, "name", owner))
 
 
-def _rows(table: Any) -> str:
+def _row_count_text(table: Any) -> str:
     try:
         size = len(table)
     except TableError:
@@ -246,10 +249,10 @@ def path_of(attribute: Any) -> Path:
     if not pairs or not all(map(_is_of_equations, joined)):
         raise PlanError(_CONDITION.format(attribute))
     if not isinstance(through, SqlTable):
-        near = _names(source, target, pairs or ())
+        near = _pair_names(source, target, pairs or ())
         return Path(prop.key, source.class_, target.class_, near)
-    near = _names(source, None, pairs)
-    far = _names(None, target, [(b, a) for a, b in prop.secondary_synchronize_pairs or ()])
+    near = _pair_names(source, None, pairs)
+    far = _pair_names(None, target, [(b, a) for a, b in prop.secondary_synchronize_pairs or ()])
     return Path(prop.key, source.class_, target.class_, near, through, far)
 
 
@@ -265,7 +268,7 @@ def secondaries(mappers: Iterable[Mapper[Any]]) -> list[SqlTable]:
     return list(dict.fromkeys(found))
 
 
-def joined(path: Path, table_of: Callable[[Any], Any], *, outer: bool) -> Any:
+def related_pairs(path: Path, table_of: Callable[[Any], Any], *, outer: bool) -> Any:
     """The relation of pairs of a source row and a target row.
 
     Parameters
@@ -276,27 +279,27 @@ def joined(path: Path, table_of: Callable[[Any], Any], *, outer: bool) -> Any:
     source, target = table_of(path.source), table_of(path.target)
     join = "left_join" if outer else "join"
     if path.through is None or path.far is None:
-        return getattr(source, join)(target, **_keys(path.near))
+        return getattr(source, join)(target, **_join_keys(path.near))
     between = table_of(path.through)
     if not outer:
-        first = source.join(between, **_keys(path.near))
-        whole = first.join(target, **_keys(path.far, left=1))
+        first = source.join(between, **_join_keys(path.near))
+        whole = first.join(target, **_join_keys(path.far, left=1))
         return whole.bind(lambda row, _, other: row, lambda row, _, other: other)
-    pairs = between.join(target, **_keys(path.far)).select(lambda link, other: (link, other))
+    pairs = between.join(target, **_join_keys(path.far)).select(lambda link, other: (link, other))
     left, right = path.near
     whole = source.left_join(
-        pairs, left_key=_getter(left), right_key=lambda pair: _getter(right)(pair[0])
+        pairs, left_key=_fields_getter(left), right_key=lambda pair: _fields_getter(right)(pair[0])
     )
     return whole.bind(lambda row, _: row, lambda row, pair: None if pair is None else pair[1])
 
 
-def nested(path: Path, table_of: Callable[[Any], Any]) -> Any:
+def nested_rows(path: Path, table_of: Callable[[Any], Any]) -> Any:
     """Each source row with the bag of rows that it leads to."""
     source, target = table_of(path.source), table_of(path.target)
-    own, other = map(_getter, path.near)
+    own, other = map(_fields_getter, path.near)
     if path.through is None or path.far is None:
         return source.nest(**{path.name: lambda row: target.where(lambda o: other(o) == own(row))})
-    pairs = table_of(path.through).join(target, **_keys(path.far))
+    pairs = table_of(path.through).join(target, **_join_keys(path.far))
     inside = pairs.select(lambda link, row: (link, row))
     return source.nest(
         **{
@@ -307,26 +310,26 @@ def nested(path: Path, table_of: Callable[[Any], Any]) -> Any:
     )
 
 
-def _keys(names: Names, left: int = 0) -> dict[str, Any]:
+def _join_keys(names: Names, left: int = 0) -> dict[str, Any]:
     """The keys of a join; those of the left are of the binding at a place."""
-    near, far = map(_getter, names)
+    near, far = map(_fields_getter, names)
     if left == 0:
         return {"left_key": near, "right_key": far}
     return {"left_key": lambda _, row: near(row), "right_key": far}
 
 
-def _getter(names: tuple[str, ...]) -> Callable[[Any], Any]:
+def _fields_getter(names: tuple[str, ...]) -> Callable[[Any], Any]:
     return attrgetter(*names)
 
 
-def _names(source: Mapper[Any] | None, target: Mapper[Any] | None, pairs: Pairs) -> Names:
+def _pair_names(source: Mapper[Any] | None, target: Mapper[Any] | None, pairs: Pairs) -> Names:
     left = tuple([_field_name(source, column) for column, _ in pairs])
     return left, tuple([_field_name(target, column) for _, column in pairs])
 
 
 def _field_name(mapper: Mapper[Any] | None, column: Column[Any]) -> str:
     """The field of a column: as the class calls it, or the table."""
-    return field_of(column) if mapper is None else mapper.get_property_by_column(column).key
+    return column_field(column) if mapper is None else mapper.get_property_by_column(column).key
 
 
 def _is_of_equations(condition: Any) -> bool:
@@ -371,7 +374,7 @@ def engines_of(given: Any, kinds: list[MirrorKind]) -> list[Engine]:
         return [_root(given)] * len(kinds)
     session = _session(given)
     try:
-        return [_root(_bind(session, kind).engine) for kind in kinds]
+        return [_root(_engine_for(session, kind).engine) for kind in kinds]
     except UnboundExecutionError as error:
         raise PlanError(
             f"mirror: sessions of {given!r:.100} have no engine\n"
@@ -407,7 +410,7 @@ def _synchronous(given: Any) -> Any:
     return given
 
 
-def _bind(session: Session, kind: MirrorKind) -> Engine | Connection:
+def _engine_for(session: Session, kind: MirrorKind) -> Engine | Connection:
     if isinstance(kind.owner, type):
         return session.get_bind(kind.owner)
     return session.get_bind(clause=kind.owner)

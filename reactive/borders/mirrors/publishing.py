@@ -40,12 +40,12 @@ from sqlalchemy import Connection, Engine, inspect, util
 from reactive.api.table import Table
 from reactive.borders.mirrors.kinds import Key, MirrorKind
 from reactive.borders.mirrors.touching.statements import written_by_triggers
-from reactive.borders.mirrors.touching.touched import Touched, commit_over, without_old
+from reactive.borders.mirrors.touching.touched import TouchedRows, commit_over, without_old
 from reactive.engine.transactions.prepared import Prepared
 from reactive.errors import TransactionError
 
 
-class Publishing:
+class MirrorPublisher:
     """The tables of one engine of a mirror, and what is written to them.
 
     Parameters
@@ -61,7 +61,7 @@ class Publishing:
         self._engine = engine
         self.source = source
         self.tables = tables
-        self.behind: Touched | None = None
+        self.behind: TouchedRows | None = None
         """What could not be read again yet."""
         self.changed: dict[Any, list[Any]] = {}
         """The keys of the rows that the last commit changed."""
@@ -79,7 +79,7 @@ class Publishing:
         if self in self._engine.mirrors:
             self._engine.mirrors.remove(self)
 
-    def publish(self, touched: Touched, commit: Callable[[], None]) -> None:
+    def publish(self, touched: TouchedRows, commit: Callable[[], None]) -> None:
         """Commit both, or neither.
 
         Raises
@@ -96,7 +96,7 @@ class Publishing:
             _roll_back(touched.connection)  # SQLAlchemy does not: it takes COMMIT to have been sent
             raise
 
-    def read_again(self, touched: Touched) -> None:
+    def read_again(self, touched: TouchedRows) -> None:
         """Publish what a statement has committed by itself.
 
         Raises
@@ -104,15 +104,15 @@ class Publishing:
         Exception: what a view raises, or the SQL database; the mirror is behind then.
         """
         try:
-            self.publish(touched, _nothing)
+            self.publish(touched, _commit_nothing)
         except BaseException as error:
-            behind = Touched(touched.connection)
+            behind = TouchedRows(touched.connection)
             behind.take(touched)
             self.behind = behind
             error.add_note(_COMMITTED)
             raise
 
-    def _publish(self, touched: Touched, commit: Callable[[], None]) -> None:
+    def _publish(self, touched: TouchedRows, commit: Callable[[], None]) -> None:
         prepared = self._begun()
         try:
             parts = self._gathered(touched)
@@ -135,12 +135,12 @@ class Publishing:
         finally:
             prepared.undo()
 
-    def others(self, touched: Touched) -> list[Touched]:
+    def others(self, touched: TouchedRows) -> list[TouchedRows]:
         """The transactions that are open beside one, and read one state."""
-        found: list[Touched] = [] if self.follower is None else self.follower.others(touched)
+        found: list[TouchedRows] = [] if self.follower is None else self.follower.others(touched)
         return found
 
-    def _gathered(self, touched: Touched) -> list[tuple[Publishing, Touched]]:
+    def _gathered(self, touched: TouchedRows) -> list[tuple[MirrorPublisher, TouchedRows]]:
         """Return this part and the others of the database over the same engine.
 
         The others would be notified only after this one has stepped. Each is paired with the rows
@@ -152,7 +152,7 @@ class Publishing:
                 parts.append((part, part.follower.taken(touched.connection)))
         return parts
 
-    def fill(self, touched: Touched) -> None:
+    def fill(self, touched: TouchedRows) -> None:
         """Make tables what the SQL transaction has made of its rows; in a transaction."""
         self.changed = {}
         if self.behind is not None:
@@ -183,11 +183,11 @@ class Publishing:
             watched = self.follower.watched
             watched.know_triggers(written_by_triggers(connection, watched.tables))
         with self.source.connect() as connection:
-            touched = Touched(_at_one_time(connection), everything=True)
-            self.publish(touched, _nothing)
+            touched = TouchedRows(_at_one_time(connection), everything=True)
+            self.publish(touched, _commit_nothing)
 
     def _begun(self) -> Prepared:
-        wait(self._engine.db_lock, is_async=self.source.dialect.is_async)
+        wait_for_lock(self._engine.db_lock, is_async=self.source.dialect.is_async)
         prepared = Prepared(self._engine)
         if self.source.dialect.is_async:
             begun: Prepared = util.await_only(prepared.begin_async())
@@ -195,7 +195,7 @@ class Publishing:
         return prepared.begin()
 
     def _fill(
-        self, touched: Touched, kind: MirrorKind, table: Table[Any], keys: set[Key] | None
+        self, touched: TouchedRows, kind: MirrorKind, table: Table[Any], keys: set[Key] | None
     ) -> None:
         guarded: Any = table._do
         statements, write = guarded.unguarded, self._engine.write
@@ -208,7 +208,7 @@ class Publishing:
             found = kind.rows(connection) if keys is None else kind.rows_of(connection, keys)
         key, held = table._keyed.key, table._keyed.by_key
         rows = {key(row): row for row in found}
-        asked = list(held if keys is None else _own(keys, kind))
+        asked = list(held if keys is None else _table_keys(keys, kind))
         if touched.overtaken or touched.doubtful:
             rows, asked = without_old(touched, table, rows, asked, held)
         if not held:
@@ -223,7 +223,7 @@ class Publishing:
         if new:
             write(table, statements.upsert_all, new)
 
-    def _is_unknown(self, error: BaseException, touched: Touched) -> bool:
+    def _is_unknown(self, error: BaseException, touched: TouchedRows) -> bool:
         """Whether the SQL database may have committed nevertheless."""
         dialect: Any = self.source.dialect
         if not isinstance(error, dialect.loaded_dbapi.Error):
@@ -231,15 +231,15 @@ class Publishing:
         found: bool = dialect.is_disconnect(error, touched.connection.connection, None)
         return found
 
-    def _look_again(self, touched: Touched, error: BaseException) -> None:
+    def _look_again(self, touched: TouchedRows, error: BaseException) -> None:
         """Publish what the SQL database has now."""
-        behind = self.behind = Touched(touched.connection)
+        behind = self.behind = TouchedRows(touched.connection)
         behind.take(touched)
         try:
             _roll_back(touched.connection)
             with self.source.connect() as connection:
                 behind.connection = connection
-                self.publish(behind, _nothing)
+                self.publish(behind, _commit_nothing)
             error.add_note(_READ_AGAIN)
         except Exception as own:
             error.add_note(_BEHIND.format(own))
@@ -258,11 +258,11 @@ def _is_there(connection: Connection, kind: MirrorKind) -> bool:
     return all(found.has_table(table.name, schema=table.schema) for table in kind.places)
 
 
-def _nothing() -> None:
+def _commit_nothing() -> None:
     """What is read is committed already."""
 
 
-def _own(keys: Iterable[Key], kind: MirrorKind) -> Iterable[Any]:
+def _table_keys(keys: Iterable[Key], kind: MirrorKind) -> Iterable[Any]:
     """The keys as tables have them: a single value as it is."""
     return (key[0] for key in keys) if len(kind.key) == 1 else keys
 
@@ -295,7 +295,7 @@ LONGEST = 0.005
 """Seconds between two looks: the first time, and at most."""
 
 
-def wait(db_lock: Any, *, is_async: bool) -> None:
+def wait_for_lock(db_lock: Any, *, is_async: bool) -> None:
     """Wait until nobody else has a transaction open; whoever begins first then has it.
 
     Raises

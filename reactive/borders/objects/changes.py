@@ -93,7 +93,7 @@ class Objects:
             records, self.changed = self.changed, {}
             try:
                 for table, updates in self._updates(records.values()):
-                    pending.append((table, _replaced(table, updates)))
+                    pending.append((table, _replace_rows(table, updates)))
                     if table._node.tracers:
                         self._tell(table, updates)
             except BaseException:
@@ -120,7 +120,7 @@ class Objects:
             return NO_CHANGES
         if table._node.tracers:
             self._tell(table, updates)
-        return _replaced(table, updates)  # no call may follow the change
+        return _replace_rows(table, updates)  # no call may follow the change
 
     def bring_up(self) -> None:
         """Schedule updates of attributes that no query has read so far."""
@@ -143,7 +143,7 @@ class Objects:
 
     def _all_shown(self, _: None) -> list[Pair]:
         self.bring_up()
-        return [(_nothing, 1)]
+        return [(_undo_nothing, 1)]
 
     def forget_reads(self) -> None:
         """Forget which attributes queries read, because the queries have changed."""
@@ -209,7 +209,7 @@ class Objects:
                 self._until += EVERY * (1 + silent.check_one(table, self._random))
 
 
-def change(
+def change_objects(
     records: Sequence[ObjectRecord], statement: Callable[[Any], list[Pair]], of: Any
 ) -> None:
     """Run a change of objects as a change of each database that has them.
@@ -269,11 +269,13 @@ def _databases(records: Sequence[ObjectRecord]) -> list[Objects]:
             else:
                 each.left = None
     return [
-        each for _, each in sorted(found.items(), key=_number) if not each.engine.db_lock.is_closed
+        each
+        for _, each in sorted(found.items(), key=_first_item)
+        if not each.engine.db_lock.is_closed
     ]
 
 
-def _number(of: tuple[int, Objects]) -> int:
+def _first_item(of: tuple[int, Objects]) -> int:
     return of[0]
 
 
@@ -287,7 +289,7 @@ def change_inside(
     table = only_table(records[0]) if len(records) == 1 else None
     try:
         if table is None:
-            change(records, _changed_inside, (records, do))
+            change_objects(records, _changed_inside, (records, do))
         else:
             table._engine.write(table, _inside_alone, (table, records, do))
     except Exception as error:
@@ -381,7 +383,7 @@ class _UndoInside:
             record.settle()
 
 
-def _replaced(table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> list[Pair]:
+def _replace_rows(table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> list[Pair]:
     """Replace the rows of objects in a table."""
     try:
         store = table._store
@@ -400,4 +402,4 @@ def _replaced(table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> l
         ) from None
 
 
-def _nothing() -> None: ...
+def _undo_nothing() -> None: ...

@@ -30,7 +30,7 @@ from typing import Any, TypeVar, overload
 from typing_extensions import dataclass_transform
 
 from optimizer.kinds.fields import TRACKED, attributes, is_record
-from reactive.borders.objects.changes import NO_CHANGES, change, changed_alone, only_table
+from reactive.borders.objects.changes import NO_CHANGES, change_objects, changed_alone, only_table
 from reactive.borders.objects.containers.container import Container
 from reactive.borders.objects.records import RECORDS, ObjectRecord, current_row, known_record
 from reactive.borders.objects.shapes import MISSING, Options, is_twin
@@ -102,11 +102,11 @@ def tracked(
         undo, None if only is None else frozenset(only), frozenset(exclude), current_row
     )
     if kind is None:
-        return lambda kind: _tracked(kind, options)
-    return _tracked(kind, options)
+        return lambda kind: _track_class(kind, options)
+    return _track_class(kind, options)
 
 
-def _tracked(kind: Any, options: Options) -> Any:
+def _track_class(kind: Any, options: Options) -> Any:
     if not isinstance(kind, type):
         raise PlanError(
             f"tracked takes a class, not {kind!r:.100}\n"
@@ -123,7 +123,7 @@ def _tracked(kind: Any, options: Options) -> Any:
     if _is_to_be_made(kind):
         kind = dataclasses.dataclass(eq=False)(kind)
     names = attributes(kind)
-    _check_names(kind, options, names)
+    _check_attribute_names(kind, options, names)
     for name, make in (("__setattr__", setter), ("__delattr__", deleter)):
         found: Any = getattr(kind, name)
         if not hasattr(found, "untracked"):
@@ -159,7 +159,7 @@ def _is_to_be_made(kind: Any) -> bool:
     )
 
 
-def _check_names(kind: Any, options: Options, names: list[str]) -> None:
+def _check_attribute_names(kind: Any, options: Options, names: list[str]) -> None:
     if options.only is not None and options.exclude:
         raise PlanError(
             f"{kind.__name__} is tracked with only= and exclude=, of which one says it all\n"
@@ -227,9 +227,9 @@ def assign(record: ObjectRecord, name: str, value: Any, base: Store) -> None:
             return
         table = only_table(record)
         if table is None:
-            change([record], _stored, (record, name, value, base))
+            change_objects([record], _store_value, (record, name, value, base))
         else:
-            table._engine.write(table, _stored_alone, (table, record, name, value, base))
+            table._engine.write(table, _store_value_alone, (table, record, name, value, base))
     except Exception as error:
         hide(error)
         raise
@@ -248,19 +248,19 @@ def touch(engine: Any, instance: Any) -> None:
             f"{instance!r:.200} is in no table of this database\n  touch(object) tells that an "
             "object has changed in a way that cannot be seen"
         )
-    change([record], _touched, record)
+    change_objects([record], _touch_attributes, record)
 
 
-def _touched(record: ObjectRecord) -> list[Pair]:
+def _touch_attributes(record: ObjectRecord) -> list[Pair]:
     for name in record.shape.names:
         value = record.shape.read(record.object, name)
         if isinstance(value, Container):
             value.forget()
         record.mark(name)
-    return [(_nothing, 1)]
+    return [(_undo_touch, 1)]
 
 
-def _stored(given: tuple[ObjectRecord, str, Any, Store]) -> list[Pair]:
+def _store_value(given: tuple[ObjectRecord, str, Any, Store]) -> list[Pair]:
     """Store a value; return its undo."""
     record, name, value, base = given
     instance, shape = record.object, record.shape
@@ -269,7 +269,7 @@ def _stored(given: tuple[ObjectRecord, str, Any, Store]) -> list[Pair]:
     try:
         base(instance, name, value)
         new = shape.read(instance, name)
-        if new is old or (new.__class__ in PLAIN and _is_equal(new, old)):
+        if new is old or (new.__class__ in PLAIN and _is_equal_plain(new, old)):
             return NO_CHANGES
         record.mark(name)
         if new.__class__ not in PLAIN:
@@ -294,16 +294,16 @@ def _check_declared(record: ObjectRecord, name: str, value: Any) -> None:
         raise TableError(f"cannot assign {value!r:.200} to {kind.__name__}.{name}: {why}")
 
 
-def _is_equal(new: Any, old: Any) -> bool:
+def _is_equal_plain(new: Any, old: Any) -> bool:
     """True if two plain values are of one class and equal; datetimes as instants."""
     if new.__class__ is not old.__class__ or new != old:
         return False
     return new.__class__ is not datetime or bool(canonical(new) == canonical(old))
 
 
-def _stored_alone(given: tuple[Any, ObjectRecord, str, Any, Store]) -> list[Pair]:
+def _store_value_alone(given: tuple[Any, ObjectRecord, str, Any, Store]) -> list[Pair]:
     """Store a value outside of a transaction; return the update of the row."""
-    return changed_alone(given[0], given[1], _stored, given[1:], is_inside=False)
+    return changed_alone(given[0], given[1], _store_value, given[1:], is_inside=False)
 
 
 class _Undo:
@@ -326,4 +326,4 @@ class _Undo:
         record.settle()
 
 
-def _nothing() -> None: ...
+def _undo_touch() -> None: ...

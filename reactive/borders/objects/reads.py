@@ -61,11 +61,11 @@ def attributes_read(engine: Any, table: Any) -> frozenset[str] | None:
     found: set[str] = set()
     try:
         if table.plan.key is not None:
-            _note(found, field_read(table.plan.key.function))
+            _add_name(found, field_read(table.plan.key.function))
         for leaf in engine.graph.leaves():
             written = leaf.leaf.plan
             is_below = table.plan in tables(written)
-            if any(_marks(written, table.plan, found)) or leaf.leaf.base is not written:
+            if any(_mark_bindings(written, table.plan, found)) or leaf.leaf.base is not written:
                 return None
             if not is_below and table._node in leaf.upstream():
                 return None
@@ -80,11 +80,11 @@ def _is_computed(kind: Any, name: str) -> bool:
     return isinstance(inspect.getattr_static(kind, name, None), property)
 
 
-def _marks(node: plan.Node, table: plan.Table, found: set[str]) -> Marks:
+def _mark_bindings(node: plan.Node, table: plan.Table, found: set[str]) -> Marks:
     """Mark the bindings of a node that are rows of the table; collect the attributes it reads."""
     if table not in tables(node):
         return (False,) * bindings(node)
-    given = [_marks(each, table, found) for each in node.inputs()]
+    given = [_mark_bindings(each, table, found) for each in node.inputs()]
     if node.inputs() and not any(map(any, given)):
         return (False,) * bindings(node)
     match node:
@@ -109,7 +109,7 @@ def _marks(node: plan.Node, table: plan.Table, found: set[str]) -> Marks:
         case _:
             raise _All
     for function, of in called(node, given):  # type: ignore[arg-type]
-        _read(function, of, found)  # type: ignore[arg-type]
+        _collect_reads(function, of, found)  # type: ignore[arg-type]
     return marks
 
 
@@ -118,7 +118,7 @@ def _folds_rows(folded: plan.Folded) -> bool:
     return folded.value is None and type(folded.accumulator) is not CountAccumulator
 
 
-def _read(function: Any, of: Sequence[bool], found: set[str]) -> None:
+def _collect_reads(function: Any, of: Sequence[bool], found: set[str]) -> None:
     """Collect the attributes that a callable reads of rows of the table."""
     if not any(of):
         return
@@ -132,7 +132,7 @@ def _walk(part: Any, of: Sequence[bool], found: set[str]) -> None:
     match part:
         case Attribute(Parameter(index), name):
             if of[index]:
-                _note(found, name)
+                _add_name(found, name)
         case Parameter(index):
             if of[index]:
                 raise _All
@@ -141,23 +141,23 @@ def _walk(part: Any, of: Sequence[bool], found: set[str]) -> None:
         case Subquery() | Quantified() | Within():
             raise _All
         case Expr():
-            for inner in _parts(part):
+            for inner in _subexpressions(part):
                 _walk(inner, of, found)
 
 
-def _parts(part: Expr) -> list[Any]:
+def _subexpressions(part: Expr) -> list[Any]:
     names: Any = type(part).__match_args__
-    return [each for name in names for each in _each(getattr(part, name))]
+    return [each for name in names for each in _expressions_in(getattr(part, name))]
 
 
-def _each(value: Any) -> list[Any]:
+def _expressions_in(value: Any) -> list[Any]:
     """Return the expressions in a field of an expression."""
     if isinstance(value, tuple):
-        return [inner for each in value for inner in _each(each)]
+        return [inner for each in value for inner in _expressions_in(each)]
     return [value] if isinstance(value, Expr) else []
 
 
-def _note(found: set[str], name: str | None) -> None:
+def _add_name(found: set[str], name: str | None) -> None:
     if name is None:
         raise _All
     found.add(name)

@@ -8,7 +8,7 @@ The rows of an object keep its record alive: it exists while a table has the obj
 is referenced. An object does not refer to its record, so that copies and pickles have none, and an
 assignment to an object in no table costs one look-up.
 
-A snapshot holds immutable values only (`frozen`):
+A snapshot holds immutable values only (`freeze_leaf`):
 
     plain values, frozen records     unchanged; every NaN as the canonical one
     lists, dictionaries, sets        their contents, as frozen collections (`containers`)
@@ -161,7 +161,7 @@ class ObjectRecord:
             return True
         if isinstance(value, Container) and not value.follows_any():
             return False
-        return anew and any(row._record_.changed_unseen() for row in _rows_in(now))
+        return anew and any(row._record_.changed_unseen() for row in _snapshots_in(now))
 
     def changed_unseen(self) -> list[str]:
         """Return the attributes that differ from the last snapshot without an assignment."""
@@ -306,7 +306,9 @@ class ObjectRecord:
         key = name if owner is self else None
         if owner is not self and isinstance(value, tuple):
             check_objects(value, where)
-        return frozen(value, partial(self._nested, name, owner, key), where, trusted=self.trusted)
+        return freeze_leaf(
+            value, partial(self._nested, name, owner, key), where, trusted=self.trusted
+        )
 
     def _nested(self, name: str, owner: Any, key: Any, value: Any) -> Any:
         """Return the snapshot of an object that is, or is inside, the value of an attribute."""
@@ -332,7 +334,7 @@ class ObjectRecord:
             self._is_busy = False
 
 
-def _rows_in(value: Any) -> Iterator[Any]:
+def _snapshots_in(value: Any) -> Iterator[Any]:
     """Yield the snapshots of objects inside a part of a snapshot."""
     if is_twin(value.__class__):
         if value._record_ is not None:
@@ -340,7 +342,7 @@ def _rows_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, tuple | Foldable):
         held: Any = value
         for each in held.values() if hasattr(held, "values") else held:
-            yield from _rows_in(each)
+            yield from _snapshots_in(each)
 
 
 RECORDS: dict[int, weakref.ref[ObjectRecord]] = {}
@@ -358,7 +360,7 @@ def record_of(instance: Any) -> ObjectRecord:
     found = known_record(instance)
     if found is None:
         found = ObjectRecord(instance)
-        RECORDS[id(instance)] = weakref.ref(found, partial(_forget, id(instance)))
+        RECORDS[id(instance)] = weakref.ref(found, partial(_forget_record, id(instance)))
     return found
 
 
@@ -367,7 +369,7 @@ def current_row(instance: Any) -> Any:
     return record_of(instance).current()
 
 
-def _forget(number: int, reference: weakref.ref[ObjectRecord]) -> None:
+def _forget_record(number: int, reference: weakref.ref[ObjectRecord]) -> None:
     if RECORDS.get(number) is reference:
         del RECORDS[number]
 
@@ -416,7 +418,7 @@ EVENTED = {"EventedList": "list", "EventedDict": "dict", "EventedSet": "set"}
 """The containers of psygnal, and the classes to use in their place."""
 
 
-def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: bool) -> Any:
+def freeze_leaf(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: bool) -> Any:
     """Return the form of a value in a snapshot.
 
     Parameters
@@ -438,8 +440,8 @@ def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: boo
         check_objects(value, where)
         return value
     if kind is tuple or issubclass(kind, tuple):
-        items = [frozen(item, nested, where, trusted=trusted) for item in value]
-        if all(map(_is, items, value)):
+        items = [freeze_leaf(item, nested, where, trusted=trusted) for item in value]
+        if all(map(_is_same_object, items, value)):
             return value
         return kind(*items) if hasattr(kind, "_fields") else tuple(items)
     if is_tracked(kind):
@@ -481,15 +483,15 @@ def differs(value: Any, old: Any) -> bool:
     if kind is old.__class__ and isinstance(value, Foldable):
         return not is_same(value, old)
     if kind is not old.__class__ or issubclass(kind, tuple):
-        return kind is not old.__class__ or not _are_same(value, old)
+        return kind is not old.__class__ or not _are_same_items(value, old)
     return kind not in PLAIN or value != old
 
 
-def _are_same(items: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+def _are_same_items(items: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
     return len(items) == len(others) and not any(map(differs, items, others))
 
 
-def _is(one: Any, other: Any) -> bool:
+def _is_same_object(one: Any, other: Any) -> bool:
     return one is other
 
 

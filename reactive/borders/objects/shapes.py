@@ -99,7 +99,7 @@ class ClassShape:
         }
         """The descriptors with a setter of their own, such as properties."""
         self.twin = _twin(kind, [*self._described], [n for n in every if n not in self.names])
-        self._new = _maker(self.twin)
+        self._new = _snapshot_maker(self.twin)
         is_by_dictionary = not self._slots and not self._described
         self.copied: Callable[[Any, Mapping[str, Any]], Any] = (
             self._copied_dictionary if is_by_dictionary else self._copied
@@ -210,18 +210,18 @@ def _twin(kind: Any, described: list[str], untold: list[str]) -> Any:
         "__eq__": object.__eq__,
         "__ne__": object.__ne__,
         "__hash__": object.__hash__,
-        "__copy__": _itself,
-        "__deepcopy__": _itself,
-        "__reduce_ex__": _reduced,
+        "__copy__": _return_itself,
+        "__deepcopy__": _return_itself,
+        "__reduce_ex__": _reduce_snapshot,
     }
     if untold:
         own["__repr__"] = _repr
         own |= {name: _untold(name, kind) for name in untold}
     if hasattr(kind, "__del__"):
-        own["__del__"] = _nothing
+        own["__del__"] = _ignore_row
     named: dict[str, Any] = {}
     if hasattr(kind, "__struct_fields__"):
-        own["__post_init__"] = _nothing
+        own["__post_init__"] = _ignore_row
         named = {"dict": True, "eq": False, "gc": True}
         for name in untold:
             del own[name]
@@ -239,7 +239,7 @@ def _twin(kind: Any, described: list[str], untold: list[str]) -> Any:
         ) from error
 
 
-def _maker(twin: Any) -> Callable[[Any], Any]:
+def _snapshot_maker(twin: Any) -> Callable[[Any], Any]:
     """Return a function that makes an instance with only its record."""
     if hasattr(twin, "__struct_fields__"):
         blank = dict.fromkeys(twin.__struct_fields__)
@@ -270,19 +270,20 @@ def _maker(twin: Any) -> Callable[[Any], Any]:
 
 def _refuse_set(row: Any, name: str, value: Any) -> None:
     raise TableError(
-        f"a row is what {_called(row)} was at a commit: {name} = {value!r:.60} would change it\n"
+        f"a row is what {_object_text(row)} was at a commit: {name} = {value!r:.60} would change "
+        "it\n"
         "  assign to the object: reactive.of(row)"
     )
 
 
 def _refuse_delete(row: Any, name: str) -> None:
     raise TableError(
-        f"a row is what {_called(row)} was at a commit: del {name} would change it\n"
+        f"a row is what {_object_text(row)} was at a commit: del {name} would change it\n"
         "  delete it of the object: reactive.of(row)"
     )
 
 
-def _called(row: Any) -> str:
+def _object_text(row: Any) -> str:
     return f"an object of {type(row).__name__}"
 
 
@@ -306,14 +307,14 @@ def _new_object(twin: Any, *given: Any, **named: Any) -> Any:
     return vars(twin)["__reactive_twin__"](*given, **named)
 
 
-def _nothing(row: Any) -> None: ...
+def _ignore_row(row: Any) -> None: ...
 
 
-def _itself(row: Any, memory: Any = None) -> Any:
+def _return_itself(row: Any, memory: Any = None) -> Any:
     return row
 
 
-def _reduced(row: Any, protocol: Any) -> Any:
+def _reduce_snapshot(row: Any, protocol: Any) -> Any:
     kind = vars(type(row))["__reactive_twin__"]
     return snapshot_of, (kind, shape_of(kind).values(row))
 
@@ -325,7 +326,7 @@ def snapshot_of(kind: Any, values: Mapping[str, Any]) -> Any:
 
 def methods() -> dict[str, Any]:
     """Return the methods of snapshots that replace those of the model."""
-    return {"model_copy": _copy, "model_dump": _dump, "model_dump_json": _dump_json}
+    return {"model_copy": _copy_model, "model_dump": _dump, "model_dump_json": _dump_json}
 
 
 def give_storage(row: Any) -> None:
@@ -335,7 +336,7 @@ def give_storage(row: Any) -> None:
     object.__setattr__(row, "__pydantic_private__", {})
 
 
-def _copy(row: Any, **given: Any) -> Any:
+def _copy_model(row: Any, **given: Any) -> Any:
     """Return a mutable model with these values, which is in no table."""
     return _model(row).model_copy(**given)
 
@@ -353,17 +354,17 @@ def _model(row: Any) -> Any:
     made = object.__new__(kind)
     give_storage(made)
     fields = kind.model_fields
-    vars(made).update({n: _plain(value) for n, value in vars(row).items() if n in fields})
+    vars(made).update({n: _model_value(value) for n, value in vars(row).items() if n in fields})
     return made
 
 
-def _plain(value: Any) -> Any:
+def _model_value(value: Any) -> Any:
     """Return a value in the form that the model has."""
     if isinstance(value, FrozenList):
-        return [_plain(each) for each in value]
+        return [_model_value(each) for each in value]
     if isinstance(value, FrozenDict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _model_value(each) for key, each in value.items()}
     if isinstance(value, FrozenSet):
-        return {_plain(each) for each in value}
+        return {_model_value(each) for each in value}
     is_row = "__reactive_twin__" in vars(type(value)) and hasattr(value, "__pydantic_fields_set__")
     return _model(value) if is_row else value

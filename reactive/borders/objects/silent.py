@@ -73,7 +73,7 @@ def check_one(table: Any, random: Random) -> int:
 
     Cost: O(1), and its containers.
     """
-    row = _next(table._store, random)
+    row = _next_unseen(table._store, random)
     if row is None:
         return -1
     record = row._record_
@@ -95,7 +95,7 @@ def _looks(container: Any) -> int:
     return len(container) if container._counts else len(container) // AS_ONE
 
 
-def _next(store: Any, random: Random) -> Any:
+def _next_unseen(store: Any, random: Random) -> Any:
     """Return the row of an object that was not checked in this round; None without one."""
     keys = store.unseen
     while keys:

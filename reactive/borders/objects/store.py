@@ -32,7 +32,7 @@ class ObjectStore(KeyedStore):
         key: Callable[[Row], Any] | None,
         call: Callable[[Row], Any] | None,
     ) -> None:
-        super().__init__(_object if key is None else key, _object if call is None else call)
+        super().__init__(_object_id if key is None else key, _object_id if call is None else call)
         self.objects = objects
         self.table: Callable[[], Any] = weakref.ref(table)
         self.read: frozenset[str] | reads.UnknownRead | None = reads.UNKNOWN
@@ -156,5 +156,5 @@ class ObjectStore(KeyedStore):
         self.last = None  # an earlier assignment, perhaps to this object, is final
 
 
-def _object(row: Row) -> int:
+def _object_id(row: Row) -> int:
     return id(row._record_)

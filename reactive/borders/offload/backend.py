@@ -23,7 +23,7 @@ from reactive.errors import OffloadError
 
 if TYPE_CHECKING:
     from reactive.borders.offload.offload import Offloading
-    from reactive.borders.offload.spilling import Spilled
+    from reactive.borders.offload.spilling import SpilledRows
     from reactive.borders.sinks.durable_outbox import Outbox, SinkTarget
     from reactive.borders.sinks.making import SinkOptions
     from reactive.engine.dataflow.node import Node
@@ -115,7 +115,7 @@ class Offload(Protocol):
         """What calls a function of frames of changes, and numbers."""
         ...
 
-    def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:
+    def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> SpilledRows:
         """A store that takes little of the process, for the rows of a table, which are still where
         they were."""
         ...
@@ -196,17 +196,19 @@ class OffloadStatus(Sequence[Offloaded]):
 
         table = Table(title="offloaded operators")
         for field in fields(Offloaded):
-            table.add_column(field.name, justify="right" if _is_number(field.type) else "left")
+            table.add_column(
+                field.name, justify="right" if _is_numeric_field(field.type) else "left"
+            )
         for line in self._lines:
-            table.add_row(*(_text(value) for value in astuple(line)))
+            table.add_row(*(_cell_text(value) for value in astuple(line)))
         return table
 
 
-def _is_number(kind: Any) -> bool:
+def _is_numeric_field(kind: Any) -> bool:
     return kind in ("int", "float", int, float)
 
 
-def _text(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
@@ -235,7 +237,7 @@ def _line(node: Node) -> Offloaded:
         wrong = wrong or str(error)
     return Offloaded(
         view=", ".join(sorted({str(channel) for channel in node.leaves()})),
-        operator=overflow.level_of(node) or ("" if node.plan is None else headline(node.plan)),
+        operator=overflow.nest_level_of(node) or ("" if node.plan is None else headline(node.plan)),
         where=operator.describe() + ("" if operator.is_filled else " (being handed over)"),
         rows=rows,
         bytes=size,
@@ -267,7 +269,7 @@ def byte_count(said: int | str | None, name: str) -> int | None:
     >>> byte_count("256MB", "max_waiting_bytes"), byte_count("1.5 KiB", "threshold_bytes")
     (256000000, 1536)
     """
-    found = _written(said) if isinstance(said, str) else said
+    found = _parse_bytes(said) if isinstance(said, str) else said
     if found is None and said is None:
         return None
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
@@ -301,7 +303,7 @@ def row_count(said: int | None, name: str) -> int | None:
 _BYTES = {"max_waiting": 'max_waiting_bytes="256MB"', "threshold_rows": 'threshold_bytes="1GB"'}
 
 
-def _written(said: str) -> int | None:
+def _parse_bytes(said: str) -> int | None:
     match = _WRITTEN.fullmatch(said)
     if match is None or (match[3] and not match[2]):
         return None

@@ -101,8 +101,8 @@ class Offloading:
         return offloaded_nodes.OffloadedNodes(
             moved,
             self._remote_tables(),
-            lambda part: overflow.begun(self, part, part.of[0]),
-            lambda part: offload.scan(part, overflow.name_of(part.of[0])),
+            lambda part: overflow.begin_remote(self, part, part.of[0]),
+            lambda part: offload.scan(part, overflow.query_name(part.of[0])),
             offload.apart,
             self.nested,
         )
@@ -181,7 +181,7 @@ class Offloading:
         remote.check_adopt(adopt)
         found, reasons = self._parts(view._channel.plan)
         if not found:
-            raise OffloadError(refusal(str(view._channel), reasons))
+            raise OffloadError(move_refusal(str(view._channel), reasons))
         gone = self._move_whole(found, adopt)
         for node in found:
             if node not in gone:
@@ -206,7 +206,7 @@ class Offloading:
         engine, offload = self._engine, self.need()
         node = overflow.top_of(self, node)
         moved: dict[plan.Node, offloaded_nodes.Begin] = {
-            node: lambda part: overflow.begun(self, part, node)
+            node: lambda part: overflow.begin_remote(self, part, node)
         }
         with self._engine.inside():
             if node in self.moved:
@@ -220,7 +220,7 @@ class Offloading:
             operators = [each.operator for each in made]
             lag = sum(operator.lag for operator in operators)
             with offload.progress(explaining.headline(node), lag):
-                remote_table.fill(engine, operators, adopt)
+                remote_table.fill_operators(engine, operators, adopt)
             self._switch({**self.moved, **moved})
             self.spilling.spill(node, offload)
             if self.overflow is not None and offload.flush_interval is not None:
@@ -289,7 +289,7 @@ class Offloading:
         assert away is not None
         if away.levels(root) is not None:
             return [root], []
-        inside = {id(n) for node in nodes(root) for n in overflow.within(node)}
+        inside = {id(n) for node in nodes(root) for n in overflow.nodes_inside(node)}
         for node in nodes(root):
             if id(node) in inside or isinstance(node, STATELESS):
                 continue
@@ -308,7 +308,7 @@ class Offloading:
         try:
             check_rows(node, self.roots() if self._engine.moments else ())
             if isinstance(node, overflow.RECURSIONS):
-                return overflow.refused(self, node)
+                return overflow.why_recursion_stays(self, node)
             part = fragments.offloaded_fragment(node)
         except (fragments.Unmovable, OffloadError) as error:
             return str(error)
@@ -327,7 +327,7 @@ class Offloading:
         for operator in self.operators(node):
             return self.describe(operator)
         if isinstance(node, overflow.RECURSIONS):
-            return overflow.placed(self, node)
+            return overflow.describe_place(self, node)
         if isinstance(node, STATELESS):
             return None
         refused = self.refused(node)
@@ -340,7 +340,7 @@ class Offloading:
 
     def levels(self, written: plan.Node) -> dict[str, str]:
         """Where the levels of a nest are that are elsewhere, for `explain`."""
-        return {} if self.offload is None else overflow.levels_of(self, written)
+        return {} if self.offload is None else overflow.levels_elsewhere(self, written)
 
     def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
         """Compile the queries again that read parts that are elsewhere now, or are not any more."""
@@ -422,7 +422,7 @@ def check_rows(node: plan.Node, roots: Iterable[plan.Node]) -> None:
     _check_present(node, roots)
 
 
-def refusal(name: str, reasons: list[str]) -> str:
+def move_refusal(name: str, reasons: list[str]) -> str:
     """The error of a view of which nothing can be moved."""
     lines = reasons or ["it keeps nothing but its rows"]
     count = f"{len(lines)} obstacle" + "s" * (len(lines) != 1)

@@ -140,7 +140,7 @@ class OverflowWatch:
     def _move(self, of: Offloading, grown: list[plan.Node]) -> None:
         """In the background: what has grown goes, and what cannot is told of."""
         try:
-            for node in tops(of, grown):
+            for node in nodes_to_move(of, grown):
                 if not self._is_refused(node):
                     self._moved.add(node)
                     self.background.do(partial(type(of).hand_over, node=node))
@@ -194,18 +194,18 @@ class OverflowWatch:
         return list(self._refused.items())
 
 
-def begun(of: Offloading, part: Fragment, node: plan.Node) -> Remote:
+def begin_remote(of: Offloading, part: Fragment, node: plan.Node) -> Remote:
     """A place for the part of a node."""
-    views = remote_table.views_of(of._engine, node, of.plan_of)
-    return of.need().begin(part, name_of(node), views, of._engine)
+    views = remote_table.named_views_of(of._engine, node, of.plan_of)
+    return of.need().begin(part, query_name(node), views, of._engine)
 
 
-def name_of(node: plan.Node) -> str:
+def query_name(node: plan.Node) -> str:
     """The same for the same query."""
     return str(explaining.explain(node))
 
 
-def tops(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]:
+def nodes_to_move(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]:
     """The nodes that are to move for some that have grown: of several that can be in one whole
     fragment the upper one of the least such, and else those themselves.
 
@@ -238,14 +238,14 @@ def is_whole(of: Offloading, node: plan.Node) -> bool:
 
 def top_of(of: Offloading, node: plan.Node) -> plan.Node:
     """The end of the chain on a node; of a recursion, the node itself if the chain cannot go."""
-    top = _end(of, node)
+    top = _chain_end(of, node)
     is_recursion = isinstance(node, RECURSIONS)
     if is_recursion and not goes_with(of, node, top):
         return node
     return top
 
 
-def _end(of: Offloading, node: plan.Node) -> plan.Node:
+def _chain_end(of: Offloading, node: plan.Node) -> plan.Node:
     roots = of.roots()
     orders = [n for root in roots for n in nodes(root) if isinstance(n, plan.OrderBy)]
     readers: dict[plan.Node, set[plan.Node]] = defaultdict(set)
@@ -265,9 +265,9 @@ def _end(of: Offloading, node: plan.Node) -> plan.Node:
 RECURSIONS = (plan.Fixpoint, plan.Iterate, plan.Component)
 
 
-def refused(of: Offloading, node: plan.Node) -> str | None:
+def why_recursion_stays(of: Offloading, node: plan.Node) -> str | None:
     """Why a recursion, which goes with all that is below it, has to stay; None if it may go."""
-    away = _away(of)
+    away = _offloaded_nodes(of)
     found = fragments.why_not(node, away.holds)
     if found is None and not away.is_whole(node):
         return "it, or what it reads, cannot be done in columns; its inputs may be moved"
@@ -276,21 +276,21 @@ def refused(of: Offloading, node: plan.Node) -> str | None:
 
 def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:
     """Whether the chain from a recursion up to a node can go with it."""
-    return top is node or _away(of).is_whole(top)
+    return top is node or _offloaded_nodes(of).is_whole(top)
 
 
-def placed(of: Offloading, node: plan.Node) -> str | None:
+def describe_place(of: Offloading, node: plan.Node) -> str | None:
     """Where a recursion runs that is not elsewhere as a whole: whether it can move, and should.
     Whoever would do it is not asked. Of relations that are defined together, each is told of."""
     if has_components(node):
         return None
-    why = fragments.why_not(node, _away(of).holds)
+    why = fragments.why_not(node, _offloaded_nodes(of).holds)
     if why is not None:
         return f"in the process: {why}"
-    return f"in the process, {fragments.advice(node, _held(of, node))}"
+    return f"in the process, {fragments.advice(node, _held_rows(of, node))}"
 
 
-def within(node: plan.Node) -> list[plan.Node]:
+def nodes_inside(node: plan.Node) -> list[plan.Node]:
     """The nodes of a recursion, which go where it goes."""
     match node:
         case plan.Component(source):
@@ -301,7 +301,7 @@ def within(node: plan.Node) -> list[plan.Node]:
             return []
 
 
-def _held(of: Offloading, node: plan.Node) -> int | None:
+def _held_rows(of: Offloading, node: plan.Node) -> int | None:
     """How many rows a node's operator holds in the process; None if it is not computed."""
 
     def rows(every: list[Node]) -> list[int]:
@@ -311,7 +311,7 @@ def _held(of: Offloading, node: plan.Node) -> int | None:
     return max(of.look(rows), default=None)
 
 
-def _away(of: Offloading) -> OffloadedNodes:
+def _offloaded_nodes(of: Offloading) -> OffloadedNodes:
     away = of.offloaded(of.moved)
     assert away is not None
     return away
@@ -320,7 +320,7 @@ def _away(of: Offloading) -> OffloadedNodes:
 # Which levels of nests are elsewhere, in words.
 
 
-def level_of(part: Node) -> str | None:
+def nest_level_of(part: Node) -> str | None:
     """What a part is called that has the rows of a level; None of others."""
     for reader, _ in part.consumers:
         nest = reader.physical
@@ -329,13 +329,13 @@ def level_of(part: Node) -> str | None:
     return None
 
 
-def levels_of(of: Offloading, written: plan.Node) -> dict[str, str]:
+def levels_elsewhere(of: Offloading, written: plan.Node) -> dict[str, str]:
     """Where the levels of a query are that are elsewhere, by what they are called."""
     root = of.plan_of(written)
     found: dict[str, str] = {}
     for node in of.remotes:
         readers = [reader for reader, _ in node.consumers if reader.plan == root]
-        name = level_of(node) if readers else None
+        name = nest_level_of(node) if readers else None
         if name is not None:
             found[name] = of.describe(node.operator)
     return found

@@ -348,11 +348,11 @@ class StreamTable(RemoteTable[T]):
         return self._waiting
 
     def _bulk(self, what: str, change: Callable[[], int]) -> bool:
-        _refuse(self.name)
+        _refuse_change(self.name)
 
     def replace_all(self, rows: Any) -> None:
         """Refused, as all changes by hand are."""
-        _refuse(self.name)
+        _refuse_change(self.name)
 
     def take(self, batch: FrameBatch, unfit: RemoteTable[Any] | None) -> int:
         """Commit a batch; how many rows have changed."""
@@ -443,13 +443,13 @@ class _FedStore(RemoteStore):
         self._name = name
 
     def add(self, row: Row, count: int) -> Pair:
-        _refuse(self._name)
+        _refuse_change(self._name)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        _refuse(self._name)
+        _refuse_change(self._name)
 
 
-def _refuse(name: str) -> NoReturn:
+def _refuse_change(name: str) -> NoReturn:
     raise TableError(
         f"rows of table {name!r} come by its stream, and cannot be changed by hand\n"
         "  add them to what the stream reads, or to another table: a.union_all(b) has the rows of "
@@ -457,7 +457,9 @@ def _refuse(name: str) -> NoReturn:
     )
 
 
-def fill(engine: Engine, operators: Sequence[RemoteOperator], adopt: Adopt | None) -> None:
+def fill_operators(
+    engine: Engine, operators: Sequence[RemoteOperator], adopt: Adopt | None
+) -> None:
     """Hand over what the inputs hold, or first have them hold what an earlier process left."""
     from_state = [o for o in operators if (adopt or o.remote.adopt) == "state" and not o.is_filled]
     if from_state:
@@ -483,7 +485,7 @@ def _missing(engine: Engine, operators: Sequence[RemoteOperator]) -> dict[Any, d
     return found
 
 
-def views_of(
+def named_views_of(
     engine: Engine, node: plan.Node, run: Callable[[plan.Node], plan.Node]
 ) -> dict[str, str]:
     """The fingerprints of the views with a name that read a node, or that are being made.

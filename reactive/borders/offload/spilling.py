@@ -34,7 +34,7 @@ PIECE = 2_000
 RECURSIVE = (plan.Fixpoint, plan.Component, plan.Iterate)
 
 
-class Spilled(RowStore, Protocol):
+class SpilledRows(RowStore, Protocol):
     """Rows of a table that only parts elsewhere read.
 
     Those that have not been moved yet are where they were, and statements find them there.
@@ -76,7 +76,7 @@ class Spilling:
             while self._move(table, store):
                 pass
 
-    def _move(self, table: Table[Any], store: Spilled) -> int:
+    def _move(self, table: Table[Any], store: SpilledRows) -> int:
         """How many rows are left to be moved; none of a table that has come back meanwhile."""
         left: list[int] = []
         with self._engine.inside():
@@ -94,7 +94,7 @@ class Spilling:
         for number in _read_here(root, offloaded, spilled) if spilled else ():
             table = self._engine.tables[number]
             gone = self.stores[table]
-            store = _empty(table)
+            store = _empty_store(table)
             for row, count in gone.pairs():
                 store.add(row, count)
             table._move_to(store, store if isinstance(store, KeyedStore) else None)
@@ -114,7 +114,7 @@ class Spilling:
         self.stores.clear()
 
 
-def _empty(table: Table[Any]) -> BagStore | KeyedStore:
+def _empty_store(table: Table[Any]) -> BagStore | KeyedStore:
     key = table.plan.key
     return BagStore() if key is None else KeyedStore(table._keyed.key, key.function)
 

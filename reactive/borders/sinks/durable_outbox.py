@@ -49,7 +49,7 @@ from optimizer.errors import PlanError
 from optimizer.expressions.members import row_of_instance
 from reactive.borders.durable.journal import Journal
 from reactive.borders.durable.rows.declared import declared_by
-from reactive.borders.durable.rows.values import Unstorable, known_in, tree, untree
+from reactive.borders.durable.rows.values import Unstorable, class_names, tree, untree
 from reactive.borders.durable.store import Change, Column, Schema, Values
 from reactive.engine.collections.zset import Pair, consolidate, integrate, negate
 from reactive.engine.dataflow.delta import Delta, NumberedDelta
@@ -105,7 +105,7 @@ class DurableOutbox:
         self._classes: dict[str, type] = known.classes
         if known.shape == "record":
             self._classes = {known.kind.__name__: known.kind, **known.classes}
-        self._names = known_in(self._classes)
+        self._names = class_names(self._classes)
 
     def open(self, plan: str) -> Position | None:
         """Read what earlier processes delivered, and return the position.
@@ -128,7 +128,7 @@ class DurableOutbox:
                 self._check_query(found, plan)
         return self._position()
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the changes from all staged batches to these rows."""
         held, pairs, seen = self._known(), list[Pair](), set[str]()
         texts: dict[str, tuple[Any, int]] = {}
@@ -316,7 +316,7 @@ class DurableOutbox:
 class CalledTarget:
     """A `SinkTarget` that calls a function."""
 
-    def __init__(self, function: Called, outbox: Outbox) -> None:
+    def __init__(self, function: ChangeFunction, outbox: Outbox) -> None:
         self._function = function
         self._outbox = outbox
         self.kept_as: str | None = getattr(outbox, "name", None)
@@ -326,7 +326,7 @@ class CalledTarget:
         """Return the position of the outbox; None if nothing was stored yet."""
         return self._outbox.open(plan)
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the changes from the delivered rows to these rows."""
         return self._outbox.difference(rows)
 
@@ -424,7 +424,7 @@ class MemoryOutbox:
         """Return the position."""
         return self._position
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the changes from the staged rows to these rows."""
         return consolidate([*rows, *negate(self._rows.items())])
 
@@ -442,7 +442,7 @@ class MemoryOutbox:
         self._staged = None
 
 
-Changed: TypeAlias = Sequence[tuple[Any, int]]
+ChangedRows: TypeAlias = Sequence[tuple[Any, int]]
 """Rows with the change in their number of copies; each row once."""
 
 
@@ -472,7 +472,7 @@ class ChangeBatch:
 
     number: int
     changes: Any
-    """`Changed`; for `FrameTarget.stage_frame`, `RemoteRows`."""
+    """`ChangedRows`; for `FrameTarget.stage_frame`, `RemoteRows`."""
     plan: str
     version: int
 
@@ -503,7 +503,7 @@ class SinkTarget(Protocol):
         """
         ...
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the changes from its contents, staged ones included, to these rows."""
         ...
 
@@ -536,7 +536,7 @@ class Outbox(Protocol):
         """Return the position, as `SinkTarget.open` does."""
         ...
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the changes to these rows, as `SinkTarget.difference` does."""
         ...
 
@@ -553,5 +553,5 @@ class Outbox(Protocol):
         ...
 
 
-Called: TypeAlias = Callable[[int, list[tuple[Any, int]]], object]
+ChangeFunction: TypeAlias = Callable[[int, list[tuple[Any, int]]], object]
 """A function of the number of a batch, and its changes."""

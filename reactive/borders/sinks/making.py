@@ -66,7 +66,7 @@ def write_to(
     view: Any, target: Any, mode: Mode, trigger: Trigger, key: str | Iterable[str], row_type: Any
 ) -> Sink:
     """Create the sink of `View.write_to`."""
-    interval = _interval(trigger)
+    interval = _trigger_seconds(trigger)
     options = SinkOptions(mode, (key,) if isinstance(key, str) else tuple(key), row_type)
     if mode not in ("upsert", "changes"):
         raise PlanError(f'mode={mode!r} is none of "upsert" and "changes"')
@@ -114,7 +114,7 @@ def changes_to(
     frames: bool,
 ) -> Sink:
     """Create the sink of `View.changes_to`."""
-    interval = _interval(trigger)
+    interval = _trigger_seconds(trigger)
     if not callable(function):
         raise PlanError(
             f"changes_to takes a function (number, changes), not {function!r:.100}\n"
@@ -178,7 +178,7 @@ def subscribe(
     return NamedSubscription(name, sink)
 
 
-def _interval(trigger: Trigger) -> float | None:
+def _trigger_seconds(trigger: Trigger) -> float | None:
     """Return the seconds of a trigger; None for `None` and `"commit"`.
 
     Raises
@@ -211,7 +211,7 @@ def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Out
     It is in the file of a durable database, else in the checkpoint if there is one, else in memory.
     """
     engine: Engine = view._engine
-    if _is_durable(engine, name, keeping):
+    if _is_kept_durably(engine, name, keeping):
         assert name is not None
         of = _annotation(view._channel.plan) if row_type is None else row_type
         return DurableOutbox(engine, name, of, migrate=keeping.migrate, instead=keeping.instead)
@@ -227,7 +227,7 @@ def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Out
     return MemoryOutbox() if kept is None else kept
 
 
-def _is_durable(engine: Engine, name: str | None, keeping: Keeping) -> bool:
+def _is_kept_durably(engine: Engine, name: str | None, keeping: Keeping) -> bool:
     """Return True if a sink of this name is kept in the file of the database."""
     writes = engine.journal is not None and engine.journal.writes
     if keeping.durable is False or (keeping.durable is None and not writes):
@@ -272,7 +272,7 @@ def _sink(view: Any, name: str, target: SinkTarget, interval: float | None, is_e
     if callable(expect := getattr(target, "expect", None)):
         expect(_annotation(view._channel.plan))
     found = fingerprint(view.relation.plan)
-    gathering = partial(_gathering, view, None if is_each else target)
+    gathering = partial(_choose_feed, view, None if is_each else target)
     sink = Sink(engine, name, gathering, target, found, interval)
     if is_each:
         sink._follow_commits()
@@ -285,7 +285,7 @@ def _annotation(node: plan.Node) -> Any:
     return types[0] if len(types) == 1 else GenericAlias(tuple, types)
 
 
-def _gathering(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -> ChangeFeed:
+def _choose_feed(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -> ChangeFeed:
     """Return the feed of the changes of a view: `now`, if it can continue.
 
     Rows are read where they are, if the target can read them there.
@@ -298,7 +298,9 @@ def _gathering(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -> 
     if operator is None:
         if isinstance(now, GatheredChanges):
             return now
-        return GatheredChanges(view._engine.shaping, partial(_rows, view), partial(_listen, view))
+        return GatheredChanges(
+            view._engine.shaping, partial(_view_rows, view), partial(_listen_to_view, view)
+        )
     is_same = isinstance(now, FollowedChanges) and now.operator is operator and not now.has_moved
     return now if now is not None and is_same else FollowedChanges(operator)
 
@@ -309,11 +311,11 @@ def _operator(view: Any) -> RemoteOperator | None:
     return source.operator if source.is_remote and source.operator.is_followable else None
 
 
-def _rows(view: Any) -> tuple[list[Pair], int]:
+def _view_rows(view: Any) -> tuple[list[Pair], int]:
     return list(view._contents.items()), view._engine.version
 
 
-def _listen(view: Any, callback: Callable[[Delta[Any]], object]) -> Subscription[Any]:
+def _listen_to_view(view: Any, callback: Callable[[Delta[Any]], object]) -> Subscription[Any]:
     view._check_open()
     subscription, _ = listen(view._engine, view._node, callback, view)
     return subscription

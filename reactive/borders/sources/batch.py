@@ -144,7 +144,7 @@ class Targets:
         self._by_class = None if by_class is None else {kind: n for n, kind in enumerate(by_class)}
         self._numbers: dict[type, int] = dict(self._by_class or {})
         for table in self.tables:
-            _check(table, engine)
+            _check_table(table, engine)
         if not self.tables or len({*map(id, self.tables)}) < len(self.tables):
             raise PlanError("ingest takes tables by the classes of their rows, each table once")
 
@@ -248,7 +248,7 @@ class Targets:
         return found
 
 
-def _check(table: Any, engine: object) -> None:
+def _check_table(table: Any, engine: object) -> None:
     if not isinstance(table, Table) or table._engine is not engine:
         raise PlanError(
             f"ingest takes a table of its database to put rows into, not {table!r:.100}\n"
@@ -284,7 +284,7 @@ class TableBatches:
                     yield number, row
 
 
-def given(batch: Batch[Any], targets: Targets) -> TableBatches:
+def group_by_table(batch: Batch[Any], targets: Targets) -> TableBatches:
     """Group the contents of a batch by table.
 
     Raises
@@ -321,10 +321,14 @@ def given(batch: Batch[Any], targets: Targets) -> TableBatches:
         )
     for number in found.deletes:
         if number == NOWHERE or not targets.is_keyed(number):
-            raise TableError(f"{_table(targets, number)} has no key to delete by\n  Batch(removes)")
+            raise TableError(
+                f"{_table_text(targets, number)} has no key to delete by\n  Batch(removes)"
+            )
     for number in found.removes:
         if number == NOWHERE or targets.is_keyed(number):
-            raise TableError(f"{_table(targets, number)} has a key to delete by\n  Batch(deletes)")
+            raise TableError(
+                f"{_table_text(targets, number)} has a key to delete by\n  Batch(deletes)"
+            )
     return found
 
 
@@ -339,7 +343,7 @@ def _appends(batch: Batch[Any], targets: Targets) -> dict[Hashable, ByTable]:
     return {**{origin: {} for origin in beside}, **found}
 
 
-def _table(targets: Targets, number: int) -> str:
+def _table_text(targets: Targets, number: int) -> str:
     return "what was given" if number == NOWHERE else f"table {targets.tables[number].name!r}"
 
 

@@ -42,11 +42,11 @@ from reactive.borders.sources.batch import (
     Token,
     as_source,
     check_policy,
-    given,
+    group_by_table,
 )
 from reactive.borders.sources.files.source import FileSource, files
 from reactive.borders.sources.ingestion import Ingestion
-from reactive.borders.sources.ledger import Ledger, add, remove
+from reactive.borders.sources.ledger import Ledger, add_rows, remove_rows
 from reactive.borders.sources.net_changes import LeftOut, net_changes
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.boundary import boundary
@@ -144,7 +144,7 @@ def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bo
     Exception: a row raises, and is not left out; or the cause is not a row.
     """
     ledger.targets.check_there(engine.tables)
-    found = given(batch, ledger.targets)
+    found = group_by_table(batch, ledger.targets)
     for refused in batch.refused.values() if not drops else ():
         for each in refused:
             raise each.error
@@ -152,14 +152,14 @@ def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bo
         return _commit(engine, ledger, found, None)
     except Exception as error:
         if not drops or not _may_blame_rows(error):
-            raise _refusal(ledger, found, error) from error.__cause__
+            raise _refusal_error(ledger, found, error) from error.__cause__
     return _Careful(engine, ledger, found).commit()
 
 
 def _commit(engine: Engine, ledger: Ledger, batch: TableBatches, left_out: LeftOut | None) -> int:
     def change() -> int:
         net = net_changes(batch, ledger, left_out)
-        _change(ledger, net.gone, net.come)
+        _apply_changes(ledger, net.gone, net.come)
         ledger.change(net.entries)
         ledger.change_errors(net.solved, net.errors)
         return len(net)
@@ -167,12 +167,12 @@ def _commit(engine: Engine, ledger: Ledger, batch: TableBatches, left_out: LeftO
     return run_in_transaction(Transaction(engine), change)
 
 
-def _change(ledger: Ledger, gone: ByTable, come: ByTable) -> None:
+def _apply_changes(ledger: Ledger, gone: ByTable, come: ByTable) -> None:
     tables = ledger.targets.tables
     for number, rows in gone.items():
-        remove(tables[number], rows)
+        remove_rows(tables[number], rows)
     for number, rows in come.items():
-        add(tables[number], rows)
+        add_rows(tables[number], rows)
 
 
 class _Careful:
@@ -204,7 +204,7 @@ class _Careful:
         )
         if self._tried((), ()) is not None:
             return False
-        going, coming = _places(net.gone), _places(net.come)
+        going, coming = _list_places(net.gone), _list_places(net.come)
         stay = _culprits(going, lambda some: self._tried(some, ()))
         rest = [going[n] for n in range(len(going)) if n not in stay]
         wait = _culprits(coming, lambda some: self._tried(rest, some))
@@ -219,7 +219,7 @@ class _Careful:
         trial = Transaction(self._engine, _take_back)
         try:
             run_in_transaction(
-                trial, lambda: _change(self._ledger, _by_table(going), _by_table(coming))
+                trial, lambda: _apply_changes(self._ledger, _by_table(going), _by_table(coming))
             )
         except _TakenBack:
             return None
@@ -232,7 +232,7 @@ class _Careful:
 
 def _culprits(rows: Sequence[Place], trial: Trial) -> dict[int, Exception]:
     """Return the positions of rows without which the others succeed, with their exceptions."""
-    found = dict(_alone(range(len(rows)), rows, trial))
+    found = dict(_rows_failing_alone(range(len(rows)), rows, trial))
     while True:
         rest = [number for number in range(len(rows)) if number not in found]
         if not rest or trial([rows[number] for number in rest]) is None:
@@ -244,7 +244,7 @@ def _culprits(rows: Sequence[Place], trial: Trial) -> dict[int, Exception]:
         found[number] = error
 
 
-def _alone(
+def _rows_failing_alone(
     numbers: Sequence[int], rows: Sequence[Place], trial: Trial
 ) -> list[tuple[int, Exception]]:
     """Return the positions of the rows that raise alone, with their exceptions."""
@@ -256,7 +256,10 @@ def _alone(
     if len(numbers) == 1:
         return [(numbers[0], error)]
     half = len(numbers) // 2
-    return [*_alone(numbers[:half], rows, trial), *_alone(numbers[half:], rows, trial)]
+    return [
+        *_rows_failing_alone(numbers[:half], rows, trial),
+        *_rows_failing_alone(numbers[half:], rows, trial),
+    ]
 
 
 def _last_of_shortest(numbers: Sequence[int], rows: Sequence[Place], trial: Trial) -> int:
@@ -271,7 +274,7 @@ def _last_of_shortest(numbers: Sequence[int], rows: Sequence[Place], trial: Tria
     return numbers[raises - 1]
 
 
-def _refusal(ledger: Ledger, batch: TableBatches, error: Exception) -> Exception:
+def _refusal_error(ledger: Ledger, batch: TableBatches, error: Exception) -> Exception:
     """Return the error to raise; for a row without a hash, the refusal of its table."""
     if type(error) is not TypeError:
         return error
@@ -293,7 +296,7 @@ def _take_back() -> None:
     raise _TakenBack
 
 
-def _places(rows: ByTable) -> list[Place]:
+def _list_places(rows: ByTable) -> list[Place]:
     return [(number, row) for number, some in rows.items() for row in some]
 
 
@@ -368,7 +371,7 @@ class WatchedTable(Table[T, Any]):
         """Drop the table as any other, and end and forget its source."""
         super()._give_up(why)
         self.source._leave()
-        _forget(self._engine, self.name, why)
+        _forget_source(self._engine, self.name, why)
 
 
 def watch(
@@ -403,7 +406,7 @@ def watch(
             family.drop(engine, replaced, views=True, why=why)
         if engine.journal is not None or durable:
             opening.adopt(engine, table, durable, None, None)
-        table.source = _fed(engine, table, on_error)
+        table.source = _ingest_files(engine, table, on_error)
         table.source.on_stop = on_stop
         engine.tables[number] = table
     if start:
@@ -411,7 +414,7 @@ def watch(
     return table
 
 
-def _fed(engine: Engine, table: WatchedTable[T], on_error: OnRefusal) -> Ingestion[T]:
+def _ingest_files(engine: Engine, table: WatchedTable[T], on_error: OnRefusal) -> Ingestion[T]:
     """Return the ingestion that feeds a table; undo the creation of the table if that fails."""
     try:
         return ingest(engine, table._files, table, None, on_error, None)
@@ -442,7 +445,7 @@ def _give_up(engine: Engine, table: WatchedTable[Any]) -> None:
         family.drop(engine, table, views=True, why=why)
 
 
-def _forget(engine: Engine, name: str, why: str) -> None:
+def _forget_source(engine: Engine, name: str, why: str) -> None:
     """Drop the ledger of a source."""
     ledger = engine.ledgers.pop(name, None)
     if ledger is None:

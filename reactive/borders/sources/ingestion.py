@@ -467,14 +467,15 @@ class Ingestion(Uncopyable, Closeable, Generic[T]):
         error = self.error
         parts = [
             self.state if error is None else f"{self.state}: {error!r}",
-            f"{_counted(self._batches, 'batch', 'batches')}, {_counted(self._rows, 'row', 'rows')}",
+            _number_of(self._batches, "batch", "batches"),
+            _number_of(self._rows, "row", "rows"),
             f"token {self.token!r:.60}",
             f"behind {self.lag}",
         ]
         return f"Ingestion({self.name!r} into {self._notes.targets}, {', '.join(parts)})"
 
 
-def _counted(number: int, one: str, many: str) -> str:
+def _number_of(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 

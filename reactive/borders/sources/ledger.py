@@ -35,10 +35,10 @@ from reactive.api.literal import Raised, RowError
 from reactive.api.table import Table
 from reactive.api.view import View
 from reactive.borders.durable.journal import Journal, KeptTable
-from reactive.borders.durable.refusals import DAMAGED, damaged
+from reactive.borders.durable.refusals import DAMAGED, damaged_row
 from reactive.borders.durable.rows.declared import declared_by
 from reactive.borders.durable.rows.row_codec import GivenCodec, RowCodec
-from reactive.borders.durable.rows.values import Unstorable, known_in, pack, unpack
+from reactive.borders.durable.rows.values import Unstorable, class_names, pack_value, unpack_value
 from reactive.borders.durable.store import Column, Schema, Values, schema_of_text, text_of_schema
 from reactive.borders.sources.batch import Targets, Token
 from reactive.engine.collections.zset import Row
@@ -100,7 +100,7 @@ class Ledger:
         self.view: View[RowError] | None = None
         if engine.journal is not None:
             with engine.shaping(to_write=True):
-                adopt(engine.journal, self, Entry)
+                adopt_ledger(engine.journal, self, Entry)
 
     @property
     def token(self) -> Token:
@@ -153,8 +153,8 @@ class Ledger:
     def change(self, entries: Mapping[Owner, Entry | None]) -> None:
         """Replace entries by owner; None deletes the entry. Called inside a transaction."""
         known = (self.held(owner) for owner in entries)
-        remove(self.entries, [entry for entry in known if entry is not None])
-        add(self.entries, [entry for entry in entries.values() if entry is not None])
+        remove_rows(self.entries, [entry for entry in known if entry is not None])
+        add_rows(self.entries, [entry for entry in entries.values() if entry is not None])
 
     def held(self, owner: Owner) -> Entry | None:
         """Return the entry of an owner as of the open transaction."""
@@ -192,8 +192,8 @@ class Ledger:
         """Update the table of left-out rows. Called inside a transaction."""
         assert self.errors is not None or not (gone or come)
         if self.errors is not None:
-            remove(self.errors, gone)
-            add(self.errors, come)
+            remove_rows(self.errors, gone)
+            add_rows(self.errors, come)
 
     def _table(self, row_type: type[Any], name: str, key: str | None) -> Table[Any, Any]:
         with self._engine.shaping():
@@ -206,7 +206,7 @@ def _is_part(entry: Entry) -> bool:
     return entry.owner[0] == TOKEN[0] and len(entry.owner) > 1
 
 
-def remove(table: Table[Any], rows: Sequence[Row]) -> None:
+def remove_rows(table: Table[Any], rows: Sequence[Row]) -> None:
     """Remove rows; a single row by the faster statement."""
     if len(rows) == 1:
         table.remove(rows[0])
@@ -214,7 +214,7 @@ def remove(table: Table[Any], rows: Sequence[Row]) -> None:
         table.remove_all(rows)
 
 
-def add(table: Table[Any], rows: Sequence[Row]) -> None:
+def add_rows(table: Table[Any], rows: Sequence[Row]) -> None:
     """Add rows; a single row by the faster statement."""
     if len(rows) == 1:
         table.add(rows[0])
@@ -258,7 +258,7 @@ class Origins(Mapping[Hashable, tuple[Any, ...]]):
 MakeEntry = Callable[..., "Entry"]
 
 
-def adopt(journal: Journal, ledger: Ledger, entry: MakeEntry) -> None:
+def adopt_ledger(journal: Journal, ledger: Ledger, entry: MakeEntry) -> None:
     """Make the ledger durable if its tables are, and fill it with the stored entries.
 
     Raises
@@ -275,8 +275,8 @@ def adopt(journal: Journal, ledger: Ledger, entry: MakeEntry) -> None:
             "are not: its token could not be that of both\n"
             "  make all of them durable, or none; or ingest into each by a source of its own"
         )
-    codec = _codec(ledger, [each for each in kept if each is not None], entry)
-    mine = KeptTable(codec.schema.table, codec, _refusal(ledger.name))
+    codec = _ledger_codec(ledger, [each for each in kept if each is not None], entry)
+    mine = KeptTable(codec.schema.table, codec, _storing_refusal(ledger.name))
     journal.settle()
     old = journal.store.tables().get(mine.name)
     if old is None:
@@ -284,32 +284,32 @@ def adopt(journal: Journal, ledger: Ledger, entry: MakeEntry) -> None:
     else:
         try:
             _check_same(ledger, old)
-            found = _stored(journal, ledger, old, codec, [each for each in kept if each])
+            found = _read_stored(journal, ledger, old, codec, [each for each in kept if each])
             _ = {entry.owner for entry in found}
         except (Unstorable, *DAMAGED) as error:
             if isinstance(error, ReactiveError):
                 raise
-            told = damaged(journal.store.name, mine.name, "of a token or an origin")
+            told = damaged_row(journal.store.name, mine.name, "of a token or an origin")
             raise DurabilityError(told) from error
         ledger.entries._do.add_all(found)
     journal.keep(ledger.entries, mine)
 
 
-def _codec(ledger: Ledger, kept: Sequence[KeptTable], entry: MakeEntry) -> RowCodec:
-    classes = _classes(ledger.targets)
-    names = known_in(classes)
+def _ledger_codec(ledger: Ledger, kept: Sequence[KeptTable], entry: MakeEntry) -> RowCodec:
+    classes = _entry_classes(ledger.targets)
+    names = class_names(classes)
 
     def write(noted: Any) -> Values:
         rows = None
         if noted.rows is not None:
             rows = {n: [*map(kept[n].codec.write, some)] for n, some in noted.rows.items()}
         parts = (noted.token, rows, noted.errors)
-        return (_packed_owner(noted.owner, names), *(pack(part, names) for part in parts))
+        return (_packed_owner(noted.owner, names), *(pack_value(part, names) for part in parts))
 
     def read(stored: Sequence[Values]) -> list[Any]:
         found = []
         for row in stored:
-            owner, token, rows, errors = (unpack(value, classes) for value in row)
+            owner, token, rows, errors = (unpack_value(value, classes) for value in row)
             if rows is not None:
                 rows = {n: tuple(kept[n].codec.read(some)) for n, some in rows.items()}
             found.append(entry(owner, token, rows, errors))
@@ -322,10 +322,10 @@ def _codec(ledger: Ledger, kept: Sequence[KeptTable], entry: MakeEntry) -> RowCo
 
 
 def _packed_owner(owner: Any, names: Mapping[type, str]) -> Any:
-    return pack(owner, names)
+    return pack_value(owner, names)
 
 
-def _classes(targets: Targets) -> dict[str, type]:
+def _entry_classes(targets: Targets) -> dict[str, type]:
     """Return the classes of values that entries may contain, by name."""
     found: dict[str, type] = {"RowError": RowError, "Raised": Raised}
     for table in targets.tables:
@@ -339,7 +339,7 @@ def _classes(targets: Targets) -> dict[str, type]:
     return found
 
 
-def _refusal(source: str) -> Callable[[Any, Unstorable], Exception]:
+def _storing_refusal(source: str) -> Callable[[Any, Unstorable], Exception]:
     def describe(noted: Any, misfit: Unstorable) -> Exception:
         return SourceError(
             f"what is noted of source {source!r} cannot be stored: {misfit}\n"
@@ -365,19 +365,19 @@ def _check_same(ledger: Ledger, old: Schema) -> None:
         )
 
 
-def _stored(
+def _read_stored(
     journal: Journal, ledger: Ledger, old: Schema, codec: RowCodec, kept: Sequence[KeptTable]
 ) -> list[Any]:
     """Return the stored entries, rewritten if a table has other fields by now."""
     stored = [row for batch, _ in journal.store.rows(old.table) for row in batch]
     if old == codec.schema:
         return codec.read(stored)
-    classes, again = _classes(ledger.targets), []
+    classes, again = _entry_classes(ledger.targets), []
     for row in stored:
-        owner, token, rows, errors = (unpack(value, classes) for value in row)
+        owner, token, rows, errors = (unpack_value(value, classes) for value in row)
         if rows is not None:
             rows = {n: _written_again(kept[n], old, some) for n, some in rows.items()}
-        packed = (pack(part, known_in(classes)) for part in (owner, token, rows, errors))
+        packed = (pack_value(part, class_names(classes)) for part in (owner, token, rows, errors))
         again.append(tuple(packed))
     journal.store.create(codec.schema, [(again, 1)])
     return codec.read(again)

@@ -195,15 +195,17 @@ class _Changes:
         parts = self._ledger.parts(origin)
         if any(self._takes_places(number, rows) for number, rows in by_table.items()):
             known = tuple(error for part in parts for error in part.errors)
-            self.by_origin(origin, _joined(_rows_of(parts), by_table), (*known, *refused))
+            self.by_origin(origin, _join_rows(_rows_of(parts), by_table), (*known, *refused))
             return
         owner = part_owner(origin, len(parts))
         held = {number: self._come(owner, number, rows) for number, rows in by_table.items()}
         errors = (*self._errors.pop(owner, ()), *refused)
         joined: list[Entry] = []
-        while parts and _size(parts[-1].rows, parts[-1].errors) <= _size(held, errors):
+        while parts and _count_parts(parts[-1].rows, parts[-1].errors) <= _count_parts(
+            held, errors
+        ):
             part = parts.pop()
-            held = {n: tuple(rows) for n, rows in _joined(part.rows or {}, held).items()}
+            held = {n: tuple(rows) for n, rows in _join_rows(part.rows or {}, held).items()}
             errors = (*part.errors, *errors)
             joined.append(part)
         for part in joined[:-1]:
@@ -215,7 +217,7 @@ class _Changes:
     def refused(self, given: Collection[Refused]) -> tuple[RowError, ...]:
         """Return the errors for values that cannot be converted to rows."""
         of = f"source {self._ledger.name}"
-        return tuple(RowError(of, each.given, _raised(each.error)) for each in given)
+        return tuple(RowError(of, each.given, _describe_error(each.error)) for each in given)
 
     def made(self, batch: TableBatches) -> NetBatch:
         """Return the collected changes."""
@@ -340,7 +342,7 @@ class _Changes:
             shown = row
         except Exception:
             shown = repr(row)
-        return RowError(f"source {self._ledger.name}{into}", shown, _raised(error))
+        return RowError(f"source {self._ledger.name}{into}", shown, _describe_error(error))
 
     # The ledger.
 
@@ -387,16 +389,16 @@ def _rows_of(parts: Iterable[Entry]) -> Mapping[int, tuple[Row, ...]]:
     return {n: tuple(row for rows in found for row in rows.get(n, ())) for n in every}
 
 
-def _joined(first: Mapping[int, Iterable[Row]], then: Mapping[int, Iterable[Row]]) -> ByTable:
+def _join_rows(first: Mapping[int, Iterable[Row]], then: Mapping[int, Iterable[Row]]) -> ByTable:
     numbers = dict.fromkeys((*first, *then))
     return {number: [*first.get(number, ()), *then.get(number, ())] for number in numbers}
 
 
-def _size(rows: Mapping[int, Collection[Row]] | None, errors: Collection[RowError]) -> int:
+def _count_parts(rows: Mapping[int, Collection[Row]] | None, errors: Collection[RowError]) -> int:
     return sum(map(len, (rows or {}).values())) + len(errors)
 
 
-def _raised(error: Exception) -> Raised:
+def _describe_error(error: Exception) -> Raised:
     return Raised(type(error).__name__, str(error))
 
 
@@ -427,14 +429,14 @@ class LeftOut:
 
     def waits(self, number: int, row: Row) -> Exception | None:
         """Return and consume the error of a row that must not be inserted; None if it may be."""
-        return _next(self._coming, (number, row))
+        return _next_error(self._coming, (number, row))
 
     def stays(self, number: int, row: Row) -> Exception | None:
         """Return and consume the error of a row that must not be deleted; None if it may be."""
-        return _next(self._going, (number, row))
+        return _next_error(self._going, (number, row))
 
 
-def _next(
+def _next_error(
     noted: dict[tuple[int, Row], list[Exception]], place: tuple[int, Row]
 ) -> Exception | None:
     errors = noted.get(place) if noted else None

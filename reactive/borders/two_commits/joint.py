@@ -54,7 +54,7 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from reactive.borders.two_commits.of_sqlalchemy import other
+from reactive.borders.two_commits.of_sqlalchemy import participant_of
 from reactive.borders.two_commits.rereading import CommitInDoubt
 from reactive.engine.runtime.boundary import hide
 from reactive.engine.runtime.interrupts import SIGINT, is_asynchronous
@@ -78,7 +78,7 @@ class JointTransaction(Transaction):
 
     def __init__(self, engine: Engine, given: Any) -> None:
         super().__init__(engine)
-        self._other = other(given)
+        self._other = participant_of(given)
         self._is_awaited = False
 
     def __enter__(self) -> JointTransaction:
@@ -88,7 +88,7 @@ class JointTransaction(Transaction):
                 raise TransactionError(_AWAITED.format(self._other))
             self._check_nesting()
             super().__enter__()
-            at_once(self._join())
+            run_without_waiting(self._join())
         except BaseException as error:
             if not is_again:
                 self._give_up()
@@ -140,7 +140,7 @@ class JointTransaction(Transaction):
 
     def _end_both_at_once(self, error: BaseException | None) -> None:
         try:
-            at_once(self._end_both(error))
+            run_without_waiting(self._end_both(error))
         except BaseException:
             self._give_up()
             raise
@@ -331,12 +331,12 @@ class JointTransaction(Transaction):
     async def _patiently(self, act: Coroutine[Any, Any, None]) -> BaseException | None:
         """Await it; if it is asynchronous, a cancellation comes afterwards, and is returned."""
         if self._is_awaited and self._other.is_asynchronous:
-            return await surely(act)
+            return await await_surely(act)
         await act
         return None
 
 
-def at_once(coroutine: Coroutine[Any, Any, None]) -> None:
+def run_without_waiting(coroutine: Coroutine[Any, Any, None]) -> None:
     """Run what never waits."""
     try:
         coroutine.send(None)
@@ -460,7 +460,7 @@ PATIENCE = 5.0
 """Seconds that a cancellation waits."""
 
 
-async def surely(act: Coroutine[Any, Any, None]) -> BaseException | None:
+async def await_surely(act: Coroutine[Any, Any, None]) -> BaseException | None:
     """Await it, in a task of its own; the cancellation that came meanwhile, if one did.
 
     Raises

@@ -52,9 +52,9 @@ from reactive.borders.two_commits.others import (
     AnyConnection,
     OfApsw,
     OfSqlite,
-    awaited,
-    ended,
-    refused,
+    await_result,
+    ended_early_error,
+    participant_refusal,
 )
 from reactive.errors import TransactionError
 
@@ -76,7 +76,7 @@ class OfConnection(AnyConnection):
     async def begin(self) -> None:
         self._refuse_autocommit(self.identity)
         if not self.identity.in_transaction():
-            await awaited(self.given.begin())  # sends nothing
+            await await_result(self.given.begin())  # sends nothing
         self._joined = self.identity.get_transaction()
 
     async def check(self) -> None:
@@ -85,7 +85,7 @@ class OfConnection(AnyConnection):
 
     def _refuse_ended(self) -> None:
         if self._joined is not None and self.identity.get_transaction() is not self._joined:
-            raise ended(self)
+            raise ended_early_error(self)
 
     def _refuse_autocommit(self, connection: Any) -> None:
         if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
@@ -121,7 +121,7 @@ class OfConnection(AnyConnection):
         return [self.identity]
 
     async def _ask(self) -> None:
-        await awaited(self.given.exec_driver_sql("select 1"))
+        await await_result(self.given.exec_driver_sql("select 1"))
 
 
 class OfSession(OfConnection):
@@ -138,7 +138,7 @@ class OfSession(OfConnection):
 
     async def begin(self) -> None:
         try:
-            connection: Any = await awaited(self.given.connection())
+            connection: Any = await await_result(self.given.connection())
         except modules["sqlalchemy.exc"].UnboundExecutionError:  # each class has an engine
             return
         finally:
@@ -146,7 +146,7 @@ class OfSession(OfConnection):
         self._refuse_autocommit(getattr(connection, "sync_connection", None) or connection)
 
     async def flush(self) -> None:
-        await awaited(self.given.flush())
+        await await_result(self.given.flush())
 
     async def check(self) -> None:
         self._refuse_ended()
@@ -174,7 +174,7 @@ class OfSession(OfConnection):
         used = list(self._connections())
         events.listen(session, "after_commit", self._note, insert=True)
         try:
-            await awaited(self.given.commit())
+            await await_result(self.given.commit())
         except BaseException:
             self.was_sent = not all(connection.in_transaction() for connection in used)
             raise
@@ -185,7 +185,7 @@ class OfSession(OfConnection):
         self.is_acknowledged = True
 
     async def _ask(self) -> None:
-        await awaited(self.given.execute(modules["sqlalchemy"].text("select 1")))
+        await await_result(self.given.execute(modules["sqlalchemy"].text("select 1")))
 
     def _connections(self) -> Iterable[Any]:
         """Those that it commits."""
@@ -205,7 +205,7 @@ def sqlalchemy_participant(given: Any, names: Set[str]) -> AnyConnection:
         return OfConnection(given)
     if names & {"Transaction", "AsyncTransaction"}:
         return OfConnection(given.connection)
-    raise refused(given)
+    raise participant_refusal(given)
 
 
 def _driver(connection: Any) -> Any:
@@ -288,7 +288,7 @@ def django_participant(given: Any) -> AnyConnection:
         )
     alias = given if isinstance(given, str) else _alias(given)
     if alias is None:
-        raise refused(given)
+        raise participant_refusal(given)
     connections = modules["django.db"].connections
     if alias not in connections:
         raise PlanError(
@@ -312,7 +312,7 @@ KNOWN = frozenset({"sqlalchemy", "django", "apsw", *SQLITE, *PSYCOPG})
 METHODS = ("commit", "rollback")
 
 
-def other(given: Any) -> AnyConnection:
+def participant_of(given: Any) -> AnyConnection:
     """What is to be committed with the tables.
 
     Raises
@@ -330,13 +330,13 @@ def other(given: Any) -> AnyConnection:
             "  that takes a commit in two phases in each of them, which this does not do; write to "
             "one of them, and have the other follow it"
         )
-    root, names = _kind(kind)
+    root, names = _package_and_names(kind)
     if root == "sqlalchemy":
         return sqlalchemy_participant(given, names)
     if root == "django" or isinstance(given, str):
         return django_participant(given)
     if isinstance(given, type) or not all(callable(getattr(given, n, None)) for n in METHODS):
-        raise refused(given)
+        raise participant_refusal(given)
     return AnyConnection(given)
 
 
@@ -345,7 +345,7 @@ def _simple(kind: Any) -> Callable[[Any], AnyConnection] | None:
     """What is made of any object of a class, where nothing else is to be looked at."""
     if issubclass(kind, (*MANY, str, type)):
         return None
-    root, names = _kind(kind)
+    root, names = _package_and_names(kind)
     if root == "apsw" and "Connection" in names:
         return OfApsw
     if not all(callable(getattr(kind, name, None)) for name in METHODS):
@@ -356,7 +356,7 @@ def _simple(kind: Any) -> Callable[[Any], AnyConnection] | None:
 
 
 @lru_cache(maxsize=64)
-def _kind(given: type) -> tuple[str, frozenset[str]]:
+def _package_and_names(given: type) -> tuple[str, frozenset[str]]:
     """The package that a class comes from, or is derived from; all its names."""
     classes = given.__mro__
     roots = [kind.__module__.partition(".")[0] for kind in classes]
@@ -383,7 +383,7 @@ class OfPsycopg(AnyConnection):
         self.refuse_unready(self.given)
         if self._is_idle and hasattr(self.given, "transaction"):
             block = self.given.transaction()
-            await awaited(block.__aenter__() if self.is_asynchronous else block.__enter__())
+            await await_result(block.__aenter__() if self.is_asynchronous else block.__enter__())
             self._block = block
         else:
             await self._rows(MARK)
@@ -392,7 +392,7 @@ class OfPsycopg(AnyConnection):
     async def check(self) -> None:
         self.refuse_unready(self.given)
         if self._is_idle or (self._is_marked and not await self._rows(MARKED)):
-            raise ended(self)
+            raise ended_early_error(self)
 
     async def commit(self) -> None:
         self.refuse_unready(self.given)  # a block whose connection is lost ends without an error
@@ -410,7 +410,7 @@ class OfPsycopg(AnyConnection):
     async def _leave(self, error: Exception | None) -> None:
         block, self._block = self._block, None
         leave = block.__aexit__ if self.is_asynchronous else block.__exit__
-        await awaited(leave(None if error is None else type(error), error, None))
+        await await_result(leave(None if error is None else type(error), error, None))
 
     @property
     def _is_idle(self) -> bool:
@@ -420,10 +420,10 @@ class OfPsycopg(AnyConnection):
         """How many rows a query gives; they may be of any class."""
         cursor = self.given.cursor()
         try:
-            await awaited(cursor.execute(statement))
-            return len(await awaited(cursor.fetchall()))
+            await await_result(cursor.execute(statement))
+            return len(await await_result(cursor.fetchall()))
         finally:
-            await awaited(cursor.close())
+            await await_result(cursor.close())
 
 
 class _BlockRolledBack(Exception):

@@ -73,10 +73,10 @@ class AnyConnection:
         self.refuse_unready(self.given)
 
     async def commit(self) -> None:
-        await awaited(self.given.commit())
+        await await_result(self.given.commit())
 
     async def rollback(self) -> None:
-        await awaited(self.given.rollback())
+        await await_result(self.given.rollback())
 
     def refuse_autocommit(self, connection: Any) -> None:
         """Raise `TransactionError` if a driver's connection commits each statement by itself."""
@@ -111,20 +111,20 @@ class OfSqlite(AnyConnection):
     async def begin(self) -> None:
         given = self.given
         if not given.in_transaction and (given.isolation_level is None or self._is_manual):
-            await awaited(given.execute("BEGIN"))
+            await await_result(given.execute("BEGIN"))
         self._is_begun, self._changes = given.in_transaction, given.total_changes
 
     async def check(self) -> None:
         given = self.given
         is_changed = self._is_begun or given.total_changes != self._changes
         if is_changed and not given.in_transaction:
-            raise ended(self)
+            raise ended_early_error(self)
 
     async def commit(self) -> None:
-        await (self._do("COMMIT") if self._is_manual else awaited(self.given.commit()))
+        await (self._do("COMMIT") if self._is_manual else await_result(self.given.commit()))
 
     async def rollback(self) -> None:
-        await (self._do("ROLLBACK") if self._is_manual else awaited(self.given.rollback()))
+        await (self._do("ROLLBACK") if self._is_manual else await_result(self.given.rollback()))
 
     @property
     def _is_manual(self) -> bool:
@@ -133,7 +133,7 @@ class OfSqlite(AnyConnection):
 
     async def _do(self, statement: str) -> None:
         if self.given.in_transaction:
-            await awaited(self.given.execute(statement))
+            await await_result(self.given.execute(statement))
 
 
 class OfApsw(AnyConnection):
@@ -151,7 +151,7 @@ class OfApsw(AnyConnection):
 
     async def check(self) -> None:
         if not self.given.in_transaction:
-            raise ended(self)
+            raise ended_early_error(self)
 
     async def commit(self) -> None:
         if self.given.in_transaction:
@@ -162,7 +162,7 @@ class OfApsw(AnyConnection):
             self.given.execute("ROLLBACK")
 
 
-def ended(other: AnyConnection) -> TransactionError:
+def ended_early_error(other: AnyConnection) -> TransactionError:
     """What to say of what was committed, or rolled back, before the block has ended."""
     return TransactionError(
         f"{other} has committed or rolled back within the block, so it is not one commit with the "
@@ -171,7 +171,7 @@ def ended(other: AnyConnection) -> TransactionError:
     )
 
 
-def refused(given: Any) -> PlanError:
+def participant_refusal(given: Any) -> PlanError:
     """What to say of what cannot be committed."""
     return PlanError(
         f"commit_with takes what has commit() and rollback(), not {given!r:.100}\n"
@@ -179,9 +179,9 @@ def refused(given: Any) -> PlanError:
     )
 
 
-def awaited(result: Any) -> Awaitable[Any]:
+def await_result(result: Any) -> Awaitable[Any]:
     """What a call gives, after it was awaited if it is to be."""
-    return result if isawaitable(result) else _given(result)
+    return result if isawaitable(result) else _return_result(result)
 
 
 @lru_cache(maxsize=64)
@@ -189,7 +189,7 @@ def _is_awaited(function: Any) -> bool:
     return iscoroutinefunction(function)
 
 
-async def _given(result: Any) -> Any:
+async def _return_result(result: Any) -> Any:
     return result
 
 

@@ -236,7 +236,7 @@ class Rereading:
             self._pause = FIRST
             self._changed.notify()
             if self._thread is None:
-                run = _watching(weakref.ref(self), self._changed)
+                run = _watch_loop(weakref.ref(self), self._changed)
                 self._thread = threading.Thread(target=run, daemon=True, name="reactive rereading")
                 self._thread.start()
 
@@ -273,7 +273,7 @@ class Rereading:
         return [tables for tables in groups.values() if tables]
 
 
-def _watching(
+def _watch_loop(
     rereading: weakref.ref[Rereading], changed: threading.Condition
 ) -> Callable[[], None]:
     """What the thread runs. It holds no database while it waits: one that nobody has may go."""

@@ -224,7 +224,7 @@ class Delta(Generic[T]):
         from reactive.engine.runtime import left_out, needs
 
         needs.check_library("delta.to_arrow")
-        return left_out.optional("borders.frames.arrow_columns").table_of(self._pairs)
+        return left_out.optional("borders.frames.arrow_columns").weighted_table(self._pairs)
 
     def __len__(self) -> int:
         return len(self._pairs)

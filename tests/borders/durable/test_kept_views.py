@@ -229,8 +229,8 @@ def damage(file: sqlite3.Connection, random: Random) -> None:
 def test_what_takes_longer_to_read_is_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pack = sqlite_tables.pack
-    monkeypatch.setattr(sqlite_tables, "pack", lambda state: (pack(state)[0], 1e6))
+    pack = sqlite_tables.pack_state
+    monkeypatch.setattr(sqlite_tables, "pack_state", lambda state: (pack(state)[0], 1e6))
     with Database(tmp_path / "a.db") as db:
         db.table(Arc, name="arcs").add_all([Arc(n, n + 1) for n in range(20)])
     life = Life(tmp_path / "a.db", closure)
@@ -239,7 +239,7 @@ def test_what_takes_longer_to_read_is_not_stored(
     assert (life.state.state, life.state.bytes) == ("computed", 0)
     assert life.state.why == "it is computed as fast as it would be read"
     copied: list[Any] = []
-    monkeypatch.setattr(sqlite_tables, "pack", copied.append)
+    monkeypatch.setattr(sqlite_tables, "pack_state", copied.append)
     life.commit(Random(2))
     life.restart()
     assert life.state.why == "it is computed as fast as it would be read"
@@ -249,8 +249,8 @@ def test_what_takes_longer_to_read_is_not_stored(
 def test_what_takes_longer_to_compute_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pack = sqlite_tables.pack
-    monkeypatch.setattr(sqlite_tables, "pack", lambda state: (pack(state)[0], 0.0))
+    pack = sqlite_tables.pack_state
+    monkeypatch.setattr(sqlite_tables, "pack_state", lambda state: (pack(state)[0], 0.0))
     life = Life(tmp_path / "a.db", closure)
     life.commit(Random(1))
     life.restart()

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from reactive import Database, DurabilityError
 from reactive.borders.durable.sqlite_store import SqliteStore
-from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, Position
+from reactive.borders.sinks.durable_outbox import ChangeBatch, ChangedRows, Position
 from reactive.engine.collections.zset import Pair, consolidate
 from spark_backend import ChangesFolder, RowsFolder
 from tests.borders.durable.crashed import Folder, noted, written
@@ -57,7 +57,7 @@ class SqlTarget:
             found = sql.execute("select number, version from position").fetchone()
         return None if found is None else Position(*found)
 
-    def difference(self, rows: Iterable[Pair]) -> Changed:
+    def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         with closing(self._connect()) as sql:
             query = "select row, weight from rows union all select row, weight from staged"
             there = [(text, -weight) for text, weight in sql.execute(query)]

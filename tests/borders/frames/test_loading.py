@@ -153,7 +153,7 @@ def test_known_rows_are_plain_by_the_test_of_the_table() -> None:
     for columns in (["id", "town"], ["id", "town", "price"]):
         frame = FRAME.select(columns).to_arrow()
         kind = Database().table_from(FRAME.select(columns)).row_type
-        test = made.known_plain(reading.table_of(frame), kind)
+        test = made.known_plain(reading.read_frame(frame), kind)
         assert (test is None) == ("price" in columns)  # it has a NaN
         assert test is None or test.are_plain(made.rows_of(frame, kind))
 

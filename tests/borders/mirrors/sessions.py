@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from reactive import Count, Database, Mirror, Sum, mirror
-from reactive.borders.mirrors.kinds import frozen
+from reactive.borders.mirrors.kinds import freeze_value
 from tests.borders.mirrors.shop import (
     CLASSES,
     Clerk,
@@ -138,7 +138,7 @@ class World:
         fields = list(table.row_type.__dataclass_fields__)
         columns = owner.columns if owner is order_tags else owner.__mapper__.all_orm_descriptors
         asked = select(*[columns[name] for name in fields])
-        wanted = Counter(tuple(map(frozen, row)) for row in connection.execute(asked))
+        wanted = Counter(tuple(map(freeze_value, row)) for row in connection.execute(asked))
         held = Counter(tuple([getattr(row, name) for name in fields]) for row in table)
         assert held == wanted, (owner, held - wanted, wanted - held, self.trace)
 

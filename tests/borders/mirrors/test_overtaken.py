@@ -13,7 +13,7 @@ import pytest
 
 from reactive import TransactionError
 from reactive.borders.mirrors.touching.touched import (
-    Touched,
+    TouchedRows,
     commit_over,
     reads_one_state,
     without_old,
@@ -35,13 +35,13 @@ def connection(dialect: str = "postgresql", level: str = "REPEATABLE READ") -> A
     )
 
 
-def transaction(dialect: str = "postgresql", *, has_state: bool = True) -> Touched:
-    made = Touched(connection(dialect))
+def transaction(dialect: str = "postgresql", *, has_state: bool = True) -> TouchedRows:
+    made = TouchedRows(connection(dialect))
     made.is_begun, made.has_state = True, has_state
     return made
 
 
-def commit(other: Touched, during: Any = lambda: None) -> None:
+def commit(other: TouchedRows, during: Any = lambda: None) -> None:
     commit_over(lambda: [other], {TABLE: [3]}, during)
 
 
@@ -71,7 +71,7 @@ def test_a_row_of_which_nobody_knows_is_refused_if_it_differs(dialect: str) -> N
 
 
 def test_who_begins_afterwards_or_has_ended_is_not_overtaken() -> None:
-    late, over = Touched(connection()), transaction()
+    late, over = TouchedRows(connection()), transaction()
     over.end()
     for other in (late, over):
         commit(other)

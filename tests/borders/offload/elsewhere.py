@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from reactive import OffloadError
-from reactive.borders.offload.spilling import Spilled
+from reactive.borders.offload.spilling import SpilledRows
 from reactive.borders.sinks.durable_outbox import CalledTarget, MemoryOutbox, Outbox, SinkTarget
 from reactive.borders.sinks.making import SinkOptions
 from reactive.engine.collections.zset import (
@@ -112,7 +112,7 @@ class Elsewhere:
     ) -> SinkTarget:
         return CalledTarget(lambda number, changes: function(changes, number), MemoryOutbox())
 
-    def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:
+    def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> SpilledRows:
         return Apart(rows) if isinstance(rows, BagStore) else ApartByKey(rows)
 
     def release(self) -> None: ...

@@ -54,7 +54,7 @@ from optimizer.kinds.kind import (
 from reactive.borders.durable.refusals import DAMAGED
 from reactive.borders.durable.rows.values import (
     AS_MAPPING,
-    Damaged,
+    DamagedValue,
     Unstorable,
     can_be_known,
     holds_all,
@@ -106,20 +106,20 @@ def declared_by(row_type: Any) -> DeclaredRows:
     kind = class_written(row_type)
     shape, fields = VALUE, {VALUE: row_type}
     if is_record(kind):
-        shape, fields = "record", fields_of(kind)
+        shape, fields = "record", record_annotations(kind)
     elif kind is tuple and (parts := places_of(row_type)):
         shape, fields = "tuple", {str(place): part for place, part in enumerate(parts)}
     found = DeclaredRows(row_type, shape, fields)
     for name, hint in fields.items():
         try:
-            _find(kind_of(hint), found.classes)
+            _collect_classes(kind_of(hint), found.classes)
         except Unstorable as misfit:
             where = f"field {name!r}" if shape != VALUE else "a row"
             raise Unstorable(f"{where} is {misfit}") from None
     return found
 
 
-def fields_of(kind: Any) -> dict[str, Any]:
+def record_annotations(kind: Any) -> dict[str, Any]:
     """Return the annotations of a record's fields; as text if a name in them is unknown."""
     known = hints(kind)
     if not known:
@@ -135,18 +135,18 @@ def about_classes(classes: dict[str, type]) -> dict[str, dict[str, str]]:
         if issubclass(kind, Enum):
             found[name] = dict.fromkeys(kind.__members__, "")
         else:
-            found[name] = {f: type_text(hint) for f, hint in fields_of(kind).items()}
+            found[name] = {f: type_text(hint) for f, hint in record_annotations(kind).items()}
     return found
 
 
-def needed(kind: Any) -> Iterator[str]:
+def required_fields(kind: Any) -> Iterator[str]:
     """Yield the fields of a record that have no default."""
-    for name, parameter in parameters(kind).items():
+    for name, parameter in constructor_parameters(kind).items():
         if parameter.default is inspect.Parameter.empty:
             yield name
 
 
-def parameters(kind: Any) -> dict[str, inspect.Parameter]:
+def constructor_parameters(kind: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of the constructor of a record, by field name."""
     by_alias = {a.alias: a.name for a in getattr(kind, "__attrs_attrs__", ())}
     try:
@@ -156,17 +156,17 @@ def parameters(kind: Any) -> dict[str, inspect.Parameter]:
     return {by_alias.get(name, name): parameter for name, parameter in found.items()}
 
 
-def _find(kind: Kind, classes: dict[str, type]) -> None:
+def _collect_classes(kind: Kind, classes: dict[str, type]) -> None:
     """Collect the classes that a kind mentions."""
     inside = kind.arguments if isinstance(kind, Struct) else inside_of(kind)
     for each in inside:
-        _find(kind_of(each), classes)
+        _collect_classes(kind_of(each), classes)
     python = class_of(kind)
     if python is not None and python not in STORABLE and not _is_abstract(python):
-        _note(python, classes)
+        _add_class(python, classes)
 
 
-def _note(kind: type, classes: dict[str, type]) -> None:
+def _add_class(kind: type, classes: dict[str, type]) -> None:
     if not can_be_known(kind):
         raise Unstorable(f"a {kind.__qualname__}")
     name = kind.__name__
@@ -176,8 +176,8 @@ def _note(kind: type, classes: dict[str, type]) -> None:
         return
     classes[name] = kind
     if not issubclass(kind, Enum):
-        for hint in fields_of(kind).values():
-            _find(kind_of(hint), classes)
+        for hint in record_annotations(kind).values():
+            _collect_classes(kind_of(hint), classes)
 
 
 def _is_abstract(kind: type) -> bool:
@@ -187,12 +187,12 @@ def _is_abstract(kind: type) -> bool:
 Migrate = Callable[[dict[str, Any]], Any]
 
 
-def differences(old: Schema, new: Schema, known: DeclaredRows | None) -> list[str]:
+def class_differences(old: Schema, new: Schema, known: DeclaredRows | None) -> list[str]:
     """Return the differences between an earlier class and the current one that need `migrate`.
 
     known: the declaration of the current class; None for a codec.
     """
-    before, now = _fields(old), _fields(new)
+    before, now = _field_types(old), _field_types(new)
     found = [f"field {name!r} is gone" for name in before if name not in now]
     for name, hint in now.items():
         if name in before and not holds_all(hint, before[name]):
@@ -203,7 +203,7 @@ def differences(old: Schema, new: Schema, known: DeclaredRows | None) -> list[st
 
 
 def _is_needed(name: str, known: DeclaredRows | None) -> bool:
-    return known is None or known.shape != "record" or name in needed(known.kind)
+    return known is None or known.shape != "record" or name in required_fields(known.kind)
 
 
 def _inner_differences(old: Schema, new: Schema) -> Iterator[str]:
@@ -222,7 +222,7 @@ def _about(schema: Schema) -> dict[str, Any]:
     return found
 
 
-def _fields(schema: Schema) -> dict[str, str]:
+def _field_types(schema: Schema) -> dict[str, str]:
     """Return the fields with their types, without an added key column."""
     return {column.name: column.type for column in schema.columns if not _is_key(schema, column)}
 
@@ -232,7 +232,7 @@ def _is_key(schema: Schema, column: Column) -> bool:
     return column.name == schema.key and bool(json.loads(schema.about or "{}").get("added"))
 
 
-def refusal(table: str, store: str, row_type: Any, found: Sequence[str]) -> str:
+def misfit_message(table: str, store: str, row_type: Any, found: Sequence[str]) -> str:
     """Return the message for a table whose stored rows do not fit its class."""
     called = getattr(row_type, "__name__", str(row_type))
     return (
@@ -242,7 +242,7 @@ def refusal(table: str, store: str, row_type: Any, found: Sequence[str]) -> str:
     )
 
 
-def migrated(
+def migrate_rows(
     old: Schema, known: DeclaredRows | None, migrate: Migrate | None, rows: Sequence[Values]
 ) -> Iterator[tuple[Any, int]]:
     """Yield rows of the current class, each with the position of its stored row.
@@ -251,17 +251,17 @@ def migrated(
     ------
     PlanError: a stored row cannot be converted.
     """
-    for place, fields in enumerate(_as_mappings(old, known, migrate, rows)):
+    for place, fields in enumerate(_stored_mappings(old, known, migrate, rows)):
         try:
             row = fields if migrate is None else migrate(dict(fields))
             if row is not None:
-                yield _row_of(row, known), place
+                yield _build_row(row, known), place
         except Exception as error:
             error.add_note(f"  a row of table {old.table!r} that is stored: {fields!r:.300}")
             raise
 
 
-def _as_mappings(
+def _stored_mappings(
     old: Schema, known: DeclaredRows | None, migrate: Migrate | None, rows: Sequence[Values]
 ) -> Iterator[dict[str, Any]]:
     classes: dict[str, Any] = {} if known is None else dict(known.classes)
@@ -276,7 +276,7 @@ def _as_mappings(
         try:
             fields = {c.name: read(v) for c, read, v in zip(columns, reads, row, strict=False)}
         except DAMAGED as error:
-            raise Damaged(f"{row!r:.200}, which this library has not written") from error
+            raise DamagedValue(f"{row!r:.200}, which this library has not written") from error
         yield fields
 
 
@@ -288,7 +288,7 @@ def _is_other(name: str, old: Schema, classes: Mapping[str, Any]) -> bool:
     return is_record(kind) and not {*_about(old)[name]} <= {*members(kind)}
 
 
-def _row_of(fields: Any, known: DeclaredRows | None) -> Any:
+def _build_row(fields: Any, known: DeclaredRows | None) -> Any:
     """Return a row made of its fields; an object that is a row already is returned unchanged."""
     if known is None or not isinstance(fields, dict):
         return fields

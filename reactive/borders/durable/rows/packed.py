@@ -37,7 +37,7 @@ from typing import Any
 from uuid import UUID
 
 from optimizer.kinds.fields import TRACKED, is_record, members
-from reactive.borders.durable.rows.row_codec import changes_fields, maker
+from reactive.borders.durable.rows.row_codec import changes_fields, record_constructor
 from reactive.borders.durable.rows.values import Unstorable
 
 PLAIN = frozenset({int, float, str, bytes, bool, NoneType})
@@ -137,12 +137,12 @@ class Packer:
         if kind is tuple:
             self._tuples(values)
         elif issubclass(kind, Enum):
-            _enumeration(*_name_of(kind))
-            self.plain(("enum", *_name_of(kind)))
+            _enumeration(*_stored_name(kind))
+            self.plain(("enum", *_stored_name(kind)))
             self.column([value.name for value in values])
         else:
-            name = _name_of(kind)
-            fields, _ = _record(*name)
+            name = _stored_name(kind)
+            fields, _ = _record_access(*name)
             self.plain(("record", *name))
             parts = range(len(fields)) if isinstance(values[0], tuple) else fields
             for part in parts:
@@ -210,7 +210,7 @@ class Unpacker:
             case ("enum", str() as module, str() as name):
                 return [*map(_enumeration(module, name).__getitem__, self._column())]
             case ("record", str() as module, name):
-                fields, make = _record(module, name)
+                fields, make = _record_access(module, name)
                 columns = [self._column() for _ in fields]
                 return make(columns)
             case other:
@@ -257,14 +257,14 @@ def _array_code(values: Sequence[Any], kinds: dict[Any, None]) -> str | None:
     return next((code for code, most in ARRAYS.items() if bits <= most), None)
 
 
-def _name_of(kind: type) -> tuple[str, Any]:
+def _stored_name(kind: type) -> tuple[str, Any]:
     """Return the module and name of a class; for a generated row class, its columns."""
     if kind.__module__ == GENERATED:
         return GENERATED, getattr(kind, "_fields", ())
     return kind.__module__, kind.__qualname__
 
 
-def _found(module: str, name: str) -> Any:
+def _loaded_class(module: str, name: str) -> Any:
     """Return a class that the process has loaded.
 
     Raises
@@ -280,13 +280,13 @@ def _found(module: str, name: str) -> Any:
 
 
 def _enumeration(module: str, name: str) -> Any:
-    found = _found(module, name)
+    found = _loaded_class(module, name)
     if type(found) is not EnumMeta:
         raise Unstorable(f"a {name}, which is no plain enumeration")
     return found
 
 
-def _record(module: str, name: Any) -> tuple[Sequence[str], Callable[[Any], list[Any]]]:
+def _record_access(module: str, name: Any) -> tuple[Sequence[str], Callable[[Any], list[Any]]]:
     """Return the fields of a record, and the function that makes records from columns.
 
     Raises
@@ -298,7 +298,7 @@ def _record(module: str, name: Any) -> tuple[Sequence[str], Callable[[Any], list
         if make is None or not name or not all(isinstance(field, str) for field in name):
             raise Unreadable(f"{name!r:.60} are no columns")
         return name, partial(_tuples_of, make(tuple(name)))
-    kind = _found(module, name)
+    kind = _loaded_class(module, name)
     fields = members(kind) if is_record(kind) and not hasattr(kind, TRACKED) else []
     if not fields:
         raise Unstorable(f"a {kind.__qualname__}, which is no record with fields")
@@ -306,7 +306,7 @@ def _record(module: str, name: Any) -> tuple[Sequence[str], Callable[[Any], list
         return fields, partial(_tuples_of, kind)
     if changes_fields(kind):
         raise Unstorable(f"a {kind.__qualname__}, which runs code of its own when it is made")
-    construct, places = maker(kind, fields)
+    construct, places = record_constructor(kind, fields)
     return fields, partial(_records_of, construct, [places[field] for field in fields])
 
 

@@ -23,21 +23,25 @@ from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from optimizer.expressions.members import row_class, row_of_instance
-from reactive.borders.durable.rows.declared import DeclaredRows, about_classes, parameters
+from reactive.borders.durable.rows.declared import (
+    DeclaredRows,
+    about_classes,
+    constructor_parameters,
+)
 from reactive.borders.durable.rows.values import (
     ENUM,
     NAMES,
     PLAIN,
     Unstorable,
-    kind_of,
-    known_in,
-    of_stored,
-    pack,
-    stored_as,
+    class_names,
+    decoder_of,
+    pack_value,
+    stored_class,
+    stored_kind,
     type_text,
-    unpack,
+    unpack_value,
+    write_expressions,
     writer,
-    writing,
 )
 from reactive.borders.durable.store import Column, Schema
 from reactive.borders.durable.store import Values as Stored
@@ -70,7 +74,7 @@ class RowCodec(Protocol):
     @property
     def key(self) -> Callable[[Any], Any] | None: ...
     @property
-    def usual(self) -> Usual | None: ...
+    def usual(self) -> UsualForm | None: ...
     @property
     def read_plain(self) -> Read | None: ...
 
@@ -83,7 +87,7 @@ class GivenCodec:
     write: Write
     read: Read
     key: Callable[[Any], Any] | None = None
-    usual: Usual | None = None
+    usual: UsualForm | None = None
     read_plain: Read | None = None
 
 
@@ -106,12 +110,12 @@ class ClassCodec:
         return self._writing[0]
 
     @property
-    def usual(self) -> Usual | None:
+    def usual(self) -> UsualForm | None:
         return self._writing[1]
 
     @cached_property
     def read(self) -> Read:
-        read = _reading(self._known, self.schema.columns, _read)
+        read = _build_reader(self._known, self.schema.columns, _read_expression)
         return _read_as_rows(read) if self._makes_rows else read
 
     @cached_property
@@ -119,15 +123,15 @@ class ClassCodec:
         columns = self.schema.columns
         if self._makes_rows or any(column.kind != PLAIN for column in columns):
             return None
-        return _reading(self._known, columns, _read_as_stored)
+        return _build_reader(self._known, columns, _read_as_stored)
 
     @cached_property
-    def _writing(self) -> tuple[Write, Usual]:
-        return _writing(self._known, self.schema.columns, self.schema.key)
+    def _writing(self) -> tuple[Write, UsualForm]:
+        return _build_writer(self._known, self.schema.columns, self.schema.key)
 
 
 @dataclasses.dataclass(frozen=True)
-class Usual:
+class UsualForm:
     """The source text that writes a row whose values are as declared, over the variable `row`.
 
     lines: assign the values to variables, and refuse a row of another class.
@@ -152,9 +156,10 @@ def codec_of(
     key: the field that is the key, if there is one.
     key_of: the function of the key, if it is not a field.
     """
-    names = known_in(known.classes)
+    names = class_names(known.classes)
     columns = tuple(
-        Column(name, type_text(hint), kind_of(hint, names)) for name, hint in known.fields.items()
+        Column(name, type_text(hint), stored_kind(hint, names))
+        for name, hint in known.fields.items()
     )
     about = json.dumps({"classes": about_classes(known.classes)})
     if key_of is None:
@@ -171,10 +176,10 @@ def given_codec(
         found = encode(row)
         if found.__class__ is not bytes and found.__class__ is not str:
             raise Unstorable(f"{found!r:.100}, which the codec makes of it: neither bytes nor str")
-        return (pack(found, {}),)
+        return (pack_value(found, {}),)
 
     def read(rows: Sequence[Stored]) -> list[Any]:
-        return [decode(unpack(found, {})) for (found,) in rows]
+        return [decode(unpack_value(found, {})) for (found,) in rows]
 
     column = Column("value", "a codec's", PLAIN)
     codec = GivenCodec(Schema(table, (column,), None, '{"codec": true}'), write, read)
@@ -210,25 +215,25 @@ def _read_as_rows(read: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 # Writing.
 
 
-def _writing(
+def _build_writer(
     known: DeclaredRows, columns: Sequence[Column], key: str | None
-) -> tuple[Callable[..., Stored], Usual]:
-    names, values = known_in(known.classes), BoundValues()
-    values.by_name |= {**NAMES, "Kind": row_class(known.kind), "refuse": _refuse}
+) -> tuple[Callable[..., Stored], UsualForm]:
+    names, values = class_names(known.classes), BoundValues()
+    values.by_name |= {**NAMES, "Kind": row_class(known.kind), "refuse": _refuse_class}
     variables = [f"v{n}" for n in range(len(columns))]
     tests, written, in_full = [], [], []
     for variable, column in zip(variables, columns, strict=True):
-        how = writing(column.kind, known.fields[column.name])
+        how = write_expressions(column.kind, known.fields[column.name])
         enum = _enum_in(values, column, known)
         tests.append(how.is_usual.format(v=variable, kind=enum))
         written.append(how.written.format(v=variable))
         is_key = column.name == key
         write = writer(column.kind, names, known.classes, is_key=is_key)
         in_full.append(f"{values.name(write, 'write')}({variable})")
-    taken, test = _taken_apart(known, columns, variables), " and ".join(f"({t})" for t in tests)
-    usual = Usual(taken, test or "True", f"({_listed(written)})", values.by_name)
+    taken, test = _field_lines(known, columns, variables), " and ".join(f"({t})" for t in tests)
+    usual = UsualForm(taken, test or "True", f"({_join_parts(written)})", values.by_name)
     lines = [*taken, f"if {usual.test}:", f"    return {usual.values}"]
-    lines += [f"return ({_listed(in_full)})"]
+    lines += [f"return ({_join_parts(in_full)})"]
     text = "def write(row):\n" + "".join(f"    {line}\n" for line in lines)
     return build("write", text, values), usual
 
@@ -240,7 +245,7 @@ def _enum_in(values: BoundValues, column: Column, known: DeclaredRows) -> str:
     return values.name(kind, kind.__name__)
 
 
-def _taken_apart(
+def _field_lines(
     known: DeclaredRows, columns: Sequence[Column], variables: Sequence[str]
 ) -> list[str]:
     """Return the lines that assign the fields of a row to variables."""
@@ -248,42 +253,44 @@ def _taken_apart(
         return [f"{variables[0]} = row"]
     lines = ["if row.__class__ is not Kind:", "    refuse(row, Kind)"]
     if known.shape == "tuple" or issubclass(known.kind, tuple):
-        return [*lines, f"({_listed(variables)}) = row"]
+        return [*lines, f"({_join_parts(variables)}) = row"]
     pairs = zip(variables, columns, strict=True)
     return [*lines, *(f"{variable} = row.{column.name}" for variable, column in pairs)]
 
 
-def _refuse(row: Any, kind: type) -> None:
+def _refuse_class(row: Any, kind: type) -> None:
     raise Unstorable(f"of class {type(row).__qualname__}, and the table is of {kind.__qualname__}")
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _join_parts(parts: Sequence[str]) -> str:
     return "".join(f"{part}, " for part in parts).rstrip() if parts else ""
 
 
 # Reading.
 
 
-def _reading(
+def _build_reader(
     known: DeclaredRows, columns: Sequence[Column], read: Callable[..., str]
 ) -> Callable[..., list[Any]]:
     values = BoundValues()
-    values.by_name["unpack"] = lambda stored: unpack(stored, known.classes)
+    values.by_name["unpack"] = lambda stored: unpack_value(stored, known.classes)
     variables = [f"v{n}" for n in range(len(columns))]
     parts = [
         read(variable, column, known, values)
         for variable, column in zip(variables, columns, strict=True)
     ]
-    made = _made(known, [column.name for column in columns], parts, values)
-    text = f"def read(rows):\n    return [{made} for ({_listed(variables)}) in rows]\n"
+    made = _row_expression(known, [column.name for column in columns], parts, values)
+    text = f"def read(rows):\n    return [{made} for ({_join_parts(variables)}) in rows]\n"
     return build("read", text, values)
 
 
-def _read(variable: str, column: Column, known: DeclaredRows, values: BoundValues) -> str:
-    of = of_stored(column.kind, known.classes)
+def _read_expression(
+    variable: str, column: Column, known: DeclaredRows, values: BoundValues
+) -> str:
+    of = decoder_of(column.kind, known.classes)
     if of is None:
         return f"({variable} if {variable}.__class__ is not bytes else unpack({variable}))"
-    read, stored = values.name(of, "read"), stored_as(column.kind).__name__
+    read, stored = values.name(of, "read"), stored_class(column.kind).__name__
     return f"({read}({variable}) if {variable}.__class__ is {stored} else unpack({variable}))"
 
 
@@ -291,18 +298,18 @@ def _read_as_stored(variable: str, *_: Any) -> str:
     return variable
 
 
-def _made(
+def _row_expression(
     known: DeclaredRows, names: Sequence[str], parts: Sequence[str], values: BoundValues
 ) -> str:
     """Return the expression that makes a row of its parts."""
     if known.shape == "value":
         return parts[0]
     if known.shape == "tuple":
-        return f"({_listed(parts)})"
+        return f"({_join_parts(parts)})"
     if issubclass(known.kind, tuple):
         values.by_name |= {"new": tuple.__new__, "Kind": known.kind}
-        return f"new(Kind, ({_listed(parts)}))"
-    make, order = maker(known.kind, names)
+        return f"new(Kind, ({_join_parts(parts)}))"
+    make, order = record_constructor(known.kind, names)
     given = [
         part if keyword is None else f"{keyword}={part}"
         for keyword, part in ((order[name], part) for name, part in zip(names, parts, strict=True))
@@ -310,12 +317,14 @@ def _made(
     return f"{values.name(make, 'make')}({', '.join(given)})"
 
 
-def maker(kind: Any, names: Sequence[str]) -> tuple[Callable[..., Any], dict[str, str | None]]:
+def record_constructor(
+    kind: Any, names: Sequence[str]
+) -> tuple[Callable[..., Any], dict[str, str | None]]:
     """Return the constructor of a record, and the keyword of each field; None for positional."""
     by_place = dict.fromkeys(names)
     if hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_construct"):
         return kind.model_construct, {name: name for name in names}
-    found = parameters(kind)
+    found = constructor_parameters(kind)
     if found.keys() == {*names} and not changes_fields(kind):
         if [*found] == [*names] and not any(_is_keyword(found[name]) for name in names):
             return kind, by_place
@@ -325,7 +334,7 @@ def maker(kind: Any, names: Sequence[str]) -> tuple[Callable[..., Any], dict[str
 
 def _set_afterwards(kind: Any, names: Sequence[str]) -> Callable[..., Any]:
     """Return a constructor that sets fields itself, for a class that does not keep arguments."""
-    found = parameters(kind)
+    found = constructor_parameters(kind)
     places = [(names.index(name), found[name].name) for name in found if name in names]
     set_field = _setter(kind)
     is_called = _runs_code(kind) and found.keys() <= {*names}
@@ -351,7 +360,7 @@ def _setter(kind: Any) -> Callable[[Any, str, Any], object]:
 def changes_fields(kind: Any) -> bool:
     """True if constructing a record may run code that changes its fields."""
     return _runs_code(kind) or (
-        dataclasses.is_dataclass(kind) and not _is_generated(getattr(kind, "__init__"))  # noqa: B009
+        dataclasses.is_dataclass(kind) and not _has_generated_code(getattr(kind, "__init__"))  # noqa: B009
     )
 
 
@@ -361,7 +370,7 @@ def _runs_code(kind: Any) -> bool:
     return converts or any(hasattr(kind, hook) for hook in hooks)
 
 
-def _is_generated(init: Any) -> bool:
+def _has_generated_code(init: Any) -> bool:
     code = getattr(init, "__code__", None)
     return code is not None and code.co_filename == "<string>"
 

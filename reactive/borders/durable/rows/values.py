@@ -62,39 +62,39 @@ class Unstorable(Exception):
     """A value that cannot be stored; the text names it."""
 
 
-class Damaged(Unstorable):
+class DamagedValue(Unstorable):
     """A stored value that this library has not written."""
 
 
-def pack(value: Any, names: Mapping[type, str]) -> Plain:
+def pack_value(value: Any, names: Mapping[type, str]) -> Plain:
     """Encode a value for a store.
 
     Parameters
     ----------
     names: the known classes of records and enumerations, with their names.
 
-    >>> pack(7, {}), pack(True, {}), pack((1, Decimal("1.50")), {})
+    >>> pack_value(7, {}), pack_value(True, {}), pack_value((1, Decimal("1.50")), {})
     (7, b'\\xfftrue', b'\\xff{"tuple": [1, {"Decimal": "1.50"}]}')
     """
-    return value if is_plain(value) else marked(value, names)
+    return value if is_plain(value) else mark_value(value, names)
 
 
-def marked(value: Any, names: Mapping[type, str]) -> bytes:
+def mark_value(value: Any, names: Mapping[type, str]) -> bytes:
     """Encode a value as marked bytes, even if it is plain."""
     return MARK + json.dumps(tree(value, names)).encode()
 
 
-def unpack(stored: Any, classes: Mapping[str, type]) -> Any:
-    """Decode a value that `pack` encoded.
+def unpack_value(stored: Any, classes: Mapping[str, type]) -> Any:
+    """Decode a value that `pack_value` encoded.
 
-    >>> unpack(b'\\xff{"tuple": [1, {"Decimal": "1.50"}]}', {})
+    >>> unpack_value(b'\\xff{"tuple": [1, {"Decimal": "1.50"}]}', {})
     (1, Decimal('1.50'))
     """
     if stored.__class__ is bytes and stored[:1] == MARK:
         try:
             return untree(json.loads(stored[1:]), classes)
         except _NOT_WRITTEN as error:
-            raise Damaged(f"{stored!r:.100}, which this library has not written") from error
+            raise DamagedValue(f"{stored!r:.100}, which this library has not written") from error
     return stored
 
 
@@ -150,13 +150,13 @@ def tree(value: Any, names: Mapping[type, str]) -> Any:
         pairs = [[tree(part, names), count] for part, count in value.items()]
         return {"Bag": sorted(pairs, key=json.dumps)}
     if kind is datetime or kind is time:
-        return {kind.__name__: _of_time(value)}
+        return {kind.__name__: _time_to_json(value)}
     if kind in names:
-        return _of_known(value, names[kind], names)
+        return _known_to_json(value, names[kind], names)
     raise Unstorable(f"{value!r:.100} of class {kind.__qualname__}")
 
 
-def _of_known(value: Any, name: str, names: Mapping[type, str]) -> Any:
+def _known_to_json(value: Any, name: str, names: Mapping[type, str]) -> Any:
     if isinstance(value, Enum):
         if value.name in type(value).__members__:
             return {"enum": [name, value.name]}
@@ -165,7 +165,7 @@ def _of_known(value: Any, name: str, names: Mapping[type, str]) -> Any:
     return {"record": [name, fields]}
 
 
-def _of_time(value: Any) -> list[Any]:
+def _time_to_json(value: Any) -> list[Any]:
     """Return a time as text without its zone, the zone, and the fold."""
     zone = value.tzinfo
     if zone is not None and zone.__class__ is not timezone and not getattr(zone, "key", None):
@@ -179,7 +179,7 @@ def _of_time(value: Any) -> list[Any]:
     return [plain, [offset.days, offset.seconds, offset.microseconds], value.fold]
 
 
-def _time_of(kind: Any, parts: list[Any]) -> Any:
+def _time_from_json(kind: Any, parts: list[Any]) -> Any:
     plain, zone, fold = parts
     found: Any = None
     if isinstance(zone, str):
@@ -215,10 +215,10 @@ def untree(stored: Any, classes: Mapping[str, type]) -> Any:
         return FrozenObject({untree(key, classes): untree(value, classes) for key, value in inside})
     if word == "Bag":
         return Bag({untree(part, classes): count for part, count in inside})
-    return _known_of(word, inside, classes)
+    return _known_from_json(word, inside, classes)
 
 
-def _known_of(word: str, inside: Any, classes: Mapping[str, type]) -> Any:
+def _known_from_json(word: str, inside: Any, classes: Mapping[str, type]) -> Any:
     name, content = inside
     kind: Any = classes.get(name)
     if word == "record":
@@ -255,7 +255,7 @@ class AS_MAPPING:
     """The marker class for a record that is to be read as a dictionary of its fields."""
 
 
-def known_in(names: Mapping[str, type]) -> dict[type, str]:
+def class_names(names: Mapping[str, type]) -> dict[type, str]:
     """Return the name of each class."""
     return {kind: name for name, kind in names.items()}
 
@@ -280,8 +280,8 @@ OF_TEXTS: Mapping[str, Callable[[Any], Any]] = {
     "bytes": bytes.fromhex,
     "complex": lambda parts: complex(*parts),
     "date": date.fromisoformat,
-    "datetime": lambda parts: _time_of(datetime, parts),
-    "time": lambda parts: _time_of(time, parts),
+    "datetime": lambda parts: _time_from_json(datetime, parts),
+    "time": lambda parts: _time_from_json(time, parts),
     "timedelta": lambda parts: timedelta(*parts),
     "int": lambda text: int(text, 16),
     "Decimal": Decimal,
@@ -351,10 +351,10 @@ class Writing:
     written: str
 
 
-def kind_of(hint: Any, names: Mapping[type, str]) -> str:
+def stored_kind(hint: Any, names: Mapping[type, str]) -> str:
     """Return the word for the stored form of an annotation's values.
 
-    >>> kind_of(Decimal | None, {}), kind_of(int, {})
+    >>> stored_kind(Decimal | None, {}), stored_kind(int, {})
     ('Decimal', 'plain')
     """
     parts: list[Any] = [part for part in alternatives(hint) if part is not type(None)] or [None]
@@ -367,7 +367,7 @@ def kind_of(hint: Any, names: Mapping[type, str]) -> str:
     return name if name in KINDS and only in (bool, NAMES.get(name)) else PLAIN
 
 
-def writing(kind: str, hint: Any) -> Writing:
+def write_expressions(kind: str, hint: Any) -> Writing:
     """Return the expressions that write the values of a field."""
     if kind.startswith(ENUM):
         return Writing("{v}.__class__ is {kind}", "{v}.name")
@@ -388,10 +388,10 @@ def writer(
     >>> write(True), write(1), write(None)
     (1, b'\\xff1', None)
     """
-    how, values = writing(kind, None), BoundValues()
+    how, values = write_expressions(kind, None), BoundValues()
     enum = classes.get(kind.removeprefix(ENUM))
-    values.by_name |= {**NAMES, "enum": enum, "null": marked(None, {}) if is_key else None}
-    otherwise = pack if kind == PLAIN else marked
+    values.by_name |= {**NAMES, "enum": enum, "null": mark_value(None, {}) if is_key else None}
+    otherwise = pack_value if kind == PLAIN else mark_value
     values.by_name["otherwise"] = lambda value: otherwise(value, names)
     is_usual = how.is_usual.format(v="v", kind="enum")
     text = f"{how.written.format(v='v')} if {is_usual} else otherwise(v)"
@@ -404,13 +404,13 @@ def reader(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any]:
     >>> reader("Decimal", {})("1.50"), reader("Decimal", {})(None), reader("plain", {})(2)
     (Decimal('1.50'), None, 2)
     """
-    of, stored = of_stored(kind, classes), stored_as(kind)
+    of, stored = decoder_of(kind, classes), stored_class(kind)
     if of is None:
-        return lambda value: unpack(value, classes)
-    return lambda value: of(value) if value.__class__ is stored else unpack(value, classes)
+        return lambda value: unpack_value(value, classes)
+    return lambda value: of(value) if value.__class__ is stored else unpack_value(value, classes)
 
 
-def of_stored(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any] | None:
+def decoder_of(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any] | None:
     """Return the decoder for values of the declared type; None if they are stored unchanged."""
     if not kind.startswith(ENUM):
         return READS.get(kind)
@@ -418,7 +418,7 @@ def of_stored(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any] | 
     return lambda member: _member_of(classes.get(name), name, member)
 
 
-def stored_as(kind: str) -> type:
+def stored_class(kind: str) -> type:
     """Return the class of the stored form of a value of the declared type."""
     return int if kind == "bool" else str
 
@@ -454,11 +454,13 @@ def type_text(hint: Any) -> str:
     """
     if isinstance(hint, str):
         return hint
-    parts = sorted({*map(_one, alternatives(hint))}, key=lambda text: (text == "None", text))
+    parts = sorted(
+        {*map(_alternative_name, alternatives(hint))}, key=lambda text: (text == "None", text)
+    )
     return " | ".join(parts)
 
 
-def _one(hint: Any) -> str:
+def _alternative_name(hint: Any) -> str:
     origin, inside = get_origin(hint), get_args(hint)
     if hint is ...:
         return "..."
@@ -482,11 +484,11 @@ def holds_all(new: str, old: str) -> bool:
     """
     if new in ANYTHING or old == new:
         return True
-    wanted, given = _parts(new), _parts(old)
+    wanted, given = _split_union(new), _split_union(old)
     return all(part in wanted or (part == "int" and "float" in wanted) for part in given)
 
 
-def _parts(text: str) -> list[str]:
+def _split_union(text: str) -> list[str]:
     """Split a union at its top level."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(text):

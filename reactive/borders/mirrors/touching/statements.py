@@ -80,8 +80,8 @@ from sqlalchemy.sql import ClauseElement, operators, visitors
 from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 from sqlalchemy.sql.selectable import TextualSelect
 
-from reactive.borders.mirrors.kinds import Key, MirrorKind, among, chunks, key_columns
-from reactive.borders.mirrors.touching.touched import Touched
+from reactive.borders.mirrors.kinds import Key, MirrorKind, chunks, key_columns, keys_condition
+from reactive.borders.mirrors.touching.touched import TouchedRows
 
 OPTION = "mirror_touches"
 """The option of a statement that says which classes or tables it writes to."""
@@ -89,7 +89,7 @@ Values = Mapping[str, Any]
 DROPS = re.compile(r"\bdrop\s+table\b", re.IGNORECASE)
 
 
-class Watched:
+class WatchedTables:
     """The tables whose statements are looked at.
 
     Parameters
@@ -125,7 +125,7 @@ class Watched:
         table = getattr(statement, "table", None)
         return not isinstance(table, Table) or table in self._touching
 
-    def before(self, touched: Touched, statement: Any, values: Sequence[Values]) -> Any:
+    def before(self, touched: TouchedRows, statement: Any, values: Sequence[Values]) -> Any:
         """Note what a statement is going to touch; gives what is to be run in its place."""
         if not isinstance(statement, Insert | Update | Delete):
             return statement
@@ -143,7 +143,7 @@ class Watched:
                 self._before_delete(touched, table, statement, values)
         return statement
 
-    def after(self, touched: Touched, statement: Any, result: Any) -> None:
+    def after(self, touched: TouchedRows, statement: Any, result: Any) -> None:
         """Note what is known of a statement only when it has been run."""
         context = getattr(result, "context", None)  # of a result that was made up, none
         compiled = getattr(context, "compiled", None)
@@ -155,7 +155,7 @@ class Watched:
             if isinstance(table, Table) and table in self._touching and table not in touched.whole:
                 _after_insert(touched, table, statement, result)
 
-    def note_text(self, touched: Touched, text: str, context: Any) -> None:
+    def note_text(self, touched: TouchedRows, text: str, context: Any) -> None:
         """Note what a text may touch, as it is handed to the driver."""
         statement = getattr(getattr(context, "compiled", None), "statement", None)
         if isinstance(statement, DropTable):
@@ -170,18 +170,18 @@ class Watched:
             if DROPS.search(text):
                 touched.note_dropped(self._mirrored & {*found})
 
-    def note_named(self, touched: Touched, named: Iterable[Any]) -> None:
+    def note_named(self, touched: TouchedRows, named: Iterable[Any]) -> None:
         """Note the classes and tables that an option of a statement names."""
         for each in named:
             table = each if isinstance(each, Table) else each.__table__
             self._note_all(touched, [table])
 
-    def _note_all(self, touched: Touched, tables: Iterable[Any]) -> None:
+    def _note_all(self, touched: TouchedRows, tables: Iterable[Any]) -> None:
         for table in tables:
             touched.note_all(self._touching.get(table, ()))
 
     def _before_insert(
-        self, touched: Touched, table: Table, statement: Insert, values: Sequence[Values]
+        self, touched: TouchedRows, table: Table, statement: Insert, values: Sequence[Values]
     ) -> Insert:
         if any("REPLACE" in str(prefix).upper() for prefix, _ in statement._prefixes):
             self._note_all(touched, [table])
@@ -192,14 +192,14 @@ class Watched:
         return statement
 
     def _before_update(
-        self, touched: Touched, table: Table, statement: Update, values: Sequence[Values]
+        self, touched: TouchedRows, table: Table, statement: Update, values: Sequence[Values]
     ) -> None:
         own, where = key_columns(table), statement.whereclause
-        changed = _changed(statement, values)
+        changed = _changed_columns(statement, values)
         if where is None or changed & {c.key for c in (*own, *self.cascades.referred(table))}:
             self._note_all(touched, [table])
             return
-        binds = _binds(where, own)
+        binds = _key_binds(where, own)
         if binds is not None:
             touched.note(table, [_bound(binds, each) for each in values])
             return
@@ -210,14 +210,14 @@ class Watched:
             touched.note(table, map(tuple, touched.connection.execute(asked, dict(each))))
 
     def _before_delete(
-        self, touched: Touched, table: Table, statement: Delete, values: Sequence[Values]
+        self, touched: TouchedRows, table: Table, statement: Delete, values: Sequence[Values]
     ) -> None:
         own, where = key_columns(table), statement.whereclause
-        binds = None if where is None else _binds(where, own)
+        binds = None if where is None else _key_binds(where, own)
         chosen: list[tuple[Any, Values]] = [(where, each) for each in values]
         if binds is not None:
             keys = [_bound(binds, each) for each in values]
-            chosen = [(among(own, chunk), {}) for chunk in chunks(keys)]
+            chosen = [(keys_condition(own, chunk), {}) for chunk in chunks(keys)]
         for condition, named in chosen:
             asked = select(*own) if condition is None else select(*own).where(condition)
             touched.note(table, map(tuple, touched.connection.execute(asked, dict(named))))
@@ -225,7 +225,7 @@ class Watched:
 
 
 def _wants_keys(
-    touched: Touched, table: Table, statement: Insert, values: Sequence[Values]
+    touched: TouchedRows, table: Table, statement: Insert, values: Sequence[Values]
 ) -> bool:
     """Whether the keys that the SQL database makes for many rows are to be asked for."""
     asks_itself = statement._returning or statement._return_defaults
@@ -236,14 +236,14 @@ def _wants_keys(
     return bool(names) and is_able and not all(names <= each.keys() for each in values)
 
 
-def _after_insert(touched: Touched, table: Table, statement: Insert, result: Any) -> None:
+def _after_insert(touched: TouchedRows, table: Table, statement: Insert, result: Any) -> None:
     own = key_columns(table)
     sets = _value_sets(statement, result.context)
     conflict = statement._post_values_clause
     if conflict is not None and hasattr(conflict, "update_values_to_set"):
         _after_upsert(touched, table, conflict, sets)
         return
-    keys: list[Key | None] = [_key(own, each) for each in sets]
+    keys: list[Key | None] = [_known_key(own, each) for each in sets]
     if None in keys and table.primary_key.columns:
         keys = _made_keys(result)
     if not keys or None in keys:
@@ -253,20 +253,20 @@ def _after_insert(touched: Touched, table: Table, statement: Insert, result: Any
 
 
 def _after_upsert(
-    touched: Touched, table: Table, conflict: Any, sets: Sequence[Mapping[str, Any]]
+    touched: TouchedRows, table: Table, conflict: Any, sets: Sequence[Mapping[str, Any]]
 ) -> None:
     """Note rows by what they would have been in conflict by, which they have now in any case."""
     target = [getattr(each, "key", each) for each in conflict.inferred_target_elements or ()]
     assigned = {getattr(each, "key", each) for each in conflict.update_values_to_set}
     columns = [table.columns[name] for name in target if name in table.columns]
-    keys = [_key(columns, each) for each in sets]
+    keys = [_known_key(columns, each) for each in sets]
     is_known = columns and len(columns) == len(target) and assigned.isdisjoint(target)
     own = key_columns(table)
     if not is_known or None in keys or assigned & {column.key for column in own}:
         touched.note_all([table])
         return
     for chunk in chunks([key for key in keys if key is not None]):
-        asked = select(*own).where(among(columns, chunk))
+        asked = select(*own).where(keys_condition(columns, chunk))
         touched.note(table, map(tuple, touched.connection.execute(asked)))
 
 
@@ -279,7 +279,7 @@ def _value_sets(statement: Insert, context: Any) -> list[dict[str, Any]]:
     return [{getattr(name, "key", name): value for name, value in each} for each in named]
 
 
-def _key(columns: Iterable[Column[Any]], values: Mapping[str, Any]) -> Key | None:
+def _known_key(columns: Iterable[Column[Any]], values: Mapping[str, Any]) -> Key | None:
     """The key in what a row was given; None if it is not there, or an expression."""
     found = tuple([values.get(column.key) for column in columns])
     is_known = not any(each is None or isinstance(each, ClauseElement) for each in found)
@@ -295,7 +295,7 @@ def _made_keys(result: Any) -> list[Key | None]:
     return [None if row is None or None in row else tuple(row) for row in rows]
 
 
-def _changed(statement: Update, values: Sequence[Values]) -> set[str]:
+def _changed_columns(statement: Update, values: Sequence[Values]) -> set[str]:
     """The names of the columns that an update assigns."""
     named = [
         *(statement._values or ()),
@@ -305,7 +305,7 @@ def _changed(statement: Update, values: Sequence[Values]) -> set[str]:
     return {str(getattr(name, "key", name)) for name in named} | given
 
 
-def _binds(where: Any, own: Sequence[Column[Any]]) -> list[BindParameter[Any]] | None:
+def _key_binds(where: Any, own: Sequence[Column[Any]]) -> list[BindParameter[Any]] | None:
     """What the key is to be equal to, if a condition says that it is; and perhaps more."""
     is_all = isinstance(where, BooleanClauseList) and where.operator is operators.and_
     found: dict[Any, BindParameter[Any]] = {}
@@ -356,7 +356,7 @@ class Cascades:
 
     def note_deleted(
         self,
-        touched: Touched,
+        touched: TouchedRows,
         table: Table,
         chosen: Any,
         parameters: Mapping[str, Any],
@@ -372,7 +372,7 @@ class Cascades:
 
     def _note(
         self,
-        touched: Touched,
+        touched: TouchedRows,
         table: Table,
         chosen: Any,
         parameters: Mapping[str, Any],
@@ -386,7 +386,7 @@ class Cascades:
             gone = select(*[each.column for each in key.elements])
             refers = _of(key.columns).in_(gone if chosen is None else gone.where(chosen))
             asked = select(*key_columns(child)).where(refers)
-            touched.note(child, _keys(touched.connection, asked, parameters))
+            touched.note(child, _selected_keys(touched.connection, asked, parameters))
             if str(key.ondelete).upper() == "CASCADE":
                 self._note(touched, child, refers, parameters, (*above, child))
 
@@ -396,7 +396,9 @@ def _of(columns: Iterable[Any]) -> Any:
     return every[0] if len(every) == 1 else tuple_(*every)
 
 
-def _keys(connection: Connection, asked: Any, parameters: Mapping[str, Any]) -> Iterator[Any]:
+def _selected_keys(
+    connection: Connection, asked: Any, parameters: Mapping[str, Any]
+) -> Iterator[Any]:
     return (tuple(row) for row in connection.execute(asked, dict(parameters)))
 
 
@@ -431,7 +433,7 @@ def is_savepoint(text: str) -> bool:
 def may_end(text: str) -> bool:
     """Return True if a statement may end the transaction that it is in, or be in none: one that
     has a word that writes, or a word of transactions."""
-    words = bare(text)
+    words = strip_text(text)
     return bool(WRITES.search(words) or _ENDS.search(words))
 
 
@@ -454,7 +456,7 @@ def is_autocommit(connection: Connection) -> bool:
     return getattr(driver, "autocommit", None) is True
 
 
-def begin(connection: Connection, cursor: Any, text: str) -> None:
+def begin_sqlite(connection: Connection, cursor: Any, text: str) -> None:
     """Begin a transaction of SQLite before a statement, as its driver does not always."""
     if connection.dialect.name != "sqlite" or _OUTSIDE.match(text):
         return
@@ -485,7 +487,7 @@ def tables_written(text: str, known: Collection[Table]) -> set[Table] | None:
     ----------
     known: the tables that there are, whose names are looked for.
     """
-    if not WRITES.search(bare(text)):
+    if not WRITES.search(strip_text(text)):
         return set()
     without = COMMENTS.sub(" ", text)
     words = {word.lower() for word in WORD.findall(without)}
@@ -495,7 +497,7 @@ def tables_written(text: str, known: Collection[Table]) -> set[Table] | None:
     return found or None
 
 
-def bare(text: str) -> str:
+def strip_text(text: str) -> str:
     """Return a text without comments, quoted texts, and the words that lock rows."""
     return LOCKS.sub(" ", LITERALS.sub(" ", COMMENTS.sub(" ", text)))
 

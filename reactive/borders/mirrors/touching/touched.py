@@ -32,7 +32,7 @@ from reactive.borders.mirrors.kinds import Key, MirrorKind
 from reactive.errors import TransactionError
 
 
-class Touched:
+class TouchedRows:
     """Of the transaction of one connection.
 
     Parameters
@@ -94,7 +94,7 @@ class Touched:
         self.whole |= found
         self.dropped |= found
 
-    def take(self, other: Touched) -> None:
+    def take(self, other: TouchedRows) -> None:
         """As well what another one has touched."""
         self.everything |= other.everything
         self.whole |= other.whole
@@ -147,7 +147,7 @@ def reads_one_state(connection: Connection) -> bool:
 
 
 def commit_over(
-    others: Callable[[], Iterable[Touched]], changed: Changed, commit: Callable[[], None]
+    others: Callable[[], Iterable[TouchedRows]], changed: Changed, commit: Callable[[], None]
 ) -> None:
     """Commit, and note for the transactions that are open what they may not see.
 
@@ -168,7 +168,11 @@ def commit_over(
 
 
 def without_old(
-    touched: Touched, table: Any, rows: dict[Any, Any], asked: list[Any], held: Mapping[Any, Any]
+    touched: TouchedRows,
+    table: Any,
+    rows: dict[Any, Any],
+    asked: list[Any],
+    held: Mapping[Any, Any],
 ) -> tuple[dict[Any, Any], list[Any]]:
     """The rows that a transaction has read, and the keys that it was asked for, without old ones.
 

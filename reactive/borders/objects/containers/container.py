@@ -82,7 +82,7 @@ class Container:
         """Discard the last snapshot, so that the next one is made anew."""
         self._frozen, self._counts = None, {}  # type: ignore[misc]
         every = self._values()
-        count(self._counts, every, 1)
+        count_tracked(self._counts, every, 1)
         for value in every:
             if isinstance(value, Container):
                 value.forget()
@@ -186,7 +186,7 @@ class Container:
         """Run a change; its undo keeps the objects tracked that the change takes out."""
         before = self._frozen
         undo = do()
-        return None if undo is None else partial(_taken_back, undo, before)
+        return None if undo is None else partial(_undo_keeping, undo, before)
 
     def _values(self) -> Iterable[Any]:
         """Return the values of the container, without keys."""
@@ -207,7 +207,7 @@ def is_much(changes: int, size: int) -> bool:
     return changes > FEW + size // NOTED
 
 
-def count(counts: dict[int, int], values: Iterable[Any], by: int) -> None:
+def count_tracked(counts: dict[int, int], values: Iterable[Any], by: int) -> None:
     """Count the values that report their changes."""
     for value in values:
         if value.__class__ not in EXACT and follows(value.__class__):
@@ -219,7 +219,7 @@ def count(counts: dict[int, int], values: Iterable[Any], by: int) -> None:
                 counts.pop(number, None)
 
 
-def tracked(value: Any) -> Any:
+def to_tracked(value: Any) -> Any:
     """Convert a plain or frozen container to a tracked one; other values are returned unchanged."""
     kind = value.__class__
     if kind is list or kind is dict or kind is set or issubclass(kind, Foldable):
@@ -229,7 +229,7 @@ def tracked(value: Any) -> Any:
     return value
 
 
-def taken(value: Any, owner: Container) -> Any:
+def take_value(value: Any, owner: Container) -> Any:
     """Convert a value to be put into a container: plain containers become tracked.
 
     Raises
@@ -238,8 +238,8 @@ def taken(value: Any, owner: Container) -> Any:
     """
     if value.__class__ in EXACT:
         return value
-    value = tracked(value)
-    if isinstance(value, Container) and _is_in(value, owner):
+    value = to_tracked(value)
+    if isinstance(value, Container) and _is_inside(value, owner):
         raise ValueError(
             f"a {value.PLAIN.__name__} in an object that is tracked cannot hold itself: a snapshot "
             "of it would not end\n  put in a copy"
@@ -247,7 +247,7 @@ def taken(value: Any, owner: Container) -> Any:
     return value
 
 
-def shown(value: Any, owner: Container, leaf: Leaf) -> Any:
+def freeze_part(value: Any, owner: Container, leaf: Leaf) -> Any:
     """Return the form of a contained value in a snapshot."""
     if value.__class__ in EXACT:
         return value
@@ -256,12 +256,12 @@ def shown(value: Any, owner: Container, leaf: Leaf) -> Any:
     return leaf(value, owner)
 
 
-def shown_anew(value: Any, owner: Container, leaf: Leaf) -> Any:
+def freeze_part_anew(value: Any, owner: Container, leaf: Leaf) -> Any:
     """Return the form of a contained value in a snapshot, made anew."""
-    return value.anew(leaf) if isinstance(value, Container) else shown(value, owner, leaf)
+    return value.anew(leaf) if isinstance(value, Container) else freeze_part(value, owner, leaf)
 
 
-def _taken_back(undo: Undo, before: Any) -> None:
+def _undo_keeping(undo: Undo, before: Any) -> None:
     """Undo a change.
 
     `before` is not read: the `partial` keeps the old snapshot alive, so that its objects stay
@@ -270,10 +270,10 @@ def _taken_back(undo: Undo, before: Any) -> None:
     undo()
 
 
-def _is_in(value: Container, owner: Any) -> bool:
+def _is_inside(value: Container, owner: Any) -> bool:
     """True if a container is, or is in, another one."""
     if owner is value:
         return True
     if not isinstance(owner, Container):
         return False
-    return any(_is_in(value, each) for each, _ in owner._held_by())
+    return any(_is_inside(value, each) for each, _ in owner._held_by())

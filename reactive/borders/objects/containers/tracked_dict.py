@@ -24,11 +24,11 @@ from reactive.borders.objects.containers.container import (
     Container,
     Leaf,
     Undo,
-    count,
+    count_tracked,
+    freeze_part,
+    freeze_part_anew,
     is_much,
-    shown,
-    shown_anew,
-    taken,
+    take_value,
 )
 from reactive.engine.collections.frozen_dict import FrozenDict
 from reactive.engine.collections.zset import EXACT
@@ -134,7 +134,7 @@ class TrackedDict(dict[Any, Any], Container):
     # Implementation of changes.
 
     def _put(self, items: Mapping[Any, Any]) -> Undo | None:
-        new = {key: taken(value, self) for key, value in items.items()}
+        new = {key: take_value(value, self) for key, value in items.items()}
         new = {key: v for key, v in new.items() if self.get(key, NONE) is not v}
         if not new:
             return None
@@ -154,8 +154,8 @@ class TrackedDict(dict[Any, Any], Container):
     def _store(self, key: Any, value: Any) -> None:
         old = self.get(key, NONE)
         dict.__setitem__(self, key, value)
-        count(self._counts, (value,), 1)
-        count(self._counts, (old,), -1)
+        count_tracked(self._counts, (value,), 1)
+        count_tracked(self._counts, (old,), -1)
         if isinstance(value, Container):
             value.own(self, key)
         self._hints.pop(id(old), None)
@@ -176,7 +176,7 @@ class TrackedDict(dict[Any, Any], Container):
                 self._gone[key] = behind
             self._log[key] = True
         self._hints.pop(id(self[key]), None)
-        count(self._counts, (self[key],), -1)
+        count_tracked(self._counts, (self[key],), -1)
         dict.__delitem__(self, key)
         return behind
 
@@ -203,7 +203,7 @@ class TrackedDict(dict[Any, Any], Container):
         dict.clear(self)
         dict.update(self, items)
         self._counts = {}
-        count(self._counts, items.values(), 1)
+        count_tracked(self._counts, items.values(), 1)
         for key, value in items.items():
             if isinstance(value, Container):
                 value.own(self, key)
@@ -246,7 +246,7 @@ class TrackedDict(dict[Any, Any], Container):
             and all(map(is_, self.values(), made.values()))
         ):
             return made
-        return FrozenDict({key: shown_anew(value, self, leaf) for key, value in self.items()})
+        return FrozenDict({key: freeze_part_anew(value, self, leaf) for key, value in self.items()})
 
     def _moved_on(self, made: FrozenDict[Any, Any], leaf: Leaf) -> FrozenDict[Any, Any] | None:
         """Apply the changes to the last snapshot.
@@ -258,14 +258,14 @@ class TrackedDict(dict[Any, Any], Container):
         gone = [key for key, is_new in self._log.items() if is_new]
         put = {key: self._shown(key, self[key], leaf) for key in self._log if key in self}
         for value in self._stale.values():
-            put |= {key: shown(value, self, leaf) for key in self._keys(value)}
+            put |= {key: freeze_part(value, self, leaf) for key in self._keys(value)}
         made = made.changed(put, gone)
         return made if len(made) == len(self) else None
 
     def _shown(self, key: Any, value: Any, leaf: Leaf) -> Any:
         if key.__class__ not in EXACT:
             check_objects(key, "as a key, a dictionary in an object that is tracked")
-        found = shown(value, self, leaf)
+        found = freeze_part(value, self, leaf)
         if found is not value:
             self._hints[id(value)] = key
         return found

@@ -24,11 +24,11 @@ from reactive.borders.objects.containers.container import (
     Container,
     Leaf,
     Undo,
-    count,
+    count_tracked,
+    freeze_part,
+    freeze_part_anew,
     is_much,
-    shown,
-    shown_anew,
-    taken,
+    take_value,
 )
 from reactive.engine.collections.long_tuple import FrozenList
 from reactive.errors import TableError
@@ -158,7 +158,7 @@ class TrackedList(list[Any], Container):
 
     def _append(self, value: Any) -> Undo:
         """Append a value; see `_put`."""
-        size, new = len(self), [taken(value, self)]
+        size, new = len(self), [take_value(value, self)]
         self._exchange(size, [], new)
         return partial(self._exchange, size, new, [])
 
@@ -212,7 +212,7 @@ class TrackedList(list[Any], Container):
     def _put(self, start: int, stop: int, values: list[Any]) -> Undo | None:
         """Replace a slice by values."""
         old = list.__getitem__(self, slice(start, stop))
-        new = [taken(value, self) for value in values]
+        new = [take_value(value, self) for value in values]
         if len(old) == len(new) and all(map(is_, old, new)):
             return None
         self._exchange(start, old, new)
@@ -221,9 +221,9 @@ class TrackedList(list[Any], Container):
     def _exchange(self, start: int, old: list[Any], new: list[Any]) -> None:
         list.__setitem__(self, slice(start, start + len(old)), new)
         if new:
-            count(self._counts, new, 1)
+            count_tracked(self._counts, new, 1)
         if old:
-            count(self._counts, old, -1)
+            count_tracked(self._counts, old, -1)
         for value in new:
             if isinstance(value, Container):
                 value.own(self, None)
@@ -266,7 +266,7 @@ class TrackedList(list[Any], Container):
         made: FrozenList[Any] | None = self._frozen
         if made is not None and len(made) == len(self) and all(map(is_, self, made)):
             return made
-        return FrozenList([shown_anew(value, self, leaf) for value in self])
+        return FrozenList([freeze_part_anew(value, self, leaf) for value in self])
 
     def _moved_on(self, made: FrozenList[Any], leaf: Leaf) -> FrozenList[Any] | None:
         """Apply the changes to the last snapshot; None if some were not reported."""
@@ -280,14 +280,14 @@ class TrackedList(list[Any], Container):
             return None
         for value in list(self._stale.values()):
             places = self._places(value)
-            new = shown(value, self, leaf) if places else None
+            new = freeze_part(value, self, leaf) if places else None
             for place in places:
                 if made[place] is not new:
                     made = made.spliced(place, place + 1, [new])
         return made
 
     def _shown_all(self, start: int, values: list[Any], leaf: Leaf) -> list[Any]:
-        found = [shown(value, self, leaf) for value in values]
+        found = [freeze_part(value, self, leaf) for value in values]
         hints = self._hints
         for place, (value, frozen) in enumerate(zip(values, found, strict=True), start):
             if value is not frozen:

@@ -22,7 +22,13 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any
 
-from reactive.borders.objects.containers.container import Container, Leaf, Undo, shown, tracked
+from reactive.borders.objects.containers.container import (
+    Container,
+    Leaf,
+    Undo,
+    freeze_part,
+    to_tracked,
+)
 from reactive.borders.objects.containers.tracked_dict import TrackedDict
 from reactive.borders.objects.containers.tracked_list import TrackedList
 from reactive.engine.collections.frozen_dict import FrozenDict, FrozenSet
@@ -73,7 +79,7 @@ class TrackedSet(set[Any], Container):
 
     def discard(self, value: Any) -> None:
         """Remove a value if it is there."""
-        self._change(lambda: self._put(set(), _one(value) if value in self else set()))
+        self._change(lambda: self._put(set(), _single_value_set(value) if value in self else set()))
 
     def remove(self, value: Any) -> None:
         """Remove a value; raise `KeyError` if it is absent."""
@@ -81,7 +87,7 @@ class TrackedSet(set[Any], Container):
         def remove() -> Undo | None:
             if value not in self:
                 raise KeyError(value)
-            return self._put(set(), _one(value))
+            return self._put(set(), _single_value_set(value))
 
         self._change(remove)
 
@@ -177,7 +183,7 @@ class TrackedSet(set[Any], Container):
         if made is not None and (self._log or self._stale):
             made = self._moved_on(made, leaf)
         if made is None:
-            found = [(value, shown(value, self, leaf)) for value in self]
+            found = [(value, freeze_part(value, self, leaf)) for value in self]
             self._shown = {value: new for value, new in found if new is not value}
             made = FrozenSet([new for _, new in found])
         self._frozen, self._stale, self._log = made, {}, {}
@@ -188,7 +194,7 @@ class TrackedSet(set[Any], Container):
         made: FrozenSet[Any] | None = self._frozen
         if made is not None and not self._shown and len(made) == len(self) and set(made) == self:
             return made
-        return FrozenSet([shown(value, self, leaf) for value in self])
+        return FrozenSet([freeze_part(value, self, leaf) for value in self])
 
     def _moved_on(self, made: FrozenSet[Any], leaf: Leaf) -> FrozenSet[Any] | None:
         """Apply the changes to the last snapshot; None if some were not reported."""
@@ -200,7 +206,7 @@ class TrackedSet(set[Any], Container):
             if old in made:
                 before.add(old)
             if value in self:
-                now[value] = shown(value, self, leaf)
+                now[value] = freeze_part(value, self, leaf)
         after = set(now.values())
         known |= {value: new for value, new in now.items() if new is not value}
         made = made.plus(dict.fromkeys(after - before, 1) | dict.fromkeys(before - after, -1))
@@ -219,7 +225,7 @@ class TrackedSet(set[Any], Container):
         return self
 
 
-def _one(value: Any) -> Values:
+def _single_value_set(value: Any) -> Values:
     """Return a set of one value; a set value becomes a frozenset."""
     return {frozenset(value) if isinstance(value, set) else value}
 
@@ -254,7 +260,7 @@ def wrap(value: Any, owner: Any, key: Hashable) -> Any:
     >>> before, snapshot(lines, leaf)[1]
     (FrozenList([FrozenList(['tea', 2, 'hot'])]), 'cake')
     """
-    value = tracked(value)
+    value = to_tracked(value)
     if isinstance(value, Container):
         value.own(owner, key)
     return value
@@ -281,13 +287,13 @@ def is_same(value: Any, old: Any) -> bool:
     if kind is FrozenSet:
         return bool(value == old) and not value._changed_since(old)
     if kind is FrozenList:
-        return len(value) == len(old) and _are_same(value.parts_since(old))
+        return len(value) == len(old) and _are_same_parts(value.parts_since(old))
     if kind is FrozenDict:
-        return _are_same(parts_between(old._order, value._order))
+        return _are_same_parts(parts_between(old._order, value._order))
     return bool(value == old)
 
 
-def _are_same(parts: list[Part]) -> bool:
+def _are_same_parts(parts: list[Part]) -> bool:
     return all(
         start == at and len(gone) == len(came) and all(map(is_same, came, gone))
         for start, gone, at, came in parts

@@ -22,24 +22,24 @@ from typing import Any, TypeAlias
 from optimizer.errors import PlanError
 from optimizer.kinds.texts import columns_of
 from reactive.borders.sources.batch import Refused
-from reactive.borders.sources.files.row_maker import RecordMaker, ValueMaker, row_maker
+from reactive.borders.sources.files.row_maker import RecordMaker, ValueMaker, make_row_maker
 from reactive.borders.sources.files.texts import (
     EVERY,
     MAX_BYTES,
     MAX_LINE,
     MAX_RATIO,
     Cells,
+    FileChunk,
     FilePlace,
     Format,
     Lines,
     ReadingStopped,
-    Taken,
     TooLarge,
-    Unfinished,
+    UnfinishedFile,
     check_depth,
-    check_length,
-    decoded,
-    unfit,
+    check_row_length,
+    decode_bytes,
+    unfit_part_error,
 )
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.needs import installing
@@ -105,7 +105,7 @@ def format_of(
                 f"reader={reader!r:.100} is no function\n"
                 "  give one that takes a pathlib.Path, and gives its rows"
             )
-        return Read(reader)
+        return ReaderFormat(reader)
     _check_text(encoding, delimiter)
     suffix = Path(path.lower().removesuffix(".gz")).suffix
     named = format or SUFFIXES.get(suffix)
@@ -119,8 +119,10 @@ def format_of(
     _check_read(named, given)
     if kind is None:
         raise PlanError(f"files of {named} need the class of their rows\n  files(pattern, Order)")
-    return Unpacked(
-        _named(named, row_maker(kind, by_name=named == "parquet"), encoding, delimiter, header)
+    return GzipFormat(
+        _make_format(
+            named, make_row_maker(kind, by_name=named == "parquet"), encoding, delimiter, header
+        )
     )
 
 
@@ -146,7 +148,7 @@ def _check_text(encoding: Any, delimiter: Any) -> None:
         raise PlanError(f"delimiter={delimiter!r:.50} is not one character\n  give one such as ';'")
 
 
-def _named(
+def _make_format(
     named: str, maker: RecordMaker | ValueMaker, encoding: str, delimiter: str | None, header: bool
 ) -> Format:
     grows = "\n".encode(encoding) == b"\n"
@@ -176,30 +178,30 @@ class JsonFormat:
         self._make = maker.of_object
         self._encoding = encoding
 
-    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
-        text = decoded(data, self._encoding, place)
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
+        text = decode_bytes(data, self._encoding, place)
         try:
             check_depth(text)
-            values = _listed(text, place)
+            values = _split_list(text, place)
         except RecursionError as error:
-            raise Unfinished(f"{place.path} is no JSON: it is nested too deep") from error
+            raise UnfinishedFile(f"{place.path} is no JSON: it is nested too deep") from error
         except ValueError as error:
-            raise Unfinished(f"{place.path} is no JSON: {error}") from error
-        return _each(values, self._make, place, len(data))
+            raise UnfinishedFile(f"{place.path} is no JSON: {error}") from error
+        return _convert_all(values, self._make, place, len(data))
 
 
-def _listed(text: str, place: FilePlace) -> list[Any]:
+def _split_list(text: str, place: FilePlace) -> list[Any]:
     """Return the elements of a list in JSON, each decoded by itself."""
     begin = SPACE.match(text).end()  # type: ignore[union-attr]
     if not text.startswith("[", begin):
-        raise Unfinished(f"{place.path} has no list of rows, but {json.loads(text)!r:.80}")
+        raise UnfinishedFile(f"{place.path} has no list of rows, but {json.loads(text)!r:.80}")
     decode, found = json.JSONDecoder().raw_decode, list[Any]()
     at = SPACE.match(text, begin + 1).end()  # type: ignore[union-attr]
     is_over = text.startswith("]", at)
     while not is_over:
         value, end = decode(text, at)
         if end - at > place.limits.max_line:
-            check_length(end - at, place.limits)
+            check_row_length(end - at, place.limits)
         found.append(value)
         if not len(found) & EVERY:
             place.limits.go_on()
@@ -225,32 +227,34 @@ class Parquet:
     def __init__(self, maker: RecordMaker | ValueMaker) -> None:
         self._maker = maker
 
-    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
             table = pq.read_table(pa.BufferReader(data))
         except (pa.ArrowException, OSError) as error:
-            raise Unfinished(f"{place.path} is no Parquet: {error}") from error
+            raise UnfinishedFile(f"{place.path} is no Parquet: {error}") from error
         maker = self._maker
         if isinstance(maker, RecordMaker):
             names = [each.name for each in maker.fields]
             try:
                 places = columns_of(names, table.column_names)
             except ValueError as error:
-                raise Unfinished(f"{place.path}: {error}") from None
+                raise UnfinishedFile(f"{place.path}: {error}") from None
             if len(places) == len(names):
                 columns = [table.column(places[name]).to_pylist() for name in names]
-                return _each(list(zip(*columns, strict=True)), maker.of_values, place, len(data))
-            return _each(table.to_pylist(), maker.of_object, place, len(data))
+                return _convert_all(
+                    list(zip(*columns, strict=True)), maker.of_values, place, len(data)
+                )
+            return _convert_all(table.to_pylist(), maker.of_object, place, len(data))
         rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         if table.num_columns == 1:
             rows = [row[0] for row in rows]
-        return _each(rows, maker.of_object, place, len(data))
+        return _convert_all(rows, maker.of_object, place, len(data))
 
 
-class Unpacked:
+class GzipFormat:
     """Files of another format; those whose names end in .gz are decompressed."""
 
     def __init__(self, inner: Format) -> None:
@@ -260,19 +264,19 @@ class Unpacked:
         """True if the file is not compressed, and its format can continue after a beginning."""
         return not _is_packed(path) and self._inner.grows(path)
 
-    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
         """Decompress the data if needed, and let the format convert it."""
         if not _is_packed(place.path):
             return self._inner.take(data, place, is_calm=is_calm)
         try:
-            text = _unpacked(data, place)
+            text = _decompress(data, place)
         except (OSError, EOFError, zlib.error) as error:
-            raise Unfinished(f"{place.path} is no gzip: {error}") from error
+            raise UnfinishedFile(f"{place.path} is no gzip: {error}") from error
         found = self._inner.take(text, place, is_calm=True)
-        return Taken(found.rows, found.refused, len(data), found.lines, found.columns)
+        return FileChunk(found.rows, found.refused, len(data), found.lines, found.columns)
 
 
-class Read:
+class ReaderFormat:
     """Files that a function of the user reads."""
 
     def grows(self, path: str) -> bool:
@@ -282,23 +286,23 @@ class Read:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
         try:
             rows = list[Any]()
             for row in self._reader(Path(place.path)):
                 place.limits.go_on()
                 rows.append(row)
-            return Taken(rows, length=len(data))
+            return FileChunk(rows, length=len(data))
         except ReadingStopped:
             raise
         except Exception as error:
             reraise_asynchronous(error)
-            raise Unfinished(
+            raise UnfinishedFile(
                 f"{place.path} is not read: {type(error).__name__}: {error}"
             ) from error
 
 
-def _unpacked(data: bytes, place: FilePlace) -> bytes:
+def _decompress(data: bytes, place: FilePlace) -> bytes:
     """Decompress data, within the limits."""
     limits, pieces, size = place.limits, list[bytes](), 0
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -320,9 +324,9 @@ def _is_packed(path: str) -> bool:
     return path.lower().endswith(".gz")
 
 
-def _each(
+def _convert_all(
     values: Iterable[Any], make: Callable[[Any], Any], place: FilePlace, length: int
-) -> Taken:
+) -> FileChunk:
     rows, refused = [], []
     for number, value in enumerate(values, 1):
         if not number & EVERY:
@@ -331,5 +335,7 @@ def _each(
             rows.append(make(value))
         except Exception as error:
             reraise_asynchronous(error)
-            refused.append(Refused(f"{value!r:.1000}", unfit(place.path, f"row {number}", error)))
-    return Taken(rows, refused, length)
+            refused.append(
+                Refused(f"{value!r:.1000}", unfit_part_error(place.path, f"row {number}", error))
+            )
+    return FileChunk(rows, refused, length)

@@ -42,7 +42,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from optimizer.errors import PlanError
-from reactive.borders.sources.files.texts import FilePlace, Format, ReadLimits, Taken, Unfinished
+from reactive.borders.sources.files.texts import (
+    FileChunk,
+    FilePlace,
+    Format,
+    ReadLimits,
+    UnfinishedFile,
+)
 from reactive.engine.runtime.collector import pause_collector
 
 EVERY = 2.0
@@ -114,7 +120,7 @@ class Bell:
             for pattern in patterns if told else ():
                 name = f"reactive files {pattern}"
                 args = (self, pattern, over)
-                threading.Thread(target=_listen, args=args, daemon=True, name=name).start()
+                threading.Thread(target=_ring_on_changes, args=args, daemon=True, name=name).start()
             yield
         finally:
             over.set()
@@ -135,35 +141,35 @@ def has_watchfiles() -> bool:
     return find_spec("watchfiles") is not None
 
 
-def pause(took: float, *, told: bool) -> float:
+def seconds_until_check(took: float, *, told: bool) -> float:
     """Return the seconds until the next check, after one that took `took` seconds."""
     return max(EVERY if told else EVERY / 2, SHARE * took)
 
 
-def _listen(bell: Bell, pattern: PathPattern, over: threading.Event) -> None:
+def _ring_on_changes(bell: Bell, pattern: PathPattern, over: threading.Event) -> None:
     """Ring when files of a pattern change, also in new folders.
 
     After changes it rings once more, because files in a new folder may precede its watch.
     """
     base = pattern.base
     while not over.is_set():
-        before = _identity(base)
+        before = _folder_identity(base)
         if before is None:
             over.wait(PAUSE / 1000)
             continue
         is_new = True
         try:
-            for changes in _changes(base, over, recursive=pattern.is_deep):
+            for changes in _watch_changes(base, over, recursive=pattern.is_deep):
                 if changes or is_new:
                     bell.ring()
                 is_new = bool(changes)
-                if _identity(base) != before:
+                if _folder_identity(base) != before:
                     break
         except Exception:  # the limit of watched folders is reached: only timed checks
             return
 
 
-def _changes(base: Path, over: threading.Event, *, recursive: bool) -> Iterator[set[Any]]:
+def _watch_changes(base: Path, over: threading.Event, *, recursive: bool) -> Iterator[set[Any]]:
     import watchfiles
 
     found: Iterator[set[Any]] = watchfiles.watch(
@@ -180,7 +186,7 @@ def _changes(base: Path, over: threading.Event, *, recursive: bool) -> Iterator[
     return found
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def _folder_identity(folder: Path) -> tuple[int, int] | None:
     try:
         found = folder.stat()
     except OSError:
@@ -244,7 +250,7 @@ class PathPattern:
         except (FileNotFoundError, NotADirectoryError):
             return {}
         found = {}
-        for path in sorted({*_matching(str(base), parts)}):
+        for path in sorted({*_matching_paths(str(base), parts)}):
             stamp = stamp_of(path)
             if stamp is not None:
                 found[Path(path).as_posix()] = stamp
@@ -261,7 +267,7 @@ class PathPattern:
         return base, (glob.escape(name) if os.path.lexists(base / name) else name,)
 
 
-def _matching(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
+def _matching_paths(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
     """Yield paths below a folder that match patterns of their parts; `**` matches any folders."""
     place = parts.index("**") if "**" in parts else len(parts)
     first, rest = parts[:place], parts[place + 1 :]
@@ -272,7 +278,7 @@ def _matching(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
         return
     for path in paths:
         for below in _folders(path, frozenset()):
-            yield from _matching(below, rest or ("*",))
+            yield from _matching_paths(below, rest or ("*",))
 
 
 def _folders(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
@@ -306,7 +312,7 @@ def stamp(found: os.stat_result) -> Stamp | None:
     return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
-def unsure(of: Stamp) -> Stamp:
+def unsure_stamp(of: Stamp) -> Stamp:
     """Return a stamp of the same file that equals no real one."""
     return (*UNSURE[:3], of[3])
 
@@ -325,7 +331,7 @@ def folder_pattern(given: str | os.PathLike[str], like: PathPattern) -> PathPatt
     return PathPattern(Path(text) / Path(like.text).name if is_folder else text)
 
 
-def without(files: dict[str, Stamp], others: Iterable[Any]) -> dict[str, Stamp]:
+def exclude_files(files: dict[str, Stamp], others: Iterable[Any]) -> dict[str, Stamp]:
     """Return the files that are not among others."""
     left_out = {*others}
     return {path: of for path, of in files.items() if path not in left_out} if left_out else files
@@ -343,7 +349,7 @@ CALM = 1_000_000_000
 Kind: TypeAlias = Literal["same", "more", "all"]
 
 
-class Changed(Unfinished):
+class RewrittenFile(UnfinishedFile):
     """An append-only file was changed otherwise."""
 
 
@@ -373,7 +379,7 @@ class Fingerprint:
         return (self.stamp, self.length, self.lines, self.digest, self.columns, *flags)
 
 
-def of_plain(plain: Sequence[Any]) -> Fingerprint:
+def fingerprint_of_plain(plain: Sequence[Any]) -> Fingerprint:
     """Restore a fingerprint from plain values; lists may replace tuples."""
     stamp, length, lines, digest, columns, *flags = plain
     sizes: Any = tuple(stamp)
@@ -385,12 +391,12 @@ class News:
     """The new contents of a file; `again` requests another check soon."""
 
     kind: Kind
-    taken: Taken
+    taken: FileChunk
     fingerprint: Fingerprint
     again: bool
 
 
-def read(
+def read_news(
     path: str,
     known: Fingerprint | None,
     form: Format,
@@ -414,7 +420,7 @@ def read(
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         found = stamp(os.fstat(file.fileno()))
         if found is None:
-            raise Unfinished(f"{path} is no file")
+            raise UnfinishedFile(f"{path} is no file")
         return _FileReading(path, file, known, form, found, now, limits, append_only).news()
 
 
@@ -449,17 +455,19 @@ class _FileReading:
             if (begun := self._beginning(known)) is not None:
                 rest = self._rest(known.length)
                 if not rest:
-                    return self._told("same", Taken(), known)
+                    return self._told("same", FileChunk(), known)
                 if self._form.grows(self._path) and (
                     not known.is_ragged or rest[:1] in (b"\n", b"\r")
                 ):
                     return self._more(known, begun, rest)
             if self._append_only and not self._is_another(known):
-                raise Changed(f"{self._path} was changed, and not only appended to")
+                raise RewrittenFile(f"{self._path} was changed, and not only appended to")
         self._file.seek(0)
         data = self._rest(0)
         taken = self._take(data, FilePlace(self._path, limits=self._limits))
-        begun = _hash(data[: taken.length][-TAIL:] if self._append_only else data[: taken.length])
+        begun = _new_digest(
+            data[: taken.length][-TAIL:] if self._append_only else data[: taken.length]
+        )
         return self._told("all", taken, _fingerprint(taken, 0, begun))
 
     def _more(self, known: Fingerprint, begun: Any, rest: bytes) -> News:
@@ -470,7 +478,7 @@ class _FileReading:
         if self._append_only:
             length = known.length + taken.length
             self._file.seek(max(0, length - TAIL))
-            begun = _hash(self._file.read(min(TAIL, length)))
+            begun = _new_digest(self._file.read(min(TAIL, length)))
         kind: Kind = "more" if taken.rows or taken.refused else "same"
         return self._told(kind, taken, _fingerprint(taken, known.length, begun))
 
@@ -485,7 +493,7 @@ class _FileReading:
             self._limits.check_size(self._path, size - begin)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _take(self, data: bytes, place: FilePlace) -> Taken:
+    def _take(self, data: bytes, place: FilePlace) -> FileChunk:
         with pause_collector():
             return self._form.take(data, place, is_calm=self._is_calm)
 
@@ -495,7 +503,7 @@ class _FileReading:
             return None
         begin = max(0, known.length - TAIL) if self._append_only else 0
         self._file.seek(begin)
-        found, left = _hash(b""), known.length - begin
+        found, left = _new_digest(b""), known.length - begin
         while left:
             piece = self._file.read(min(left, PIECE))
             self._limits.go_on()
@@ -509,17 +517,19 @@ class _FileReading:
         """True if a different file has the name, as after a rotation."""
         return self._stamp[3] != known.stamp[3] or self._stamp[0] < known.length
 
-    def _told(self, kind: Kind, taken: Taken, of: Fingerprint) -> News:
+    def _told(self, kind: Kind, taken: FileChunk, of: Fingerprint) -> News:
         waits = taken.waits and not self._is_calm
         is_known = self._is_sure and not waits
-        of = replace(of, stamp=self._stamp if is_known else unsure(self._stamp), is_failed=False)
+        of = replace(
+            of, stamp=self._stamp if is_known else unsure_stamp(self._stamp), is_failed=False
+        )
         return News(kind, taken, of, not is_known)
 
 
-def _fingerprint(taken: Taken, before: int, begun: Any) -> Fingerprint:
+def _fingerprint(taken: FileChunk, before: int, begun: Any) -> Fingerprint:
     length, digest = before + taken.length, begun.hexdigest()
     return Fingerprint(UNSURE, length, taken.lines, digest, taken.columns, taken.is_ragged)
 
 
-def _hash(data: bytes) -> Any:
+def _new_digest(data: bytes) -> Any:
     return hashlib.blake2b(data, digest_size=16)

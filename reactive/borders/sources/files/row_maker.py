@@ -20,7 +20,13 @@ from typing import Any
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, declares_none, kind_of
 from optimizer.kinds.texts import columns_of
-from reactive.borders.sources.files.values import Made, UnfitFieldValue, from_json, from_text, plain
+from reactive.borders.sources.files.values import (
+    Made,
+    UnfitFieldValue,
+    from_json,
+    from_text,
+    unconverted_classes,
+)
 from reactive.engine.collections.frozen_object import FrozenObject
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -45,7 +51,7 @@ class _Field:
         self.parameter = parameter
         self.name = parameter.name
         self.kind = kind
-        self.is_plain = plain(kind)
+        self.is_plain = unconverted_classes(kind)
         self.is_optional = declares_none(kind)
         self.json: Made = from_json(kind, record_maker(by_name), by_name=by_name)
         self.text: Made = from_text(kind, record_maker(False))
@@ -66,7 +72,7 @@ class RecordMaker:
         self._kind = kind = of.python
         self._plain: set[tuple[type, ...]] = set()
         self._places: dict[tuple[str, ...], dict[str, int]] = {}
-        self.fields = _fields(of, by_name)
+        self.fields = _constructor_fields(of, by_name)
         """The parameters of the constructor."""
         names = [field.name for field in self.fields]
         self._get: Any = itemgetter(*names) if len(names) > 1 else None
@@ -129,7 +135,7 @@ class RecordMaker:
             try:
                 values = [convert(cells[place]) for convert, place in steps]
             except Exception:
-                values = [_told(field, field.text, cells[place]) for field, place in there]
+                values = [_convert_field(field, field.text, cells[place]) for field, place in there]
             if is_whole:
                 return make(values)
             known = zip([field.name for field, _ in there], values, strict=True)
@@ -156,7 +162,7 @@ class RecordMaker:
         return self._kind(**given)
 
     def _of(self, field: _Field, value: Any) -> Any:
-        return value if type(value) in field.is_plain else _told(field, field.json, value)
+        return value if type(value) in field.is_plain else _convert_field(field, field.json, value)
 
 
 class ValueMaker:
@@ -179,7 +185,7 @@ class ValueMaker:
                 return _of_one_cell(from_text(other, record_maker(False)))
 
 
-def row_maker(row_type: Any, *, by_name: bool = False) -> RecordMaker | ValueMaker:
+def make_row_maker(row_type: Any, *, by_name: bool = False) -> RecordMaker | ValueMaker:
     """Return the maker of rows of a class; `by_name` reads values of Arrow (`from_json`)."""
     kind = kind_of(row_type)
     return RecordMaker(kind, by_name) if isinstance(kind, Struct) else ValueMaker(kind, by_name)
@@ -204,7 +210,7 @@ def record_maker(by_name: bool) -> Callable[[Struct], Made]:
     return of_kind
 
 
-def _fields(of: Struct, by_name: bool) -> list[_Field]:
+def _constructor_fields(of: Struct, by_name: bool) -> list[_Field]:
     known, kind = of.fields, of.python
     declared = members(kind)
     try:
@@ -220,7 +226,7 @@ def _fields(of: Struct, by_name: bool) -> list[_Field]:
     ]
 
 
-def _told(field: _Field, convert: Made, value: Any) -> Any:
+def _convert_field(field: _Field, convert: Made, value: Any) -> Any:
     """Convert a value of a field; an exception names the field."""
     try:
         return convert(value)

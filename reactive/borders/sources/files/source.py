@@ -24,18 +24,18 @@ from reactive.borders.sources.batch import Batch, Refused, Token
 from reactive.borders.sources.files.formats import Reader, format_of
 from reactive.borders.sources.files.reading import (
     Bell,
-    Changed,
     Fingerprint,
     News,
     PathPattern,
+    RewrittenFile,
     Stamp,
+    exclude_files,
+    fingerprint_of_plain,
     folder_pattern,
     has_watchfiles,
-    of_plain,
-    pause,
-    read,
-    unsure,
-    without,
+    read_news,
+    seconds_until_check,
+    unsure_stamp,
 )
 from reactive.borders.sources.files.texts import (
     MAX_BYTES,
@@ -45,7 +45,7 @@ from reactive.borders.sources.files.texts import (
     ReadingStopped,
     ReadLimits,
     TooLarge,
-    Unfinished,
+    UnfinishedFile,
 )
 from reactive.engine.runtime.progress import watch_progress
 from reactive.errors import SourceError
@@ -168,7 +168,7 @@ class FileSource:
 
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[Any]]:
         """Yield the batches after a token; see `Source.batches`."""
-        known = {path: of_plain(plain) for path, plain in (since or {}).items()}
+        known = {path: fingerprint_of_plain(plain) for path, plain in (since or {}).items()}
         limits = replace(self._limits, is_stopped=stop.is_set)
         looks = _Looks(self, known, limits, is_first=since is None)
         told = self._poll is None and has_watchfiles()
@@ -180,7 +180,9 @@ class FileSource:
                 soon = looks.soon(time.monotonic())
                 if not looks.failing:
                     self._bell.end(number)
-                rest = pause(looks.took, told=told) if self._poll is None else self._poll
+                rest = (
+                    seconds_until_check(looks.took, told=told) if self._poll is None else self._poll
+                )
                 self._bell.wait(rest if soon is None else min(rest, soon))
 
     def waiting(self) -> int | None:
@@ -220,7 +222,7 @@ class _Piece:
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _GatheredNews:
     """The new contents of several files."""
 
     origins: dict[Any, list[Any]] = field(default_factory=dict)
@@ -271,7 +273,7 @@ class _Looks:
             return
         self.failing.pop("", None)
         self._rows = 0
-        gathered, every = _Gathered(), {**present, **deletions}
+        gathered, every = _GatheredNews(), {**present, **deletions}
         self._leave_gone(every, gathered)
         changed = self._changed(every)
         self._of._left = len(changed)
@@ -288,7 +290,7 @@ class _Looks:
                 self._take(piece, gathered)
                 if self._is_first and gathered.rows >= SIZE:
                     yield self._batch(gathered, made)
-                    gathered = _Gathered()
+                    gathered = _GatheredNews()
         self._of._left = 0
         if gathered.is_news:
             yield self._batch(gathered, made)
@@ -301,7 +303,7 @@ class _Looks:
 
     def _present(self) -> tuple[dict[str, Stamp], dict[str, Stamp]]:
         deletions = {} if self._of._deletions is None else self._of._deletions.files()
-        return without(self._of._pattern.files(), deletions), deletions
+        return exclude_files(self._of._pattern.files(), deletions), deletions
 
     def _changed(self, present: Mapping[str, Stamp]) -> list[str]:
         known = self._known
@@ -314,7 +316,7 @@ class _Looks:
             found.sort(key=lambda path: (present[path][1], path))
         return found
 
-    def _leave_gone(self, present: Mapping[str, Stamp], gathered: _Gathered) -> None:
+    def _leave_gone(self, present: Mapping[str, Stamp], gathered: _GatheredNews) -> None:
         """Delete the rows of deleted files.
 
         Of append-only files, deleted or renamed, the fingerprints are kept instead.
@@ -339,7 +341,7 @@ class _Looks:
         except FileNotFoundError:  # deleted meanwhile: the next round notices
             self._again[path] = time.monotonic() + SOON
             return _Piece(path, deletes, None)
-        except (OSError, Unfinished) as error:
+        except (OSError, UnfinishedFile) as error:
             return _Piece(path, deletes, None, self._failure(path, error))
         self.failing.pop(path, None)
         self._again.pop(path, None)
@@ -354,7 +356,7 @@ class _Looks:
             return None
         try:
             news = self._read(path, self._known[before])
-        except Changed:
+        except RewrittenFile:
             return None
         if news.kind == "all":
             return None
@@ -364,7 +366,7 @@ class _Looks:
 
     def _read(self, path: str, known: Fingerprint | None) -> News:
         now, only = time.time_ns(), self._of._append_only
-        return read(path, known, self._of._format, now, self._limits, append_only=only)
+        return read_news(path, known, self._of._format, now, self._limits, append_only=only)
 
     def _failure(self, path: str, error: Exception) -> SourceError | None:
         """Return the error of an unreadable file; None during the grace time, and once reported."""
@@ -376,7 +378,9 @@ class _Looks:
             return None
         self.failing.pop(path, None)
         self._again[path] = now + GRACE
-        told = str(error) if isinstance(error, Unfinished) else f"{path} cannot be read: {error}"
+        told = (
+            str(error) if isinstance(error, UnfinishedFile) else f"{path} cannot be read: {error}"
+        )
         failure = SourceError(f"{told}\n  its rows stay as they were; start() tries again")
         failure.__cause__ = error
         return failure
@@ -389,12 +393,12 @@ class _Looks:
         """True if a file has been unreadable for longer than the grace time."""
         return now - self.failing.setdefault(path, now) >= GRACE
 
-    def _take(self, piece: _Piece, gathered: _Gathered) -> None:
+    def _take(self, piece: _Piece, gathered: _GatheredNews) -> None:
         """Add the new contents of a file to the batch."""
         path = piece.path
         if piece.failure is not None:
             known = self._known.get(path, Fingerprint())
-            self._note(path, replace(known, stamp=unsure(known.stamp), is_failed=True))
+            self._note(path, replace(known, stamp=unsure_stamp(known.stamp), is_failed=True))
             gathered.refused[(UNREADABLE, path)] = [Refused(path, piece.failure)]
             gathered.is_news = True
         if piece.news is None:
@@ -417,7 +421,7 @@ class _Looks:
         else:
             gathered.origins[path] = news.taken.rows
 
-    def _solve(self, path: str, gathered: _Gathered) -> None:
+    def _solve(self, path: str, gathered: _GatheredNews) -> None:
         """Retract the error of a file that is readable again, or deleted."""
         if self._is_told(path):
             self._note(path, replace(self._known[path], is_failed=False))
@@ -432,7 +436,7 @@ class _Looks:
             self._known[path] = of
         self._noted[path] = of
 
-    def _batch(self, gathered: _Gathered, made: float) -> Batch[Any]:
+    def _batch(self, gathered: _GatheredNews, made: float) -> Batch[Any]:
         noted, self._noted = self._noted, {}
         changes = {path: None if of is None else of.as_plain() for path, of in noted.items()}
         if not self._of._append_only:
@@ -443,7 +447,7 @@ class _Looks:
                 token_changes=changes,
                 made=made,
             )
-        come, gone = _net(gathered.events, self._of._key)
+        come, gone = _net_events(gathered.events, self._of._key)
         by_key = self._of._key is not None
         return Batch(
             come,
@@ -456,7 +460,7 @@ class _Looks:
         )
 
 
-def _net(
+def _net_events(
     events: list[tuple[list[Any], bool]], key: Callable[[Any], Any] | None
 ) -> tuple[list[Any], list[Any]]:
     """Return inserted rows, and deleted rows or keys; the last change of a key counts."""

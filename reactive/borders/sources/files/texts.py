@@ -43,9 +43,9 @@ class Lines:
         """True if a line break is one byte, so that the last lines can be read alone."""
         return self._grows
 
-    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
         end = data.rfind(b"\n") + 1 if self._grows else len(data)
-        texts = decoded(data[:end], self._encoding, place).split("\n")
+        texts = decode_bytes(data[:end], self._encoding, place).split("\n")
         rows: list[Any] = []
         refused: list[Refused] = []
         make, loads, encoding, number = self._make, json.loads, self._encoding, place.lines
@@ -60,32 +60,36 @@ class Lines:
             try:
                 if len(text) > NESTED:
                     if len(text) > longest:
-                        check_length(len(text), limits)
+                        check_row_length(len(text), limits)
                     check_depth(text)
-                rows.append(make(loads(checked(text, encoding))))
+                rows.append(make(loads(check_encoding(text, encoding))))
             except Exception as error:
                 reraise_asynchronous(error)
-                refused.append(Refused(shown(text), unfit(place.path, f"line {number}", error)))
+                refused.append(
+                    Refused(printable(text), unfit_part_error(place.path, f"line {number}", error))
+                )
         lines = place.lines + len(texts) - 1
         rest = data[end:]
         if not rest.strip():
-            return Taken(rows, refused, end, lines)
+            return FileChunk(rows, refused, end, lines)
         try:
-            check_length(len(rest), limits)
+            check_row_length(len(rest), limits)
         except UnmadeRow as error:
             if is_calm:  # otherwise, the next look would report it again
-                told = shown(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
-                refused.append(Refused(told, unfit(place.path, f"line {lines + 1}", error)))
-            return Taken(rows, refused, end, lines, waits=True)
+                told = printable(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
+                refused.append(
+                    Refused(told, unfit_part_error(place.path, f"line {lines + 1}", error))
+                )
+            return FileChunk(rows, refused, end, lines, waits=True)
         try:
             check_depth(rest.decode(self._encoding))
             value = json.loads(rest.decode(self._encoding))
             if isinstance(value, dict | list) or is_calm:
                 rows.append(make(value))
-                return Taken(rows, refused, len(data), lines, is_ragged=True)
+                return FileChunk(rows, refused, len(data), lines, is_ragged=True)
         except Exception as error:
             reraise_asynchronous(error)
-        return Taken(rows, refused, end, lines, waits=True)
+        return FileChunk(rows, refused, end, lines, waits=True)
 
 
 class Cells:
@@ -109,9 +113,9 @@ class Cells:
         """True if a line break is one byte, so that the last lines can be read alone."""
         return self._grows
 
-    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
         end = len(data) if is_calm or not self._grows else data.rfind(b"\n") + 1
-        text = decoded(data[:end], self._encoding, place)
+        text = decode_bytes(data[:end], self._encoding, place)
         found = _Records(text, self._delimiter, place.limits)
         columns = place.columns
         rows: list[Any] = []
@@ -121,11 +125,11 @@ class Cells:
             if not columns and (columns := self._columns(found)) == ():
                 if found.is_cut or (is_calm and not found.is_whole):
                     raise UnmadeRow(None, OPEN)
-                return Taken(waits=bool(data.strip()))
+                return FileChunk(waits=bool(data.strip()))
             make = self._maker.of_cells(columns)
         except UnmadeRow as error:
-            refused = [Refused(place.path, unfit(place.path, "line 1", error))]
-            return Taken(rows, refused, len(data), is_ragged=True)
+            refused = [Refused(place.path, unfit_part_error(place.path, "line 1", error))]
+            return FileChunk(rows, refused, len(data), is_ragged=True)
         limits = place.limits
         for cells in found:
             if not found.lines & EVERY:
@@ -133,25 +137,29 @@ class Cells:
             if not cells:
                 continue
             try:
-                whole = checked("".join(cells), self._encoding)
+                whole = check_encoding("".join(cells), self._encoding)
                 if len(whole) > limits.max_line:
-                    check_length(len(whole), limits)
+                    check_row_length(len(whole), limits)
                 rows.append(make(cells))
             except Exception as error:
                 reraise_asynchronous(error)
                 number = place.lines + found.lines
-                told = shown(self._delimiter.join(cells))
-                refused.append(Refused(told, unfit(place.path, f"line {number}", error)))
+                told = printable(self._delimiter.join(cells))
+                refused.append(Refused(told, unfit_part_error(place.path, f"line {number}", error)))
         is_open = found.is_cut or (is_calm and not found.is_whole)
         if is_open:
             found.errors.append((found.lines + 1, UnmadeRow(None, OPEN)))
         for lines, broken in found.errors:
             where = f"line {place.lines + lines}"
-            refused.append(Refused(f"{place.path}, {where}", unfit(place.path, where, broken)))
+            refused.append(
+                Refused(f"{place.path}, {where}", unfit_part_error(place.path, where, broken))
+            )
         length = end - len(found.rest().encode(self._encoding, ESCAPED))
         is_ragged = is_open or (found.is_whole and text[-1:] not in ("\n", "\r", ""))
         waits = bool(data[length:].strip())
-        return Taken(rows, refused, length, place.lines + found.lines, columns, is_ragged, waits)
+        return FileChunk(
+            rows, refused, length, place.lines + found.lines, columns, is_ragged, waits
+        )
 
     def _columns(self, found: _Records) -> tuple[str, ...]:
         if not self._header:
@@ -198,7 +206,7 @@ class _Records:
                     self.is_whole, self.is_cut = False, True
                     raise StopIteration from None
                 self.lines = self._reader.line_num + self._skipped
-                self.errors.append((self.lines, _told(error)))
+                self.errors.append((self.lines, _record_error(error)))
                 continue
             self.lines = self._reader.line_num + self._skipped
             return cells
@@ -230,7 +238,7 @@ class _Records:
         return lines.read()
 
 
-def _told(error: csv.Error) -> Exception:
+def _record_error(error: csv.Error) -> Exception:
     """Return the error of a record, with a remedy if the cell is too long."""
     if "field limit" not in str(error):
         return error
@@ -252,11 +260,11 @@ MAX_LINE, MAX_BYTES, MAX_RATIO = 1 << 24, 1 << 32, 200
 """The default limits."""
 
 
-class Unfinished(Exception):
+class UnfinishedFile(Exception):
     """A file does not have its format, perhaps not yet."""
 
 
-class TooLarge(Unfinished):
+class TooLarge(UnfinishedFile):
     """A file exceeds its limits."""
 
 
@@ -264,7 +272,7 @@ class ReadingStopped(Exception):
     """The source must stop while it reads a file."""
 
 
-def _never() -> bool:
+def _is_never_stopped() -> bool:
     return False
 
 
@@ -281,7 +289,7 @@ class ReadLimits:
     max_line: int = MAX_LINE
     max_bytes: int = MAX_BYTES
     max_ratio: int = MAX_RATIO
-    is_stopped: Callable[[], bool] = _never
+    is_stopped: Callable[[], bool] = _is_never_stopped
 
     def go_on(self) -> None:
         """Raise `ReadingStopped` if the source must stop."""
@@ -298,7 +306,7 @@ class ReadLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class FileChunk:
     """The part of a file that was read, from a position on.
 
     length: the number of bytes that need not be read again.
@@ -334,7 +342,7 @@ class Format(Protocol):
         """True if the end of a file with this name can be converted alone."""
         ...
 
-    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
         """Convert a file from a position on; `is_calm` if it was not changed for a while.
 
         Raises
@@ -344,7 +352,7 @@ class Format(Protocol):
         ...
 
 
-def unfit(path: str, where: str, error: Exception) -> SourceError:
+def unfit_part_error(path: str, where: str, error: Exception) -> SourceError:
     """Return the error for a part of a file that cannot be converted to a row."""
     reason = f"{error!s:.1000}"
     if isinstance(error, RecursionError):
@@ -359,13 +367,13 @@ def unfit(path: str, where: str, error: Exception) -> SourceError:
     return found
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Return the beginning of a text in printable form."""
     text = text[:SHOWN]
     return text if text.isascii() else FLAW.sub("\ufffd", text)
 
 
-def decoded(data: bytes, encoding: str, place: FilePlace) -> str:
+def decode_bytes(data: bytes, encoding: str, place: FilePlace) -> str:
     """Decode bytes; invalid ones become surrogates, as with `surrogateescape`."""
     if place.lines == 0 and data[:3] == b"\xef\xbb\xbf" and encoding.lower() in ("utf-8", "utf8"):
         data = data[3:]
@@ -375,10 +383,10 @@ def decoded(data: bytes, encoding: str, place: FilePlace) -> str:
         try:
             return data.decode(encoding, ESCAPED)
         except UnicodeDecodeError as error:
-            raise Unfinished(f"{place.path}: {error}") from error
+            raise UnfinishedFile(f"{place.path}: {error}") from error
 
 
-def check_length(letters: int, limits: ReadLimits) -> None:
+def check_row_length(letters: int, limits: ReadLimits) -> None:
     """Raise `UnmadeRow` for a row of more letters than the limit."""
     if letters > limits.max_line:
         raise UnmadeRow(
@@ -392,7 +400,7 @@ def check_depth(text: str) -> None:
         raise UnmadeRow(None, f"a value is nested more than {NESTED} deep")
 
 
-def checked(text: str, encoding: str) -> str:
+def check_encoding(text: str, encoding: str) -> str:
     """Return a text, or raise if it has bytes that are invalid in the encoding."""
     if not text.isascii() and FLAW.search(text):
         raise UnmadeRow(None, f"bytes that are no {encoding}")

@@ -57,10 +57,10 @@ class UnfitFieldValue(ValueError):
         super().__init__(f"{value!r:.80} is no {name_of(kind_of(wanted))}")
 
 
-def plain(kind: Kind) -> frozenset[type]:
+def unconverted_classes(kind: Kind) -> frozenset[type]:
     """Return the classes of values that need no conversion."""
     if isinstance(kind, Either):
-        return frozenset[type]().union(*map(plain, kind.kinds))
+        return frozenset[type]().union(*map(unconverted_classes, kind.kinds))
     return frozenset({kind.python}) if isinstance(kind, Scalar) else frozenset()
 
 
@@ -82,25 +82,25 @@ def from_json(of: Any, record: Records, *, by_name: bool = False) -> Made:
 
     match kind:
         case Anything():
-            return _frozen
+            return _freeze_undeclared
         case Either(kinds):
-            return _first([inner(each) for each in kinds], kind, plain(kind))
+            return _first_success([inner(each) for each in kinds], kind, unconverted_classes(kind))
         case Choice(values):
-            return _one_of(values, kind)
+            return _choice_of(values, kind)
         case Members(python):
-            return _member(python, by_name=by_name)
+            return _member_reader(python, by_name=by_name)
         case Struct():
             return record(kind)
         case Places(items):
-            return _places([inner(each) for each in items], kind, is_struct=by_name)
+            return _tuple_of([inner(each) for each in items], kind, is_struct=by_name)
         case Items(python, item):
-            return _collection(_HASHABLE.get(python, python), inner(item), kind)
+            return _collection_of(_HASHABLE.get(python, python), inner(item), kind)
         case Table(_, key, value):
-            return _object(inner(key), inner(value), kind)
+            return _mapping_of(inner(key), inner(value), kind)
         case Scalar(python):
             return _scalar(python)
         case Instance(python):
-            return _called(python)
+            return _constructor_of(python)
 
 
 def from_text(of: Any, record: Records) -> Made:
@@ -116,7 +116,7 @@ def from_text(of: Any, record: Records) -> Made:
         case Either(kinds):
             some = [each for each in kinds if each != NONE]
             made = [from_text(each, record) for each in some]
-            one = made[0] if len(made) == 1 else _first(made, kind, frozenset())
+            one = made[0] if len(made) == 1 else _first_success(made, kind, frozenset())
             return _or_none(one) if len(some) < len(kinds) else one
         case Choice(values):
             return _one_of_texts(values, kind)
@@ -130,20 +130,20 @@ def from_text(of: Any, record: Records) -> Made:
         case Scalar(python):
             return _scalar(python)
         case Instance(python):
-            return _called(python)
+            return _constructor_of(python)
 
 
 def _scalar(python: type) -> Made:
     if python is float:
-        return _float
+        return _as_float
     if python is Decimal:
-        return _decimal
+        return _as_decimal
     if reader_of(python) is not None:
-        return _of_text(python)
-    return _exactly(python)
+        return _from_text_reader(python)
+    return _exact_class(python)
 
 
-def _exactly(kind: type) -> Made:
+def _exact_class(kind: type) -> Made:
     def made(value: Any) -> Any:
         if type(value) is not kind:
             raise UnfitFieldValue(value, kind)
@@ -152,13 +152,13 @@ def _exactly(kind: type) -> Made:
     return made
 
 
-def _float(value: Any) -> float:
+def _as_float(value: Any) -> float:
     if type(value) not in (float, int):
         raise UnfitFieldValue(value, float)
     return float(value)
 
 
-def _decimal(value: Any) -> Decimal:
+def _as_decimal(value: Any) -> Decimal:
     if type(value) not in (Decimal, int, float, str):
         raise UnfitFieldValue(value, Decimal)
     try:
@@ -167,7 +167,7 @@ def _decimal(value: Any) -> Decimal:
         raise UnfitFieldValue(value, Decimal) from None
 
 
-def _of_text(kind: Any) -> Made:
+def _from_text_reader(kind: Any) -> Made:
     read: Any = reader_of(kind)
 
     def made(value: Any) -> Any:
@@ -185,7 +185,7 @@ def _of_text(kind: Any) -> Made:
     return made
 
 
-def _called(kind: Any) -> Made:
+def _constructor_of(kind: Any) -> Made:
     def made(value: Any) -> Any:
         if isinstance(value, kind):
             return value
@@ -197,7 +197,7 @@ def _called(kind: Any) -> Made:
     return made
 
 
-def _member(kind: type[Enum], *, by_name: bool) -> Made:
+def _member_reader(kind: type[Enum], *, by_name: bool) -> Made:
     def made(value: Any) -> Any:
         if isinstance(value, kind):
             return value
@@ -220,7 +220,7 @@ def _or_none(made: Made) -> Made:
     return lambda text: None if text == "" else made(text)
 
 
-def _first(makers: list[Made], annotation: Any, as_it_is: frozenset[type]) -> Made:
+def _first_success(makers: list[Made], annotation: Any, as_it_is: frozenset[type]) -> Made:
     """Return a function that tries converters in turn."""
 
     def made(value: Any) -> Any:
@@ -236,7 +236,7 @@ def _first(makers: list[Made], annotation: Any, as_it_is: frozenset[type]) -> Ma
     return made
 
 
-def _one_of(values: tuple[Any, ...], kind: Kind) -> Made:
+def _choice_of(values: tuple[Any, ...], kind: Kind) -> Made:
     def made(value: Any) -> Any:
         for known in values:
             for written in (known, json_of(known)):
@@ -270,7 +270,7 @@ def _member_of_text(kind: type[Enum]) -> Made:
     return made
 
 
-def _collection(python: Any, item: Made, kind: Kind) -> Made:
+def _collection_of(python: Any, item: Made, kind: Kind) -> Made:
     def made(values: Any) -> Any:
         if not isinstance(values, list | tuple):
             raise UnfitFieldValue(values, kind)
@@ -279,7 +279,7 @@ def _collection(python: Any, item: Made, kind: Kind) -> Made:
     return made
 
 
-def _places(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
+def _tuple_of(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
     names = [str(place) for place in range(len(makers))] if is_struct else None
 
     def made(values: Any) -> Any:
@@ -292,7 +292,7 @@ def _places(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
     return made
 
 
-def _object(key: Made, value: Made, kind: Kind) -> Made:
+def _mapping_of(key: Made, value: Made, kind: Kind) -> Made:
     """Convert objects to hashable mappings; also lists of pairs, as Arrow gives for maps."""
 
     def made(values: Any) -> Any:
@@ -304,12 +304,12 @@ def _object(key: Made, value: Made, kind: Kind) -> Made:
     return made
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_undeclared(value: Any) -> Any:
     """Make a value without a declared type hashable."""
     if isinstance(value, list):
-        return tuple(map(_frozen, value))
+        return tuple(map(_freeze_undeclared, value))
     if isinstance(value, dict):
-        return tuple((name, _frozen(each)) for name, each in value.items())
+        return tuple((name, _freeze_undeclared(each)) for name, each in value.items())
     return value
 
 

@@ -29,10 +29,10 @@ from reactive.borders.sources.batch import Refused
 from reactive.borders.sources.postgres.rows import (
     KeyValues,
     Make,
-    fields_of,
+    column_fields,
     key_of_values,
-    maker,
-    shown,
+    row_function,
+    show_values,
 )
 from reactive.borders.sources.postgres.rows import (
     Values as RowValues,
@@ -57,7 +57,7 @@ class TableFeed:
         self.schema = schema
         self.row_type = row_type
         self.table = table
-        self.fields = fields_of(schema, row_type)
+        self.fields = column_fields(schema, row_type)
         self.is_keyed = table.plan.key is not None
         self._key: Callable[[Any], Any] | None = None
         names = frozenset[str]()
@@ -124,7 +124,7 @@ class TableFeed:
     def maker(self, places: Sequence[int], native: Collection[int] = ()) -> Make:
         """Return a function that makes a row, or a `Refused`, from the values of columns."""
         key = self._key_of if self.is_keyed else None
-        return maker(self.schema, self.row_type, self.fields, places, native, key)
+        return row_function(self.schema, self.row_type, self.fields, places, native, key)
 
     def _key_of(self, values: RowValues) -> Any:
         """Return the key of values; if they cannot be converted, a text in its place."""
@@ -139,7 +139,7 @@ class TableFeed:
             return self._key(KeyValues(found))
         except Exception as error:
             reraise_asynchronous(error)
-            return shown(given)
+            return show_values(given)
 
     def with_unchanged(
         self, change: Update, held: Callable[[Any], Any], connection: Connection
@@ -240,7 +240,7 @@ class TableFeed:
         )
 
 
-def fit(rows: list[Any]) -> tuple[list[Any], list[Refused]]:
+def split_refused(rows: list[Any]) -> tuple[list[Any], list[Refused]]:
     """Split rows from values that cannot be converted to rows."""
     refused = [row for row in rows if type(row) is Refused]
     return ([row for row in rows if type(row) is not Refused] if refused else rows), refused
@@ -351,12 +351,12 @@ def decode(data: bytes) -> Message:
     kind = data[0]
     if kind == INSERT:
         (relation,) = _relation(data, 1)
-        return Insert(relation, _values(data, 6)[0])
+        return Insert(relation, _read_values(data, 6)[0])
     if kind == UPDATE:
         return _update(data)
     if kind == DELETE:
         (relation,) = _relation(data, 1)
-        return Delete(relation, _values(data, 6)[0])
+        return Delete(relation, _read_values(data, 6)[0])
     if kind == BEGIN:
         final, made, _ = _BEGIN.unpack_from(data, 1)
         return Begin(final, EPOCH + made / 1e6)
@@ -364,7 +364,7 @@ def decode(data: bytes) -> Message:
         _, lsn, end, made = _COMMIT.unpack_from(data, 1)
         return CommitMessage(lsn, end, EPOCH + made / 1e6)
     if kind == RELATION:
-        return _described(data)
+        return _relation_message(data)
     if kind == TRUNCATE:
         (count,) = _relation(data, 1)
         return Truncate(tuple(_relation(data, 6 + 4 * n)[0] for n in range(count)))
@@ -375,12 +375,12 @@ def _update(data: bytes) -> Update:
     (relation,) = _relation(data, 1)
     old, at = None, 5
     if data[at] in OLD:
-        old, at, _ = _values(data, at + 1)
-    new, _, unchanged = _values(data, at + 1)
+        old, at, _ = _read_values(data, at + 1)
+    new, _, unchanged = _read_values(data, at + 1)
     return Update(relation, old, new, unchanged)
 
 
-def _values(data: bytes, at: int) -> tuple[Values, int, tuple[int, ...]]:
+def _read_values(data: bytes, at: int) -> tuple[Values, int, tuple[int, ...]]:
     """Return the values of a row, their end, and the positions of values that are not sent."""
     (count,) = _count(data, at)
     at += 2
@@ -402,23 +402,23 @@ def _values(data: bytes, at: int) -> tuple[Values, int, tuple[int, ...]]:
     return values, at, unchanged
 
 
-def _described(data: bytes) -> RelationMessage:
+def _relation_message(data: bytes) -> RelationMessage:
     (number,) = _relation(data, 1)
-    schema, at = _text(data, 5)
-    name, at = _text(data, at)
+    schema, at = _read_text(data, 5)
+    name, at = _read_text(data, at)
     identity = chr(data[at])
     (count,) = _count(data, at + 1)
     at += 3
     columns: list[MessageColumn] = []
     for _ in range(count):
         is_key = bool(data[at] & 1)
-        column, at = _text(data, at + 1)
+        column, at = _read_text(data, at + 1)
         kind, modifier = _COLUMN.unpack_from(data, at)
         columns.append(MessageColumn(column, kind, modifier, is_key))
         at += _COLUMN.size
     return RelationMessage(number, schema, name, identity, tuple(columns))
 
 
-def _text(data: bytes, at: int) -> tuple[str, int]:
+def _read_text(data: bytes, at: int) -> tuple[str, int]:
     end = data.index(0, at)
     return data[at:end].decode(), end + 1

@@ -17,7 +17,7 @@ commits while two tables are read, one part may appear before the other.
 It also waits for a server that does not answer at the start: a service may start before its server.
 A server that answers with a refusal is not retried: its error says what is wrong.
 
-`snapshot` yields the differences between the tables as of a slot's creation and the held rows:
+`snapshot_batches` yields the differences between a snapshot of the tables and the held rows:
 
     rows held   1 2 3      if none are held, all rows are inserted in batches without comparison
     snapshot    2 3 4      2 and 3 are skipped, 4 is inserted; at the end 1 is deleted
@@ -46,7 +46,7 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.api.table import Table
 from reactive.borders.sources.batch import Batch, Refused, Token
-from reactive.borders.sources.postgres.feed import TableFeed, fit
+from reactive.borders.sources.postgres.feed import TableFeed, split_refused
 from reactive.borders.sources.postgres.rows import native_types, nullable
 from reactive.borders.sources.postgres.schema import (
     Connection,
@@ -292,14 +292,14 @@ class NotifySource:
             self._reconnecting.answered()
             feed = self._feed(connection)
             connection.rows(f"LISTEN {quote_name(self._channel)}")
-            yield _all(connection, feed)
+            yield _full_batch(connection, feed)
             self._reconnecting.state = "listening"
             self._reconnecting.connected()
             while True:
                 keys = connection.told()
                 if keys:
                     made = time.time()
-                    yield replace(_of(connection, feed, keys), made=made)
+                    yield replace(_notified_batch(connection, feed, keys), made=made)
 
     def _feed(self, connection: Connection) -> TableFeed:
         schema = self._schema(connection)
@@ -320,22 +320,22 @@ class NotifySource:
         return f"NotifySource({self._table!r}, {self._channel!r}, {self._reconnecting.state})"
 
 
-def _all(connection: Connection, feed: TableFeed) -> Batch[Any]:
+def _full_batch(connection: Connection, feed: TableFeed) -> Batch[Any]:
     """Return the difference between all rows and the held ones."""
     held, new = UnseenRows(feed), []
     connection.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    for rows in read_rows(connection, feed, None, SIZE):
+    for rows in read_table_rows(connection, feed, None, SIZE):
         new += held.new(rows)
     connection.rows("COMMIT")
-    rows, refused = fit(new)
+    rows, refused = split_refused(new)
     kind = feed.row_type
     return Batch(rows, deletes=held.gone(), refused={kind: refused}, anew=[kind])
 
 
-def _of(connection: Connection, feed: TableFeed, told: list[str]) -> Batch[Any]:
+def _notified_batch(connection: Connection, feed: TableFeed, told: list[str]) -> Batch[Any]:
     """Return the current rows of the notified keys."""
     if ALL in told:
-        return _all(connection, feed)
+        return _full_batch(connection, feed)
     columns = _key_columns(feed.schema)
     keys: Keys = [tuple(json.loads(text)) for text in dict.fromkeys(told)]
     listed = ", ".join(quote_name(name) for name in columns)
@@ -345,13 +345,13 @@ def _of(connection: Connection, feed: TableFeed, told: list[str]) -> Batch[Any]:
         some = keys[start : start + SIZE]
         marks = ", ".join(["(" + ", ".join(["%s"] * len(columns)) + ")"] * len(some))
         values = [value for key in some for value in key]
-        for found in read_rows(connection, feed, f"({listed}) in ({marks})", SIZE, values):
+        for found in read_table_rows(connection, feed, f"({listed}) in ({marks})", SIZE, values):
             rows += found
     connection.rows("COMMIT")
     there = {feed.key(row) for row in rows}
     wanted = (feed.key_of_texts(dict(zip(columns, key, strict=True))) for key in keys)
     gone = [key for key in wanted if key not in there]
-    come, refused = fit(rows)
+    come, refused = split_refused(rows)
     return Batch(come, deletes=gone, refused={feed.row_type: refused})
 
 
@@ -393,7 +393,7 @@ CREATE TRIGGER {quote_name(name + "_all")} AFTER TRUNCATE ON {schema.sql}
 """
 
 
-def snapshot(
+def snapshot_batches(
     connection: Connection,
     feeds: list[TableFeed],
     exported: str,
@@ -422,8 +422,8 @@ def snapshot(
     for feed in feeds:
         condition = filters.get((feed.schema.schema, feed.schema.table))
         held = UnseenRows(feed)
-        for rows in read_rows(connection, feed, condition, size):
-            new, unfit = fit(held.new(rows))
+        for rows in read_table_rows(connection, feed, condition, size):
+            new, unfit = split_refused(held.new(rows))
             if whole:
                 come.setdefault(feed.row_type, []).extend(new)
                 refused.setdefault(feed.row_type, []).extend(unfit)
@@ -454,7 +454,7 @@ class UnseenRows:
         """Return the rows that the table does not hold, and mark the others as seen."""
         if self._by_key:
             key, take = self._feed.key, self._by_key.pop
-            return [row for row in rows if not _equal(take(key(row), None), row)]
+            return [row for row in rows if not _is_equal_row(take(key(row), None), row)]
         if self._counts:
             return [row for row in rows if not self._takes(row)]
         return rows
@@ -470,11 +470,11 @@ class UnseenRows:
         return False
 
 
-def _equal(held: Any, row: Any) -> bool:
+def _is_equal_row(held: Any, row: Any) -> bool:
     return held is not None and bool(held == row)
 
 
-def read_rows(
+def read_table_rows(
     connection: Connection,
     feed: TableFeed,
     condition: str | None,

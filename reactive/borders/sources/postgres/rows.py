@@ -43,7 +43,7 @@ from reactive.borders.sources.postgres.schema import (
     asking,
     read_schema,
 )
-from reactive.borders.sources.postgres.values import NATIVE, TIMESTAMPTZ, Conversion, fitted
+from reactive.borders.sources.postgres.values import NATIVE, TIMESTAMPTZ, Conversion, fit_conversion
 from reactive.engine.codegen.functions import BoundValues as Names
 from reactive.engine.codegen.functions import build
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -66,7 +66,7 @@ Values: TypeAlias = Sequence[tuple[ColumnField, Any]]
 """Fields with the values of their columns: texts, or values of the driver."""
 
 
-def fields_of(schema: PostgresSchema, row_type: Any) -> tuple[ColumnField, ...]:
+def column_fields(schema: PostgresSchema, row_type: Any) -> tuple[ColumnField, ...]:
     """Return the fields of a class with their columns.
 
     Raises
@@ -74,7 +74,7 @@ def fields_of(schema: PostgresSchema, row_type: Any) -> tuple[ColumnField, ...]:
     SourceError: the class has no fields, or a field without a column or with one of another type.
     """
     hints = hints_of(row_type) if isinstance(row_type, type) else {}
-    parameters = _parameters(schema, row_type)
+    parameters = _named_parameters(schema, row_type)
     places = columns_of([name for name, _ in parameters], [c.name for c in schema.columns])
     columns = {name: schema.columns[place] for name, place in places.items()}
     found = [
@@ -100,11 +100,11 @@ def nullable(schema: PostgresSchema, row_type: Any, fields: Sequence[ColumnField
 
 def native_types(fields: Sequence[ColumnField]) -> frozenset[int]:
     """Return the types of columns that the driver may convert."""
-    changed = {field.column.type for field in fields if not _is_plain(field)}
+    changed = {field.column.type for field in fields if not _is_default_conversion(field)}
     return NATIVE - changed
 
 
-def maker(
+def row_function(
     schema: PostgresSchema,
     row_type: Any,
     fields: Sequence[ColumnField],
@@ -137,26 +137,26 @@ def maker(
             return made(found)
         except Exception as error:
             reraise_asynchronous(error)
-            refusal = _refusal(schema, fields, places, found, error)
+            refusal = _row_refusal(schema, fields, places, found, error)
             refusal.__cause__ = error
             some = [(field, found[place]) for field, place in zip(fields, places, strict=True)]
-            return Refused(shown(some), refusal, None if key is None else key(some))
+            return Refused(show_values(some), refusal, None if key is None else key(some))
 
     return checked
 
 
-def shown(given: Values) -> str:
+def show_values(given: Values) -> str:
     """Show values in converted form, or as text if that fails; equal for snapshot and stream.
 
     >>> from reactive.borders.sources.postgres.values import BUILT_IN
     >>> day = PostgresColumn("day", 1082, BUILT_IN[1082], False)
-    >>> shown([(ColumnField("day", day, day.conversion, False), "infinity")])
+    >>> show_values([(ColumnField("day", day, day.conversion, False), "infinity")])
     "day='infinity'"
     """
-    return ", ".join(f"{field.name}={_value(field, value)!r}" for field, value in given)
+    return ", ".join(f"{field.name}={_shown_value(field, value)!r}" for field, value in given)
 
 
-def _value(field: ColumnField, value: Any) -> Any:
+def _shown_value(field: ColumnField, value: Any) -> Any:
     call = field.conversion.call
     if not isinstance(value, str) or call is None:
         return value
@@ -185,7 +185,7 @@ def key_of_values(
         reraise_asynchronous(error)
     names = frozenset(reads._read)
     columns = {field.name: field.column.name for field in fields}
-    _check_key(schema, table.name, frozenset(columns.get(name, name) for name in names))
+    _check_key_fields(schema, table.name, frozenset(columns.get(name, name) for name in names))
     return call, names
 
 
@@ -208,27 +208,27 @@ class _AttributeReads:
         return 0
 
 
-def _check_key(schema: PostgresSchema, table: str, names: frozenset[str]) -> None:
+def _check_key_fields(schema: PostgresSchema, table: str, names: frozenset[str]) -> None:
     if not names <= schema.identity:
         raise SourceError(
-            f"the key of table {table!r} reads {_listed(names)}, and changes of {schema.name!r} "
-            f"tell {_listed(schema.identity)} of the row that was\n"
+            f"the key of table {table!r} reads {_listing(names)}, and changes of {schema.name!r} "
+            f"tell {_listing(schema.identity)} of the row that was\n"
             f"  have the same key in both, or ALTER TABLE {schema.sql} REPLICA IDENTITY FULL"
         )
     is_unique = any(unique <= names for unique in schema.uniques)
     if not is_unique and (schema.uniques or not schema.is_full):
         raise SourceError(
-            f"the key of table {table!r} reads {_listed(names) or 'nothing'}, and {schema.name!r} "
+            f"the key of table {table!r} reads {_listing(names) or 'nothing'}, and {schema.name!r} "
             "may have several rows with one key\n"
-            f"  a key that is unique there: {' or '.join(map(_listed, schema.uniques))}"
+            f"  a key that is unique there: {' or '.join(map(_listing, schema.uniques))}"
         )
 
 
-def _listed(names: Collection[str]) -> str:
+def _listing(names: Collection[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _parameters(schema: PostgresSchema, row_type: Any) -> list[tuple[str, bool]]:
+def _named_parameters(schema: PostgresSchema, row_type: Any) -> list[tuple[str, bool]]:
     """Return the parameters of the class, with True for keyword-only ones."""
     plain = row_type in (tuple, dict, object, str, int, float)
     try:
@@ -265,7 +265,7 @@ def _fit(
             f"field {name!r} of {row_type.__name__} is no column of {schema.name!r}, which has "
             f"{names}\n  leave it out of the class, or add the column"
         )
-    found = fitted(column.conversion, hint)
+    found = fit_conversion(column.conversion, hint)
     if found is None:
         raise SourceError(
             f"field {name!r} of {row_type.__name__} is declared as {hint}, and column {name!r} of "
@@ -275,11 +275,11 @@ def _fit(
     return column, found
 
 
-def _is_plain(field: ColumnField) -> bool:
+def _is_default_conversion(field: ColumnField) -> bool:
     return field.conversion is field.column.conversion
 
 
-def _refusal(
+def _row_refusal(
     schema: PostgresSchema,
     fields: Sequence[ColumnField],
     places: Sequence[int],
@@ -298,23 +298,23 @@ def _refusal(
             reraise_asynchronous(raised)
             return SourceError(
                 f"column {field.column.name!r} of {schema.name!r}, row {row}: {value!r:.100} is no "
-                f"{_name(field.conversion.python)} ({raised})\n"
+                f"{_python_name(field.conversion.python)} ({raised})\n"
                 "  declare the field as str to take the text as it is, or leave it out of the class"
             )
     return SourceError(f"row {row} of {schema.name!r} cannot be made: {error}")
 
 
-def _name(python: Any) -> str:
+def _python_name(python: Any) -> str:
     return str(getattr(python, "__name__", python))
 
 
-def row_class(schema: PostgresSchema, without: Collection[str] = ()) -> type[Any]:
+def postgres_row_class(schema: PostgresSchema, without: Collection[str] = ()) -> type[Any]:
     """Make a class of rows, a named tuple, with a field per column that is not left out."""
-    made: type[Any] = NamedTuple(class_name(schema), row_fields(schema, without))  # type: ignore[misc]
+    made: type[Any] = NamedTuple(row_class_name(schema), row_fields(schema, without))  # type: ignore[misc]
     return made
 
 
-def class_name(schema: PostgresSchema) -> str:
+def row_class_name(schema: PostgresSchema) -> str:
     """Return the name of the class of the rows of a table."""
     name = "".join(part.capitalize() for part in schema.table.split("_"))
     return name if name.isidentifier() and not iskeyword(name) else "Row"
@@ -409,14 +409,14 @@ def module_text(dsn: str, tables: Sequence[str] = (), *, is_queried: bool = Fals
         names = list(dict.fromkeys(tables)) or _all_tables(connection)
         types = PostgresTypes(connection)
         schemas = [read_schema(connection, each, types, is_queried=is_queried) for each in names]
-    return text_of(_row_classes(schemas))
+    return classes_text(_row_classes(schemas))
 
 
-def text_of(classes: Sequence[RowClass]) -> str:
+def classes_text(classes: Sequence[RowClass]) -> str:
     """Return the text of a module with these classes."""
     taken = {each.name for each in classes} | {n for each in classes for n, _ in each.fields}
     types = _TypeNames(taken)
-    bodies = [_body(each, types) for each in classes]
+    bodies = [_class_body(each, types) for each in classes]
     return "\n".join([HEADER, *types.imports(), "", "", "\n\n\n".join(bodies)]) + "\n"
 
 
@@ -432,7 +432,7 @@ def _all_tables(connection: Connection) -> list[str]:
 
 def _row_classes(schemas: Sequence[PostgresSchema]) -> list[RowClass]:
     """Return the classes; tables of equal names in several schemas get the schema in the name."""
-    names = [class_name(schema) for schema in schemas]
+    names = [row_class_name(schema) for schema in schemas]
     whole = [
         f"{schema.schema.capitalize()}{name}" if names.count(name) > 1 else name
         for schema, name in zip(schemas, names, strict=True)
@@ -443,7 +443,7 @@ def _row_classes(schemas: Sequence[PostgresSchema]) -> list[RowClass]:
     ]
 
 
-def _body(kind: RowClass, types: _TypeNames) -> str:
+def _class_body(kind: RowClass, types: _TypeNames) -> str:
     lines = [f"class {kind.name}({types.named(NamedTuple)}):", f"    {_docstring(kind)}", ""]
     for name, hint in kind.fields:
         is_refused = name in OF_TUPLE and hint is not Any

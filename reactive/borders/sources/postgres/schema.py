@@ -17,7 +17,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from reactive.borders.sources.postgres.values import BUILT_IN, SETTINGS, TEXT, Conversion, array_of
+from reactive.borders.sources.postgres.values import (
+    BUILT_IN,
+    SETTINGS,
+    TEXT,
+    Conversion,
+    array_conversion,
+)
 from reactive.engine.runtime.needs import driver, driver_dsn
 from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import SourceError
@@ -206,7 +212,7 @@ class PostgresTypes:
         if kind == "d":
             return self.conversion(base)
         if category == "A" and item:
-            return array_of(self.conversion(item))
+            return array_conversion(self.conversion(item))
         return TEXT
 
 

@@ -23,8 +23,8 @@ from reactive.borders.sources.batch import Batch, Token
 from reactive.borders.sources.postgres import feed
 from reactive.borders.sources.postgres import stream as slots
 from reactive.borders.sources.postgres.feed import TableFeed
-from reactive.borders.sources.postgres.notify import BACKOFF, Reconnecting, line, snapshot
-from reactive.borders.sources.postgres.rows import row_class
+from reactive.borders.sources.postgres.notify import BACKOFF, Reconnecting, line, snapshot_batches
+from reactive.borders.sources.postgres.rows import postgres_row_class
 from reactive.borders.sources.postgres.schema import (
     Connection,
     PostgresTypes,
@@ -99,7 +99,7 @@ class PostgresSource:
         give_up: float | None = None,
         decode: Callable[[bytes], feed.Message] = feed.decode,
     ) -> None:
-        _check(dsn, tables, size)
+        _check_arguments(dsn, tables, size)
         self._dsn = dsn
         self._wanted: Mapping[str, type | None] = (
             {tables: None} if isinstance(tables, str) else dict(tables)
@@ -225,7 +225,9 @@ class PostgresSource:
         """
         with asking(self._dsn) as connection:
             found = table or next(iter(self._wanted))
-            return row_class(read_schema(connection, found, PostgresTypes(connection)), without)
+            return postgres_row_class(
+                read_schema(connection, found, PostgresTypes(connection)), without
+            )
 
     def drop(self) -> None:
         """Drop the publication, and the slots without readers, of sources of this name.
@@ -339,7 +341,7 @@ class PostgresSource:
         filters = slots.row_filters(control, self._publication)
         position.slot = slot
         token = position.token(at)
-        batches = snapshot(
+        batches = snapshot_batches(
             control, feeds, exported, filters, token, size=self._size, whole=not is_new
         )
         yield from batches
@@ -388,10 +390,12 @@ class _Position:
         self.is_lost = False
 
 
-def _check(dsn: Any, tables: Any, size: Any) -> None:
+def _check_arguments(dsn: Any, tables: Any, size: Any) -> None:
     if not isinstance(dsn, str):
         raise PlanError(f"dsn={dsn!r:.100} is no text\n  such as postgresql://ann@localhost/shop")
-    is_map = isinstance(tables, Mapping) and tables and all(map(_is_named, tables.items()))
+    is_map = (
+        isinstance(tables, Mapping) and tables and all(map(_is_name_with_class, tables.items()))
+    )
     if not (is_map or (isinstance(tables, str) and tables)):
         raise PlanError(
             f"tables={tables!r:.100} names no tables\n"
@@ -407,5 +411,5 @@ def _because(error: BaseException | None) -> str:
     return "" if error is None else f": {line(error)}"
 
 
-def _is_named(item: tuple[Any, Any]) -> bool:
+def _is_name_with_class(item: tuple[Any, Any]) -> bool:
     return isinstance(item[0], str) and isinstance(item[1], type)

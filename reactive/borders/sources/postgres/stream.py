@@ -34,7 +34,7 @@ from typing import Any
 
 from reactive.borders.sources.batch import Batch, Refused, Token
 from reactive.borders.sources.postgres import feed
-from reactive.borders.sources.postgres.feed import TableFeed, fit
+from reactive.borders.sources.postgres.feed import TableFeed, split_refused
 from reactive.borders.sources.postgres.notify import SlotInUse
 from reactive.borders.sources.postgres.schema import Connection, PostgresSchema, PostgresTypes, lsn
 from reactive.engine.runtime.needs import driver, sql_literal
@@ -94,7 +94,9 @@ class SlotStream:
             event = decode(message.payload)
             if isinstance(event, feed.CommitMessage):
                 if event.end > since and self._changes:
-                    yield batch_of(self._changes, self._feeds, self._token(event.end), event.made)
+                    yield transaction_batch(
+                        self._changes, self._feeds, self._token(event.end), event.made
+                    )
                 self._changes = {}
                 self._progress.is_at(event.end)
                 self._end = event.end
@@ -370,7 +372,7 @@ class TransactionChanges:
         feed = self._feed
         if not feed.is_keyed:
             assert change.old is not None
-            self._gone.append(_told(feed.row(change.old)))
+            self._gone.append(_deleted_row(feed.row(change.old)))
             self._come.append(feed.with_unchanged(change, self._held, connection))
             return
         row = (
@@ -391,7 +393,7 @@ class TransactionChanges:
         if feed.is_keyed:
             self._rows[feed.key_of_old(change.old)] = None
         else:
-            self._gone.append(_told(feed.row(change.old)))
+            self._gone.append(_deleted_row(feed.row(change.old)))
 
     def truncate(self) -> None:
         """Delete all rows."""
@@ -421,7 +423,7 @@ class TransactionChanges:
         return self._feed.table.get(key)
 
 
-def batch_of(
+def transaction_batch(
     changes: dict[int, TransactionChanges], feeds: dict[int, TableFeed], token: Token, made: float
 ) -> Any:
     """Return the batch of a transaction."""
@@ -432,7 +434,7 @@ def batch_of(
     for number, each in changes.items():
         feed = feeds[number]
         rows, gone = each.by_key() if feed.is_keyed else each.by_count()
-        upserts[feed.row_type], unfit = fit(rows)
+        upserts[feed.row_type], unfit = split_refused(rows)
         if unfit:
             refused[feed.row_type] = unfit
         (deletes if feed.is_keyed else removes)[feed.row_type] = gone
@@ -447,7 +449,7 @@ def batch_of(
     )
 
 
-def _told(row: Any) -> Any:
+def _deleted_row(row: Any) -> Any:
     """Return a deleted row; for a refused one, the text that identifies it."""
     return row.given if isinstance(row, Refused) else row
 

@@ -49,15 +49,15 @@ def frozen_json(text: str) -> Any:
     >>> frozen_json('{"tags": ["a", "b"]}')["tags"]
     ('a', 'b')
     """
-    return _frozen(json.loads(text, object_hook=FrozenObject))
+    return _freeze_lists(json.loads(text, object_hook=FrozenObject))
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_lists(value: Any) -> Any:
     """Replace the lists in a parsed value by tuples."""
     if isinstance(value, list):
-        return tuple(map(_frozen, value))
+        return tuple(map(_freeze_lists, value))
     if isinstance(value, FrozenObject):
-        value._items = {name: _frozen(each) for name, each in value._items.items()}
+        value._items = {name: _freeze_lists(each) for name, each in value._items.items()}
     return value
 
 
@@ -77,11 +77,11 @@ class Conversion(NamedTuple):
     call: Callable[[str], Any] | None
 
 
-def _bytes(text: str) -> bytes:
+def _parse_hex(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
 
-def _date(text: str) -> date:
+def _parse_date(text: str) -> date:
     return date.fromisoformat(text)
 
 
@@ -96,10 +96,10 @@ INTERVAL = re.compile(
 )
 
 
-def interval(text: str) -> timedelta:
+def parse_interval(text: str) -> timedelta:
     """Return the length of an interval; raise for one with months.
 
-    >>> interval("-1 days +02:03:04.5")
+    >>> parse_interval("-1 days +02:03:04.5")
     datetime.timedelta(days=-1, seconds=7384, microseconds=500000)
     """
     found = INTERVAL.fullmatch(text)
@@ -112,21 +112,23 @@ def interval(text: str) -> timedelta:
     return days - length if found["sign"] == "-" else days + length
 
 
-def array(text: str, call: Callable[[str], Any] | None) -> tuple[Any, ...]:
+def parse_array(text: str, call: Callable[[str], Any] | None) -> tuple[Any, ...]:
     """Return the items of an array; nested arrays become tuples.
 
-    >>> array('{{1,NULL},{"3",4}}', int), array('[0:1]={"a,b","NULL"}', None)
+    >>> parse_array('{{1,NULL},{"3",4}}', int), parse_array('[0:1]={"a,b","NULL"}', None)
     (((1, None), (3, 4)), ('a,b', 'NULL'))
     """
     parts = ITEM.finditer(text, text.index("{") + 1)
-    return _items(parts, call)
+    return _array_items(parts, call)
 
 
 ITEM = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"|([^{},"]+)')
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-def _items(parts: Iterator[re.Match[str]], call: Callable[[str], Any] | None) -> tuple[Any, ...]:
+def _array_items(
+    parts: Iterator[re.Match[str]], call: Callable[[str], Any] | None
+) -> tuple[Any, ...]:
     found: list[Any] = []
     for part in parts:
         quoted, plain = part[1], part[2]
@@ -135,7 +137,7 @@ def _items(parts: Iterator[re.Match[str]], call: Callable[[str], Any] | None) ->
         elif plain is None:
             if part[0] == "}":
                 break
-            found.append(_items(parts, call))
+            found.append(_array_items(parts, call))
             continue
         elif plain == "NULL":
             found.append(None)
@@ -151,7 +153,7 @@ INT, FLOAT = Conversion(int, int), Conversion(float, float)
 TIMESTAMPTZ = 1184
 BUILT_IN: dict[int, Conversion] = {
     16: Conversion(bool, TRUE),
-    17: Conversion(bytes, _bytes),
+    17: Conversion(bytes, _parse_hex),
     20: INT,
     21: INT,
     23: INT,
@@ -161,12 +163,12 @@ BUILT_IN: dict[int, Conversion] = {
     700: FLOAT,
     701: FLOAT,
     1700: Conversion(Decimal, Decimal),
-    1082: Conversion(date, _date),
+    1082: Conversion(date, _parse_date),
     1083: Conversion(time, time.fromisoformat),
     1266: Conversion(time, time.fromisoformat),
     1114: Conversion(datetime, _datetime),
     TIMESTAMPTZ: Conversion(datetime, _datetime),
-    1186: Conversion(timedelta, interval),
+    1186: Conversion(timedelta, parse_interval),
     2950: Conversion(UUID, UUID),
     **dict.fromkeys((18, 19, 25, 1042, 1043), TEXT),
 }
@@ -175,17 +177,18 @@ NATIVE = frozenset({16, 20, 21, 23, 26, 700, 701, 1700, 18, 19, 25, 1042, 1043})
 """The types that the driver converts to the same values, in a fraction of the time."""
 
 
-def array_of(item: Conversion) -> Conversion:
+def array_conversion(item: Conversion) -> Conversion:
     """Return the conversion of arrays of these items."""
     python: Any = tuple.__class_getitem__((item.python, ...))
-    return Conversion(python, lambda text: array(text, item.call))
+    return Conversion(python, lambda text: parse_array(text, item.call))
 
 
-def fitted(kind: Conversion, hint: Any) -> Conversion | None:
+def fit_conversion(kind: Conversion, hint: Any) -> Conversion | None:
     """Return the conversion to the declared type of a field; None if there is none.
 
-    >>> fitted(INT, float).call("7"), fitted(INT, int | None) is INT, fitted(INT, bytes)
-    (7.0, True, None)
+    >>> fit_conversion(INT, float).call("7"), fit_conversion(INT, int | None) is INT
+    (7.0, True)
+    >>> fit_conversion(INT, bytes)
     """
     wanted = without_none(kind_of(hint))
     if isinstance(wanted, Anything | Either):
@@ -197,20 +200,20 @@ def fitted(kind: Conversion, hint: Any) -> Conversion | None:
     if wanted == Scalar(Decimal) and kind.python is int:
         return Conversion(Decimal, Decimal)
     if isinstance(wanted, Members):
-        return Conversion(wanted.python, _member(wanted.python, kind.call))
+        return Conversion(wanted.python, _enum_reader(wanted.python, kind.call))
     if kind.python is Any or isinstance(wanted, Choice | Places) or inside_of(wanted) != ():
         is_open = isinstance(wanted, Table) and wanted.value == ANYTHING  # any document
         is_same = kind_of(kind.python) == wanted
-        return kind if is_open or is_same else _read(kind, kind_of(hint))
+        return kind if is_open or is_same else _read_declared(kind, kind_of(hint))
     made = class_of(kind_of(kind.python)) or object
     return kind if issubclass(made, wanted.python) else None
 
 
-def _read(kind: Conversion, wanted: Kind) -> Conversion:
+def _read_declared(kind: Conversion, wanted: Kind) -> Conversion:
     """Return the conversion of JSON and arrays to a declared type with inner types."""
     made, call = from_json(wanted, record_maker(False)), kind.call
     return Conversion(kind.python, lambda text: made(text if call is None else call(text)))
 
 
-def _member(kind: type[Enum], call: Callable[[str], Any] | None) -> Callable[[str], Enum]:
+def _enum_reader(kind: type[Enum], call: Callable[[str], Any] | None) -> Callable[[str], Enum]:
     return kind if call is None else lambda text: kind(call(text))

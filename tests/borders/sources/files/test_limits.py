@@ -17,7 +17,7 @@ import pytest
 from optimizer.errors import PlanError
 from reactive import Database
 from reactive.borders.sources.files import source
-from reactive.borders.sources.files.reading import read
+from reactive.borders.sources.files.reading import read_news
 from reactive.borders.sources.files.source import files
 from reactive.borders.sources.files.texts import ReadLimits
 from reactive.errors import SourceError
@@ -237,7 +237,7 @@ def test_a_list_is_read_as_json_has_it(tmp_path: Path, text: str) -> None:
     except ValueError:
         expected = None
     try:
-        taken = read(
+        taken = read_news(
             str(path),
             None,
             files(path, int)._format,

@@ -37,7 +37,7 @@ from reactive import (
     tracked,
 )
 from reactive.borders.sources.files import reading, source
-from reactive.borders.sources.files.row_maker import row_maker
+from reactive.borders.sources.files.row_maker import make_row_maker
 from reactive.engine.runtime import progress
 from tests.borders.sources.files.histories import Row, run
 from tests.budget import stride
@@ -530,7 +530,7 @@ def test_rows_of_a_class_with_keywords_only() -> None:
         id: int
         names: tuple[str, ...] = ()
 
-    made = row_maker(Named)
+    made = make_row_maker(Named)
     assert made.of_object({"id": 1, "names": ["a"]}) == Named(id=1, names=("a",))
     assert made.of_cells(["id", "names"])(["1", '["a"]']) == Named(id=1, names=("a",))
     assert made.of_cells(["id"])(["1"]) == Named(id=1)
@@ -637,7 +637,7 @@ def test_a_file_that_may_not_be_read_is_told_with_the_reason(
     (tmp_path / "a.jsonl").write_text('{"id": 1}\n')
     table = db.watch(tmp_path / "*.jsonl", Row, poll=60, on_error="drop")
     with monkeypatch.context() as refusing:
-        refusing.setattr(source, "read", refuse)
+        refusing.setattr(source, "read_news", refuse)
         (tmp_path / "a.jsonl").write_text('{"id": 2}\n')
         table.catch_up()
         assert [row.id for row in table] == [1]
