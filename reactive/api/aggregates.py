@@ -21,7 +21,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.plan import Folded
-from reactive.api.columns import taken
+from reactive.api.columns import take_callable
 from reactive.engine.collections.bag import Bag
 from reactive.engine.operators import tolerant
 from reactive.engine.operators.accumulators import (
@@ -319,10 +319,10 @@ class Aggregate(Aggregation[*Ts, Out]):
         is_zero: Callable[[S], object] | None = None,
         of: Callable[[Unpack[Ts]], Any] | str | None = None,
     ) -> None:
-        plus = taken(add, 2, "the add of Aggregate")
-        minus = taken(remove, 2, "the remove of Aggregate")
-        finish = None if result is None else taken(result, 1, "the result of Aggregate")
-        test = None if is_zero is None else taken(is_zero, 1, "the is_zero of Aggregate")
+        plus = take_callable(add, 2, "the add of Aggregate")
+        minus = take_callable(remove, 2, "the remove of Aggregate")
+        finish = None if result is None else take_callable(result, 1, "the result of Aggregate")
+        test = None if is_zero is None else take_callable(is_zero, 1, "the is_zero of Aggregate")
         super().__init__(UserAccumulator(zero, meaning(zero), plus, minus, finish, test), of)
         self._functions = tuple(f for f in (plus, minus, finish, test) if f is not None)
 
@@ -377,13 +377,13 @@ class Monoid(Aggregation[*Ts, Out]):
         *,
         of: Callable[[Unpack[Ts]], S] | str | None = None,
     ) -> None:
-        combined = taken(combine, 2, "the combine of Monoid")
-        finish = None if result is None else taken(result, 1, "the result of Monoid")
+        combined = take_callable(combine, 2, "the combine of Monoid")
+        finish = None if result is None else take_callable(result, 1, "the result of Monoid")
         super().__init__(MonoidAccumulator(zero, meaning(zero), combined, finish), of)
         self._functions = tuple(f for f in (combined, finish) if f is not None)
 
 
-def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function]) -> Folded:
+def make_fold(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function]) -> Folded:
     """Return the aggregate as a part of the plan; `take` lifts its callable for a named role.
 
     Raises
@@ -537,7 +537,7 @@ def sort_keys(
     return tuple(made)
 
 
-def turned(key: plan.SortKey) -> plan.SortKey:
+def reverse_sort_key(key: plan.SortKey) -> plan.SortKey:
     """Return the key of the reversed order, with None on the other side."""
     nulls: dict[Nulls | None, Nulls | None] = {"first": "last", "last": "first", None: None}
     return plan.SortKey(key.function, not key.descending, nulls[key.nulls])

@@ -13,7 +13,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.plans.properties import name_columns as with_names
 from reactive.api import extended
-from reactive.api.aggregates import Aggregation, folded
+from reactive.api.aggregates import Aggregation, make_fold
 from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Aggregating(Generic[*Ts]):
         return self._aggregated(aggregates, named, as_)
 
 
-def aggregated(
+def plan_aggregates(
     relation: Any,
     key: Function | None,
     key_name: str | None,
@@ -166,7 +166,7 @@ def aggregated(
     """Return the plan of aggregates by a key, or of all rows; named aggregates are one record."""
     _check(aggregates, named, as_)
     given = (*aggregates, *named.values())
-    node = plan.Aggregate(relation.plan, key, tuple(folded(a, relation._take) for a in given))
+    node = plan.Aggregate(relation.plan, key, tuple(make_fold(a, relation._take) for a in given))
     return (
         with_names(node, extended.naming_of_columns(key_name, tuple(named), as_)) if named else node
     )

@@ -66,7 +66,7 @@ class Column:
         """The line of code that made it."""
 
     def __repr__(self) -> str:
-        return f"col: {text(transform(self.expr, _shown), ())}"
+        return f"col: {text(transform(self.expr, _as_local_name), ())}"
 
     def __call__(self, *row: Any) -> Any:
         """Raise `PlanError`; type checkers accept columns as callables because of this method."""
@@ -91,7 +91,7 @@ class Column:
 
     def method(self, name: str, /, *arguments: Any, **named: Any) -> Column:
         """Return the result of a method of the value: `col("name").method("lower")`."""
-        return self._with(_called(Attribute(self.expr, name), arguments, named))
+        return self._with(_make_call(Attribute(self.expr, name), arguments, named))
 
     def is_in(self, values: Iterable[Any]) -> Column:
         """Return the test whether the value is in a collection, or in a column that is one."""
@@ -237,7 +237,7 @@ def col(name: str | int, of: str | int | None = None) -> Column:
             f"col takes the name of a field or binding, not {name!r:.60}\n"
             '  col("total"), col("order.total"), col(0) for the first item of a tuple'
         )
-    return _named(name, of)
+    return _make_column(name, of)
 
 
 @outermost
@@ -286,7 +286,7 @@ def call(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Colu
             f"call: {getattr(function, '__name__', function)} cannot be used in a query: {reason}\n"
             "  a callable must give the same answer each time; put such values into the rows"
         )
-    return Column(_called(constant(function), arguments, named), caller())
+    return Column(_make_call(constant(function), arguments, named), caller())
 
 
 @outermost
@@ -325,7 +325,7 @@ def name_of(key: Column | Callable[..., Any] | str) -> str | None:
     return expr.name if isinstance(expr, NamedValue) and isinstance(expr.name, str) else None
 
 
-def _shown(expr: Expr) -> Expr:
+def _as_local_name(expr: Expr) -> Expr:
     return Local(str(expr)) if isinstance(expr, NamedValue) else expr
 
 
@@ -333,12 +333,12 @@ def _parts(kind: type[And | Or], expr: Expr) -> tuple[Expr, ...]:
     return expr.parts if isinstance(expr, kind) else (expr,)
 
 
-def _named(name: str | int, of: str | int | None) -> Column:
+def _make_column(name: str | int, of: str | int | None) -> Column:
     place = caller()
     return Column(NamedValue(name, of, place), place)
 
 
-def _called(function: Expr, arguments: tuple[Any, ...], named: dict[str, Any]) -> Call:
+def _make_call(function: Expr, arguments: tuple[Any, ...], named: dict[str, Any]) -> Call:
     given = tuple((name, expression(value)) for name, value in named.items())
     return Call(function, tuple(map(expression, arguments)), given)
 
@@ -359,15 +359,15 @@ NOWHERE = (int, float, str, bytes, type(None), type, BuiltinFunctionType, Live)
 
 
 @overload
-def taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque: ...
+def take_callable(function: Callable[..., Any], parameters: int, role: str) -> Opaque: ...
 @overload
-def taken(
+def take_callable(
     function: Callable[..., Any],
     parameters: int,
     role: str,
     read: Callable[[Opaque], Function] | None,
 ) -> Function: ...
-def taken(
+def take_callable(
     function: Callable[..., Any],
     parameters: int,
     role: str,
@@ -391,7 +391,7 @@ def taken(
         if isinstance(capture.original, Live):
             if read is not None:
                 return read(result)
-            raise _unnoticed(result, capture.name, capture.original)
+            raise _unnoticed_error(result, capture.name, capture.original)
     return result
 
 
@@ -406,16 +406,16 @@ def check_noticed(function: Callable[..., Any], result: Opaque) -> None:
     is_alone = isinstance(function, FunctionType) and all(map(_leads_nowhere, result.captures))
     if is_alone and not function.__defaults__ and not function.__kwdefaults__:
         return
-    for name, value in _held(function, result):
+    for name, value in _bound_values(function, result):
         if isinstance(value, Live):
-            raise _unnoticed(result, name, value)
+            raise _unnoticed_error(result, name, value)
     if is_alone:
         return
     for name, value in reached.find_reachable_objects(function, _is_live):
         if isinstance(value, Live):
-            raise _unnoticed(result, name, value)
+            raise _unnoticed_error(result, name, value)
         if value.__name__ in READING:
-            raise _unnoticed(result, name, value.__self__)
+            raise _unnoticed_error(result, name, value.__self__)
 
 
 def _leads_nowhere(capture: Capture) -> bool:
@@ -447,7 +447,7 @@ def kind_shown(thing: Any) -> str:
     return "None (does it have a return?)" if thing is None else type(thing).__name__
 
 
-def _unnoticed(function: Opaque, name: str, value: Live) -> PlanError:
+def _unnoticed_error(function: Opaque, name: str, value: Live) -> PlanError:
     if isinstance(value, outer_values.OuterValue):
         return PlanError(
             f"{function.role}: {function} reads {name!r}, a row around the query, where it cannot\n"
@@ -459,31 +459,33 @@ def _unnoticed(function: Opaque, name: str, value: Live) -> PlanError:
     )
 
 
-def _held(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, Any]]:
+def _bound_values(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, Any]]:
     """Yield the values bound in a callable, and in the functions that it names."""
     names = tuple(getattr(getattr(function, "__code__", None), "co_varnames", ()))
-    yield from _left(_given(function), names[: result.parameters])
+    yield from _values_not_passed(_values_of_callable(function), names[: result.parameters])
     for capture in result.captures:
         if isinstance(capture.original, FunctionType):
             always = passed.always_passed(function, capture.name, capture.original)
-            yield from _left(_given(capture.original), always)
+            yield from _values_not_passed(_values_of_callable(capture.original), always)
         elif isinstance(capture.original, MethodType | partial):
-            yield from _given(capture.original)
+            yield from _values_of_callable(capture.original)
 
 
-def _left(given: Iterator[tuple[str, Any]], passed: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _values_not_passed(
+    given: Iterator[tuple[str, Any]], passed: Collection[str]
+) -> Iterator[tuple[str, Any]]:
     """Yield the bound values of parameters that calls do not pass."""
     return ((name, value) for name, value in given if name not in passed)
 
 
-def _given(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def _values_of_callable(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     if isinstance(function, partial):
         yield from (("an argument", value) for value in function.args)
         yield from function.keywords.items()
         yield from ((capture.name, capture.original) for capture in freeze(function.func)[1])
-        yield from _given(function.func)
+        yield from _values_of_callable(function.func)
     elif isinstance(function, MethodType):
         yield "self", function.__self__
-        yield from _given(function.__func__)
+        yield from _values_of_callable(function.__func__)
     elif isinstance(function, FunctionType):
         yield from defaults(function).items()

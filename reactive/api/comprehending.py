@@ -168,7 +168,7 @@ def sources_of(node: plan.Node) -> list[Any]:
     ]
 
 
-def read(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
+def lift_over_relations(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
     """Lift a callable of rows of these shapes that names relations."""
     made = read_callable(function, shapes, Comprehending(engine))[0]
     for part in walk(made.body):
@@ -200,7 +200,7 @@ def _check_called(function: Opaque, called: FunctionType) -> None:
         )
 
 
-def beside(engine: Any, node: plan.Node, rows: QueryRows) -> plan.Node:
+def pair_with_query(engine: Any, node: plan.Node, rows: QueryRows) -> plan.Node:
     """Return the rows of a plan, each paired with every row of a query for it."""
     whole = select_value(rows, ())
     return Comprehending(engine).lateral(node, whole.node, whole.arguments)
@@ -208,9 +208,9 @@ def beside(engine: Any, node: plan.Node, rows: QueryRows) -> plan.Node:
 
 def _only(value: Function | None) -> plan.Folded:
     """Return the aggregate of the value of a group, which raises if two values differ."""
-    plus = opaque(_with, 2, "the value of a key")
-    minus = opaque(_without, 2, "the value of a key")
-    finish = opaque(_one, 1, "the value of a key")
+    plus = opaque(_add_value, 2, "the value of a key")
+    minus = opaque(_remove_value, 2, "the value of a key")
+    finish = opaque(_the_value, 1, "the value of a key")
     accumulator = UserAccumulator((), meaning(()), plus, minus, finish)
     return plan.Folded("Only", accumulator, value, (plus, minus, finish))
 
@@ -219,15 +219,15 @@ Held = tuple[tuple[Any, int], ...]
 """Different values with their counts."""
 
 
-def _with(held: Held, value: Any) -> Held:
-    return _moved(held, value, 1)
+def _add_value(held: Held, value: Any) -> Held:
+    return _change_count(held, value, 1)
 
 
-def _without(held: Held, value: Any) -> Held:
-    return _moved(held, value, -1)
+def _remove_value(held: Held, value: Any) -> Held:
+    return _change_count(held, value, -1)
 
 
-def _moved(held: Held, value: Any, weight: int) -> Held:
+def _change_count(held: Held, value: Any, weight: int) -> Held:
     for place, (other, count) in enumerate(held):
         if other is value or other == value:
             same = ((other, count + weight),) if count + weight else ()
@@ -235,7 +235,7 @@ def _moved(held: Held, value: Any, weight: int) -> Held:
     return (*held, (value, weight))
 
 
-def _one(held: Held) -> Any:
+def _the_value(held: Held) -> Any:
     if len(held) > 1:
         shown = ", ".join(f"{value!r:.60}" for value, _ in held[:3])
         raise DuplicateKeyError(
@@ -559,11 +559,11 @@ def smallest(node: plan.Fixpoint) -> Sequence[plan.Node]:
     check_stratified(node)
     check_positive(node)
     above = level_of(node)  # nested definitions have different numbers
-    return in_strata(node, lambda part: _finished(part, max(above, level_of(part))))
+    return in_strata(node, lambda part: _with_level(part, max(above, level_of(part))))
 
 
-def _finished(node: plan.Fixpoint, level: int) -> plan.Fixpoint:
-    return replace(node, level=level, bodies=tuple(numbered(b, node, level) for b in node.bodies))
+def _with_level(node: plan.Fixpoint, level: int) -> plan.Fixpoint:
+    return replace(node, level=level, bodies=tuple(set_level(b, node, level) for b in node.bodies))
 
 
 def level_of(node: plan.Fixpoint | plan.Iterate) -> int:
@@ -572,6 +572,6 @@ def level_of(node: plan.Fixpoint | plan.Iterate) -> int:
     return 1 + max((n for n in inside if n is not node.level), default=0)
 
 
-def numbered(body: plan.Node, node: plan.Fixpoint | plan.Iterate, level: int) -> plan.Node:
+def set_level(body: plan.Node, node: plan.Fixpoint | plan.Iterate, level: int) -> plan.Node:
     """Return a body whose recursive relations are of another level."""
     return substituted_with_forms(body, node.level, lambda relation: replace(relation, level=level))

@@ -191,7 +191,7 @@ class Extending(Generic[*Ts]):
         """
         if len(columns) == 1 and not named:
             return self._new(plan.Select(self.plan, self._take(columns[0], "select")))
-        return computed_bindings.selected(self, columns, named)
+        return computed_bindings.select_columns(self, columns, named)
 
     @overload
     def extend(self, a: Callable[[*Ts], A], /) -> Relation[*Ts, A]: ...
@@ -224,7 +224,7 @@ class Extending(Generic[*Ts]):
         >>> list(view)
         [('not', 3)]
         """
-        return self._new(computed_bindings.extended(self, columns, named))
+        return self._new(computed_bindings.plan_extend(self, columns, named))
 
     @overload
     def bind(self, a: Callable[[*Ts], A], /) -> Relation[A]: ...
@@ -266,7 +266,7 @@ class Extending(Generic[*Ts]):
         >>> longest[0]
         ('n', 3)
         """
-        return self._new(computed_bindings.bound(self, columns, named))
+        return self._new(computed_bindings.plan_bind(self, columns, named))
 
     def nest(self: Any, /, **named: Callable[[*Ts], AnyRelation | list[Any]]) -> Any:
         """Append nested collections: for each row the rows of a query, as one more binding.

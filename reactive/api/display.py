@@ -59,7 +59,7 @@ class DisplayColumn:
 
 
 @record
-class Shown:
+class DisplayedRows:
     """The first rows, as columns, with a title for all rows."""
 
     title: str
@@ -89,7 +89,7 @@ def table(rows: Named, limit: int = LIMIT, called: str = "view") -> RichTable:
     from rich.table import Table
     from rich.text import Text
 
-    shown = _shown(rows, limit, called)
+    shown = _first_rows_shown(rows, limit, called)
     width = max(len(shown.title), len(shown.caption))
     result = Table(title=shown.title, caption=shown.caption or None, min_width=width)
     for column in shown.columns:
@@ -102,27 +102,27 @@ def table(rows: Named, limit: int = LIMIT, called: str = "view") -> RichTable:
 def html(rows: Named, limit: int = LIMIT) -> str:
     """Return the first rows as an HTML table with types in its header, or the reason for none."""
     try:
-        shown = _shown(rows, limit, "view")
+        shown = _first_rows_shown(rows, limit, "view")
     except (ClosedError, TableError) as error:
         return html_of_text(str(error))
     sides = [column.side for column in shown.columns]
     header = [_head(column) for column in shown.columns]
-    parts = ["<table>", f"<caption>{_escaped(shown.title)}</caption>"]
+    parts = ["<table>", f"<caption>{_escape_html(shown.title)}</caption>"]
     parts += _html_row("th", header, sides)
     for line in shown.lines():
-        parts += _html_row("td", map(_escaped, line), sides)
+        parts += _html_row("td", map(_escape_html, line), sides)
     parts.append("</table>")
     return "".join(parts) + (f"<p>{shown.caption}</p>" if shown.more else "")
 
 
 def html_of_text(text: str) -> str:
     """Return a text as HTML, line by line."""
-    return f"<pre>{_escaped(text)}</pre>"
+    return f"<pre>{_escape_html(text)}</pre>"
 
 
 def _head(column: DisplayColumn) -> str:
-    kind = f"<br><small>{_escaped(column.type)}</small>" if column.type else ""
-    return _escaped(column.name) + kind
+    kind = f"<br><small>{_escape_html(column.type)}</small>" if column.type else ""
+    return _escape_html(column.name) + kind
 
 
 def _html_row(tag: str, cells: Any, sides: list[Any]) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _html_row(tag: str, cells: Any, sides: list[Any]) -> Iterator[str]:
     yield "</tr>"
 
 
-def _shown(rows: Named, limit: int, called: str) -> Shown:
+def _first_rows_shown(rows: Named, limit: int, called: str) -> DisplayedRows:
     """Return the first rows; as values of one column if they are of several kinds."""
     first, count = list(islice(rows, limit)), len(rows)
     copies: list[int] = []
@@ -147,11 +147,11 @@ def _shown(rows: Named, limit: int, called: str) -> Shown:
     columns = [DisplayColumn(name, tuple(values[name] for values in named)) for name in header]
     title = f"{rows.name or called}: {count} row" + "s" * (count != 1)
     if not copies:
-        return Shown(title, columns, count - len(first))
+        return DisplayedRows(title, columns, count - len(first))
     columns.append(
         DisplayColumn("count" if "count" not in header else "count of rows", tuple(copies))
     )
-    return Shown(f"{title}, {len(pairs)} different", columns, len(pairs) - len(first))
+    return DisplayedRows(f"{title}, {len(pairs)} different", columns, len(pairs) - len(first))
 
 
 def _has_copies(rows: list[Row]) -> bool:
@@ -186,7 +186,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Number) and not isinstance(value, bool)
 
 
-def _escaped(text: str) -> str:
+def _escape_html(text: str) -> str:
     from html import escape
 
     return escape(text)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Column = Callable[..., Any] | str
 
 
-def extended(
+def plan_extend(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> plan.Extend:
     """Return the plan of the rows with appended bindings."""
@@ -47,17 +47,17 @@ def extended(
                 "  give the new one another name, or bind(...) all that are to be there"
             )
     keep = tuple(range(bindings(node)))
-    return _made("extend", relation, keep, old, given, named)
+    return _make_extend("extend", relation, keep, old, given, named)
 
 
-def bound(
+def plan_bind(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> plan.Extend:
     """Return the plan of the rows with other bindings."""
-    return _made("bind", relation, (), (), given, named)
+    return _make_extend("bind", relation, (), (), given, named)
 
 
-def selected(
+def select_columns(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> AnyRelation:
     """Return the relation of named tuples: one binding, with a field per column."""
@@ -72,11 +72,11 @@ def selected(
         raise PlanError(f"select: there are two columns {twice!r}\n  give one of them another name")
     every = tuple(str(name) for name in (*names, *named))
     how = naming_of_columns(None, every, None, "select")
-    made = relation._new(_made("select", relation, (), (), given, named))
+    made = relation._new(_make_extend("select", relation, (), (), given, named))
     return made._new(with_names(made.plan, how))
 
 
-def _made(
+def _make_extend(
     role: str,
     relation: AnyRelation,
     keep: tuple[int, ...],

@@ -325,8 +325,10 @@ def query(engine: Any, function: Any) -> Any:
         raise PlanError("query takes a function\n  live(... for ... in ...) takes a generator")
     taken = opaque(function, 0, "query")
     check_noticed(function, taken)
-    found = reading.read_function(_watched(taken, function), Comprehending(engine), function)
-    return _made(engine, found, QueryText(function))
+    found = reading.read_function(
+        _without_own_name(taken, function), Comprehending(engine), function
+    )
+    return _make_query(engine, found, QueryText(function))
 
 
 @outermost
@@ -368,11 +370,11 @@ def live(rows: Iterable[T]) -> Query[T]:
     taken = opaque(function, 1, "live")
     check_noticed(function, taken)
     found = reading.read_generator(taken, first, Comprehending(first._engine))
-    made: Query[T] = _made(first._engine, found, QueryText(function, first))
+    made: Query[T] = _make_query(first._engine, found, QueryText(function, first))
     return made
 
 
-def _made(engine: Any, found: reading.Query, text: QueryText) -> Any:
+def _make_query(engine: Any, found: reading.Query, text: QueryText) -> Any:
     views: dict[AnyView, None] = {}
     for source in found.sources:
         views |= dict.fromkeys(source._kept_views())
@@ -384,7 +386,7 @@ def _made(engine: Any, found: reading.Query, text: QueryText) -> Any:
     return made
 
 
-def _watched(taken: Opaque, function: Any) -> Opaque:
+def _without_own_name(taken: Opaque, function: Any) -> Opaque:
     """Return the function without its own name among the captures: the name becomes the query's."""
     name = getattr(function, "__name__", "")
     return replace(taken, captures=tuple(c for c in taken.captures if c.name != name))
@@ -451,10 +453,10 @@ def difference(view: Any) -> str | None:
     shown = list(view)
     expected = text.run({}, tied=view._of_all_places() if kind == "order" else shown)
     if kind == "mapping":
-        return _compared(shown, [pair_of(each) for each in expected.items()])
+        return _compare_bags(shown, [pair_of(each) for each in expected.items()])
     rows = [expected] if kind == "value" else list(expected)
     if kind != "order":
-        return _compared(shown, rows)
+        return _compare_bags(shown, rows)
     form = form_of(shown)
     theirs = [alike(row, form) for row in rows]
     if shown == theirs or (len(shown) == len(theirs) and _are_tied(view, shown, theirs)):
@@ -530,7 +532,7 @@ def alike(value: Any, form: Form) -> Any:
     return plain(value)
 
 
-def _compared(mine: list[Any], theirs: list[Any]) -> str | None:
+def _compare_bags(mine: list[Any], theirs: list[Any]) -> str | None:
     form = form_of(mine)
     expected = [canonical(alike(row, form)) for row in theirs]
     if same_as_bags([(row, 1) for row in mine], expected):

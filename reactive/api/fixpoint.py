@@ -21,7 +21,7 @@ from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
 from optimizer.plans.properties import bindings
 from reactive.api.aggregates import Aggregation, Max, Min
-from reactive.api.columns import kind_shown, taken
+from reactive.api.columns import kind_shown, take_callable
 from reactive.api.comprehending import smallest
 from reactive.api.relation import AnyRelation, Relation, views_of
 from reactive.engine.compiler.placement import StepDefinition, agree
@@ -130,7 +130,7 @@ def fixpoint(
     named = parameters(step, "fixpoint") if names is None else checked_names(step, names)
     if max_rounds is not None:
         check_count("max_rounds", max_rounds)
-    level, engine, made = called(step, named, is_set=True, is_single=is_single)
+    level, engine, made = call_step(step, named, is_set=True, is_single=is_single)
     results = tuple(relation.plan for relation in made)
     views = views_of(*made)
     if is_single:
@@ -180,7 +180,7 @@ def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
             "  where(...) leaves out the rows that have none"
         )
     return plan.Best(
-        taken(by, 1, "by of fixpoint"),
+        take_callable(by, 1, "by of fixpoint"),
         _value(keep),
         isinstance(keep, Max),
     )
@@ -190,7 +190,7 @@ def _value(keep: Aggregation[Any, Any]) -> Opaque:
     function = keep._of
     if function is None:
         return opaque(_itself, 1, "keep of fixpoint")
-    return taken(function, 1, "keep of fixpoint")  # type: ignore[arg-type]  # it refuses a name
+    return take_callable(function, 1, "keep of fixpoint")  # type: ignore[arg-type]  # it refuses a name
 
 
 def _itself(row: Any) -> Any:
@@ -200,7 +200,7 @@ def _itself(row: Any) -> Any:
 # Shared by `fixpoint` and `iterate`: a step is called with relations that stand for its results.
 
 
-def called(
+def call_step(
     step: Callable[..., Any],
     names: tuple[str, ...],
     *,

@@ -11,9 +11,9 @@ from optimizer.expr import Function
 from optimizer.expressions.text import written
 from optimizer.rewriting import report
 from reactive.api import literal as each_group
-from reactive.api.aggregates import Aggregation, Less, Nulls, SortKey, sort_keys, turned
-from reactive.api.aggregating import aggregated
-from reactive.api.columns import taken
+from reactive.api.aggregates import Aggregation, Less, Nulls, SortKey, reverse_sort_key, sort_keys
+from reactive.api.aggregating import plan_aggregates
+from reactive.api.columns import take_callable
 from reactive.engine.collections.bag import Bag
 from reactive.engine.runtime.boundary import boundary
 from reactive.engine.runtime.closeable import Uncopyable
@@ -83,7 +83,7 @@ class PerGroup(Generic[K, *Ts]):
         >>> sorted(view)
         [('b', 2), ('t', 3)]
         """
-        made = taken(function, 2, "reduce")
+        made = take_callable(function, 2, "reduce")
         return self._relation._new(plan.Reduce(self._relation.plan, self._key, made))
 
     def each(self, query: Callable[[Relation[*Ts]], Relation[*Us]]) -> Relation[K, *Us]:
@@ -246,7 +246,7 @@ class PerGroup(Generic[K, *Ts]):
         keys = sort_keys(
             given, lambda of: relation._take(of, role), role, descending=descending, nulls=nulls
         )
-        keys = tuple(map(turned, keys)) if turns else keys
+        keys = tuple(map(reverse_sort_key, keys)) if turns else keys
         return relation._new(plan.Top(relation.plan, self._key, keys, n))
 
 
@@ -377,7 +377,7 @@ class Groups(Uncopyable, PerGroup[K, *Ts]):
         >>> sorted(stats), stats["t"]
         ([('b', 1, 2), ('t', 2, 6)], (2, 6))
         """
-        node = aggregated(self._relation, self._key, self._name, aggregates, named, as_)
+        node = plan_aggregates(self._relation, self._key, self._name, aggregates, named, as_)
         return self._relation._grouped(node)
 
     if not TYPE_CHECKING:  # a type checker should go on refusing what there is not

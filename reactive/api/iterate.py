@@ -80,9 +80,9 @@ from optimizer.subqueries.answers import per_group
 from optimizer.subqueries.keyed import FIRST, as_expression, items
 from optimizer.traverse import rebuilt, substituted, with_functions
 from reactive.api import comprehending, literal, nested, nesting
-from reactive.api.columns import kind_shown, taken
-from reactive.api.comprehending import level_of, numbered
-from reactive.api.fixpoint import called, check_count, parameters
+from reactive.api.columns import kind_shown, take_callable
+from reactive.api.comprehending import level_of, set_level
+from reactive.api.fixpoint import call_step, check_count, parameters
 from reactive.api.relation import AnyRelation, Relation, views_of
 from reactive.engine.collections.inner_changes import nested_class
 from reactive.engine.collections.zset import canonical
@@ -233,7 +233,7 @@ def iterate(
     names = parameters(step, "iterate")
     starts = _starts(names, start)
     rounds, most = _rounds(times, until, max_rounds)
-    level, engine, made = called(
+    level, engine, made = call_step(
         step, names, is_set=False, is_single=len(names) == 1, starts=starts
     )
     node = plan.Iterate(
@@ -250,7 +250,7 @@ def iterate(
     _check_bound(node)
     number = level_of(node)
     node = replace(
-        node, level=number, bodies=tuple([numbered(b, node, number) for b in node.bodies])
+        node, level=number, bodies=tuple([set_level(b, node, number) for b in node.bodies])
     )
     _check_alone(node)
     views = views_of(*starts, *made)
@@ -343,9 +343,9 @@ def _tolerance(
     if not _is_number(least) or not isfinite(least) or least < 0:
         raise PlanError(f"tolerance={least!r:.60}{whose}: it is a number that is not negative")
     count = bindings(rounds[0].plan)
-    value = taken(of, count, "of of iterate")
+    value = take_callable(of, count, "of of iterate")
     key = _others(value, rounds, whose) if by is None else by
-    key = taken(key, count, "by of iterate")
+    key = take_callable(key, count, "by of iterate")
     for each in rounds:
         for function in (value, key):
             check_callable(function, each.plan)
@@ -436,7 +436,7 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
     name = "rows" if query is None else literal.parameter_of(query)
     stands = plan.Recursive(level, 0, name, is_set(source), shapes(source))
     given = relation._new(stands)
-    made = given if query is None else literal.asked("rows", given, query)
+    made = given if query is None else literal.call_for_groups("rows", given, query)
     inside = nesting.inside("rows", made)
     groups = per_group(
         inside.collected,
@@ -453,7 +453,7 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
     found = nesting.rows_within(made)
     ways = () if found is None else (_within_group(found, level, group.rows, Parameter(0)),)
     rows = (*ways, _of_one_group(inside, level, group.rows))
-    return nested.nested(
+    return nested.make_nested(
         relation._new(whole, made), naming, (), (rows,), relation._new(group.keys, made)
     )
 
@@ -464,7 +464,7 @@ def _columns(inside: nesting.InnerRows) -> list[Lifted]:
     ]
 
 
-def _whole(source: plan.Node) -> tuple[Expr, ...]:
+def _row_bindings(source: plan.Node) -> tuple[Expr, ...]:
     return all_parameters(bindings(source))
 
 
@@ -518,7 +518,7 @@ class _Group:
         is_a_field = self._never_nan and not isinstance(key, Operation)
         if not (is_a_field or is_canonical(key, known)):
             key = Call(constant(canonical, "canonical"), (key,))
-        by, row = by.with_body(key), _whole(source)
+        by, row = by.with_body(key), _row_bindings(source)
         if not total(key, known):
             source = plan.Select(source, by.with_body(tuple_of(key, one_value(row))))
             by = Lifted(FIRST, ("row",), by.origins, 1)

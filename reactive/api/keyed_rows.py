@@ -131,7 +131,7 @@ _NOTHING: Any = object()
 """The default of an omitted argument."""
 
 
-class OnlyKeyed:
+class KeyedMethod:
     """A method that only tables with a key have.
 
     `dict(table)` treats an object with `keys` as a mapping, and iterates over any other one.
@@ -227,7 +227,7 @@ class KeyedRows(Generic[T, K]):
             """Return the rows, in the order of iteration. Only for keyed tables."""
             return [row for _, row in self._by_key()]
 
-        keys, values = OnlyKeyed(keys), OnlyKeyed(values)
+        keys, values = KeyedMethod(keys), KeyedMethod(values)
 
     def items(self) -> list[tuple[Any, Any]]:
         """Return each key with its row; without a key, each different row with its count.

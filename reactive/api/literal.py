@@ -50,13 +50,13 @@ def literal(rows: Iterable[Any], row_type: Any) -> plan.Values:
         raise PlanError(
             f"values takes rows, not {rows!r:.60}\n  values([...]) takes a list of them"
         )
-    kept = [_checked(row, row_type) for row in rows]
+    kept = [_check_literal_row(row, row_type) for row in rows]
     if kept or row_type is None:
         return literals.values(kept)
     return literals.values((), shapes(plan.Table(0, "values", None, True, row_type)))
 
 
-def _checked(row: Any, row_type: Any) -> Any:
+def _check_literal_row(row: Any, row_type: Any) -> Any:
     try:
         hash(row)
     except TypeError:
@@ -164,13 +164,13 @@ class _ErrorOf:
             value = self.call(*row)
         except Exception as error:
             reraise_asynchronous(error)
-            return RowError(self.operator, _shown(row), Raised(type(error).__name__, str(error)))
+            return RowError(self.operator, _bare_row(row), Raised(type(error).__name__, str(error)))
         if isinstance(value, Fault):  # the last binding, behind the key of its group
-            return RowError(self.operator, _shown(row[:-1]), Raised(value.kind, value.message))
+            return RowError(self.operator, _bare_row(row[:-1]), Raised(value.kind, value.message))
         raise AssertionError(f"{self.operator} raises of {row!r:.100} once, and then no more")
 
 
-def _shown(row: tuple[Any, ...]) -> Any:
+def _bare_row(row: tuple[Any, ...]) -> Any:
     row = tuple([each.value if each.__class__ is Safe else each for each in row])
     return row[0] if len(row) == 1 else row
 
@@ -198,7 +198,7 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
     source = relation.plan
     name = parameter_of(query)
     group = relation._new(plan.Recursive(level, 0, name, is_set(source), shapes(source)))
-    made = asked("each", group, query)
+    made = call_for_groups("each", group, query)
     query_plan = made.plan
     if isinstance(query_plan, plan.OrderBy) and not keyed.is_lost(query_plan):
         query_plan = keyed.in_no_order(query_plan)  # the rows within a limit are a bag from here on
@@ -208,7 +208,7 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
     return relation._new(node, made)
 
 
-def asked(role: str, group: Any, query: Callable[[Any], Any]) -> Any:
+def call_for_groups(role: str, group: Any, query: Callable[[Any], Any]) -> Any:
     """Return the relation that a query makes of a relation that stands for every group.
 
     Raises

@@ -44,7 +44,7 @@ def materialize(
         channel = engine.graph.making = Channel(relation.plan, name, place)
         try:
             with pause_collector():
-                view = _made(relation, channel, kept=kept)
+                view = _make_view(relation, channel, kept=kept)
                 make_old()
             view._policy = found
             note(view)
@@ -53,10 +53,10 @@ def materialize(
             engine.graph.making = None
 
 
-def _made(relation: AnyRelation, channel: Channel, *, kept: bool) -> AnyView:
+def _make_view(relation: AnyRelation, channel: Channel, *, kept: bool) -> AnyView:
     engine = relation._engine
     if kept:
-        make = partial(_made, relation, channel, kept=False)
+        make = partial(_make_view, relation, channel, kept=False)
         return made_or_read(engine, channel.name, relation.plan, make)
 
     def attached(source: Node) -> Node:

@@ -31,7 +31,7 @@ from optimizer.subqueries.keyed import items, over_row
 from optimizer.traverse import functions, has_subqueries, with_functions, with_inputs
 from reactive.api import comprehending
 from reactive.api.keeping_order import check_lost
-from reactive.api.nesting import extended, named_rows, placed
+from reactive.api.nesting import add_places, named_rows, plan_nest
 from reactive.api.ordered_view import OrderedView
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation, views_of
 from reactive.api.subscriptions import at_path
@@ -147,7 +147,7 @@ class NestedRelation(Relation[*Ts]):
             return subscribe(callback, path=path, **how)
         path = at_path.check_path(self.nesting, path)
         if not at_path.has_copies(self.nesting):
-            heard = at_path.heard(self.nesting, callback, path, 0)
+            heard = at_path.hear_nested(self.nesting, callback, path, 0)
             return subscribe(heard, **how)
         return self._subscribed_to_copies(callback, path, **how)
 
@@ -165,7 +165,7 @@ class NestedRelation(Relation[*Ts]):
         """Sort the rows as `Relation.order_by` does; they keep their names."""
         ordered = super().order_by(key, *more, **how)
         assert isinstance(ordered.plan, plan.OrderBy)
-        return nested(self, self.nesting, ordered.plan.keys)
+        return make_nested(self, self.nesting, ordered.plan.keys)
 
     def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
         begin = self._begin(node)
@@ -173,10 +173,10 @@ class NestedRelation(Relation[*Ts]):
             return begin
         made = super()._new(node, *others)
         if isinstance(node, plan.Unnest) and node.input is self.plan and self.inside:
-            return unnested(self, made, node)
+            return unnest_nest(self, made, node)
         if isinstance(node, SAME) and node.inputs()[0] is self.plan:
             inside = () if begin is None else self.inside
-            return nested(made, self.nesting, self.order, inside, begin)
+            return make_nested(made, self.nesting, self.order, inside, begin)
         return made
 
     def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
@@ -192,7 +192,7 @@ class NestedRelation(Relation[*Ts]):
         begin, is_known = self.begin, isinstance(node, plan.Where | MADE)
         if begin is None or not is_known or node.inputs()[0] is not self.plan:
             return None
-        made = narrowed(node, range(bindings(begin.plan)), begin.plan)
+        made = narrow_bindings(node, range(bindings(begin.plan)), begin.plan)
         return None if made is None else Relation(self._engine, made, self._kept_views())
 
     def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
@@ -209,12 +209,12 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
     def limit(self, n: int, offset: int = 0) -> OrderedNestedRelation[*Ts]:
         """Keep the `n` rows after the first `offset` rows; see `OrderedRelation.limit`."""
         ordered = OrderedRelation[*Ts](self._engine, self._in_order(), self._kept_views())
-        made: Any = nested(ordered.limit(n, offset), self.nesting, self.order)
+        made: Any = make_nested(ordered.limit(n, offset), self.nesting, self.order)
         return made  # type: ignore[no-any-return]
 
     def previous(self) -> OrderedNestedRelation[*Ts]:
         """Return the rows as of the previous commit; see `OrderedRelation.previous`."""
-        made: Any = nested(super().previous(), self.nesting, self.order)
+        made: Any = make_nested(super().previous(), self.nesting, self.order)
         return made  # type: ignore[no-any-return]
 
     def materialize(
@@ -243,14 +243,14 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
 
 def nest(relation: Any, named: Mapping[str, Any]) -> NestedRelation[Any]:
     """Return the relation of `Relation.nest`."""
-    made = extended(relation, named)
-    with placed(made):
+    made = plan_nest(relation, named)
+    with add_places(made):
         rows = relation._new(made.node, *made.inside)
     inside = made.rows if len(made.rows) == len(named) else ()
-    return nested(rows, made.nesting, made.order, inside, relation)
+    return make_nested(rows, made.nesting, made.order, inside, relation)
 
 
-def nested(
+def make_nested(
     relation: Any,
     nesting: Nesting,
     order: tuple[plan.SortKey, ...] = (),
@@ -297,7 +297,7 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
         names = self.nesting.columns
         self.plan = plan.Extend(self.plan, (), _items(len(names)), names)
         inner = Relation[Any](engine, select.input, relation._views)
-        self.relation = nested(inner, self.nesting)
+        self.relation = make_nested(inner, self.nesting)
 
     def __getitem__(self, key: Any) -> Any:
         row = self._find(key)
@@ -351,7 +351,7 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
         with self._engine.shaping():
             row = self._find(path[0])
             copies = 0 if row is None else self.count(row)
-            heard = at_path.heard(self.nesting, callback, path, copies)
+            heard = at_path.hear_nested(self.nesting, callback, path, copies)
             return subscribe(heard, **how)  # type: ignore[no-any-return]
 
     def _find(self, key: Any) -> Any:
@@ -397,14 +397,16 @@ class UnnestedRelation(Relation[*Ts]):
         if not isinstance(node, (*SAME, plan.Unnest)) or node.inputs()[0] is not self.plan:
             return made
         flat = self._flat(node) if flat is None else flat
-        return _beside(made, self.inside, self.place, flat, is_read)
+        return _make_unnested(made, self.inside, self.place, flat, is_read)
 
     def _flat(self, node: plan.Node) -> Relation[Any] | None:
         """Return the result of a node on the rows without nested rows, if it reads only these."""
         flat, is_known = self.flat, isinstance(node, plan.Where | plan.Unnest | MADE)
         if flat is None or not is_known or node.inputs()[0] is not self.plan:
             return None
-        made = narrowed(node, _without(self.place, self.inside, bindings(self.plan)), flat.plan)
+        made = narrow_bindings(
+            node, _outer_places(self.place, self.inside, bindings(self.plan)), flat.plan
+        )
         return None if made is None else Relation(self._engine, made, self._kept_views())
 
     def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
@@ -412,28 +414,28 @@ class UnnestedRelation(Relation[*Ts]):
         return read_inside(self._engine, made, known, role, self.inside, self.place)
 
 
-def unnested(nest: Any, made: Relation[Any], node: plan.Unnest) -> UnnestedRelation[Any]:
+def unnest_nest(nest: Any, made: Relation[Any], node: plan.Unnest) -> UnnestedRelation[Any]:
     """Return the elements of a collection beside the rows of a nest."""
     place, is_read = len(nest.nesting.columns) - len(nest.inside), has_subqueries(node)
     flat = None if nest.begin is None else _elements(nest, node, place)
     relation = None if flat is None else Relation[Any](nest._engine, flat, made._kept_views())
-    return _beside(made, nest.inside, place, relation, is_read)
+    return _make_unnested(made, nest.inside, place, relation, is_read)
 
 
 def _elements(nest: Any, node: plan.Unnest, place: int) -> plan.Node | None:
     """Return the elements beside the rows of a nest without their nested rows."""
     begin = nest.begin.plan
-    made = narrowed(node, range(bindings(begin)), begin)
+    made = narrow_bindings(node, range(bindings(begin)), begin)
     if made is not None or not isinstance(node.function, Opaque):
         return made
     match lift(node.function, shapes(nest.plan)).body:
         case Parameter(index) if index >= place:
             rows = nest.inside[index - place][-1]
-            return comprehending.beside(nest._engine, begin, rows)
+            return comprehending.pair_with_query(nest._engine, begin, rows)
     return None
 
 
-def _beside(
+def _make_unnested(
     made: Relation[Any], inside: Inside, place: int, flat: Relation[Any] | None, is_read: bool
 ) -> UnnestedRelation[Any]:
     found = UnnestedRelation[Any](made._engine, made.plan, made._kept_views())
@@ -447,7 +449,7 @@ def _is_read(function: Function, known: Shapes) -> bool:
     return not any(isinstance(part, Apply) for part in walk(made.body))
 
 
-def _without(place: int, inside: Inside, count: int) -> list[int]:
+def _outer_places(place: int, inside: Inside, count: int) -> list[int]:
     """Return the positions of the bindings that are not nested."""
     return [*range(place), *range(place + len(inside), count)]
 
@@ -469,7 +471,7 @@ def read_inside(
     return made
 
 
-def narrowed(node: plan.Node, kept: Sequence[int], source: plan.Node) -> plan.Node | None:
+def narrow_bindings(node: plan.Node, kept: Sequence[int], source: plan.Node) -> plan.Node | None:
     """Return a node over rows with only the bindings `kept`; None if it reads other bindings."""
     places = {place: Parameter(number) for number, place in enumerate(kept)}
     if isinstance(node, plan.Extend):
@@ -549,7 +551,7 @@ class OrderedNestedView(OrderedView[*Ts]):
         with self._engine.shaping():
             rows = self._all_rows() if at_path.has_copies(nesting) else ()
             copies = sum(nesting.key(row) == path[0] for row in rows)
-            heard = at_path.heard(nesting, callback, path, copies)
+            heard = at_path.hear_nested(nesting, callback, path, copies)
             return subscribe(heard, **how)
 
     def _nesting(self) -> Nesting:

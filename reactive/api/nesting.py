@@ -79,7 +79,7 @@ from optimizer.subqueries import keyed
 from optimizer.subqueries.keyed import as_expression, outers
 from optimizer.traverse import rebuilt, with_functions
 from reactive.api.aggregates import Nulls
-from reactive.api.columns import Live, kind_shown, taken
+from reactive.api.columns import Live, kind_shown, take_callable
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.bag import bag_from_weights as make_bag
 from reactive.engine.collections.collected import arrange_bag
@@ -140,11 +140,11 @@ class InSequence(Arranges):
 
     def key(self, value: Any) -> Any:
         """Return the comparable key of a pair."""
-        return _by(self.directions)(value[0])
+        return _order_key(self.directions)(value[0])
 
     def standing(self) -> Callable[[Any], Any]:
         """Return the function from the sort keys of a row to its comparable key."""
-        return _by(self.directions)
+        return _order_key(self.directions)
 
     def tie(self, row: Any) -> Any:
         """Return the value by which rows with equal keys are ordered."""
@@ -158,7 +158,7 @@ class InSequence(Arranges):
 
 
 @lru_cache(maxsize=256)
-def _by(directions: tuple[tuple[bool, Nulls | None], ...]) -> Callable[[Any], Any]:
+def _order_key(directions: tuple[tuple[bool, Nulls | None], ...]) -> Callable[[Any], Any]:
     """Return the function from a tuple of sort keys to a comparable key."""
     calls = [itemgetter(place) for place in range(len(directions))]
     return make_sort_key([plan.SortKey(_KEY, *direction) for direction in directions], calls)
@@ -168,7 +168,7 @@ _KEY = Lifted(Parameter(0), ("key",), (), 1)
 
 
 @record
-class Nested:
+class NestParts:
     """The result of a nest: the rows with their nested bindings, their description and their order.
 
     `inside` has the nested relations, and `rows` their rows for each outer row; there are fewer
@@ -182,7 +182,7 @@ class Nested:
     rows: tuple[tuple[Rows, ...], ...]
 
 
-def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
+def plan_nest(relation: Any, named: Mapping[str, Callable[..., Any]]) -> NestParts:
     """Return the nest of a relation.
 
     Raises
@@ -213,11 +213,11 @@ def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
     order = tuple(_wider(key, width) for key in keys)
     relations = [each.relation for each in inner if each.relation is not None]
     rows = [each.rows for each in inner if each.rows is not None]
-    return Nested(made, nesting, order, tuple(relations), tuple(rows))
+    return NestParts(made, nesting, order, tuple(relations), tuple(rows))
 
 
 @contextmanager
-def placed(made: Nested) -> Iterator[None]:
+def add_places(made: NestParts) -> Iterator[None]:
     """Name the places of the inner queries in the error of one that cannot run for every row."""
     try:
         yield
@@ -294,18 +294,18 @@ class _Inside:
     def __init__(self, relation: Any, name: str, query: Callable[..., Any]) -> None:
         node = relation.plan
         width = bindings(node)
-        taken = opaque(query, width, "nest")
+        opaque_query = opaque(query, width, "nest")
         self.relation = self.rows = None
-        of_row = bag_of(taken, shapes(node))
+        of_row = bag_of(opaque_query, shapes(node))
         if of_row is not None:
-            self.column = Lifted(of_row, _parameters(query, width), (taken,), width)
+            self.column = Lifted(of_row, _parameters(query, width), (opaque_query,), width)
             self.level = Level(name, None, _itself, False, (), (Any,))
             return
         outer = [OuterRow(Outer(next(NUMBERS), shape)) for shape in shapes(node)]
         made = query(*outer)
         if not hasattr(made, "plan"):
             raise PlanError(
-                f"nest: {taken} gives {kind_shown(made)}, not a relation\n"
+                f"nest: {opaque_query} gives {kind_shown(made)}, not a relation\n"
                 f"  nest({name}=lambda row: orders.where(lambda o: o.customer == row.id))"
             )
         relation._check_other("nest", made)
@@ -314,7 +314,7 @@ class _Inside:
         mine = {each._expr.index: place for place, each in enumerate(outer)}  # type: ignore[attr-defined]
         asked = _subquery(found.collected, mine)
         self.rows = (*_rows_within(made, mine), _rows(asked, found.row))
-        self.column = Lifted(found.shown(asked), _parameters(query, width), (taken,), width)
+        self.column = Lifted(found.shown(asked), _parameters(query, width), (opaque_query,), width)
         self.level = found.level
 
 
@@ -345,7 +345,7 @@ def inside(name: str, made: Any) -> InnerRows:
     order, source, shown = _order_of(made)
     row, kind = _row_of(made, shown)
     level = _level(name, made, kind, is_sequence=bool(order))
-    return InnerRows(_collected(source, row, order), row, order, level)
+    return InnerRows(_collect_rows(source, row, order), row, order, level)
 
 
 def rows_within(made: Any) -> Rows | None:
@@ -368,7 +368,7 @@ def _rows_within(made: Any, mine: Mapping[int, int]) -> tuple[Rows, ...]:
     further = {part.index for part in walk(row) if isinstance(part, Outer)}
     numbers = sorted(outers(found.node) | further)
     places = {index: place for place, index in enumerate(numbers)}
-    node = _numbered(found.node, places)
+    node = _renumber_outers(found.node, places)
     row = transform(row, lambda e: Outer(places[e.index], e.shape) if isinstance(e, Outer) else e)
     given = (Parameter(mine[i]) if i in mine else Outer(i) for i in numbers)
     return (replace(found, node=node, row=(row,), arguments=tuple(given)),)
@@ -413,7 +413,7 @@ def _row_of(made: Any, shown: int) -> tuple[Expr, Any]:
     return Call(constant(nesting.kind), every), nesting.kind
 
 
-def _collected(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> plan.Aggregate:
+def _collect_rows(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> plan.Aggregate:
     """Return the aggregate of all rows of a query, with their sort keys if they are ordered."""
     known, count = shapes(node), bindings(node)
     if order:
@@ -426,12 +426,12 @@ def _collected(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> p
 def _subquery(node: plan.Aggregate, mine: Mapping[int, int]) -> Subquery:
     """Return the value of a query with its outer values numbered; values further out stay."""
     numbers = sorted(outers(node))
-    query = _numbered(node, {index: place for place, index in enumerate(numbers)})
+    query = _renumber_outers(node, {index: place for place, index in enumerate(numbers)})
     given = (Parameter(mine[i]) if i in mine else Outer(i) for i in numbers)
     return Subquery("value", query, tuple(given))
 
 
-def _numbered(node: plan.Node, places: Mapping[int, int]) -> plan.Node:
+def _renumber_outers(node: plan.Node, places: Mapping[int, int]) -> plan.Node:
     """Return a plan with other numbers of its outer values."""
 
     def numbered(expr: Expr) -> Expr:
@@ -468,9 +468,9 @@ class OfWhole:
         return self._function(*map(make_bag, weights))
 
 
-def applied(function: Callable[..., Iterable[Any]], sources: tuple[plan.Node, ...]) -> plan.Node:
+def plan_apply(function: Callable[..., Iterable[Any]], sources: tuple[plan.Node, ...]) -> plan.Node:
     """Return the plan of a function of whole relations."""
-    own = taken(function, len(sources), "apply")
+    own = take_callable(function, len(sources), "apply")
     whole = replace(
         own,
         function=OfWhole(own.function, len(sources)),

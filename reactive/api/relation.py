@@ -25,9 +25,9 @@ from optimizer.subqueries import keyed
 from optimizer.traverse import has_subqueries
 from reactive.api import comprehending, display, nesting
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
-from reactive.api.aggregating import Aggregating, aggregated
+from reactive.api.aggregating import Aggregating, plan_aggregates
 from reactive.api.borders import making
-from reactive.api.columns import Column, Live, name_of, taken
+from reactive.api.columns import Column, Live, name_of, take_callable
 from reactive.api.conditions import Extending, Key, On, match_of, side_of, where_of
 from reactive.api.first import First
 from reactive.api.groups import Groups
@@ -505,7 +505,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         for other in others:
             self._check_other("apply", other)
         sources = (self.plan, *(other.plan for other in others))
-        return self._new(nesting.applied(function, sources), *others)
+        return self._new(nesting.plan_apply(function, sources), *others)
 
     def __or__(self, other: Relation[*Ts]) -> Relation[*Ts]:
         return self.union(other)
@@ -550,7 +550,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _aggregated(
         self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
     ) -> Relation[Any]:
-        return self._new(aggregated(self, None, None, aggregates, named, as_))
+        return self._new(plan_aggregates(self, None, None, aggregates, named, as_))
 
     # Consuming.
 
@@ -745,9 +745,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         """Convert a callable, which may name relations, to a function of the plan."""
 
         def read(named: Opaque) -> Function:
-            return comprehending.read(self._engine, named, known)
+            return comprehending.lift_over_relations(self._engine, named, known)
 
-        return taken(function, len(known), role, read)
+        return take_callable(function, len(known), role, read)
 
     def _check_other(self, role: str, other: AnyRelation) -> None:
         if not isinstance(other, Relation):

@@ -71,7 +71,7 @@ class Stats:
 def stats_of(node: Node, commits: int) -> Stats:
     """Return the statistics of a leaf of the graph."""
     nodes = [each for each in node.upstream() if each.operator is not None]
-    held = [_held(each) for each in sorted(nodes, key=lambda each: each.order)]
+    held = [_operator_stats(each) for each in sorted(nodes, key=lambda each: each.order)]
     return Stats(
         sum(each.rows for each in held),
         sum(each.bytes for each in held),
@@ -81,7 +81,7 @@ def stats_of(node: Node, commits: int) -> Stats:
     )
 
 
-def _held(node: Node) -> OperatorStats:
+def _operator_stats(node: Node) -> OperatorStats:
     rows, size = node.operator.footprint() if hasattr(node.operator, "footprint") else (0, 0)
     name = "a relation" if node.plan is None else headline(node.plan)
     if node.leaf is not None:
@@ -91,7 +91,7 @@ def _held(node: Node) -> OperatorStats:
     return OperatorStats(name, rows, size, node.operator.touched)
 
 
-def analyzed(root: plan.Node, engine: Engine) -> Explanation:
+def explain_analyzed(root: plan.Node, engine: Engine) -> Explanation:
     """Return the plan as run, each line with the state and work of its operator."""
     running, made = engine.queries.analyzed(root)
     kept = getattr(engine.journal, "kept_views", None)
@@ -104,7 +104,7 @@ def analyzed(root: plan.Node, engine: Engine) -> Explanation:
         if node.is_remote:
             rows, size = node.operator.remote.footprint()
             return f"  [{node.operator.describe()}; {rows} rows, {size} bytes there]"
-        held = _held(node)
+        held = _operator_stats(node)
         anew = getattr(node.operator, "evaluated", 0)
         often = f", {anew} times evaluated anew" if anew else ""
         often += ", state read from the store" if node.rank in read else ""
@@ -114,7 +114,7 @@ def analyzed(root: plan.Node, engine: Engine) -> Explanation:
     return Explanation(drawing.text(), drawing)
 
 
-def generated(leaf: Node) -> Explanation:
+def explain_code(leaf: Node) -> Explanation:
     """Return the source of the generated functions that a view depends on."""
     parts = []
     for node in sorted(leaf.upstream(), key=lambda node: node.rank):
@@ -197,10 +197,10 @@ class Metrics:
 
     def __str__(self) -> str:
         lines = [
-            f"{_counted(self.commits, 'commit')} in {1000 * self.seconds:,.1f} ms",
-            f"{_counted(self.tables, 'table')}, {_counted(self.views, 'view')}, "
-            f"{_counted(self.subscribers, 'subscriber')}",
-            f"{_counted(self.waiting, 'delta')} wait{'s' * (self.waiting == 1)} to be delivered",
+            f"{_count_text(self.commits, 'commit')} in {1000 * self.seconds:,.1f} ms",
+            f"{_count_text(self.tables, 'table')}, {_count_text(self.views, 'view')}, "
+            f"{_count_text(self.subscribers, 'subscriber')}",
+            f"{_count_text(self.waiting, 'delta')} wait{'s' * (self.waiting == 1)} to be delivered",
         ]
         lines += [f"  {queue.waiting:,} for {queue.of}" for queue in self.queues if queue.waiting]
         return "\n".join(lines)
@@ -233,5 +233,5 @@ def _subscriptions(channel: Any) -> list[Subscription[Any]]:
     return [each for each in found if each is not None and not each.closed]
 
 
-def _counted(number: int, name: str) -> str:
+def _count_text(number: int, name: str) -> str:
     return f"{number:,} {name}{'s' * (number != 1)}"

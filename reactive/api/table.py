@@ -18,7 +18,7 @@ from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_callable
 from reactive.api import display
 from reactive.api import stats as statistics
-from reactive.api.columns import taken
+from reactive.api.columns import take_callable
 from reactive.api.each_row import each_row
 from reactive.api.framed import FromFrames, ToFrames
 from reactive.api.keyed_rows import NEAR, KeyedRows, optimistic_read
@@ -94,7 +94,11 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self.row_type: Any = row_type
         self.identity = identity
         """True if the caller promised that rows do not change in place, whatever their class."""
-        chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
+        chosen = (
+            None
+            if key is None
+            else take_callable(key_function(row_type, key), 1, "the key of table")
+        )
         super().__init__(engine, plan.Table(number, self.name, chosen, stored, row_type))
         if chosen is not None:
             check_callable(chosen, self.plan)

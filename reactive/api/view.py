@@ -293,8 +293,10 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         code: show the generated functions, in the order in which they run.
         """
         with self._reading():
-            parts = [statistics.analyzed(self._channel.plan, self._engine)] if analyze else []
-            parts += [statistics.generated(self._node)] if code else []
+            parts = (
+                [statistics.explain_analyzed(self._channel.plan, self._engine)] if analyze else []
+            )
+            parts += [statistics.explain_code(self._node)] if code else []
             if parts:
                 return explaining.Explanation("\n\n".join(parts), parts[0].drawing)
             return self.relation.explain(optimized=optimized, costs=costs)

@@ -62,7 +62,7 @@ def has_copies(nesting: Nesting) -> bool:
     return isinstance(nesting.key, itemgetter)
 
 
-def heard(
+def hear_nested(
     nesting: Nesting, callback: Callable[[Delta[Any]], object], path: EditPath, copies: int
 ) -> Callable[[Delta[Any]], object]:
     """Return a callback for the outer deltas that passes the inner changes at a path to `callback`.
@@ -107,7 +107,7 @@ def at_path(
             there = _are_there(gone, came, old, new)
         if there is not None:  # a deleted or inserted copy leaves the other copies unchanged
             either = gone if came is None else came
-            gone, came = _of(there[0], gone, either), _of(there[1], came, either)
+            gone, came = _row_if(there[0], gone, either), _row_if(there[1], came, either)
         number = [each.name for each in level.levels].index(name)
         place, level = level.kind.roots + number, level.levels[number]
         empty: Any = () if level.is_sequence else NOTHING
@@ -127,7 +127,7 @@ def _are_there(gone: Any, came: Any, old: Any, new: Any) -> tuple[bool, bool]:
     return was, came is not None or (gone is not None and new.count(gone) > 0)
 
 
-def _of(is_there: bool, row: Any, other: Any) -> Any:
+def _row_if(is_there: bool, row: Any, other: Any) -> Any:
     return (other if row is None else row) if is_there else None
 
 

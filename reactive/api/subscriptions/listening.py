@@ -447,12 +447,12 @@ def _check_called(callback: Any) -> None:
         signature.bind(None)
     except TypeError as error:
         raise PlanError(
-            f"subscribe calls its callable with one argument, the delta: {_named(callback)} takes "
-            f"{signature}\n  use `lambda delta: ...`"
+            "subscribe calls its callable with one argument, the delta: "
+            f"{_describe_callback(callback)} takes {signature}\n  use `lambda delta: ...`"
         ) from error
 
 
-def _named(function: Any) -> str:
+def _describe_callback(function: Any) -> str:
     """Describe a function with the place of its code."""
     place = place_of(function)
     name = getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
@@ -464,7 +464,7 @@ def _check_awaited(role: str, function: Any, on: Any) -> None:
     if is_loop(on) or not _is_asynchronous(function):
         return
     raise PlanError(
-        f"{role}: {_named(function)} is asynchronous, and nobody would await it\n"
+        f"{role}: {_describe_callback(function)} is asynchronous, and nobody would await it\n"
         "  `async for delta in relation.changes()`, or on=loop, the event loop that is to run it"
     )
 

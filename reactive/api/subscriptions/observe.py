@@ -87,21 +87,21 @@ class AddedObserver(Protocol[T_contra]):
         """Handle an inserted row."""
 
 
-class Removed(Protocol[T_contra]):
+class RemovedObserver(Protocol[T_contra]):
     """An object with the method `removed`."""
 
     def removed(self, row: T_contra, /) -> object:
         """Handle a deleted row."""
 
 
-class Updated(Protocol[T_contra]):
+class UpdatedObserver(Protocol[T_contra]):
     """An object with the method `updated`."""
 
     def updated(self, old: T_contra, new: T_contra, /) -> object:
         """Handle a replaced row."""
 
 
-Observes: TypeAlias = AddedObserver[T] | Removed[T] | Updated[T]
+Observes: TypeAlias = AddedObserver[T] | RemovedObserver[T] | UpdatedObserver[T]
 """An object with at least one of the methods of `Observer`."""
 
 
@@ -313,7 +313,7 @@ class Changes(Uncopyable, Closeable, Generic[T]):
                 if not self._waiting:
                     return None
                 waited = self._waiting.pop()
-            delta = queues.told(waited)
+            delta = queues.delta_to_deliver(waited)
             if delta is not None:
                 return delta
 
@@ -440,7 +440,7 @@ class Relay:
                 waited = self._waiting.pop()
                 if self._when_full == "block":
                     self._has_room.notify_all()
-            delta = queues.told(waited)
+            delta = queues.delta_to_deliver(waited)
             if delta is not None and subscription is not None:
                 self._last = now
                 return subscription, delta
@@ -481,7 +481,7 @@ class Relay:
         try:
             while (found := self._next()) is not None:
                 subscription, delta = found
-                await _awaited(self._callback, delta, subscription)
+                await _call_and_await(self._callback, delta, subscription)
                 del found, subscription
         except BaseException:  # the loop ends, or the next delta starts another task
             self._is_begun = False
@@ -507,7 +507,7 @@ class Relay:
         self._is_begun = False
 
 
-async def _awaited(callback: Callback, delta: Delta[Any], of: Subscription[Any]) -> None:
+async def _call_and_await(callback: Callback, delta: Delta[Any], of: Subscription[Any]) -> None:
     """Call the callback, and await its result if it is awaitable."""
     import asyncio
 

@@ -226,10 +226,10 @@ def _references(box: list[Any]) -> int:
     return sys.getrefcount(box[0]) - _OWN
 
 
-def _own() -> int:
+def _count_own_references() -> int:
     """Return the `getrefcount` of an object that only a box refers to."""
     box = [object()]
     return sys.getrefcount(box[0])
 
 
-_OWN = _own()
+_OWN = _count_own_references()

@@ -73,6 +73,6 @@ class WaitingDeltas:
         self._deltas.clear()
 
 
-def told(waited: Delta[Any] | DeltaAccumulator) -> Delta[Any] | None:
+def delta_to_deliver(waited: Delta[Any] | DeltaAccumulator) -> Delta[Any] | None:
     """Return the delta for the reader; None if merged deltas cancel each other."""
     return waited.delta() if isinstance(waited, DeltaAccumulator) else waited

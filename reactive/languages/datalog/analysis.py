@@ -57,7 +57,7 @@ from reactive.languages.datalog.rules import (
     Variable,
     names_in,
     names_within,
-    renamed,
+    rename_variables,
     renamed_goal,
     rules_of,
     terms_of,
@@ -66,7 +66,7 @@ from reactive.languages.datalog.rules import (
 from reactive.languages.datalog.tokens import Span, wrong
 
 
-def scoped(rule: Rule, names: Names) -> Rule:
+def scope_rule(rule: Rule, names: Names) -> Rule:
     """Return the rule with unique names for the variables that are local to aggregates.
 
     Raises
@@ -168,7 +168,7 @@ class _Scopes:
     def _renamed(self, total: TotalTerm, names: dict[str, str]) -> TotalTerm:
         """Return the aggregate with other names inside it."""
         bodies = tuple(tuple(renamed_goal(g, names) for g in body) for body in total.bodies)
-        target = None if total.target is None else renamed(total.target, names)
+        target = None if total.target is None else rename_variables(total.target, names)
         return replace(total, target=target, bodies=bodies)
 
     def _may_witness(self, total: TotalTerm, name: str) -> bool:
@@ -192,7 +192,7 @@ class _Scopes:
         (body,) = total.bodies
         names = {name: self._names.new(name) for name in own}
         goals = [renamed_goal(goal, names) for goal in body]
-        target = renamed(total.target, names)
+        target = rename_variables(total.target, names)
         return [*goals, Comparison("=", total.result, target, total.at)]
 
 
@@ -247,11 +247,11 @@ def strata(rules: Mapping[str, Sequence[Rule]]) -> list[list[str]]:
         for name in group:
             for dependency in read[name]:
                 if dependency.barrier is not None and dependency.name in group:
-                    raise _unstratified(name, dependency, group, read)
+                    raise _stratification_error(name, dependency, group, read)
     return found
 
 
-def _unstratified(
+def _stratification_error(
     name: str,
     dependency: Dependency,
     group: Sequence[str],
@@ -320,7 +320,9 @@ MOST = 4096
 """Bodies of one clause."""
 
 
-def inlined(clauses: Sequence[Clause], inline: frozenset[str], names: Names) -> list[Clause]:
+def inline_relations(
+    clauses: Sequence[Clause], inline: frozenset[str], names: Names
+) -> list[Clause]:
     """Return the clauses with atoms of `inline` relations replaced by their bodies."""
     if not inline:
         return list(clauses)
@@ -363,11 +365,11 @@ class _TextWriter:
                 own = variables(head, *body)
                 new = {name: self._names.new(name) for name in own}
                 equations = tuple(
-                    Comparison("=", argument, renamed(of, new), argument.at)
+                    Comparison("=", argument, rename_variables(of, new), argument.at)
                     for argument, of in zip(literal.arguments, head.arguments, strict=True)
                     if not isinstance(argument, Unnamed)
                 )
-                goals = (*equations, *(renamed(each, new) for each in body))
+                goals = (*equations, *(rename_variables(each, new) for each in body))
                 found += self._body(goals, (*inside, literal.name))
         return tuple(found)
 
@@ -386,7 +388,7 @@ class Analysis:
     strata: list[list[str]]
 
 
-def analysed(definitions: ProgramDefinitions) -> Analysis:
+def analyse_program(definitions: ProgramDefinitions) -> Analysis:
     """Return the analysis of a program.
 
     Raises
@@ -412,8 +414,8 @@ def _rules(definitions: ProgramDefinitions) -> dict[str, list[Rule]]:
     inline = definitions.inline()
     left_out = inline - definitions.read_whole()
     found: dict[str, list[Rule]] = {n: [] for n in definitions.relations if n not in left_out}
-    for clause in inlined(definitions.clauses, inline, names):
+    for clause in inline_relations(definitions.clauses, inline, names):
         for rule in rules_of(clause, names):
             if rule.head.name in found:
-                found[rule.head.name].append(scoped(rule, names))
+                found[rule.head.name].append(scope_rule(rule, names))
     return found

@@ -38,7 +38,7 @@ from optimizer.expr import (
 )
 from optimizer.plans.properties import free
 from reactive.languages.datalog import inference
-from reactive.languages.datalog.expressions import Expressions, Values, each, item, lifted
+from reactive.languages.datalog.expressions import Expressions, Values, each, item, lift_body
 from reactive.languages.datalog.inference import KindedColumn
 from reactive.languages.datalog.rules import (
     Atom,
@@ -219,7 +219,7 @@ class BodyQuery:
             case RangeTerm(result, functor):
                 values = each(self.expressions, functor, self.values)
                 node = self.node
-                self._node = plan.Unnest(node, lifted(values, self.names))
+                self._node = plan.Unnest(node, lift_body(values, self.names))
                 self.define(result, self._appended(functor.name))
             case TotalTerm():
                 self._add_total(self, goal)
@@ -227,7 +227,7 @@ class BodyQuery:
     def where(self, test: Expr) -> None:
         """Keep the rows that satisfy a test."""
         node = self.node
-        self._node = plan.Where(node, lifted(test, self.names))
+        self._node = plan.Where(node, lift_body(test, self.names))
 
     def define(self, result: Variable, value: Expr) -> None:
         """Give a variable its value, or compare it with the one that it has."""
@@ -273,12 +273,12 @@ class BodyQuery:
             self.begin(right, name)
             self.values |= pattern.gives
             return
-        match = matched(pattern.keys, self.names, name)
+        match = match_keys(pattern.keys, self.names, name)
         is_read = not self._read(atom, waiting, later).isdisjoint(pattern.gives)
         if not is_read and not self._counts:
             self._node = plan.SemiJoin(self._node, right, match)
             return
-        row = self.joined(joined(self._node, right, match), name)
+        row = self.joined(join_nodes(self._node, right, match), name)
         self.values |= {name: substitute(e, (row,)) for name, e in pattern.gives.items()}
 
     def _without_early(
@@ -303,7 +303,7 @@ class BodyQuery:
         pattern.fit_row(atom, relations.fields(atom.name))
         name = inference.identifier(atom.name)
         right = pattern.rows(relations.node(atom.name), name)
-        return plan.AntiJoin(node, right, matched(pattern.keys, names, name))
+        return plan.AntiJoin(node, right, match_keys(pattern.keys, names, name))
 
     def parted(self, negation: Negation) -> plan.Node:
         """Keep the rows that have no match for a negated atom, and return the other rows."""
@@ -335,18 +335,18 @@ def _another(name: str, taken: Sequence[str]) -> str:
     return next(each for each in numbered if each not in taken)
 
 
-def matched(
+def match_keys(
     keys: Sequence[tuple[Expr, Expr]], names: Sequence[str], name: str, on: Expr | None = None
 ) -> plan.Match:
     """Return the condition that rows match if their keys are equal and a test is true."""
-    test = None if on is None else lifted(on, (*names, name))
+    test = None if on is None else lift_body(on, (*names, name))
     if not keys:
         return plan.Match(on=test)
-    left = lifted(one_value([known for known, _ in keys]), names)
-    return plan.Match(left, lifted(one_value([value for _, value in keys]), (name,)), test)
+    left = lift_body(one_value([known for known, _ in keys]), names)
+    return plan.Match(left, lift_body(one_value([value for _, value in keys]), (name,)), test)
 
 
-def joined(left: plan.Node, right: plan.Node, match: plan.Match) -> plan.Node:
+def join_nodes(left: plan.Node, right: plan.Node, match: plan.Match) -> plan.Node:
     """Pairs that match."""
     return plan.Product(left, right) if match == plan.Match() else plan.Join(left, right, match)
 
@@ -412,4 +412,4 @@ class TermPattern:
         """Return the rows that satisfy the tests."""
         if not self.tests:
             return node
-        return plan.Where(node, lifted(conjunction(tuple(self.tests)), (name,)))
+        return plan.Where(node, lift_body(conjunction(tuple(self.tests)), (name,)))

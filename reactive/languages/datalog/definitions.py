@@ -34,10 +34,10 @@ from reactive.languages.datalog.rules import (
     TypeDefinition,
     Unnamed,
     Variable,
-    changed,
+    transform_part,
     walk,
 )
-from reactive.languages.datalog.tokens import Span, near, wrong
+from reactive.languages.datalog.tokens import Span, suggest_name, wrong
 
 _Naming = Callable[[str], str]
 MOST = 100
@@ -109,7 +109,7 @@ class _Scope:
         while scope is not None:
             known += scope.components
             scope = scope.parent
-        raise wrong(use.at, f"there is no component {use.name!r}", near(use.name, known))
+        raise wrong(use.at, f"there is no component {use.name!r}", suggest_name(use.name, known))
 
 
 def _write_out(statements: Sequence[Statement], scope: _Scope, found: list[Statement]) -> None:
@@ -250,8 +250,8 @@ def _with_names(clause: Clause, relation: _Naming, kind: _Naming) -> Clause:
             case _:
                 return part
 
-    heads = tuple(changed(head, change) for head in clause.heads)
-    bodies = tuple(tuple(changed(each, change) for each in body) for body in clause.bodies)
+    heads = tuple(transform_part(head, change) for head in clause.heads)
+    bodies = tuple(tuple(transform_part(each, change) for each in body) for body in clause.bodies)
     return replace(clause, heads=heads, bodies=bodies)
 
 
@@ -357,17 +357,17 @@ def _check_atoms(literal: Literal, relations: dict[str, DeclaredRelation]) -> No
         wanted, given = len(relations[atom.name].fields), len(atom.arguments)
         if wanted != given:
             columns = ", ".join(field.name for field in relations[atom.name].fields)
-            what = f"relation {atom.name!r} has {_counted(wanted)}, not {given}"
+            what = f"relation {atom.name!r} has {_columns_text(wanted)}, not {given}"
             raise wrong(atom.at, what, f"they are {columns}" if columns else "")
 
 
-def _counted(number: int) -> str:
+def _columns_text(number: int) -> str:
     return f"{number} column" + "s" * (number != 1)
 
 
 def _check_name(name: str, at: Span, relations: dict[str, DeclaredRelation]) -> None:
     if name not in relations:
-        remedy = near(name, relations, "there are") or "declare it by .decl"
+        remedy = suggest_name(name, relations, "there are") or "declare it by .decl"
         raise wrong(at, f"there is no relation {name!r}", remedy)
 
 

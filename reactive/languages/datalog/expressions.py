@@ -117,7 +117,7 @@ class Expressions:
         if is_plain or (is_float and name == "/" and isinstance(functor.arguments[-1], Number)):
             return Operation(name, tuple(arguments))
         if name == "cat":
-            return _joined(arguments)
+            return _concatenate_all(arguments)
         if is_partial(functor) and isinstance(functor.arguments[-1], Number) and name in "/%":
             name = f"{name} number"
         return call(call_of(name, kind.family, len(arguments), self._bits), arguments, functor.name)
@@ -134,7 +134,7 @@ def each(expressions: Expressions, functor: Functor, values: Values) -> Expr:
     return call(found, arguments, functor.name)
 
 
-def _joined(arguments: Sequence[Expr]) -> Expr:
+def _concatenate_all(arguments: Sequence[Expr]) -> Expr:
     found = arguments[0]
     for argument in arguments[1:]:
         found = Operation("+", (found, argument))
@@ -152,7 +152,7 @@ def item(of: Expr, place: int) -> Expr:
     return Item(of, constant(place))
 
 
-def lifted(body: Expr, names: Sequence[str]) -> Lifted:
+def lift_body(body: Expr, names: Sequence[str]) -> Lifted:
     """Return a function of bindings with names."""
     return Lifted(body, tuple(names), (), len(names))
 

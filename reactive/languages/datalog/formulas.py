@@ -38,7 +38,7 @@ from reactive.languages.datalog.rules import (
     Unnamed,
     Variable,
 )
-from reactive.languages.datalog.tokens import Cursor, Span, near, unescaped, wrong
+from reactive.languages.datalog.tokens import Cursor, Span, suggest_name, unescape_text, wrong
 
 Bodies = tuple[tuple[Literal, ...], ...]
 
@@ -97,7 +97,7 @@ class Terms:
             case "float":
                 return Number(float(cursor.read().text), False, token.at)
             case "text":
-                return TextTerm(unescaped(cursor.read().text, token.at), token.at)
+                return TextTerm(unescape_text(cursor.read().text, token.at), token.at)
             case "name":
                 return self._named()
         if cursor.take("("):
@@ -137,7 +137,7 @@ class Terms:
         if name == "as":
             return self._cast(token.at)
         if name not in SIGNATURES:
-            raise wrong(token.at, f"there is no functor {name!r}", near(name, WORDS))
+            raise wrong(token.at, f"there is no functor {name!r}", suggest_name(name, WORDS))
         arguments = tuple(cursor.within("(", self.term, ")"))
         return Functor(name, arguments, cursor.since(token.at))
 
@@ -250,7 +250,7 @@ class Formulas:
             start = cursor.token.at
             bodies = self._part()
             self._check_number(prod(map(len, bodies)), start)
-            return _negated(bodies)
+            return _negate_bodies(bodies)
         if cursor.sees("("):
             found = cursor.attempt(self._bracketed)
             if found is not None:
@@ -314,7 +314,7 @@ class Formulas:
         return Atom(name, arguments, self._cursor.since(start), name_at)
 
 
-def _negated(bodies: Bodies) -> Bodies:
+def _negate_bodies(bodies: Bodies) -> Bodies:
     """Return the alternatives of not any of some: of each, one literal that does not hold."""
     opposites = [tuple((_opposite(literal),) for literal in body) for body in bodies]
     return tuple(tuple(chain.from_iterable(choice)) for choice in product(*opposites))

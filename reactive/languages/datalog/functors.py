@@ -34,37 +34,40 @@ class Signature:
     is_partial: bool = False
 
 
-def _of(*arguments: str, repeats: bool = False, is_partial: bool = False) -> Signature:
+def _make_signature(*arguments: str, repeats: bool = False, is_partial: bool = False) -> Signature:
     *first, result = arguments
     return Signature(tuple(first), result, repeats, is_partial)
 
 
 SIGNATURES: dict[str, tuple[Signature, ...]] = {
-    "+": (_of("n", "n", "n"),),
-    "-": (_of("n", "n", "n"), _of("n", "n")),
-    "*": (_of("n", "n", "n"),),
-    "/": (_of("n", "n", "n", is_partial=True),),
-    "%": (_of("i", "i", "i", is_partial=True),),
-    "^": (_of("n", "n", "n", is_partial=True),),
-    **dict.fromkeys(("band", "bor", "bxor"), (_of("i", "i", "i"),)),
-    **dict.fromkeys(("bshl", "bshr", "bshru"), (_of("i", "i", "i", is_partial=True),)),
-    **dict.fromkeys(("land", "lor", "lxor"), (_of("i", "i", "i"),)),
-    **dict.fromkeys(("bnot", "lnot"), (_of("i", "i"),)),
-    **dict.fromkeys(("max", "min"), (_of("c", "c", "c", repeats=True),)),
-    "cat": (_of("symbol", "symbol", "symbol", repeats=True),),
-    "strlen": (_of("symbol", "number"),),
-    "substr": (_of("symbol", "number", "number", "symbol"),),
-    "to_number": (_of("c", "number", is_partial=True),),
-    "to_unsigned": (_of("c", "unsigned", is_partial=True),),
-    "to_float": (_of("c", "float", is_partial=True),),
-    "to_string": (_of("c", "symbol"),),
-    "itof": (_of("number", "float"),),
-    "utof": (_of("unsigned", "float"),),
-    "ftoi": (_of("float", "number", is_partial=True),),
-    "ftou": (_of("float", "unsigned", is_partial=True),),
-    "itou": (_of("number", "unsigned"),),
-    "utoi": (_of("unsigned", "number"),),
-    "range": (_of("n", "n", "n", is_partial=True), _of("n", "n", "n", "n", is_partial=True)),
+    "+": (_make_signature("n", "n", "n"),),
+    "-": (_make_signature("n", "n", "n"), _make_signature("n", "n")),
+    "*": (_make_signature("n", "n", "n"),),
+    "/": (_make_signature("n", "n", "n", is_partial=True),),
+    "%": (_make_signature("i", "i", "i", is_partial=True),),
+    "^": (_make_signature("n", "n", "n", is_partial=True),),
+    **dict.fromkeys(("band", "bor", "bxor"), (_make_signature("i", "i", "i"),)),
+    **dict.fromkeys(("bshl", "bshr", "bshru"), (_make_signature("i", "i", "i", is_partial=True),)),
+    **dict.fromkeys(("land", "lor", "lxor"), (_make_signature("i", "i", "i"),)),
+    **dict.fromkeys(("bnot", "lnot"), (_make_signature("i", "i"),)),
+    **dict.fromkeys(("max", "min"), (_make_signature("c", "c", "c", repeats=True),)),
+    "cat": (_make_signature("symbol", "symbol", "symbol", repeats=True),),
+    "strlen": (_make_signature("symbol", "number"),),
+    "substr": (_make_signature("symbol", "number", "number", "symbol"),),
+    "to_number": (_make_signature("c", "number", is_partial=True),),
+    "to_unsigned": (_make_signature("c", "unsigned", is_partial=True),),
+    "to_float": (_make_signature("c", "float", is_partial=True),),
+    "to_string": (_make_signature("c", "symbol"),),
+    "itof": (_make_signature("number", "float"),),
+    "utof": (_make_signature("unsigned", "float"),),
+    "ftoi": (_make_signature("float", "number", is_partial=True),),
+    "ftou": (_make_signature("float", "unsigned", is_partial=True),),
+    "itou": (_make_signature("number", "unsigned"),),
+    "utoi": (_make_signature("unsigned", "number"),),
+    "range": (
+        _make_signature("n", "n", "n", is_partial=True),
+        _make_signature("n", "n", "n", "n", is_partial=True),
+    ),
 }
 """`n` is a type of numbers, `i` one of integers, `c` one that can be compared."""
 TESTS = {"match": "symbol", "contains": "symbol"}

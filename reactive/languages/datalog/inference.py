@@ -48,7 +48,7 @@ from reactive.languages.datalog.rules import (
     Unnamed,
     Variable,
 )
-from reactive.languages.datalog.tokens import Span, near, wrong
+from reactive.languages.datalog.tokens import Span, suggest_name, wrong
 
 KINDS: dict[str, Any] = {"number": int, "unsigned": int, "float": float, "symbol": str}
 """The classes of column values; records and other data have no declared class."""
@@ -170,7 +170,7 @@ class ProgramTypes:
         """Return the type that a branch is of, and its columns."""
         found = self._branches.get(branch.name)
         if found is None:
-            remedy = near(branch.name, self._branches, "there are")
+            remedy = suggest_name(branch.name, self._branches, "there are")
             raise wrong(branch.at, f"no type has a branch {branch.name!r}", remedy)
         return found[0], self.fields(found[1])
 
@@ -203,7 +203,7 @@ class ProgramTypes:
         definition = self._definitions.get(name)
         if definition is None:
             known = [*PRIMITIVE, *self._definitions]
-            raise wrong(at, f"there is no type {name!r}", near(name, known, "there are"))
+            raise wrong(at, f"there is no type {name!r}", suggest_name(name, known, "there are"))
         if name in through:
             raise wrong(definition.at, f"type {name!r} is made of itself")
         self._kinds[name] = found = self._made_of(definition, (*through, name))
@@ -269,11 +269,11 @@ class Kinds:
         """Return the kind of a term."""
         if isinstance(term, Variable):
             return self.variable(term.name)
-        return _settled(self._cells[id(term)])
+        return _kind_of_cell(self._cells[id(term)])
 
     def variable(self, name: str) -> Kind:
         """Return the kind of a variable."""
-        return _settled(self._variables[name])
+        return _kind_of_cell(self._variables[name])
 
     # Goals.
 
@@ -401,7 +401,7 @@ class Kinds:
             waiting = left
 
     def _record(self, record: RecordTerm) -> None:
-        kind = _settled(self._cells[id(record)])
+        kind = _kind_of_cell(self._cells[id(record)])
         fields = self._types.record_fields(kind)
         _check_count(record.at, f"a record of type {kind}", len(fields), len(record.items))
         for item, field in zip(record.items, fields, strict=True):
@@ -429,7 +429,7 @@ def _both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset
     return one & other
 
 
-def _settled(cell: _Cell) -> Kind:
+def _kind_of_cell(cell: _Cell) -> Kind:
     root = cell.root()
     if root.kind is None and root.families is not None and "number" not in root.families:
         return UNSIGNED if "unsigned" in root.families else Kind("record")
@@ -437,11 +437,11 @@ def _settled(cell: _Cell) -> Kind:
 
 
 def _differ(at: Span, one: _Cell, other: _Cell) -> PlanError:
-    what = f"{at.words()} is of type {_named(one)} and of type {_named(other)}"
+    what = f"{at.words()} is of type {_name_of_cell(one)} and of type {_name_of_cell(other)}"
     return wrong(at, what, "to_string(), to_number(), itof() and the like make one of the other")
 
 
-def _named(cell: _Cell) -> str:
+def _name_of_cell(cell: _Cell) -> str:
     if cell.kind is not None:
         return repr(str(cell.kind))
     return " or ".join(sorted(map(repr, cell.families or ())))

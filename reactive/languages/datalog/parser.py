@@ -14,7 +14,7 @@ from reactive.languages.datalog.rules import (
     Statement,
     TypeDefinition,
 )
-from reactive.languages.datalog.tokens import Cursor, Span, near, wrong
+from reactive.languages.datalog.tokens import Cursor, Span, suggest_name, wrong
 
 IGNORED = frozenset({"no_inline", "magic", "no_magic", "brie", "btree", "overridable"})
 OPTIONS = frozenset(
@@ -114,7 +114,7 @@ class _Parser:
                 remedy = "fixpoint(keep=) keeps the best row of each key"
                 raise wrong(token.at, "choice domains are not supported", remedy)
             if token.text not in QUALIFIERS:
-                remedy = near(token.text, QUALIFIERS, "there are")
+                remedy = suggest_name(token.text, QUALIFIERS, "there are")
                 raise wrong(token.at, f"there is no qualifier {token.text!r}", remedy)
             qualifiers.add(token.text)
         at = self._cursor.since(start)
@@ -182,7 +182,9 @@ class _Parser:
         token = self._cursor.token
         name = self._cursor.name("an option")
         if name not in OPTIONS:
-            raise wrong(token.at, f"there is no option {name!r}", near(name, OPTIONS, "there are"))
+            raise wrong(
+                token.at, f"there is no option {name!r}", suggest_name(name, OPTIONS, "there are")
+            )
         self._cursor.need("=")
         self._cursor.read()
 

@@ -24,13 +24,13 @@ from reactive.api.fixpoint import fixpoint
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.engine.runtime.large_stack import call_with_any_stack
-from reactive.languages.datalog.analysis import Analysis, analysed, dependencies
+from reactive.languages.datalog.analysis import Analysis, analyse_program, dependencies
 from reactive.languages.datalog.bodies import BodyQuery, stuck
 from reactive.languages.datalog.definitions import ProgramDefinitions, definitions_of
-from reactive.languages.datalog.expressions import Expressions, call, item, lifted, value_of
+from reactive.languages.datalog.expressions import Expressions, call, item, lift_body, value_of
 from reactive.languages.datalog.inference import KindedColumn, class_of
 from reactive.languages.datalog.rules import Rule, variables
-from reactive.languages.datalog.tokens import near, too_deep
+from reactive.languages.datalog.tokens import suggest_name, too_deep
 from reactive.languages.datalog.totals import add_total
 
 MakeTable = Callable[[Any, str], Table[Any]]
@@ -70,7 +70,7 @@ class Program(Mapping[str, AnyRelation]):
     def __getitem__(self, name: str) -> AnyRelation:
         if name not in self._relations:
             known = ", ".join(self._relations)
-            raise KeyError(f"no relation {name!r}; {near(name, self._relations) or known}")
+            raise KeyError(f"no relation {name!r}; {suggest_name(name, self._relations) or known}")
         return self._relations[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -125,7 +125,7 @@ def program_of(
 
 def _analysis_of(text: str) -> tuple[ProgramDefinitions, Analysis]:
     definitions = definitions_of(text)
-    return definitions, analysed(definitions)
+    return definitions, analyse_program(definitions)
 
 
 class _Inputs:
@@ -164,7 +164,7 @@ class _Inputs:
 
     def _check(self, name: str, relation: Any) -> None:
         if name not in self._definitions.relations:
-            hint = near(name, self._definitions.relations, "there are")
+            hint = suggest_name(name, self._definitions.relations, "there are")
             raise PlanError(f"inputs: the program has no relation {name!r}\n  {hint}")
         if not isinstance(relation, Relation) or relation._engine is not self._engine:
             raise PlanError(f"inputs: {name!r} is no relation of this database")
@@ -274,7 +274,7 @@ class Translation:
             raise stuck(left)
         node = body.node
         made = call(self.row_class(rule.head.name), body.rows_of(rule.head.arguments))
-        return plan.Select(node, lifted(made, body.names))
+        return plan.Select(node, lift_body(made, body.names))
 
 
 # Inputs of a program from the database: rows of any class, converted to those of a relation.
@@ -295,7 +295,7 @@ def as_rows(node: plan.Node, name: str, fields: Sequence[KindedColumn], kind: An
             raise PlanError(
                 f"relation {name!r} has {len(fields)} columns, and its rows {len(values)} bindings"
             )
-        node = plan.Select(node, lifted(call(kind, values), _names(len(of))))
+        node = plan.Select(node, lift_body(call(kind, values), _names(len(of))))
     return node if is_set(node) else plan.Distinct(node)
 
 

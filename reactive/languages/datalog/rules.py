@@ -292,11 +292,11 @@ def variables(*parts: Term | Literal) -> dict[str, Span]:
     return found
 
 
-def changed(part: T, change: Callable[[Term | Literal], Term | Literal]) -> T:
+def transform_part(part: T, change: Callable[[Term | Literal], Term | Literal]) -> T:
     """Return the part with its parts changed, inner ones first."""
 
     def inner(each: Any) -> Any:
-        return changed(each, change)
+        return transform_part(each, change)
 
     made: Any = part
     match made:
@@ -316,7 +316,7 @@ def changed(part: T, change: Callable[[Term | Literal], Term | Literal]) -> T:
     return change(made)  # type: ignore[return-value]
 
 
-def renamed(part: T, names: dict[str, str]) -> T:
+def rename_variables(part: T, names: dict[str, str]) -> T:
     """Return the part with other names for some of its variables."""
 
     def change(each: Term | Literal) -> Term | Literal:
@@ -324,7 +324,7 @@ def renamed(part: T, names: dict[str, str]) -> T:
             return Variable(names[each.name], each.at)
         return each
 
-    return changed(part, change) if names else part
+    return transform_part(part, change) if names else part
 
 
 @record
@@ -530,10 +530,10 @@ def renamed_goal(goal: Goal, names: dict[str, str]) -> Goal:
         return goal
     match goal:
         case RangeTerm(result, functor, at):
-            return RangeTerm(renamed(result, names), renamed(functor, names), at)
+            return RangeTerm(rename_variables(result, names), rename_variables(functor, names), at)
         case TotalTerm(result, name, target, bodies, at):
             new = tuple(tuple(renamed_goal(g, names) for g in body) for body in bodies)
-            of = None if target is None else renamed(target, names)
-            return TotalTerm(renamed(result, names), name, of, new, at)
+            of = None if target is None else rename_variables(target, names)
+            return TotalTerm(rename_variables(result, names), name, of, new, at)
         case _:
-            return renamed(goal, names)
+            return rename_variables(goal, names)

@@ -61,10 +61,10 @@ def tokens(text: str) -> list[Token]:
     >>> [token.text for token in tokens("a(x) :- b(x, 1.5). // all")]
     ['a', '(', 'x', ')', ':-', 'b', '(', 'x', ',', '1.5', ')', '.', '']
     """
-    return [*_found(text), Token("end", "", Span(text, len(text), len(text)))]
+    return [*_scan_tokens(text), Token("end", "", Span(text, len(text), len(text)))]
 
 
-def _found(text: str) -> Iterator[Token]:
+def _scan_tokens(text: str) -> Iterator[Token]:
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -92,7 +92,7 @@ def _unknown(text: str, position: int) -> Exception:
             return wrong(at, f"{character!r} is no part of the language")
 
 
-def unescaped(text: str, at: Span) -> str:
+def unescape_text(text: str, at: Span) -> str:
     r"""Return the value of a text in quotes.
 
     >>> unescaped(r'"a\tb"', Span("", 0, 0))
@@ -101,7 +101,7 @@ def unescaped(text: str, at: Span) -> str:
 
     def meant(found: re.Match[str]) -> str:
         if found.group(1) not in _ESCAPES:
-            raise wrong(at, f"unknown escape {found.group()!r}", near("", (), ""))
+            raise wrong(at, f"unknown escape {found.group()!r}", suggest_name("", (), ""))
         return _ESCAPES[found.group(1)]
 
     return re.sub(r"\\(.)", meant, text[1:-1])
@@ -287,7 +287,7 @@ def too_deep(text: str) -> PlanError:
     return wrong(Span(text, place, place + 1), "the program is nested too deeply", remedy)
 
 
-def near(name: str, known: Iterable[str], otherwise: str = "") -> str:
+def suggest_name(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return a suggestion of the closest known name; else `otherwise` and all known names.
 
     >>> near("pth", ["path", "edge"]), near("x", ["path", "edge"], "there are")

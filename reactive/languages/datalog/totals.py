@@ -39,9 +39,9 @@ from optimizer.expr import (
 )
 from optimizer.plans.clauses import by_left_row
 from optimizer.plans.properties import free
-from reactive.api.aggregates import Avg, Count, Max, Min, Sum, folded
-from reactive.languages.datalog.bodies import BodyQuery, joined, matched, stuck
-from reactive.languages.datalog.expressions import item, lifted
+from reactive.api.aggregates import Avg, Count, Max, Min, Sum, make_fold
+from reactive.languages.datalog.bodies import BodyQuery, join_nodes, match_keys, stuck
+from reactive.languages.datalog.expressions import item, lift_body
 from reactive.languages.datalog.rules import (
     Comparison,
     Goal,
@@ -106,7 +106,7 @@ class _Totals:
                 remedy = "write a relation for the alternatives"
                 raise wrong(self._total.at, "the alternatives have different variables", remedy)
             values = tuple_of(*(body.values[name] for name in names))
-            rows = plan.Select(body.node, lifted(values, body.names))
+            rows = plan.Select(body.node, lift_body(values, body.names))
             made = rows if made is None else plan.UnionAll(made, rows)
         assert made is not None
         found = self._around.inner()
@@ -119,22 +119,22 @@ class _Totals:
         made = self._grouped(inner, None)
         if self._total.name in WITH_ZERO:
             return made
-        return plan.Where(made, lifted(Operation("is not", (ROW, NONE)), ("total",)))
+        return plan.Where(made, lift_body(Operation("is not", (ROW, NONE)), ("total",)))
 
     def _grouped(self, inner: BodyQuery, key: Expr | None) -> plan.Aggregate:
         """Return the aggregate of the rows of a body, by a key."""
         node = inner.node
-        by = None if key is None else lifted(key, inner.names)
+        by = None if key is None else lift_body(key, inner.names)
         if self._total.target is None:
-            fold = folded(Count(), lambda of, _: of)
+            fold = make_fold(Count(), lambda of, _: of)
         else:
             fold = self._fold(inner.expressions.of(self._total.target, inner.values), inner.names)
         return plan.Aggregate(node, by, (fold,))
 
     def _fold(self, value: Expr, names: Sequence[str]) -> plan.Folded:
-        function = lifted(value, names)
+        function = lift_body(value, names)
         name = "sum" if self._total.name == "count" else self._total.name
-        return folded(FOLDS[name](function), lambda of, _: of)
+        return make_fold(FOLDS[name](function), lambda of, _: of)
 
     # Asked for the values that there are.
 
@@ -142,7 +142,7 @@ class _Totals:
         """Return the aggregate by outer values, these, and whether it has a row for each."""
         around = self._around.node
         values = tuple_of(*(self._around.values[name] for name in self._shared))
-        asked = plan.Distinct(plan.Select(around, lifted(values, self._around.names)))
+        asked = plan.Distinct(plan.Select(around, lift_body(values, self._around.names)))
         known = {name: item(ROW, place) for place, name in enumerate(self._shared)}
         found = self._around.inner()
         found.begin(asked, "asked")
@@ -157,7 +157,7 @@ class _Totals:
         made, is_complete = self._joined(found, inner, known, tests, rest)
         whole: plan.Node = self._allowed(made)
         for rows in refused if is_complete else ():
-            zero = lifted(self._zero(), ("asked",))
+            zero = lift_body(self._zero(), ("asked",))
             whole = plan.UnionAll(whole, plan.Extend(rows, (0,), (zero,)))
         return whole, values, is_complete
 
@@ -192,15 +192,17 @@ class _Totals:
         found.values = {**beside, **known}
         expressions = found.expressions
         asks = tuple(expressions.comparison(test, found.values) for test in tests)
-        match = matched(keys, ["asked"], "row", conjunction(asks) if asks else None)
+        match = match_keys(keys, ["asked"], "row", conjunction(asks) if asks else None)
         is_complete = not rest and self._total.name in WITH_ZERO
         if not is_complete:
-            found.joined(joined(asked, inner.node, match), "row")
+            found.joined(join_nodes(asked, inner.node, match), "row")
             self._hold(found, rest)
             return self._grouped(found, ROW), False
         found.joined(plan.OuterJoin(asked, inner.node, match, "left"), "row")
         return plan.Aggregate(
-            found.node, lifted(ROW, found.names), (self._fold(self._or_zero(found), found.names),)
+            found.node,
+            lift_body(ROW, found.names),
+            (self._fold(self._or_zero(found), found.names),),
         ), True
 
     def _or_zero(self, found: BodyQuery) -> Expr:
@@ -242,7 +244,7 @@ class _Totals:
         """Join the aggregates to the rows that they are for, which know their keys."""
         around, name = self._around, self._total.name
         left = around.node
-        match = matched([(known, item(ROW, 0))], around.names, name)
+        match = match_keys([(known, item(ROW, 0))], around.names, name)
         if is_complete or name not in WITH_ZERO:
             row = around.joined(plan.Join(left, node, match), name)
             self._define(item(row, 1))

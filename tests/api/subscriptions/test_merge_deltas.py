@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Delta, Edit, Max, OrderedView, Relation, Sum, Table
-from reactive.api.subscriptions.waiting import WaitingDeltas, told
+from reactive.api.subscriptions.waiting import WaitingDeltas, delta_to_deliver
 from reactive.engine.collections.order import EditedSequence
 from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 from tests.budget import examples
@@ -275,7 +275,7 @@ def test_what_comes_to_nothing_does_not_wait() -> None:
 def taken(waiting: WaitingDeltas) -> list[Delta[Any]]:
     found = []
     while waiting:
-        delta = told(waiting.pop())
+        delta = delta_to_deliver(waiting.pop())
         found += [] if delta is None else [delta]
     return found
 

@@ -9,7 +9,7 @@ import pytest
 from reactive import Database, FixpointError, PlanError, StratificationError
 from reactive.languages.datalog import functors
 from reactive.languages.datalog.functors import SIGNATURES
-from reactive.languages.datalog.tokens import near
+from reactive.languages.datalog.tokens import suggest_name
 from reactive.languages.sql.terms.errors import nearest
 from tests.errors.golden import told
 
@@ -276,7 +276,7 @@ def test_an_aggregate_says_what_it_needs(value: str, message: str) -> None:
 
 
 def test_no_name_is_meant_that_is_what_was_written() -> None:
-    assert near("path", ["path", "paths"]) == "did you mean 'paths'?"
+    assert suggest_name("path", ["path", "paths"]) == "did you mean 'paths'?"
     assert nearest("date", ["date", "dates"]) == "; did you mean 'dates'?"
 
 

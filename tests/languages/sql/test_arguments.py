@@ -24,7 +24,7 @@ from reactive.languages.sql.terms.errors import (
     refuse_unread,
     unread,
 )
-from reactive.languages.sql.text.read import parsed
+from reactive.languages.sql.text.read import parse_statements
 from tests.budget import TIMES, seeds
 from tests.languages.sql.broken_texts import prepared, scripts
 
@@ -233,7 +233,7 @@ def _put_words(seed: int) -> None:
 
 
 def _tree(db: Database, text: str) -> Any:
-    return parsed(text, dialect_of(db._engine))[0]
+    return parse_statements(text, dialect_of(db._engine))[0]
 
 
 def _plan(db: Database, text: str, tree: Any) -> Any:

@@ -14,7 +14,7 @@ from optimizer.subqueries import answers, freed
 from reactive import Database, VerificationError
 from reactive.engine.reference.quantified import RecursiveRows
 from reactive.languages.sql.queries import grouping, query
-from reactive.languages.sql.queries.query import Compared
+from reactive.languages.sql.queries.query import RowComparison
 from tests.counted_calls import calls_of
 
 Patch = pytest.MonkeyPatch
@@ -47,7 +47,7 @@ def _read_nulls_as_values(patch: Patch) -> None:
     """NOT IN that does not ask whether there is a NULL."""
     none = query._no_match
 
-    def without(asked: Compared) -> Any:
+    def without(asked: RowComparison) -> Any:
         values = tuple(replace(value, nulls=()) for value in asked.query.values)
         return none(replace(asked, query=replace(asked.query, values=values)))
 
@@ -59,7 +59,7 @@ def _compare_otherwise(patch: Patch) -> None:
     tests = query._tests
     other = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 
-    def wrong(asked: Compared, left: Any) -> Any:
+    def wrong(asked: RowComparison, left: Any) -> Any:
         if asked.symbol not in other:
             return [TRUE]
         return tests(replace(asked, symbol=other[asked.symbol]), left)

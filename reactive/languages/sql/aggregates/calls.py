@@ -44,7 +44,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.record import record
-from reactive.api.aggregates import Aggregation, Count, Sum, folded
+from reactive.api.aggregates import Aggregation, Count, Sum, make_fold
 from reactive.engine.operators.accumulators import CollectAccumulator
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.postgres import numerics as postgres
@@ -54,11 +54,11 @@ from reactive.languages.sql.sqlite.values import addend
 from reactive.languages.sql.terms.errors import peek, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, DECIMAL, FLOAT, INT, TEXT, SqlType
-from reactive.languages.sql.terms.values import TypedValue, callee, itself, present, whole
+from reactive.languages.sql.terms.values import TypedValue, callee, itself, present, value_or_none
 
 
 @record
-class Aggregated:
+class AggregateFolds:
     """The folds of an aggregate, and its value of their results, which are in that order."""
 
     folds: tuple[plan.Folded, ...]
@@ -92,12 +92,12 @@ class AggregateCall:
         """Return a value where FILTER lets it be."""
         if self.test is None:
             return value
-        return itself(Conditional(self.test, whole(value), NONE), value.type)
+        return itself(Conditional(self.test, value_or_none(value), NONE), value.type)
 
     def constant(self, place: int) -> Any:
         """Return an argument that must be constant."""
         self.taken.add(place)
-        expr = whole(self.scope.value(self.arguments[place]))
+        expr = value_or_none(self.scope.value(self.arguments[place]))
         if isinstance(expr, Constant):
             return expr.value
         items = [each.value for each in getattr(expr, "items", ()) if isinstance(each, Constant)]
@@ -106,11 +106,11 @@ class AggregateCall:
         return tuple(items)
 
 
-Maker: TypeAlias = Callable[[AggregateCall], Aggregated]
+Maker: TypeAlias = Callable[[AggregateCall], AggregateFolds]
 """Function from a call to its folds; one line of a table per aggregate."""
 
 
-def asked_of(node: Any, scope: Scope, *, grouped: bool) -> AggregateCall:
+def parse_aggregate(node: Any, scope: Scope, *, grouped: bool) -> AggregateCall:
     """Return the parsed clauses of an aggregate: FILTER, DISTINCT, ORDER BY, WITHIN GROUP."""
     test: Expr | None = None
     within: tuple[exp.Expr, ...] = ()
@@ -170,12 +170,12 @@ def name_of(node: Any) -> str:
 
 def fold(aggregate: Aggregation[Any], of: TypedValue | None, scope: Scope) -> plan.Folded:
     """Return an aggregate of the API as the plan holds it, of a value of the rows."""
-    return folded(aggregate, lambda function, role: _function(of, scope))
+    return make_fold(aggregate, lambda function, role: _function(of, scope))
 
 
 def _function(of: TypedValue | None, scope: Scope) -> Any:
     assert of is not None
-    return scope.function(whole(of))
+    return scope.function(value_or_none(of))
 
 
 def nothing(*row: Any) -> Any:
@@ -190,7 +190,7 @@ def count_of(of: TypedValue, scope: Scope) -> plan.Folded:
     return fold(Sum(nothing), TypedValue(one, INT), scope)
 
 
-def collected(of: TypedValue, scope: Scope) -> plan.Folded:
+def collect_values(of: TypedValue, scope: Scope) -> plan.Folded:
     """All values, without NULL."""
     accumulator = CollectAccumulator(of.nullable)
     return plan.Folded("Collect", accumulator, _function(of, scope), (), of.nullable)
@@ -217,9 +217,9 @@ def number(asked: AggregateCall, place: int = 0) -> TypedValue:
 
 def of_values(
     function: Callable[..., Any], of: TypedValue, kind: SqlType, scope: Scope
-) -> Aggregated:
-    return Aggregated(
-        (collected(of, scope),),
+) -> AggregateFolds:
+    return AggregateFolds(
+        (collect_values(of, scope),),
         lambda found: itself(Call(callee(function), found), kind),
     )
 
@@ -248,7 +248,7 @@ class Of:
 def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Maker:
     """Make a function of all values that are not NULL."""
 
-    def made(asked: AggregateCall) -> Aggregated:
+    def made(asked: AggregateCall) -> AggregateFolds:
         of = number(asked) if kind is FLOAT else asked.value()
         called = OfDifferent(function) if asked.distinct else function
         return of_values(called, of, kind or of.type, asked.scope)
@@ -257,7 +257,7 @@ def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Ma
 
 
 def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
-    def made(asked: AggregateCall) -> Aggregated:
+    def made(asked: AggregateCall) -> AggregateFolds:
         of = asked.value()
         place = asked.constant(1) if at is None else at
         descending = bool(asked.order and asked.order[0].args.get("desc"))
@@ -308,12 +308,12 @@ def _in_order(
     kind: SqlType,
     *more: Any,
     nulls: bool,
-) -> Aggregated:
+) -> AggregateFolds:
     """Make an aggregate whose result depends on the order: ORDER BY's, or that of the values."""
     scope = asked.scope
     order = asked.order or (() if asked.in_order else (exp.Ordered(nulls_first=False),))
     keys = [scope.value(o.this) for o in order if asked.order] or [of][: len(order)]
-    packed = TypedValue(tuple_of(*map(whole, keys), whole(of)), ANY)
+    packed = TypedValue(tuple_of(*map(value_or_none, keys), value_or_none(of)), ANY)
     test = (
         asked.test if nulls else _both(asked.test, conjunction(present(of)) if of.nulls else None)
     )
@@ -329,7 +329,7 @@ def _both(one: Expr | None, other: Expr | None) -> Expr | None:
     return conjunction((one, other))
 
 
-def joined(asked: AggregateCall) -> Aggregated:
+def join_texts(asked: AggregateCall) -> AggregateFolds:
     """STRING_AGG, GROUP_CONCAT, LISTAGG."""
     separator = asked.constant(1) if len(asked.arguments) > 1 else ","
     unfiltered = replace(asked, test=None)
@@ -337,7 +337,7 @@ def joined(asked: AggregateCall) -> Aggregated:
     return _in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
 
 
-def listed(asked: AggregateCall) -> Aggregated:
+def list_values(asked: AggregateCall) -> AggregateFolds:
     """ARRAY_AGG, which keeps NULL."""
     of = replace(asked, test=None).value()
     kind = SqlType("array", items=(of.type,))
@@ -345,7 +345,7 @@ def listed(asked: AggregateCall) -> Aggregated:
 
 
 def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
-    def made(asked: AggregateCall) -> Aggregated:
+    def made(asked: AggregateCall) -> AggregateFolds:
         of = replace(asked, test=None).value()
         return _in_order(asked, function, of, of.type, nulls=nulls)
 
@@ -373,7 +373,7 @@ def _sum_of(of: TypedValue, scope: Scope) -> plan.Folded:
 def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: int) -> Maker:
     """Variance and deviation; of integers and numerics Postgres has its own."""
 
-    def made(asked: AggregateCall) -> Aggregated:
+    def made(asked: AggregateCall) -> AggregateFolds:
         of, scope = number(asked), asked.scope
         function, kind = of_float, FLOAT
         if scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
@@ -381,7 +381,7 @@ def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: i
         if asked.distinct:
             return of_values(Of(_of_different, (function, less)), of, kind, scope)
         sums = (_sum_of(_exact(of), scope), _sum_of(_exact(of, 2), scope))
-        return Aggregated(
+        return AggregateFolds(
             (count_of(of, scope), *sums),
             lambda found: itself(Call(constant(function), (*found, constant(less))), kind),
         )
@@ -397,7 +397,7 @@ def _of_different(values: Any, function: Callable[..., Any], less: int) -> Any:
 def together(function: Callable[..., Any], *parts: str, less: int | None = None) -> Maker:
     """Make an aggregate of two numbers, of rows that have both; `parts` are the sums it needs."""
 
-    def made(asked: AggregateCall) -> Aggregated:
+    def made(asked: AggregateCall) -> AggregateFolds:
         scope = asked.scope
         x, y = number(asked), number(asked, 1)
         both = pair(x, y)
@@ -412,7 +412,7 @@ def together(function: Callable[..., Any], *parts: str, less: int | None = None)
         of["yy"] = (two, two)
         sums = [_sum_of(_exact(of[p][0], other=of[p][1]), scope) for p in parts]
         more = () if less is None else (constant(less),)
-        return Aggregated(
+        return AggregateFolds(
             (count_of(both, scope), *sums),
             lambda found: itself(Call(constant(function), (*found, *more)), FLOAT),
         )
@@ -429,9 +429,9 @@ def _of_different_pairs(
     return function(len(found), *(sum(of[part](*pair) for pair in found) for part in parts), *more)
 
 
-def pairs(asked: AggregateCall) -> Aggregated:
+def pairs(asked: AggregateCall) -> AggregateFolds:
     """REGR_COUNT: the rows that have both numbers."""
     both = pair(asked.value(), asked.value(1))
     if asked.distinct:
         return of_values(OfDifferent(len), both, INT, asked.scope)
-    return Aggregated((count_of(both, asked.scope),), lambda found: TypedValue(found[0], INT))
+    return AggregateFolds((count_of(both, asked.scope),), lambda found: TypedValue(found[0], INT))

@@ -41,7 +41,7 @@ from reactive.languages.sql.terms.types import (
 from reactive.languages.sql.terms.values import (
     ArgumentError,
     TypedValue,
-    called,
+    call_strictly,
     callee,
     check_arguments,
     is_simple,
@@ -49,7 +49,7 @@ from reactive.languages.sql.terms.values import (
     leaves,
     literal,
     strict,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def cast(
     if of_zone is not None:
         if scope.dialect.name == "duckdb" and of_zone[0] is read:
             of_zone = (read_of_duckdb, of_zone[1])
-        return _by(of_zone, value, to, attempt=attempt)
+        return _convert_by(of_zone, value, to, attempt=attempt)
     if scope.dialect.name == "postgres":
         return _of_postgres(value, to, scope)
     if to.kind == value.type.kind == "int" and to.size is None:
@@ -125,7 +125,7 @@ def cast(
         made = _maker(value.type, to, attempt=attempt, exact=exact, zone=zone)
     except ValueError as error:
         raise scope.error(next(iter(scope.at), None), str(error)) from None
-    return _by(made, value, to, attempt=attempt)
+    return _convert_by(made, value, to, attempt=attempt)
 
 
 _NUMBERS = NUMBERS | {"bool"}
@@ -165,7 +165,7 @@ def _check_uuid(of: SqlType, to: SqlType, scope: Scope) -> None:
         )
 
 
-def _by(
+def _convert_by(
     made: tuple[Callable[..., Any] | None, tuple[Any, ...]],
     value: TypedValue,
     to: SqlType,
@@ -177,9 +177,9 @@ def _by(
     if function is None:
         return TypedValue(value.expr, to, value.nulls)
     if attempt:
-        given = (callee(function), whole(value), *map(constant, more))
+        given = (callee(function), value_or_none(value), *map(constant, more))
         return itself(Call(constant(moments.attempt), given), to)
-    return _made(function, to, value, *more)
+    return _call_or_fold(function, to, value, *more)
 
 
 def _of_postgres(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
@@ -198,7 +198,7 @@ def _of_postgres(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     function, more = found
     if function is None:
         return TypedValue(value.expr, to, value.nulls)
-    return _made(function, to, value, *more)
+    return _call_or_fold(function, to, value, *more)
 
 
 def _maker(
@@ -376,7 +376,9 @@ def argument(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     return made
 
 
-def _made(function: Callable[..., Any], to: SqlType, value: TypedValue, *more: Any) -> TypedValue:
+def _call_or_fold(
+    function: Callable[..., Any], to: SqlType, value: TypedValue, *more: Any
+) -> TypedValue:
     """Return a call, evaluated now if its value is constant and it does not raise."""
     if isinstance(value.expr, Constant) and not value.nulls:
         try:
@@ -386,13 +388,13 @@ def _made(function: Callable[..., Any], to: SqlType, value: TypedValue, *more: A
     return strict(Call(callee(function), (value.expr, *map(constant, more))), to, value)
 
 
-def applied(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
+def apply_strictly(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
     """Return a call of a function that gives no NULL, which is NULL where a value is.
 
     Leaves that are calls themselves are evaluated once, in the call.
     """
     if all(map(is_simple, leaves(*values))):
-        return called(function, kind, *values)
+        return call_strictly(function, kind, *values)
     return maybe(function, kind, *values)
 
 
@@ -401,18 +403,18 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> T
     check_arguments(function, values)
     if not leaves(*values):
         return itself(Call(callee(function), tuple(v.expr for v in values)), kind)
-    given = (callee(function), *map(whole, values))
+    given = (callee(function), *map(value_or_none, values))
     return itself(Call(constant(moments.strict_call), given), kind)
 
 
-def assigned(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
+def convert_for_column(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     """Return a value as a column of a type keeps it."""
     if not scope.dialect.numeric_booleans:
         return cast(value, to, scope, exact=True)
     if to.affinity is not None:
         return sqlite.mapped(_Stored(to.affinity), to, value)
     function = MAKES.get(to.kind)
-    return value if function is None else _made(function, to, value)
+    return value if function is None else _call_or_fold(function, to, value)
 
 
 @record
@@ -425,7 +427,7 @@ class _Stored:
         return of_sqlite.stored(value, self.affinity)
 
 
-def aligned(
+def align_operands(
     node: exp.Expr, scope: Scope, *values: TypedValue, place: Place = "equality"
 ) -> tuple[TypedValue, ...]:
     """Values that can be compared with one another.
@@ -438,7 +440,7 @@ def aligned(
         left, right = values
         return sqlite.compared(left, right, ordered=place == "order")
     values, kind = _of_one_type(node, scope, values, place)
-    return tuple(fitted(value, kind, scope) for value in values)
+    return tuple(convert_to_compare(value, kind, scope) for value in values)
 
 
 def equal_types(
@@ -478,12 +480,12 @@ def _of_one_type(
             for value, is_text in zip(values, texts, strict=True)
         )
     if not any(kind.kind == "text" for kind in kinds):
-        values = zones.agreed(node, scope, values, cast, applied)
+        values = zones.agreed(node, scope, values, cast, apply_strictly)
     texts = [is_text and v.type.kind == "text" for v, is_text in zip(values, texts, strict=True)]
     kinds = [v.type for v, is_text in zip(values, texts, strict=True) if not is_text]
     kind = common_of_all(name, place, kinds)
     if kind is None:
-        raise apart(node, scope, kinds, place)
+        raise no_common_type_error(node, scope, kinds, place)
     if kind.kind == "null":
         return values, TEXT if any(texts) else kind
     if not any(texts) or kind.kind in ("any", "text"):
@@ -506,7 +508,7 @@ def read_constant(
     is_nested = kind.kind in ("array", "struct")
     made = value if is_nested and scope.dialect.name == "duckdb" else cast(value, kind, scope)
     if made is value and is_nested:
-        raise apart(node, scope, [kind, value.type], "choice")
+        raise no_common_type_error(node, scope, [kind, value.type], "choice")
     if scope.dialect.name == "postgres" and not isinstance(made.expr, Constant):
         assert isinstance(value.expr, Constant)
         raise scope.error(
@@ -518,7 +520,9 @@ def read_constant(
     return made
 
 
-def apart(node: exp.Expr | None, scope: Scope, kinds: Sequence[SqlType], place: Place) -> PlanError:
+def no_common_type_error(
+    node: exp.Expr | None, scope: Scope, kinds: Sequence[SqlType], place: Place
+) -> PlanError:
     """Return the error of types that have nothing in common."""
     one = kinds[0]
     for other in kinds[1:]:
@@ -534,7 +538,7 @@ def apart(node: exp.Expr | None, scope: Scope, kinds: Sequence[SqlType], place: 
     )
 
 
-def fitted(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
+def convert_to_compare(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
     """Convert a value to compare it with values of a type; integers and decimals mix."""
     of = value.type
     if of == kind or "any" in (of.kind, kind.kind) or of.kind == "null":

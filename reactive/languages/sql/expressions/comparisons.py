@@ -30,7 +30,7 @@ from optimizer.expr import (
     constant,
     tuple_of,
 )
-from reactive.languages.sql.expressions.casts import aligned
+from reactive.languages.sql.expressions.casts import align_operands
 from reactive.languages.sql.runtime import rows
 from reactive.languages.sql.terms.common_types import Place
 from reactive.languages.sql.terms.types import ANY
@@ -41,7 +41,7 @@ from reactive.languages.sql.terms.values import (
     itself,
     leaves,
     present,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def comparison(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
 ) -> Expr:
     """Return the condition that a comparison of values of any types is TRUE."""
-    left, right = aligned(node, scope, left, right, place=place_of(symbol))
+    left, right = align_operands(node, scope, left, right, place=place_of(symbol))
     if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return conjunction((*present(left, right), total_order(symbol, left, right)))
-    return compared(symbol, left, right)
+    return compare_values(symbol, left, right)
 
 
 def place_of(symbol: str) -> Place:
@@ -86,7 +86,7 @@ def by_parts(value: TypedValue) -> TypedValue:
     """
     if value.type.kind not in ("struct", "array"):
         return value
-    made = Call(constant(rows.rank), (whole(value),))
+    made = Call(constant(rows.rank), (value_or_none(value),))
     return itself(made, ANY) if value.nullable else TypedValue(made, ANY)
 
 
@@ -105,7 +105,7 @@ def total_order(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
     return Call(constant(function), (left.expr, right.expr))
 
 
-def compared(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
+def compare_values(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
     """Return the condition that a comparison is TRUE."""
     if is_null(left) or is_null(right):
         return FALSE
@@ -134,8 +134,8 @@ def in_range(
     wanted: bool, one: TypedValue, low: TypedValue, two: TypedValue, high: TypedValue
 ) -> Expr:
     if wanted:
-        return all_of(compared(">=", one, low), compared("<=", two, high))
-    return any_of(compared("<", one, low), compared(">", two, high))
+        return all_of(compare_values(">=", one, low), compare_values("<=", two, high))
+    return any_of(compare_values("<", one, low), compare_values(">", two, high))
 
 
 def among_constants(value: TypedValue, items: tuple[Expr, ...], *, wanted: bool) -> Expr:
@@ -144,7 +144,7 @@ def among_constants(value: TypedValue, items: tuple[Expr, ...], *, wanted: bool)
         return FALSE
     if len(items) == 1:
         other = TypedValue(items[0], value.type)
-        return compared("==" if wanted else "!=", value, other)
+        return compare_values("==" if wanted else "!=", value, other)
     if all(isinstance(item, Constant) for item in items):
         among: Expr = constant(tuple(item.value for item in items))  # type: ignore[attr-defined]
     else:
@@ -182,7 +182,7 @@ def as_boolean(expr: Expr) -> Expr:
     return Conditional(expr, TRUE, FALSE)
 
 
-def negated(test: Expr) -> Expr:
+def negate_test(test: Expr) -> Expr:
     """Return the opposite of a test that is true or false."""
     if test in (TRUE, FALSE):
         return FALSE if test == TRUE else TRUE

@@ -26,7 +26,13 @@ from optimizer.expr import (
     Expr,
     Operation,
 )
-from reactive.languages.sql.expressions.casts import aligned, applied, cast, maybe, read_constant
+from reactive.languages.sql.expressions.casts import (
+    align_operands,
+    apply_strictly,
+    cast,
+    maybe,
+    read_constant,
+)
 from reactive.languages.sql.expressions.comparisons import (
     COMPARISONS,
     OPPOSITE,
@@ -35,11 +41,11 @@ from reactive.languages.sql.expressions.comparisons import (
     any_of,
     are_ordered_by_parts,
     as_boolean,
-    compared,
+    compare_values,
     comparison,
     in_range,
     missing,
-    negated,
+    negate_test,
     of_value,
     place_of,
     total_order,
@@ -59,7 +65,7 @@ from reactive.languages.sql.terms.values import (
     is_null,
     itself,
     strict,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -213,7 +219,7 @@ def _quantifier(node: Any) -> str | None:
 
 def _comparison_value(node: Any, scope: Scope) -> TypedValue:
     symbol = COMPARISONS[type(node)]
-    left, right = aligned(
+    left, right = align_operands(
         node, scope, scope.value(node.left), scope.value(node.right), place=place_of(symbol)
     )
     if is_null(left) or is_null(right):
@@ -246,7 +252,7 @@ def _of_array(node: Any, scope: Scope) -> TypedValue:
             values = against_elements(SIGNS.get(symbol, symbol), node, left, array, scope)
         else:
             values = scope.value(left), scope.value(array)
-        given = tuple(map(whole, values))
+        given = tuple(map(value_or_none, values))
         return itself(Call(callee(of), given), BOOL)
     return maybe(function(symbol), BOOL, scope.value(left), scope.value(array))
 
@@ -301,7 +307,7 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         return scope.matches(node, negated=not wanted)
     if node.args.get("unnest") is not None or node.args.get("field") is not None:
         field = node.args.get("field") or node.args["unnest"].expressions[0]
-        array = applied(rows.among, BOOL, scope.value(node.this), scope.value(field))
+        array = apply_strictly(rows.among, BOOL, scope.value(node.this), scope.value(field))
         return of_value(array, wanted=wanted)
     value = scope.value(node.this)
     if isinstance(_row_of(node.this), exp.Tuple) and not scope.dialect.total_rows:
@@ -310,15 +316,15 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         return FALSE if wanted else TRUE
     others = [scope.value(each) for each in node.expressions]
     if scope.dialect.numeric_booleans:  # only the left says how they are compared
-        items = [aligned(node, scope, value, bare(each)) for each in others]
+        items = [align_operands(node, scope, value, bare(each)) for each in others]
     else:
-        mine, *others = aligned(node, scope, value, *others)
+        mine, *others = align_operands(node, scope, value, *others)
         items = [(mine, theirs) for theirs in others]
     same = all(mine == items[0][0] for mine, _ in items)
     if same and not any(theirs.nullable for _, theirs in items):
         made = tuple(theirs.expr for _, theirs in items)
         return among_constants(items[0][0], made, wanted=wanted)
-    tests = [compared("==" if wanted else "!=", mine, theirs) for mine, theirs in items]
+    tests = [compare_values("==" if wanted else "!=", mine, theirs) for mine, theirs in items]
     return any_of(*tests) if wanted else all_of(*tests)
 
 
@@ -347,7 +353,7 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         return missing(scope.value(node.this), wanted=wanted)
     if isinstance(other, exp.Boolean):
         made = scope.true(node.this) if other.this else scope.false(node.this)
-        return made if wanted else negated(made)
+        return made if wanted else negate_test(made)
     return _same(node, scope, wanted=wanted)
 
 
@@ -356,25 +362,25 @@ def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
     values = [scope.value(each) for each in row.expressions]
     if node.args.get("negate"):
         there = all_of(*(missing(value, wanted=False) for value in values))
-        return there if wanted else negated(there)
+        return there if wanted else negate_test(there)
     gone = all_of(*(missing(value, wanted=True) for value in values))
-    return gone if wanted else negated(gone)
+    return gone if wanted else negate_test(gone)
 
 
 def _same(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """IS [NOT] DISTINCT FROM: NULL is equal to NULL."""
-    values = aligned(node, scope, scope.value(node.this), scope.value(node.expression))
-    return Operation("==" if wanted else "!=", tuple(map(whole, values)))
+    values = align_operands(node, scope, scope.value(node.this), scope.value(node.expression))
+    return Operation("==" if wanted else "!=", tuple(map(value_or_none, values)))
 
 
 def _between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     value, low, high = (scope.value(node.args[each]) for each in ("this", "low", "high"))
     if scope.dialect.name == "duckdb":
-        one, low, high = aligned(node, scope, value, low, high, place="order")
+        one, low, high = align_operands(node, scope, value, low, high, place="order")
         two = one
     else:
-        one, low = aligned(node, scope, value, low, place="order")
-        two, high = aligned(node, scope, value, high, place="order")
+        one, low = align_operands(node, scope, value, low, place="order")
+        two, high = align_operands(node, scope, value, high, place="order")
     if node.args.get("symmetric"):
         ways = [in_range(wanted, one, low, two, high), in_range(wanted, two, high, one, low)]
         return any_of(*ways) if wanted else all_of(*ways)

@@ -95,7 +95,7 @@ def agreed(
     known = next((value for value in values if value.type == MOMENT), None)
     if known is None:
         return values
-    return tuple([_beside(known, value, scope, cast) for value in values])
+    return tuple([_read_beside_zone(known, value, scope, cast) for value in values])
 
 
 def _naive_inside(kinds: Sequence[SqlType]) -> SqlType | None:
@@ -151,7 +151,7 @@ def _without_zone(node: exp.Expr | None, scope: Scope, value: TypedValue) -> Pla
     )
 
 
-def _beside(known: TypedValue, value: TypedValue, scope: Scope, cast: Cast) -> TypedValue:
+def _read_beside_zone(known: TypedValue, value: TypedValue, scope: Scope, cast: Cast) -> TypedValue:
     """Return a constant to compare with a value, as a timestamp or as an instant."""
     if value.type.kind not in ("text", "date", "timestamp") or not is_constant(value):
         return value
@@ -178,7 +178,7 @@ def is_constant(value: TypedValue) -> bool:
 # Operators.
 
 
-def combined(
+def shift_instants(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope, applied: Applied
 ) -> TypedValue | None:
     """Return the value of `+` or `-` of instants; None if neither operand is one."""
@@ -228,7 +228,9 @@ OWN: frozenset[Any] = frozenset(
 )
 
 
-def called(node: Any, scope: Scope, maker: Any, cast: Cast, applied: Applied) -> TypedValue | None:
+def call_on_instants(
+    node: Any, scope: Scope, maker: Any, cast: Cast, applied: Applied
+) -> TypedValue | None:
     """Return the value of a call that has instants for arguments, or gives one; else None.
 
     `maker` is what makes the value of a call in the dialect, and None if it has no such function.
@@ -315,7 +317,7 @@ def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> Typ
         value = scope.value(node.this)
         if is_zoned(value):
             symbol = "+" if key is exp.DateAdd else "-"
-            return combined(symbol, value, scope.value(node.expression), node, scope, applied)
+            return shift_instants(symbol, value, scope.value(node.expression), node, scope, applied)
     return None
 
 

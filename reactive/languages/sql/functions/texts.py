@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjunction, constant
-from reactive.languages.sql.expressions.casts import aligned, applied, cast, equal_types
+from reactive.languages.sql.expressions.casts import (
+    align_operands,
+    apply_strictly,
+    cast,
+    equal_types,
+)
 from reactive.languages.sql.expressions.comparisons import comparison
 from reactive.languages.sql.functions.arrays import Maker, arguments, given, of
 from reactive.languages.sql.postgres.resolution import operands
@@ -25,7 +30,7 @@ from reactive.languages.sql.terms.values import (
     leaves,
     literal,
     present,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +77,7 @@ def _bytes_in(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(
             node, f"duckdb has no octet_length() of {sql_name(value.type)}", "strlen(text)"
         )
-    return applied(len, INT, value)
+    return apply_strictly(len, INT, value)
 
 
 def _parts(function: Any) -> Maker:
@@ -82,7 +87,7 @@ def _parts(function: Any) -> Maker:
         values = given(node, scope, TEXT, TEXT)
         kind = SqlType("array", items=(TEXT,))
         check_arguments(function, values)
-        return itself(Call(constant(function), tuple(map(whole, values))), kind)
+        return itself(Call(constant(function), tuple(map(value_or_none, values))), kind)
 
     return made
 
@@ -94,7 +99,7 @@ def _hash(function: Any) -> Maker:
         value, *more = given(node, scope)
         if value.type.kind != "bytes":
             return of(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
-        return applied(function, TEXT, value, *more)
+        return apply_strictly(function, TEXT, value, *more)
 
     return made
 
@@ -112,27 +117,27 @@ def _base_64(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(
             node, f"duckdb has no to_base64() of {sql_name(value.type)}", "encode(text)"
         )
-    return applied(base_64, TEXT, value)
+    return apply_strictly(base_64, TEXT, value)
 
 
 def _text(kind: SqlType) -> bool:
     return kind.kind not in ("array", "struct", "any")
 
 
-def _joined(node: Any, scope: Scope) -> TypedValue:
+def _concat(node: Any, scope: Scope) -> TypedValue:
     """Make CONCAT, which leaves out NULL; `||` does not."""
     values = [_as_text(scope.value(each), scope) for each in node.expressions]
     if any(v.type.kind == "array" for v in values):
         return _joined_arrays(values)
     if not leaves(*values):
-        return applied(texts.joined, TEXT, *values)
-    return TypedValue(Call(constant(texts.joined), tuple(map(whole, values))), TEXT)
+        return apply_strictly(texts.joined, TEXT, *values)
+    return TypedValue(Call(constant(texts.joined), tuple(map(value_or_none, values))), TEXT)
 
 
 def _joined_arrays(values: list[TypedValue]) -> TypedValue:
     made = values[0]
     for value in values[1:]:
-        made = applied(arrays.concatenated, made.type, made, value)
+        made = apply_strictly(arrays.concatenated, made.type, made, value)
     return made
 
 
@@ -144,20 +149,20 @@ def _joined_by(node: Any, scope: Scope) -> TypedValue:
     """CONCAT_WS: NULL if the separator is."""
     separator, *values = (_as_text(scope.value(each), scope) for each in node.expressions)
     check_arguments(texts.joined_by, (separator, *values))
-    items = tuple(map(whole, values))
+    items = tuple(map(value_or_none, values))
     made = Call(constant(texts.joined_by), (separator.expr, *items))
     return TypedValue(made, TEXT, separator.nulls)
 
 
-def _trimmed(node: Any, scope: Scope) -> TypedValue:
+def _trim_text(node: Any, scope: Scope) -> TypedValue:
     side = (node.args.get("position") or "").upper()
     function = {"LEADING": texts.trimmed_left, "TRAILING": texts.trimmed_right}.get(side)
     parts = [node.this] + ([node.expression] if node.args.get("expression") else [])
     values = [cast(scope.value(each), TEXT, scope) for each in parts]
-    return applied(function or texts.trimmed, TEXT, *values)
+    return apply_strictly(function or texts.trimmed, TEXT, *values)
 
 
-def _padded(node: Any, scope: Scope) -> TypedValue:
+def _pad(node: Any, scope: Scope) -> TypedValue:
     function = texts.filled_left if node.args.get("is_left") else texts.filled_right
     return of(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
 
@@ -167,7 +172,7 @@ def _length(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.this)
     if scope.dialect.name == "duckdb" and value.type.kind not in ("text", "array", "any", "null"):
         raise scope.error(node, f"duckdb has no length() of {sql_name(value.type)}")
-    return applied(len, INT, _as_text(value, scope))
+    return apply_strictly(len, INT, _as_text(value, scope))
 
 
 def _part(node: Any, scope: Scope) -> TypedValue:
@@ -186,13 +191,13 @@ def _replaced_match(node: Any, scope: Scope) -> TypedValue:
     parts = [node.this, node.expression, node.args["replacement"]]
     more = node.args.get("modifiers")
     values = [cast(scope.value(each), TEXT, scope) for each in parts + ([more] if more else [])]
-    return applied(texts.replaced_match, TEXT, *values)
+    return apply_strictly(texts.replaced_match, TEXT, *values)
 
 
 def _extracted_match(node: Any, scope: Scope) -> TypedValue:
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.expression)]
     group = node.args.get("group")
-    return applied(
+    return apply_strictly(
         texts.extracted_match, TEXT, *values, scope.value(group) if group else literal(0)
     )
 
@@ -200,7 +205,7 @@ def _extracted_match(node: Any, scope: Scope) -> TypedValue:
 def _place(node: Any, scope: Scope) -> TypedValue:
     """STRPOS, INSTR and POSITION, whose arguments sqlglot puts in one order."""
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.args["substr"])]
-    return applied(texts.place_of, INT, *values)
+    return apply_strictly(texts.place_of, INT, *values)
 
 
 def _contains(node: Any, scope: Scope) -> TypedValue:
@@ -211,7 +216,7 @@ def _contains(node: Any, scope: Scope) -> TypedValue:
 
 
 def _letters(node: Any, scope: Scope) -> TypedValue:
-    return applied(texts.letters_of, TEXT, *given(node, scope))
+    return apply_strictly(texts.letters_of, TEXT, *given(node, scope))
 
 
 def _same_text(node: Any, scope: Scope) -> TypedValue:
@@ -225,8 +230,8 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Substring: _part,
     exp.Left: of(texts.left, TEXT, TEXT, INT),
     exp.Right: of(texts.right, TEXT, TEXT, INT),
-    exp.Trim: _trimmed,
-    exp.Pad: _padded,
+    exp.Trim: _trim_text,
+    exp.Pad: _pad,
     exp.Repeat: of(texts.repeated, TEXT, TEXT, INT),
     exp.Reverse: of(letters.reversed_text, TEXT, TEXT),
     exp.Replace: of(texts.replaced, TEXT, TEXT, TEXT, TEXT),
@@ -234,21 +239,21 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.SplitPart: of(texts.part_between, TEXT, TEXT, TEXT, INT),
     exp.Split: _parts(texts.parts_of),
     exp.StringToArray: _parts(texts.parts_of),
-    exp.Initcap: lambda node, scope: applied(
+    exp.Initcap: lambda node, scope: apply_strictly(
         texts.capitalized, TEXT, cast(scope.value(node.this), TEXT, scope)
     ),
     exp.StartsWith: of(texts.starts_with, BOOL, TEXT, TEXT),
     exp.EndsWith: of(texts.ends_with, BOOL, TEXT, TEXT),
     exp.Contains: _contains,
     exp.StrPosition: _place,
-    exp.Concat: _joined,
+    exp.Concat: _concat,
     exp.ConcatWs: _joined_by,
     exp.Ascii: of(texts.code_of, INT, TEXT),
     exp.Unicode: of(texts.code_or_less, INT, TEXT),
     exp.Chr: _letters,
     exp.BitLength: of(texts.bits_of, INT, TEXT),
     exp.RegexpLike: of(texts.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
-    exp.RegexpILike: lambda node, scope: applied(
+    exp.RegexpILike: lambda node, scope: apply_strictly(
         texts.has_match, BOOL, scope.value(node.this), scope.value(node.expression), literal("i")
     ),
     exp.RegexpFullMatch: of(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
@@ -285,9 +290,9 @@ def chosen(
     tests = [test for test, _ in branches]
     values = (otherwise, *(value for _, value in branches))
     values, kind = equal_types(values, scope, node)  # fields of structs are ordered as in ELSE
-    made = whole(values[0])
+    made = value_or_none(values[0])
     for test, value in zip(reversed(tests), reversed(values[1:]), strict=True):
-        made = value_if(test, whole(value), made)
+        made = value_if(test, value_or_none(value), made)
     if not any(value.nullable for value in values):
         return TypedValue(made, kind)
     return itself(made, kind)
@@ -327,7 +332,7 @@ def conditional(node: Any, scope: Scope) -> TypedValue:
     )
 
 
-def coalesced(node: Any, scope: Scope) -> TypedValue:
+def coalesce_values(node: Any, scope: Scope) -> TypedValue:
     """Return the first value that is not NULL."""
     found = [scope.value(each) for each in arguments(node)]
     values, kind = equal_types(tuple(found), scope, node)
@@ -341,9 +346,9 @@ def coalesced(node: Any, scope: Scope) -> TypedValue:
         return TypedValue(values[0].expr, kind, values[0].nulls)
     if len(values) == 2 and all(map(is_simple, values[0].nulls)):
         tests = conjunction(present(values[0]))
-        made: Expr = Conditional(tests, values[0].expr, whole(values[1]))
+        made: Expr = Conditional(tests, values[0].expr, value_or_none(values[1]))
     else:
-        made = Call(constant(moments.coalesce), tuple(map(whole, values)))
+        made = Call(constant(moments.coalesce), tuple(map(value_or_none, values)))
     return itself(made, kind) if values[-1].nullable else TypedValue(made, kind)
 
 
@@ -362,12 +367,12 @@ def null_if(node: Any, scope: Scope) -> TypedValue:
         value, other = scope.value(node.this), scope.value(node.expression)
     if is_null(value) or is_null(other):
         return value
-    one, two = aligned(node, scope, value, other)
+    one, two = align_operands(node, scope, value, other)
     if one.expr is value.expr:
-        made = Call(constant(moments.null_if), (whole(value), whole(two)))
+        made = Call(constant(moments.null_if), (value_or_none(value), value_or_none(two)))
         return itself(made, value.type)
-    test = Call(constant(_equal), (whole(one), whole(two)))
-    return itself(Conditional(test, NONE, whole(value)), value.type)
+    test = Call(constant(_equal), (value_or_none(one), value_or_none(two)))
+    return itself(Conditional(test, NONE, value_or_none(value)), value.type)
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -382,12 +387,12 @@ def _extreme(function: Any, builtin: Any) -> Maker:
         values, kind = equal_types(found, scope, node)
         if kind.kind in ("struct", "array"):
             by_rank = rows.greatest if builtin is max else rows.least
-            return itself(Call(constant(by_rank), tuple(map(whole, values))), kind)
+            return itself(Call(constant(by_rank), tuple(map(value_or_none, values))), kind)
         if not any(value.nullable for value in values):
             if any(map(is_null, values)):
                 return NULL_VALUE
-            return values[0] if len(values) == 1 else applied(builtin, kind, *values)
-        return itself(Call(constant(function), tuple(map(whole, values))), kind)
+            return values[0] if len(values) == 1 else apply_strictly(builtin, kind, *values)
+        return itself(Call(constant(function), tuple(map(value_or_none, values))), kind)
 
     return made
 
@@ -408,18 +413,18 @@ def _first(node: Any, scope: Scope) -> TypedValue:
     return scope.value(arguments(node)[0])
 
 
-def _refused(reason: str) -> Maker:
+def _refuse_call(reason: str) -> Maker:
     def made(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(node, f"{node.sql()} {reason}", "give it as a parameter: `:name`")
 
     return made
 
 
-_BY_CHANCE = _refused("is another value each time, which a live query cannot keep")
+_BY_CHANCE = _refuse_call("is another value each time, which a live query cannot keep")
 CHOICE_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Case: case,
     exp.If: conditional,
-    exp.Coalesce: coalesced,
+    exp.Coalesce: coalesce_values,
     exp.Nullif: null_if,
     exp.Greatest: _extreme(moments.greatest, max),
     exp.Least: _extreme(moments.least, min),

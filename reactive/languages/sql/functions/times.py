@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Constant, Operation, constant
-from reactive.languages.sql.expressions.arithmetic import REAL, combined, integer_of, ranged
-from reactive.languages.sql.expressions.casts import applied, argument
+from reactive.languages.sql.expressions.arithmetic import (
+    REAL,
+    apply_arithmetic,
+    check_integer_range,
+    integer_of,
+)
+from reactive.languages.sql.expressions.casts import apply_strictly, argument
 from reactive.languages.sql.functions.arrays import SAME, Maker, arguments, given, name_of, of
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
 from reactive.languages.sql.terms.errors import source_of
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
 FRACTIONS = frozenset({"epoch", "julian"})
 
 
-def extracted(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> TypedValue:
+def extract_part(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> TypedValue:
     """Return a part of a time.
 
     Raises
@@ -58,20 +63,20 @@ def extracted(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> Typ
     if scope.dialect.name == "duckdb" and named not in has.get(value.type.kind, times.PARTS):
         raise scope.error(node, f"duckdb has no part {named!r} of {sql_name(value.type)}")
     kind = FLOAT if named in FRACTIONS else INT
-    return applied(times.extracted, kind, literal(named), value)
+    return apply_strictly(times.extracted, kind, literal(named), value)
 
 
 def _extract(node: Any, scope: Scope) -> TypedValue:
-    return extracted(node.this.name, scope.value(node.expression), node, scope)
+    return extract_part(node.this.name, scope.value(node.expression), node, scope)
 
 
 def _named_part(unit: str) -> Maker:
-    return lambda node, scope: extracted(unit, given(node, scope, ANY)[0], node, scope)
+    return lambda node, scope: extract_part(unit, given(node, scope, ANY)[0], node, scope)
 
 
 def _date_part(node: Any, scope: Scope) -> TypedValue:
     unit, value = arguments(node)
-    return extracted(unit.name, scope.value(value), node, scope)
+    return extract_part(unit.name, scope.value(value), node, scope)
 
 
 def unit_of(node: Any, scope: Scope, unit: str) -> TypedValue:
@@ -88,21 +93,21 @@ def unit_of(node: Any, scope: Scope, unit: str) -> TypedValue:
     return literal(named)
 
 
-def _truncated(node: Any, scope: Scope) -> TypedValue:
+def _truncate_moment(node: Any, scope: Scope) -> TypedValue:
     unit = unit_of(node, scope, node.args["unit"].name)
     value = scope.value(node.this)
     if value.type.kind == "interval":
-        return applied(times.truncated_interval, INTERVAL, unit, value)
+        return apply_strictly(times.truncated_interval, INTERVAL, unit, value)
     if value.type.kind not in ("date", "timestamp"):
         value = argument(value, TIMESTAMP, scope)
-    return applied(times.truncated, TIMESTAMP, unit, value)
+    return apply_strictly(times.truncated, TIMESTAMP, unit, value)
 
 
 def _boundaries(node: Any, scope: Scope) -> TypedValue:
     """Make DATEDIFF, for which sqlglot parses the end first."""
     unit = unit_of(node, scope, node.args["unit"].name if node.args.get("unit") else "day")
     end, begin = (_moment(scope.value(each), scope) for each in (node.this, node.expression))
-    return applied(times.boundaries, INT, unit, begin, end)
+    return apply_strictly(times.boundaries, INT, unit, begin, end)
 
 
 def _moment(value: TypedValue, scope: Scope) -> TypedValue:
@@ -120,7 +125,7 @@ def interval(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(amount)
     if isinstance(value.expr, Constant) and not value.nulls:
         return literal(intervals.interval(float(value.expr.value), str(_constant(unit))))
-    return applied(intervals.interval, INTERVAL, argument(value, FLOAT, scope), unit)
+    return apply_strictly(intervals.interval, INTERVAL, argument(value, FLOAT, scope), unit)
 
 
 def _constant(value: TypedValue) -> Any:
@@ -133,12 +138,14 @@ def _amount_of(unit: str) -> Maker:
         value = scope.value(arguments(node)[0])
         if isinstance(value.expr, Constant) and not value.nulls:
             return literal(intervals.interval(float(value.expr.value), unit))
-        return applied(intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit))
+        return apply_strictly(
+            intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit)
+        )
 
     return made
 
 
-def _added(symbol: str) -> Maker:
+def _date_add(symbol: str) -> Maker:
     """DATE_ADD and the like."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
@@ -146,14 +153,14 @@ def _added(symbol: str) -> Maker:
         amount = scope.value(by)
         if node.args.get("unit") is not None and amount.type.kind != "interval":
             amount = interval(exp.Interval(this=by, unit=node.args["unit"]), scope)
-        return combined(symbol, _moment(scope.value(node.this), scope), amount, node, scope)
+        return apply_arithmetic(symbol, _moment(scope.value(node.this), scope), amount, node, scope)
 
     return made
 
 
 def _bucket(node: Any, scope: Scope) -> TypedValue:
     value = _moment(scope.value(node.expression), scope)
-    return applied(times.bucket, value.type, scope.value(node.this), value)
+    return apply_strictly(times.bucket, value.type, scope.value(node.this), value)
 
 
 def _now(node: Any, scope: Scope) -> TypedValue:
@@ -169,14 +176,14 @@ def _seconds(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.this)
     scale = node.args.get("scale")
     if scale is None:
-        return applied(times.timestamp_of_seconds, TIMESTAMP, value)
+        return apply_strictly(times.timestamp_of_seconds, TIMESTAMP, value)
     if scale.name == "6":
-        return applied(times.timestamp_of_microseconds, TIMESTAMP, value)
+        return apply_strictly(times.timestamp_of_microseconds, TIMESTAMP, value)
     if scale.name != "3":
         raise scope.error(node, f"a time in units of 10^-{scale.name} seconds is not supported")
     if value.type.kind in ("date", "timestamp"):
-        return applied(times.epoch_milliseconds, INT, value)
-    return applied(times.timestamp_of_milliseconds, TIMESTAMP, value)
+        return apply_strictly(times.epoch_milliseconds, INT, value)
+    return apply_strictly(times.timestamp_of_milliseconds, TIMESTAMP, value)
 
 
 def _to_date(node: Any, scope: Scope) -> TypedValue:
@@ -191,14 +198,14 @@ def _between(node: Any, scope: Scope) -> TypedValue:
     values = [_moment(value, scope) for value in given(node, scope)]
     if len(values) != 2:
         return _now(node, scope)
-    return applied(times.age, INTERVAL, *values)
+    return apply_strictly(times.age, INTERVAL, *values)
 
 
 def _date_diff_by_name(node: Any, scope: Scope) -> TypedValue:
     """DATE_SUB: how many whole units there are between."""
     unit, begin, end = arguments(node)
     made = unit_of(node, scope, unit.name)
-    return applied(times.whole_units, INT, made, scope.value(begin), scope.value(end))
+    return apply_strictly(times.whole_units, INT, made, scope.value(begin), scope.value(end))
 
 
 PARTS: dict[str | type[exp.Expr], Maker] = {
@@ -232,16 +239,16 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Date: _date,
     **PARTS,
     exp.Extract: _extract,
-    exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated,
+    exp.TimestampTrunc: _truncate_moment,
+    exp.DateTrunc: _truncate_moment,
     exp.DateDiff: _boundaries,
     exp.Interval: interval,
-    exp.DateAdd: _added("+"),
-    exp.DateSub: _added("-"),
+    exp.DateAdd: _date_add("+"),
+    exp.DateSub: _date_add("-"),
     exp.LastDay: of(times.last_day, DATE, ANY),
     exp.DateFromParts: of(times.date_of_parts, DATE, INT, INT, INT),
     exp.TimestampFromParts: of(times.timestamp_of_parts, TIMESTAMP, INT, INT, INT, INT, INT, FLOAT),
-    exp.TimeToStr: lambda node, scope: applied(
+    exp.TimeToStr: lambda node, scope: apply_strictly(
         moments.written,
         TEXT,
         _moment(scope.value(node.this), scope),
@@ -281,31 +288,31 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
 # The functions of numbers.
 
 
-def _rounded(node: Any, scope: Scope) -> TypedValue:
+def _round_number(node: Any, scope: Scope) -> TypedValue:
     value, *digits = given(node, scope)
     if value.type.kind not in NUMBERS:
         value = argument(value, FLOAT, scope)
     kind = value.type
     if kind.kind == "float" and scope.dialect.name == "duckdb":
-        return _of_real(value, applied(numbers.rounded_by_power, FLOAT, value, *digits))
+        return _of_real(value, apply_strictly(numbers.rounded_by_power, FLOAT, value, *digits))
     if kind.kind == "decimal":
-        kind, digits = _shortened(value, digits, node, scope)
-        return applied(numbers.rounded, kind, value, *digits)
-    made = applied(numbers.rounded, _signed(kind), value, *digits)
-    return ranged(made) if digits and scope.dialect.name == "duckdb" else made
+        kind, digits = _rounded_type(value, digits, node, scope)
+        return apply_strictly(numbers.rounded, kind, value, *digits)
+    made = apply_strictly(numbers.rounded, _signed_type(kind), value, *digits)
+    return check_integer_range(made) if digits and scope.dialect.name == "duckdb" else made
 
 
 def _of_real(value: TypedValue, made: TypedValue) -> TypedValue:
     """Return what a function made of a value: a REAL of a REAL."""
-    return applied(casts.to_real_or_infinity, REAL, made) if value.type == REAL else made
+    return apply_strictly(casts.to_real_or_infinity, REAL, made) if value.type == REAL else made
 
 
-def _signed(kind: SqlType) -> SqlType:
+def _signed_type(kind: SqlType) -> SqlType:
     """Return BIGINT for an integer type without a sign, which such functions do not have."""
     return SqlType("int", size=8) if kind.names == UNSIGNED else kind
 
 
-def _shortened(
+def _rounded_type(
     value: TypedValue, digits: list[TypedValue], node: Any, scope: Scope
 ) -> tuple[SqlType, list[TypedValue]]:
     """Return the type of a decimal rounded to some digits, and these digits, at most its scale.
@@ -338,10 +345,10 @@ def _truncated_number(node: Any, scope: Scope) -> TypedValue:
     value, *digits = given(node, scope)
     kind = value.type
     if kind.kind == "decimal":
-        kind, digits = _shortened(value, digits, node, scope)
+        kind, digits = _rounded_type(value, digits, node, scope)
     elif digits and kind.kind == "float" and scope.dialect.name == "duckdb":
-        return _of_real(value, applied(numbers.truncated_by_power, FLOAT, value, *digits))
-    return applied(numbers.truncated, kind, value, *digits)
+        return _of_real(value, apply_strictly(numbers.truncated_by_power, FLOAT, value, *digits))
+    return apply_strictly(numbers.truncated, kind, value, *digits)
 
 
 def _to_whole(function: Any) -> Maker:
@@ -351,12 +358,12 @@ def _to_whole(function: Any) -> Maker:
         (value,) = given(node, scope, ANY)
         if value.type.kind not in ("decimal", "float"):
             value = argument(value, FLOAT, scope)
-        return applied(function, _whole(value), value)
+        return apply_strictly(function, _whole_type(value), value)
 
     return made
 
 
-def _whole(value: TypedValue) -> SqlType:
+def _whole_type(value: TypedValue) -> SqlType:
     kind = value.type
     return SqlType("decimal", kind.precision, 0) if kind.kind == "decimal" else kind
 
@@ -365,18 +372,18 @@ def _logarithm(node: Any, scope: Scope) -> TypedValue:
     """LOG of a base and a number, or the common one."""
     values = [argument(value, FLOAT, scope) for value in given(node, scope)]
     if len(values) == 1:
-        return applied(numbers.logarithm_10, FLOAT, *values)
+        return apply_strictly(numbers.logarithm_10, FLOAT, *values)
     named = source_of(scope.text, node).partition("(")[0].strip().lower()
     one = {"log2": numbers.logarithm_2, "log10": numbers.logarithm_10}.get(named)
     if one is not None:  # to sqlglot it is LOG of a base
-        return applied(one, FLOAT, values[1])
-    return applied(numbers.logarithm_of, FLOAT, *values)
+        return apply_strictly(one, FLOAT, values[1])
+    return apply_strictly(numbers.logarithm_of, FLOAT, *values)
 
 
 def _product_by_name(symbol: str) -> Maker:
     def made(node: Any, scope: Scope) -> TypedValue:
         left, right = given(node, scope)
-        return combined(symbol, left, right, node, scope)
+        return apply_arithmetic(symbol, left, right, node, scope)
 
     return made
 
@@ -398,7 +405,7 @@ def floored_remainder(one: float, other: float) -> float:
 def _is_finite(node: Any, scope: Scope) -> TypedValue:
     (value,) = given(node, scope, ANY)
     if value.type.kind in ("date", "timestamp", "timestamptz"):  # Python's are
-        return applied(_true_of, BOOL, value)
+        return apply_strictly(_true_of, BOOL, value)
     return of(math.isfinite, BOOL, FLOAT)(node, scope)
 
 
@@ -408,13 +415,13 @@ def _true_of(value: Any) -> bool:
 
 def _bits(node: Any, scope: Scope) -> TypedValue:
     (value,) = given(node, scope, INT)
-    return applied(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
+    return apply_strictly(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
 
 
 def _absolute(node: Any, scope: Scope) -> TypedValue:
     made = of(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(node, scope)
     is_checked = scope.dialect.name == "duckdb" and made.type.kind == "int"
-    return ranged(made) if is_checked else made
+    return check_integer_range(made) if is_checked else made
 
 
 def even(value: float) -> float:
@@ -433,7 +440,7 @@ def _of_bits(function: Any, *, sized: bool = False) -> Maker:
         if is_null(left) or is_null(right):
             return TypedValue(NULL_VALUE.expr, kind, NULL_VALUE.nulls)
         most = [literal(range_of(kind)[1])] if sized and kind.size is not None else []
-        return applied(function, kind, left, right, *most)
+        return apply_strictly(function, kind, left, right, *most)
 
     return made
 
@@ -449,14 +456,14 @@ def _divisor(function: Any) -> Maker:
         is_free = any(v.type.size is None and not isinstance(v.expr, Constant) for v in values)
         size = None if is_free else 16 if 16 in sizes else 8
         kind = SqlType("int", size=size)
-        return ranged(applied(function, kind, *values))
+        return check_integer_range(apply_strictly(function, kind, *values))
 
     return made
 
 
 NUMBER_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Abs: _absolute,
-    exp.Round: _rounded,
+    exp.Round: _round_number,
     exp.Trunc: _truncated_number,
     exp.Ceil: _to_whole(numbers.ceiling),
     exp.Floor: _to_whole(numbers.floor),

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, constant
 from optimizer.record import record
-from reactive.languages.sql.expressions.casts import applied, argument, cast, maybe
+from reactive.languages.sql.expressions.casts import apply_strictly, argument, cast, maybe
 from reactive.languages.sql.functions import times as common_times
 from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
 from reactive.languages.sql.postgres import formats, moments, number_formats, number_reader, times
@@ -45,7 +45,7 @@ from reactive.languages.sql.terms.values import (
     is_null,
     itself,
     literal,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -113,12 +113,12 @@ def forms(*given: Form) -> Maker:
     """Make a function that has several forms."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
-        return called(given, arguments(node), node, scope)
+        return call_form(given, arguments(node), node, scope)
 
     return made
 
 
-def called(
+def call_form(
     given: Sequence[Form], nodes: Sequence[exp.Expr], node: Any, scope: Scope, name: str = ""
 ) -> TypedValue:
     """Return the value of the form that fits the arguments.
@@ -145,7 +145,7 @@ def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedVa
     assert kinds is not None
     made = [_as(value, kind, scope) for value, kind in zip(values, kinds, strict=True)]
     if found.asks_null:
-        expr = Call(callee(found.function), tuple(map(whole, made)))
+        expr = Call(callee(found.function), tuple(map(value_or_none, made)))
         kind = found.result or made[0].type
         return itself(expr, kind) if found.nullable else TypedValue(expr, kind)
     if any(map(is_null, values)):
@@ -153,9 +153,9 @@ def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedVa
     kind = found.result or made[0].type
     if found.sized:
         kind = SqlType("int", size=_size(made))
-    result = (maybe if found.nullable else applied)(found.function, kind, *made)
+    result = (maybe if found.nullable else apply_strictly)(found.function, kind, *made)
     if found.sized and kind.size is not None:
-        return applied(RANGES[kind.size], kind, result)
+        return apply_strictly(RANGES[kind.size], kind, result)
     return result
 
 
@@ -239,7 +239,7 @@ def _field(
     )
     if is_wrong or (value.type.kind == "time" and named not in times.OF_TIME):
         raise scope.error(node, f"postgres has no field {named!r} of {kind_name(value)}")
-    return applied(function, kind, literal(named), value)
+    return apply_strictly(function, kind, literal(named), value)
 
 
 def _extract(node: Any, scope: Scope) -> TypedValue:
@@ -267,10 +267,10 @@ def _truncated(node: Any, scope: Scope) -> TypedValue:
         )
     value = scope.value(of)
     if value.type.kind == "interval":
-        return applied(times.truncated_interval, INTERVAL, literal(named), value)
+        return apply_strictly(times.truncated_interval, INTERVAL, literal(named), value)
     if value.type.kind not in ("date", "timestamp", "any", "null"):
         raise scope.error(node, f"postgres has no date_trunc(text, {kind_name(value)})")
-    return applied(times.truncated, TIMESTAMP, literal(named), value)
+    return apply_strictly(times.truncated, TIMESTAMP, literal(named), value)
 
 
 def _interval(node: Any, scope: Scope) -> TypedValue:
@@ -310,7 +310,9 @@ def _interval_as_written(given: str, node: Any, scope: Scope) -> TypedValue:
 def _age(node: Any, scope: Scope) -> TypedValue:
     if len(arguments(node)) != 2:
         return common_times._now(node, scope)
-    return called((form(times.age, INTERVAL, TIMESTAMP, TIMESTAMP),), arguments(node), node, scope)
+    return call_form(
+        (form(times.age, INTERVAL, TIMESTAMP, TIMESTAMP),), arguments(node), node, scope
+    )
 
 
 def _is_finite(value: Any) -> bool:
@@ -349,13 +351,13 @@ def _to_char(node: Any, scope: Scope) -> TypedValue:
         of = (form(number_formats.real_written, TEXT, FLOAT, TEXT),)
     if nodes and is_literal(nodes[0]):
         raise scope.error(node, "postgres has no to_char(text, text)", "cast the first argument")
-    return called(of, nodes, node, scope)
+    return call_form(of, nodes, node, scope)
 
 
 def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
     """TO_TIMESTAMP of a text: an instant, in the zone of the database."""
     of = form(formats.read, TIMESTAMP, TEXT, TEXT)
-    return cast(called((of,), arguments(node), node, scope), INSTANT, scope)
+    return cast(call_form((of,), arguments(node), node, scope), INSTANT, scope)
 
 
 def _now(node: Any, scope: Scope) -> TypedValue:
@@ -389,7 +391,7 @@ def _overlaps(node: Any, scope: Scope) -> TypedValue:
     sides = [side for each in (node.this, node.expression) for side in each.expressions]
     if len(sides) != 4:
         raise scope.error(node, "OVERLAPS compares two rows of two times")
-    given = tuple(whole(scope.value(each)) for each in sides)
+    given = tuple(value_or_none(scope.value(each)) for each in sides)
     return itself(Call(constant(times.overlap), given), BOOL)
 
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, constant, tuple_of
-from reactive.languages.sql.expressions.casts import applied, argument, cast, equal_types, maybe
+from reactive.languages.sql.expressions.casts import (
+    apply_strictly,
+    argument,
+    cast,
+    equal_types,
+    maybe,
+)
 from reactive.languages.sql.functions import arrays as common_arrays
 from reactive.languages.sql.functions import texts
 from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
@@ -26,7 +32,7 @@ from reactive.languages.sql.postgres import (
 from reactive.languages.sql.postgres import forms as written
 from reactive.languages.sql.postgres.calls import (
     Form,
-    called,
+    call_form,
     fits,
     form,
     forms,
@@ -55,7 +61,7 @@ from reactive.languages.sql.terms.values import (
     is_null,
     itself,
     literal,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +88,7 @@ def _both(of_numeric: Any, of_float: Any) -> Maker:
         nodes = arguments(node)
         kinds = [scope.value(each).type.kind for each in nodes]
         found = (numeric,) if kinds == ["decimal"] else (of_floats,)
-        return called(found, nodes, node, scope)
+        return call_form(found, nodes, node, scope)
 
     return made
 
@@ -117,7 +123,7 @@ _TRUNC = forms(
 def _bucket(node: Any, scope: Scope) -> TypedValue:
     kinds = {scope.value(each).type.kind for each in arguments(node)[:3]}
     kind = FLOAT if "float" in kinds else DECIMAL
-    return called(
+    return call_form(
         (form(numerics.bucket, INT4, kind, kind, kind, INT4),), arguments(node), node, scope
     )
 
@@ -125,7 +131,9 @@ def _bucket(node: Any, scope: Scope) -> TypedValue:
 def _hexadecimal(node: Any, scope: Scope) -> TypedValue:
     nodes = arguments(node)
     size = scope.value(nodes[0]).type.size or 8 if nodes else 8
-    return called((form(partial(numbers.hexadecimal, size=size), TEXT, INT),), nodes, node, scope)
+    return call_form(
+        (form(partial(numbers.hexadecimal, size=size), TEXT, INT),), nodes, node, scope
+    )
 
 
 ABSOLUTE = (
@@ -193,7 +201,7 @@ def _logarithm(node: Any, scope: Scope) -> TypedValue:
     """LOG: of one argument the common one, of two that of a base."""
     if len(arguments(node)) == 2:
         of = form(numerics.numeric_logarithm_of, DECIMAL, DECIMAL, DECIMAL)
-        return called((of,), arguments(node), node, scope)
+        return call_form((of,), arguments(node), node, scope)
     return OF_NUMBERS["log10"](node, scope)
 
 
@@ -225,7 +233,7 @@ def _part(nodes: list[Any], node: Any, scope: Scope) -> TypedValue:
     )
     if len(nodes) > 1 and is_literal(nodes[1]):
         of = of[2:]
-    return called(of, nodes, node, scope, "substring")
+    return call_form(of, nodes, node, scope, "substring")
 
 
 def _trim(node: Any, scope: Scope) -> TypedValue:
@@ -233,33 +241,33 @@ def _trim(node: Any, scope: Scope) -> TypedValue:
     function = {"LEADING": strings.trimmed_left, "TRAILING": strings.trimmed_right}.get(side)
     nodes = [each for each in (node.this, node.args.get("expression")) if each is not None]
     of = form(function or strings.trimmed, TEXT, TEXT, TEXT, optional=1)
-    return called((of,), nodes, node, scope)
+    return call_form((of,), nodes, node, scope)
 
 
 def _position(node: Any, scope: Scope) -> TypedValue:
     nodes = [node.this, node.args["substr"]]
     of = (form(strings.place_of, INT4, TEXT, TEXT), form(strings.place_of, INT4, BYTES, BYTES))
-    return called(of, nodes, node, scope, "position")
+    return call_form(of, nodes, node, scope, "position")
 
 
 def _overlay(node: Any, scope: Scope) -> TypedValue:
     names = ("this", "expression", "from_", "for_")
     nodes = [node.args[name] for name in names if node.args.get(name) is not None]
     of = form(strings.overlaid, TEXT, TEXT, TEXT, INT4, INT4, optional=1)
-    return called((of,), nodes, node, scope)
+    return call_form((of,), nodes, node, scope)
 
 
-def _joined(node: Any, scope: Scope) -> TypedValue:
+def _concat_any(node: Any, scope: Scope) -> TypedValue:
     """CONCAT of anything: NULL is left out."""
     values = [_shown(scope.value(each)) for each in arguments(node)]
-    return TypedValue(Call(constant(strings.joined), tuple(map(whole, values))), TEXT)
+    return TypedValue(Call(constant(strings.joined), tuple(map(value_or_none, values))), TEXT)
 
 
 def _joined_by(node: Any, scope: Scope) -> TypedValue:
     separator, *values = _of_text(node, scope)
     if is_null(separator):
         return NULL_VALUE
-    items = tuple(whole(value) for value in values)
+    items = tuple(value_or_none(value) for value in values)
     made = Call(constant(strings.joined_by), (separator.expr, *items))
     return TypedValue(made, TEXT, separator.nulls)
 
@@ -281,9 +289,9 @@ def _of_text(node: Any, scope: Scope) -> list[TypedValue]:
 def _shown(value: TypedValue) -> TypedValue:
     """Return the text that CONCAT writes of a value, which depends on its type."""
     if value.type.kind == "float" and value.type.size == 4:
-        return applied(written.real_text, TEXT, value)
+        return apply_strictly(written.real_text, TEXT, value)
     if value.type.kind == "struct":
-        return applied(written.row_text, TEXT, value)
+        return apply_strictly(written.row_text, TEXT, value)
     return value
 
 
@@ -291,14 +299,16 @@ def _formatted(node: Any, scope: Scope) -> TypedValue:
     first, *values = _of_text(node, scope)
     if is_null(first):
         return NULL_VALUE
-    items = tuple(whole(value) for value in values)
+    items = tuple(value_or_none(value) for value in values)
     return TypedValue(Call(constant(strings.formatted), (first.expr, *items)), TEXT, first.nulls)
 
 
 def _normal(node: Any, scope: Scope) -> TypedValue:
     name = node.args.get("form")
     wanted = literal(str(name.name if isinstance(name, exp.Expr) else name or "NFC").upper())
-    return applied(strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted)
+    return apply_strictly(
+        strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted
+    )
 
 
 def _sha(name: str) -> Maker:
@@ -346,7 +356,7 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
     ),
     "starts_with": one(strings.starts_with, BOOL, TEXT, TEXT),
     "strpos": one(strings.place_of, INT4, TEXT, TEXT),
-    "concat": _joined,
+    "concat": _concat_any,
     "concat_ws": _joined_by,
     "ascii": one(strings.code_of, INT4, TEXT),
     "chr": one(strings.letter_of, TEXT, INT4),
@@ -385,10 +395,10 @@ def _array(node: Any, scope: Scope) -> TypedValue:
         return common_arrays.array_of(node, scope)
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     kind = TEXT if kind.kind == "null" and values else kind
-    made = TypedValue(tuple_of(*map(whole, values)), SqlType("array", items=(kind,)))
+    made = TypedValue(tuple_of(*map(value_or_none, values)), SqlType("array", items=(kind,)))
     if kind.kind != "array":
         return made
-    return applied(same_lengths, made.type, made)
+    return apply_strictly(same_lengths, made.type, made)
 
 
 def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -413,7 +423,7 @@ def _bracket(node: Any, scope: Scope) -> TypedValue:
                 argument(scope.value(each), INT4, scope) if each is not None else literal(number)
                 for each, number in zip(ends, (1, 2**31 - 1), strict=True)
             )
-            value = applied(arrays.slice_of, value.type, value, first, last)
+            value = apply_strictly(arrays.slice_of, value.type, value, first, last)
         else:
             value = maybe(arrays.element, item, value, argument(scope.value(place), INT4, scope))
     return value
@@ -454,12 +464,12 @@ def _with_element(
         for value, wanted in zip(values, kinds, strict=True)
     ]
     if options.get("asks_null"):
-        expr = Call(callee(function), tuple(map(whole, made)))
+        expr = Call(callee(function), tuple(map(value_or_none, made)))
         return itself(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
     # an element that is NULL is found as any other is
-    expr = Call(callee(function), tuple(map(whole, made)))
+    expr = Call(callee(function), tuple(map(value_or_none, made)))
     if array.nullable:
-        expr = Call(constant(_unless_null), (callee(function), *map(whole, made)))
+        expr = Call(constant(_unless_null), (callee(function), *map(value_or_none, made)))
         return itself(expr, kind)
     return itself(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
 
@@ -474,7 +484,7 @@ def _prepended(node: Any, scope: Scope) -> TypedValue:
         kinds = f"{kind_name(item)}, {kind_name(array)}"
         raise scope.error(node, f"postgres has no array_prepend({kinds})")
     kind = array.type.items[0] if array.type.items else item.type
-    made = (whole(cast(item, kind, scope)), whole(array))
+    made = (value_or_none(cast(item, kind, scope)), value_or_none(array))
     result = array.type if array.type.items else SqlType("array", items=(kind,))
     return TypedValue(Call(callee(arrays.prepended), made), result)
 
@@ -487,7 +497,9 @@ def _joined_arrays(node: Any, scope: Scope) -> TypedValue:
 def _filled(node: Any, scope: Scope) -> TypedValue:
     item, sizes = (scope.value(each) for each in arguments(node))
     kind = SqlType("array", items=(item.type,))
-    made = Call(callee(arrays.filled), (whole(item), whole(argument(sizes, INTS, scope))))
+    made = Call(
+        callee(arrays.filled), (value_or_none(item), value_or_none(argument(sizes, INTS, scope)))
+    )
     return TypedValue(made, kind, sizes.nulls)
 
 
@@ -496,7 +508,7 @@ def _condition_of(symbol: str, function: Any) -> Maker:
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = operands(symbol, node, (node.this, node.expression), scope)
-        return applied(function, BOOL, *values)
+        return apply_strictly(function, BOOL, *values)
 
     return made
 
@@ -519,7 +531,7 @@ def _series(node: Any, scope: Scope) -> TypedValue:
         item = DECIMAL if "decimal" in {v.type.kind for v in values} else values[0].type
     else:
         raise scope.error(node, f"postgres has no generate_series({kind_name(values[0])}, ...)")
-    return applied(times.series, SqlType("array", items=(item,)), *values)
+    return apply_strictly(times.series, SqlType("array", items=(item,)), *values)
 
 
 OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {
@@ -555,7 +567,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
         ("random", "gen_random_uuid", "random_normal"), texts.CHOICE_FUNCTIONS[exp.Rand]
     ),
     exp.Case: texts.case,
-    exp.Coalesce: texts.coalesced,
+    exp.Coalesce: texts.coalesce_values,
     exp.Nullif: texts.null_if,
     exp.Greatest: texts.CHOICE_FUNCTIONS[exp.Greatest],
     exp.Least: texts.CHOICE_FUNCTIONS[exp.Least],

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, Operation, constant, tuple_of
 from reactive.languages.sql.expressions import zones
-from reactive.languages.sql.expressions.casts import applied, cast
+from reactive.languages.sql.expressions.casts import apply_strictly, cast
 from reactive.languages.sql.functions.arrays import Maker
 from reactive.languages.sql.postgres import arrays, calls, forms, numbers, numerics, times
 from reactive.languages.sql.postgres.calls import Form, form, kind_name
@@ -45,7 +45,7 @@ from reactive.languages.sql.terms.values import (
     callee,
     itself,
     strict,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def operation(node: Any, scope: Scope) -> TypedValue:
     if symbol is None:
         raise scope.error(node, f"postgres has no operator {node.key!r}")
     left, right = operands(symbol, node, (node.left, node.right), scope)
-    return combined(symbol, left, right, node, scope)
+    return apply_to_operands(symbol, left, right, node, scope)
 
 
 def _unary(node: Any, scope: Scope) -> TypedValue:
@@ -139,7 +139,7 @@ def _unary(node: Any, scope: Scope) -> TypedValue:
                 "float": numbers.float_negative,
                 "interval": intervals.negative,
             }[of.type.kind]
-            return applied(function, of.type, of)
+            return apply_strictly(function, of.type, of)
     raise scope.error(node, f"postgres has no operator {symbol} for {kind_name(of)}")
 
 
@@ -148,13 +148,13 @@ def positive(node: Any, scope: Scope) -> TypedValue:
     return operands("+", node, (node.this,), scope)[0]
 
 
-def combined(
+def apply_to_operands(
     symbol: str, left: TypedValue, right: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
     """Return the value of an operator of two sides."""
     if "null" in (left.type.kind, right.type.kind):  # the type of the other is not known
         return NULL_VALUE
-    of_zones = zones.combined(symbol, left, right, node, scope, applied)
+    of_zones = zones.shift_instants(symbol, left, right, node, scope, apply_strictly)
     if of_zones is not None:
         return of_zones
     kinds = (left.type.kind, symbol, right.type.kind)
@@ -163,7 +163,7 @@ def combined(
         kinds = (left.type.kind, symbol, right.type.kind)
     if kinds in OF_TIMES:
         function, kind = OF_TIMES[kinds]
-        return applied(function, kind, left, right)
+        return apply_strictly(function, kind, left, right)
     if "any" in kinds and {kinds[0], kinds[2]} <= {"any", *NUMBERS}:
         return _of_any(symbol, left, right)
     if kinds[0] in NUMBERS and kinds[2] in NUMBERS:
@@ -181,7 +181,7 @@ def _of_any(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
     """Apply Python's operator to values whose types are not known."""
     function = {"/": numbers.quotient, "%": numbers.whole_remainder}.get(symbol)
     if function is not None:
-        return applied(function, ANY, left, right)
+        return apply_strictly(function, ANY, left, right)
     return strict(Operation(symbol, (left.expr, right.expr)), ANY, left, right)
 
 
@@ -195,12 +195,12 @@ def _of_numbers(
         function = OF_FLOATS.get(symbol)
         if function is None:
             return None
-        made = applied(function, FLOAT, cast(left, FLOAT, scope), cast(right, FLOAT, scope))
+        made = apply_strictly(function, FLOAT, cast(left, FLOAT, scope), cast(right, FLOAT, scope))
         if left.type == right.type and left.type.size == 4:
-            return applied(forms.real, left.type, made)
+            return apply_strictly(forms.real, left.type, made)
         return made
     function = OF_NUMERICS.get(symbol)
-    return None if function is None else applied(function, DECIMAL, left, right)
+    return None if function is None else apply_strictly(function, DECIMAL, left, right)
 
 
 def _of_integers(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
@@ -208,8 +208,8 @@ def _of_integers(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue
     size = None if sizes[0] is None or sizes[1] is None else max(sizes)  # type: ignore[type-var]
     kind = SqlType("int", size=size)
     if symbol in OF_INTEGERS:
-        made = applied(OF_INTEGERS[symbol], kind, left, right)
-        return applied(numbers.RANGES[size], kind, made) if size and symbol == "/" else made
+        made = apply_strictly(OF_INTEGERS[symbol], kind, left, right)
+        return apply_strictly(numbers.RANGES[size], kind, made) if size and symbol == "/" else made
     expr = Operation(symbol, (left.expr, right.expr))
     if symbol in "&|":
         return strict(expr, kind, left, right)
@@ -238,7 +238,7 @@ def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedValue:
     if "array" in kinds:
         return _joined_arrays(node, left, right, scope)
     if kinds == {"bytes"}:
-        return applied(operator.add, BYTES, left, right)
+        return apply_strictly(operator.add, BYTES, left, right)
     left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)
     return strict(Operation("+", (left.expr, right.expr)), TEXT, left, right)
 
@@ -259,10 +259,12 @@ def _joined_arrays(node: Any, left: TypedValue, right: TypedValue, scope: Scope)
     left, right = (
         cast(side, kind, scope)
         if side.type.kind in ("array", "null")
-        else TypedValue(tuple_of(whole(cast(side, item, scope))), kind)
+        else TypedValue(tuple_of(value_or_none(cast(side, item, scope))), kind)
         for side in (left, right)
     )
-    return itself(Call(callee(arrays.concatenated), (whole(left), whole(right))), kind)
+    return itself(
+        Call(callee(arrays.concatenated), (value_or_none(left), value_or_none(right))), kind
+    )
 
 
 # Others that are nodes.
@@ -289,7 +291,7 @@ def power_call(node: Any, scope: Scope) -> TypedValue:
 def _power(node: Any, nodes: list[Any], scope: Scope) -> TypedValue:
     kinds = [scope.value(each).type.kind for each in nodes]
     of: tuple[Form, ...] = POWER if "decimal" in kinds and "float" not in kinds else POWER[1:]
-    return calls.called(of, nodes, node, scope, "^")
+    return calls.call_form(of, nodes, node, scope, "^")
 
 
 def shifted(node: Any, scope: Scope) -> TypedValue:
@@ -297,7 +299,7 @@ def shifted(node: Any, scope: Scope) -> TypedValue:
     symbol = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
     left, right = operands(symbol, node, (node.left, node.right), scope)
     width = TypedValue(constant(left.type.size or 8), INT)
-    return applied(SHIFTS[type(node)], left.type, left, right, width)
+    return apply_strictly(SHIFTS[type(node)], left.type, left, right, width)
 
 
 def exclusive(node: Any, scope: Scope) -> TypedValue:
@@ -305,7 +307,7 @@ def exclusive(node: Any, scope: Scope) -> TypedValue:
     left, right = operands("#", node, (node.left, node.right), scope)
     sizes = (left.type.size, right.type.size)
     size = None if None in sizes else max(sizes)  # type: ignore[type-var]
-    return applied(operator.xor, SqlType("int", size=size), left, right)
+    return apply_strictly(operator.xor, SqlType("int", size=size), left, right)
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {

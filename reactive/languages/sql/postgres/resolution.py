@@ -361,7 +361,7 @@ def against_elements(
     chosen = _choose_for(symbol, node, (given[0], given[1]), scope)
     item = TYPES.get(chosen[1])
     if item is None:
-        raise scope.error(node, f"postgres compares no elements of {_shown(chosen[1])} here")
+        raise scope.error(node, f"postgres compares no elements of {_show_types(chosen[1])} here")
     of_array = SqlType("array", items=(item,))
     if is_unknown(array) and not is_null(items):
         items = read_constant(node, scope, scope.value(array), of_array)
@@ -374,7 +374,7 @@ def _choose_for(symbol: str, node: Any, names: Signature, scope: Scope) -> Signa
     try:
         return choose(symbol, names)
     except NoOperator as error:
-        shown = " and ".join(map(_shown, names))
+        shown = " and ".join(map(_show_types, names))
         raise scope.error(
             node, f"postgres {error} {symbol} for {shown}", "cast one of them"
         ) from None
@@ -409,7 +409,7 @@ def _stands_for(parameter: str, other: SqlType) -> SqlType | None:
     return TEXT if parameter == "anynonarray" else None
 
 
-def _shown(name: str) -> str:
+def _show_types(name: str) -> str:
     inner = name.removeprefix("_")
     return SHOWN.get(inner, inner) + "[]" * (inner != name)
 

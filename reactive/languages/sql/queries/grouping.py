@@ -43,8 +43,13 @@ from reactive.api.aggregates import Count, Min
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical
 from reactive.errors import ReactiveError
-from reactive.languages.sql.aggregates.kinds import Aggregated, fold, is_aggregate, made
-from reactive.languages.sql.expressions.casts import assigned
+from reactive.languages.sql.aggregates.kinds import (
+    AggregateFolds,
+    fold,
+    is_aggregate,
+    make_aggregate,
+)
+from reactive.languages.sql.expressions.casts import convert_for_column
 from reactive.languages.sql.runtime.arrays import elements, elements_or_none
 from reactive.languages.sql.sqlite.comparisons import (
     grouped_by,
@@ -59,7 +64,7 @@ from reactive.languages.sql.terms.values import (
     TypedValue,
     record_of,
     schema_of_values,
-    whole,
+    value_or_none,
 )
 
 
@@ -202,7 +207,7 @@ def _plain(node: Any, place: Callable[[exp.Expr], int]) -> frozenset[int]:
     return frozenset({place(node.this if isinstance(node, exp.Paren) else node)})
 
 
-def grouped(
+def group_rows(
     source: plan.Node, scope: Scope, keys: GroupingKeys | None, asked: Sequence[exp.Expr]
 ) -> tuple[plan.Node, GroupScope]:
     """Return the groups of some rows, with the aggregates that `asked` contains."""
@@ -210,7 +215,7 @@ def grouped(
     wanted = keys or GroupingKeys(())
     is_grouped = keys is not None and all(keys.sets if keys.sets is not None else (True,))
     found = [
-        (call, made(call, scope.reading(call), grouped=is_grouped))
+        (call, make_aggregate(call, scope.reading(call), grouped=is_grouped))
         for call in calls
         if not isinstance(call, exp.Grouping)
     ]
@@ -286,7 +291,7 @@ def _scope(
 
 
 def _result(
-    aggregated: Aggregated, folds: tuple[plan.Folded, ...], results: Sequence[Expr]
+    aggregated: AggregateFolds, folds: tuple[plan.Folded, ...], results: Sequence[Expr]
 ) -> TypedValue:
     return aggregated.result(tuple(results[folds.index(each)] for each in aggregated.folds))
 
@@ -328,7 +333,7 @@ def _several(
         mine = [value for place, value in enumerate(values) if place in chosen]
         part, places, results = _one_set(source, scope, mine, folds, is_grouped=bool(mine))
         left = iter(places)
-        keys = [whole(next(left)) if p in chosen else NONE for p in range(len(values))]
+        keys = [value_or_none(next(left)) if p in chosen else NONE for p in range(len(values))]
         keep = tuple(each.index for each in results if isinstance(each, Parameter))
         column = Scope(scope._text, (), len(folds) + bool(mine)).function(
             tuple_of(*keys, constant(number))
@@ -348,7 +353,7 @@ def _several(
 # Plan nodes of expressions, without the sub-queries in these.
 
 
-def filtered(node: plan.Node, scope: Scope, test: Expr) -> plan.Node:
+def filter_rows(node: plan.Node, scope: Scope, test: Expr) -> plan.Node:
     """Return the rows that satisfy a condition."""
     return node if test == TRUE else freed(plan.Where(node, scope.function(test)))
 
@@ -396,12 +401,12 @@ def lateral(
     )
 
 
-def selected(
+def select_values(
     node: plan.Node, scope: Scope, names: Sequence[str], values: Sequence[TypedValue]
 ) -> tuple[plan.Node, BindingSchema]:
     """Return the rows of a SELECT."""
     schema, kind = schema_of_values(names, values)
-    columns = tuple(whole(value) for value in values)
+    columns = tuple(value_or_none(value) for value in values)
     function = scope.function(record_of(kind, columns))
     if columns == all_parameters(scope.bindings):
         function = _naming(function, kind)
@@ -413,11 +418,11 @@ def _naming(function: Lifted, kind: Any) -> Lifted:
     naming = Naming(kind, kind._fields, True)
     name, place = f"Row({', '.join(kind._fields)})", function.place
     identity = ("named", function.body)
-    made = Opaque(naming, function.parameters, name, place, (), identity, "select")
-    return replace(function, made=made)
+    maker = Opaque(naming, function.parameters, name, place, (), identity, "select")
+    return replace(function, made=maker)
 
 
-def unnested(
+def unnest_arrays(
     node: plan.Node,
     scope: Scope,
     arrays: Sequence[TypedValue],
@@ -433,14 +438,14 @@ def unnested(
     there are no elements.
     """
     function = elements_or_none if outer else elements
-    call = Call(constant(function), (constant(offset), *(whole(array) for array in arrays)))
-    made = freed(plan.Unnest(node, scope.function(call)))
+    call = Call(constant(function), (constant(offset), *(value_or_none(array) for array in arrays)))
+    unnested_rows = freed(plan.Unnest(node, scope.function(call)))
     element = Parameter(place)
     if len(arrays) == 1 and not offset:
-        return made, [TypedValue(element, kinds[0], (element,))]
+        return unnested_rows, [TypedValue(element, kinds[0], (element,))]
     kinds = [*kinds, *([INT] if offset else [])]
     items = [Item(element, constant(n)) for n in range(len(kinds))]
-    return made, [TypedValue(i, kind, (i,)) for i, kind in zip(items, kinds, strict=True)]
+    return unnested_rows, [TypedValue(i, kind, (i,)) for i, kind in zip(items, kinds, strict=True)]
 
 
 def unnested_value(argument: Any, scope: Scope) -> TypedValue:
@@ -473,7 +478,9 @@ def evaluated_constant(node: Any, scope: Scope, kind: SqlType | None = None) -> 
     ------
     PlanError: it reads a query, or cannot be evaluated.
     """
-    value = scope.value(node) if kind is None else assigned(scope.value(node), kind, scope)
+    value = (
+        scope.value(node) if kind is None else convert_for_column(scope.value(node), kind, scope)
+    )
     if reads_query(value):
         raise scope.error(node, "a sub-query stands where a constant is needed")
     with failures_told(node, scope):
@@ -504,13 +511,13 @@ def misreadings_told(node: Any, scope: Scope) -> Iterator[None]:
 
 def constant_of(value: TypedValue) -> Any:
     """Return what an expression without columns gives."""
-    expr = whole(value)
+    expr = value_or_none(value)
     return expr.value if isinstance(expr, Constant) else callable_of(Lifted(expr, (), (), 0))()
 
 
 def key_of(values: Sequence[TypedValue]) -> Expr:
     """Return the grouping key: a value, or a tuple of several."""
-    wholes = [whole(value) for value in values]
+    wholes = [value_or_none(value) for value in values]
     return wholes[0] if len(wholes) == 1 else tuple_of(*wholes)
 
 

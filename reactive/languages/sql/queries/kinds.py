@@ -26,7 +26,12 @@ from optimizer.expr import NONE, Function, Outer, Subquery, walk
 from reactive.api.fixpoint import fixpoint
 from reactive.api.iterate import iterate
 from reactive.api.relation import AnyRelation, Relation
-from reactive.languages.sql.expressions.casts import apart, applied, cast, equal_types
+from reactive.languages.sql.expressions.casts import (
+    apply_strictly,
+    cast,
+    equal_types,
+    no_common_type_error,
+)
 from reactive.languages.sql.expressions.zones import check_alike, is_constant
 from reactive.languages.sql.postgres.numbers import RANGES
 from reactive.languages.sql.queries.grouping import (
@@ -34,7 +39,7 @@ from reactive.languages.sql.queries.grouping import (
     key_of,
     literal_rows,
     one_row,
-    selected,
+    select_values,
 )
 from reactive.languages.sql.queries.ordering import (
     SelectColumn,
@@ -62,7 +67,7 @@ from reactive.languages.sql.terms.values import (
     NamedPlan,
     TypedValue,
     named_rows,
-    whole,
+    value_or_none,
 )
 
 OPERATIONS: dict[tuple[type, bool], Any] = {
@@ -87,12 +92,12 @@ def query(node: Any, around: Scope) -> SelectQuery:
         case exp.Select():
             return select(node, around)
         case exp.SetOperation():
-            return _ordered(_set_operation(node, around), node)
+            return _apply_order(_set_operation(node, around), node)
         case exp.Values():
-            return _ordered(_values(node, around), node)
+            return _apply_order(_values(node, around), node)
         case exp.Subquery():
             inner = around.query(node.this)
-            return _ordered(inner, node) if _has_order(node) else inner
+            return _apply_order(inner, node) if _has_order(node) else inner
         case _:
             raise around.error(node, f"this is no query: {node.sql()[:60]}")
 
@@ -101,7 +106,7 @@ def _has_order(node: Any) -> bool:
     return any(node.args.get(name) for name in ("order", "limit", "offset"))
 
 
-def _ordered(made: SelectQuery, node: Any) -> SelectQuery:
+def _apply_order(made: SelectQuery, node: Any) -> SelectQuery:
     """Apply the ORDER BY and LIMIT of a set operation or a query in parentheses."""
     if not _has_order(node):
         return made
@@ -125,12 +130,12 @@ def with_names(node: Any, around: Scope) -> Scope:
         raise around.error(clause, "SEARCH and CYCLE are not supported", "compute the column")
     inner = around.around()
     for cte in clause.expressions:
-        named = _named(cte, inner, is_recursive=bool(clause.args.get("recursive")))
+        named = _plan_of_name(cte, inner, is_recursive=bool(clause.args.get("recursive")))
         inner.environment = inner.environment.with_names({cte.alias: named})
     return inner
 
 
-def _named(cte: Any, around: Scope, *, is_recursive: bool) -> NamedPlan:
+def _plan_of_name(cte: Any, around: Scope, *, is_recursive: bool) -> NamedPlan:
     if cte.args.get("key_expressions"):
         raise around.error(cte, "USING KEY is not supported", "fixpoint(keep=) keeps one row a key")
     cte.args.get("materialized")  # how it is computed, not what it is
@@ -197,7 +202,7 @@ def _read_of(schema: BindingSchema) -> tuple[Any, ...]:
 def _same_rows(node: plan.Node, of: BindingSchema, like: BindingSchema, around: Scope) -> plan.Node:
     """Rows that are read as others are."""
     made = query_of_rows(node, of, around)
-    return selected(made.node, made.scope, like.names, made.values)[0]
+    return select_values(made.node, made.scope, like.names, made.values)[0]
 
 
 def _by_name(left: SelectQuery, right: SelectQuery, node: Any, around: Scope) -> SelectQuery:
@@ -231,12 +236,12 @@ def _values(node: Any, around: Scope) -> SelectQuery:
     cells = _of_columns([[around.value(cell) for cell in row] for row in rows], node, around)
     names = _names(node, len(rows[0]), around)
     if any(not _is_constant(cell) for row in cells for cell in row):
-        return _evaluated(cells, names, around)
+        return _rows_of_values(cells, names, around)
     schema = _schema(names, cells, around)
     try:
         made = [tuple(map(constant_of, row)) for row in cells]
     except Exception:  # a cell has no value: an error of its row, as if it was computed of a column
-        return _evaluated(cells, names, around)
+        return _rows_of_values(cells, names, around)
     return query_of_rows(literal_rows(made), schema, around)
 
 
@@ -250,7 +255,7 @@ def _of_columns(
         if around.dialect.name == "duckdb" and kinds and kinds[0].kind == "text":
             other = next((kind for kind in kinds if kind.kind not in ("text", "any")), None)
             if other is not None:  # a text constant fixes the type for later rows
-                raise apart(node, around, [kinds[0], other], "choice")
+                raise no_common_type_error(node, around, [kinds[0], other], "choice")
         columns.append(equal_types(column, around, node)[0])
     return list(zip(*columns, strict=True))
 
@@ -263,7 +268,7 @@ def _names(node: Any, count: int, around: Scope) -> list[str]:
 
 
 def _is_constant(value: TypedValue) -> bool:
-    return not any(isinstance(part, Outer | Subquery) for part in walk(whole(value)))
+    return not any(isinstance(part, Outer | Subquery) for part in walk(value_or_none(value)))
 
 
 def _schema(
@@ -279,12 +284,12 @@ def _schema(
     return BindingSchema(tuple(columns))
 
 
-def _evaluated(
+def _rows_of_values(
     rows: Sequence[Sequence[TypedValue]], names: Sequence[str], around: Scope
 ) -> SelectQuery:
     """Return rows of which some read outer values."""
     scope = around.over((), 1)
-    made = [selected(one_row(), scope, names, row) for row in rows]
+    made = [select_values(one_row(), scope, names, row) for row in rows]
     node, schema = made[0]
     for other, more in made[1:]:
         node, schema = plan.UnionAll(node, other), _both(schema, more, around)
@@ -316,10 +321,10 @@ def recursive(cte: Any, names: Sequence[str], around: Scope) -> NamedPlan:
     if around.dialect.numeric_booleans:  # later rows may be of other classes
         columns = (replace(c, type=replace(c.type, kind="any")) for c in schema.columns)
         schema = BindingSchema(tuple(columns))
-    return _settled(cte, begin, schema, called, around)
+    return _solve_recursion(cte, begin, schema, called, around)
 
 
-def _settled(
+def _solve_recursion(
     cte: Any, begin: plan.Node, schema: BindingSchema, names: tuple[str, ...], around: Scope
 ) -> NamedPlan:
     """Return the fixpoint; only its making shows which columns may become NULL."""
@@ -461,12 +466,12 @@ class _RecursionStep:
                     f"make them one: cast(... as {sql_name(column.type)})",
                 )
             if column.type.kind not in ("any", "null") and value.type.kind != "any":
-                value = _narrowed(value, column.type, scope)
+                value = _narrow_type(value, column.type, scope)
             values.append(value)
         return replace(again, values=tuple(values))
 
 
-def _narrowed(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
+def _narrow_type(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     """Return a value as one of the type that a recursion begins with, which it may not fit."""
     if value.type == to:
         return value
@@ -474,7 +479,7 @@ def _narrowed(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     made = cast(value, to, scope)
     if to.kind != "int" or to.size not in RANGES or fits:
         return made
-    return applied(RANGES[to.size], to, made)
+    return apply_strictly(RANGES[to.size], to, made)
 
 
 Collations = list[str | None]

@@ -26,7 +26,7 @@ from reactive.languages.sql.sqlite.comparisons import bare, sorted_by
 from reactive.languages.sql.terms.errors import nearest, source_of, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import fields_of
-from reactive.languages.sql.terms.values import TypedValue, whole
+from reactive.languages.sql.terms.values import TypedValue, value_or_none
 
 # ORDER BY, LIMIT and DISTINCT ON.
 
@@ -76,7 +76,7 @@ def sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
     if scope.dialect.numeric_booleans:
         value = sorted_by(value)
     value = by_parts(value)
-    return plan.SortKey(scope.function(whole(value), node), descending, nulls)
+    return plan.SortKey(scope.function(value_or_none(value), node), descending, nulls)
 
 
 def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
@@ -169,18 +169,18 @@ def columns_of(select: Any, rows: PlannedRows, scope: Scope) -> list[SelectColum
 def _columns(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
     star = _star(node)
     if star is not None:
-        yield from _expanded(star, node, rows, scope)
+        yield from _expand_star(star, node, rows, scope)
     elif isinstance(node, exp.Alias):
         yield SelectColumn(node.alias, node.this, True)
     elif isinstance(node, exp.Explode | exp.Unnest) and scope.dialect.dotted_fields:
-        yield from _unnested(node, scope)
+        yield from _unnest_struct(node, scope)
     elif isinstance(node, exp.Column):
         yield SelectColumn(node.name, node, False)
     else:
         yield SelectColumn(name_of_column(node, scope), node, False)
 
 
-def _unnested(node: Any, scope: Scope) -> Iterator[SelectColumn]:
+def _unnest_struct(node: Any, scope: Scope) -> Iterator[SelectColumn]:
     """Yield a column for each field of an unnested struct; one column for any other value."""
     value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
     fields = fields_of(value.type)
@@ -199,7 +199,7 @@ def _star(node: Any) -> Any:
     return node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else None
 
 
-def _expanded(star: Any, node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
+def _expand_star(star: Any, node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
     take(star)
     table = node.table if isinstance(node, exp.Column) else ""
     left_out = {c.name.casefold() for c in star.args.get("except_") or ()}

@@ -58,17 +58,17 @@ from optimizer.plans.strata import QuantifiedComparison
 from optimizer.record import record
 from reactive.api.aggregates import Collect
 from reactive.languages.sql.aggregates.kinds import fold
-from reactive.languages.sql.expressions.casts import aligned, apart
+from reactive.languages.sql.expressions.casts import align_operands, no_common_type_error
 from reactive.languages.sql.expressions.comparisons import (
     COMPARISONS,
     OPPOSITE,
     all_of,
     any_of,
     by_parts,
-    compared,
+    compare_values,
 )
 from reactive.languages.sql.expressions.zones import check_alike, is_constant
-from reactive.languages.sql.queries.grouping import filtered, freed, selected
+from reactive.languages.sql.queries.grouping import filter_rows, freed, select_values
 from reactive.languages.sql.runtime.single import any_of as any_value
 from reactive.languages.sql.runtime.single import in_order, only_of
 from reactive.languages.sql.sqlite import comparisons as sqlite
@@ -84,7 +84,7 @@ from reactive.languages.sql.terms.values import (
     itself,
     named_rows,
     present,
-    whole,
+    value_or_none,
 )
 
 
@@ -126,7 +126,7 @@ def subquery(node: Any, scope: Scope) -> TypedValue:
     made, value = query.cut(), query.values[0]
     if not query.is_one_row:
         made, value = _only(made, value, scope)
-    one = freed(plan.Select(made.node, made.scope.function(whole(value))))
+    one = freed(plan.Select(made.node, made.scope.function(value_or_none(value))))
     found = Subquery("value", one, tuple(correlation.arguments))
     return TypedValue(found, value.type, (found,) if value.nullable else ())
 
@@ -150,7 +150,7 @@ def array(node: Any, scope: Scope) -> TypedValue:
     sort = query.sort
     keys = [key.function.body for key in sort if isinstance(key.function, Lifted)]
     cut = query.cut()
-    entry = TypedValue(tuple_of(*keys, whole(value)), value.type)
+    entry = TypedValue(tuple_of(*keys, value_or_none(value)), value.type)
     collected = fold(Collect(_value), entry, cut.scope)
     node = freed(plan.Aggregate(cut.node, None, (collected,)))
     directions = tuple((key.descending, key.nulls) for key in sort)
@@ -169,7 +169,7 @@ def _value(*row: Any) -> Any:
 
 
 @record
-class Compared:
+class RowComparison:
     """A row and the query with whose rows it is compared, and how."""
 
     left: tuple[TypedValue, ...]
@@ -193,13 +193,13 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
     left, query = _of_one_type(left, query, node, scope)
     if len(left) > 1 and symbol not in ("==", "!="):
         raise scope.error(node, "rows are compared with ANY or ALL by = and <> only")
-    asked = Compared(left, symbol, query.cut(), correlation)
+    asked = RowComparison(left, symbol, query.cut(), correlation)
     found = _no_match(asked) if negated else _match(asked)
     if isinstance(found, Constant):
         return found
-    columns = asked.query.scope.function(tuple_of(*map(whole, asked.query.values)))
+    columns = asked.query.scope.function(tuple_of(*map(value_or_none, asked.query.values)))
     rows = plan.Select(asked.query.node, columns)
-    given = (*correlation.arguments, *map(whole, left))
+    given = (*correlation.arguments, *map(value_or_none, left))
     return Quantified(QuantifiedComparison(written, is_all, wanted, len(left)), rows, given, found)
 
 
@@ -211,8 +211,8 @@ def _of_one_type(
     for mine, theirs in zip(left, query.values, strict=True):
         check_alike(node, scope, mine, theirs)
         if _is_apart(mine, theirs, scope):
-            raise apart(node, scope, [mine.type, TEXT], "order")
-        mine, theirs = aligned(node, scope, mine, theirs, place="order")
+            raise no_common_type_error(node, scope, [mine.type, TEXT], "order")
+        mine, theirs = align_operands(node, scope, mine, theirs, place="order")
         pairs.append((by_parts(mine), by_parts(theirs)))
     sides = tuple(zip(*pairs, strict=True))
     if sides == (left, query.values):
@@ -252,7 +252,7 @@ def _row(node: Any, scope: Scope) -> tuple[TypedValue, ...]:
     return tuple(scope.value(part) for part in parts)
 
 
-def _match(asked: Compared) -> Expr:
+def _match(asked: RowComparison) -> Expr:
     """Return the condition that the comparison is TRUE for some row."""
     if any(map(is_null, asked.left)):
         return FALSE
@@ -261,7 +261,7 @@ def _match(asked: Compared) -> Expr:
     return all_of(*present(*asked.left), _has(asked, found))
 
 
-def _is_ordered(asked: Compared) -> bool:
+def _is_ordered(asked: RowComparison) -> bool:
     """Return True for a comparison that raises for None.
 
     The rows of the query are compared even if the outer condition is false.
@@ -269,7 +269,7 @@ def _is_ordered(asked: Compared) -> bool:
     return asked.symbol not in ("==", "!=")
 
 
-def _no_match(asked: Compared) -> Expr:
+def _no_match(asked: RowComparison) -> Expr:
     """Return the condition that the comparison is FALSE for all rows."""
     if len(asked.left) > 1:
         return _no_row_matches(asked)
@@ -287,7 +287,7 @@ def _no_match(asked: Compared) -> Expr:
     return all_of(*none)
 
 
-def _no_row_matches(asked: Compared) -> Expr:
+def _no_row_matches(asked: RowComparison) -> Expr:
     """Return the condition that the comparison is FALSE for all rows of several values."""
     nullable = any(v.nullable for v in (*asked.left, *asked.query.values))
     if not nullable:
@@ -300,19 +300,19 @@ def _no_row_matches(asked: Compared) -> Expr:
     return Operation("not", (_has(asked, Operation("not", (is_false,))),))
 
 
-def _inside(asked: Compared, *, nullable: bool) -> tuple[TypedValue, ...]:
+def _inside(asked: RowComparison, *, nullable: bool) -> tuple[TypedValue, ...]:
     """Return the compared values as the query reads them; not `nullable` if tested outside."""
     inside = tuple(map(asked.correlation.read, asked.left))
     return inside if nullable else tuple(replace(value, nulls=()) for value in inside)
 
 
-def _tests(asked: Compared, left: Sequence[TypedValue]) -> list[Expr]:
+def _tests(asked: RowComparison, left: Sequence[TypedValue]) -> list[Expr]:
     columns = asked.query.values
     pairs = list(zip(left, columns, strict=True))
     if asked.query.scope.dialect.numeric_booleans:
         pairs = [sqlite.compared(*pair, ordered=_is_ordered(asked)) for pair in pairs]
     return [
-        compared(asked.symbol, *_without_guard(mine, column, asked.symbol))
+        compare_values(asked.symbol, *_without_guard(mine, column, asked.symbol))
         for mine, column in pairs
     ]
 
@@ -327,9 +327,9 @@ def _without_guard(
     return left, column
 
 
-def _has(asked: Compared, *tests: Expr) -> Expr:
+def _has(asked: RowComparison, *tests: Expr) -> Expr:
     """Return the condition that the query has a row that satisfies all tests."""
-    node = filtered(asked.query.node, asked.query.scope, all_of(*tests))
+    node = filter_rows(asked.query.node, asked.query.scope, all_of(*tests))
     return _exists(node, asked.correlation)
 
 
@@ -470,7 +470,7 @@ class SelectQuery:
             schema = made.scope.schema
             if schema is not None and schema.names == tuple(called):
                 return made.node, schema
-        return selected(made.node, made.scope, called, made.values)
+        return select_values(made.node, made.scope, called, made.values)
 
     def named(self, names: Sequence[str] = (), views: tuple[Any, ...] = ()) -> NamedPlan:
         """Return the query as a source of FROM.
@@ -491,7 +491,7 @@ class SelectQuery:
 
 def _in_order(value: TypedValue, scope: Scope) -> Expr:
     """Return the sort key of rows that are ordered by a value."""
-    return whole(sorted_by(value) if scope.dialect.numeric_booleans else value)
+    return value_or_none(sorted_by(value) if scope.dialect.numeric_booleans else value)
 
 
 def _is_read(value: TypedValue) -> bool:

@@ -17,14 +17,14 @@ from optimizer.plans.properties import bindings
 from reactive.languages.sql.queries.grouping import (
     GroupingKeys,
     columns_before,
-    filtered,
-    grouped,
+    filter_rows,
+    group_rows,
     has_aggregate,
     keys_in,
     one_row,
     reads_query,
-    selected,
-    unnested,
+    select_values,
+    unnest_arrays,
     unnested_value,
 )
 from reactive.languages.sql.queries.ordering import (
@@ -41,8 +41,8 @@ from reactive.languages.sql.queries.sources import from_
 from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, shown
 from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.values import TypedValue, whole
-from reactive.languages.sql.windows.kinds import appended
+from reactive.languages.sql.terms.values import TypedValue, value_or_none
+from reactive.languages.sql.windows.kinds import append_windows
 
 UNSUPPORTED = ("into", "sample", "cluster", "distribute", "connect", "match", "locks", "prewhere")
 
@@ -77,19 +77,19 @@ def select(node: Any, around: Scope) -> SelectQuery:
     made, is_one = rows.node, not node.args.get("from_")
     where = node.args.get("where")
     if where is not None:
-        made, is_one = filtered(made, scope.reading(where), scope.true(where.this)), False
+        made, is_one = filter_rows(made, scope.reading(where), scope.true(where.this)), False
     keys = _keys(node, scope, columns)
-    asked = _asked(node, scope, columns)
+    asked = _evaluated_expressions(node, scope, columns)
     if keys is not None or node.args.get("having") or any(map(has_aggregate, asked)):
-        made, scope = grouped(made, scope, keys, asked)
+        made, scope = group_rows(made, scope, keys, asked)
         is_one = keys is None
     having = node.args.get("having")
     if having is not None:
-        made, is_one = filtered(made, scope.reading(having), scope.true(having.this)), False
-    made, scope = _windowed(made, scope, asked)
+        made, is_one = filter_rows(made, scope.reading(having), scope.true(having.this)), False
+    made, scope = _add_windows(made, scope, asked)
     qualify = node.args.get("qualify")
     if qualify is not None:
-        made, is_one = filtered(made, scope.reading(qualify), scope.true(qualify.this)), False
+        made, is_one = filter_rows(made, scope.reading(qualify), scope.true(qualify.this)), False
     made, scope, grows = _with_elements(made, scope, asked)
     values = tuple(scope.value(column.node) for column in columns)
     if scope.dialect.numeric_booleans:
@@ -100,7 +100,7 @@ def select(node: Any, around: Scope) -> SelectQuery:
     return _in_order(query, node, columns)
 
 
-def _asked(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> list[Any]:
+def _evaluated_expressions(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> list[Any]:
     """Return the expressions that are evaluated of groups, or of rows if there are none."""
     asked = [column.node for column in columns]
     for name in ("having", "qualify"):
@@ -169,13 +169,13 @@ def _of_kind(node: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
             yield from _of_kind(part, is_wanted)
 
 
-def _windowed(made: plan.Node, scope: Scope, asked: Sequence[Any]) -> tuple[plan.Node, Scope]:
+def _add_windows(made: plan.Node, scope: Scope, asked: Sequence[Any]) -> tuple[plan.Node, Scope]:
     windows = [w for e in asked for w in _of_kind(e, lambda n: isinstance(n, exp.Window))]
     windows = list({id(each): each for each in windows}.values())
     if not windows:
         return made, scope
     made, scope = _with_answers(made, scope, windows)
-    node, values = appended(made, scope, windows)
+    node, values = append_windows(made, scope, windows)
     wider = scope.wider(bindings(node))
     wider.values |= {id(w): value for w, value in zip(windows, values, strict=True)}
     return node, wider
@@ -189,7 +189,7 @@ def _with_answers(made: plan.Node, scope: Scope, windows: Sequence[Any]) -> tupl
     if not found:
         return made, scope
     count = scope.bindings
-    node = columns_before(made, scope, [whole(value) for _, value in found])
+    node = columns_before(made, scope, [value_or_none(value) for _, value in found])
     wider = scope.wider(count + len(found))
     for place, (part, value) in enumerate(found, count):
         read = Parameter(place)
@@ -224,7 +224,7 @@ def _with_elements(
     ]
     kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
     place = scope.bindings
-    node, values = unnested(made, scope, arrays, kinds, place, offset=False, outer=False)
+    node, values = unnest_arrays(made, scope, arrays, kinds, place, offset=False, outer=False)
     wider = scope.wider(place + 1)
     wider.values |= {id(call): value for call, value in zip(calls, values, strict=True)}
     return node, wider, True
@@ -269,7 +269,7 @@ def _asked_before(
     if not places:
         return query, order
     count = query.scope.bindings
-    node = columns_before(query.node, query.scope, [whole(every[n]) for n in places])
+    node = columns_before(query.node, query.scope, [value_or_none(every[n]) for n in places])
     scope = query.scope.wider(count + len(places))
     for at, n in enumerate(places):
         read = Parameter(count + at)
@@ -290,7 +290,7 @@ def _distinct(
     query: SelectQuery, order: list[tuple[Any, TypedValue]]
 ) -> tuple[SelectQuery, list[tuple[Any, TypedValue]]]:
     """Keep one copy of each row; ORDER BY may use its columns only."""
-    node, schema = selected(query.node, query.scope, query.names, query.values)
+    node, schema = select_values(query.node, query.scope, query.names, query.values)
     made = query_of_rows(plan.Distinct(node), schema, query.scope.around())
     moved = []
     for each, value in order:

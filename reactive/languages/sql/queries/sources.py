@@ -28,15 +28,15 @@ from optimizer.expr import (
     reads,
     substitute,
 )
-from reactive.languages.sql.expressions.casts import aligned, equal_types
-from reactive.languages.sql.expressions.comparisons import compared
+from reactive.languages.sql.expressions.casts import align_operands, equal_types
+from reactive.languages.sql.expressions.comparisons import compare_values
 from reactive.languages.sql.functions.arrays import name_of, series_of
 from reactive.languages.sql.queries.grouping import (
-    filtered,
+    filter_rows,
     freed,
     lateral,
     one_row,
-    unnested,
+    unnest_arrays,
     unnested_value,
 )
 from reactive.languages.sql.queries.ordering import limits
@@ -44,7 +44,13 @@ from reactive.languages.sql.queries.query import PlannedRows, rows_of
 from reactive.languages.sql.terms.errors import nearest, peek
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
-from reactive.languages.sql.terms.values import TypedValue, itself, named_rows, present, whole
+from reactive.languages.sql.terms.values import (
+    TypedValue,
+    itself,
+    named_rows,
+    present,
+    value_or_none,
+)
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
@@ -57,12 +63,12 @@ def from_(select: exp.Expr, around: Scope) -> PlannedRows | None:
     rows = source(first.this, around, None)
     for item, joins in _items(select.args.get("joins") or (), around):
         if any((join.side or "").upper() in ("RIGHT", "FULL") for join in joins):
-            rows = _beside(rows, item, joins, around)
+            rows = _cross_item(rows, item, joins, around)
             continue
         for join in (item, *joins) if item is not None else joins:
-            rows = _joined(rows, join, around)
+            rows = _join_item(rows, join, around)
     for each in select.args.get("laterals") or ():
-        rows = _joined(rows, exp.Join(this=each), around)
+        rows = _join_item(rows, exp.Join(this=each), around)
     return rows
 
 
@@ -83,11 +89,11 @@ def _items(joins: Sequence[Any], around: Scope) -> list[tuple[Any, list[Any]]]:
     return items
 
 
-def _beside(rows: PlannedRows, item: Any, joins: Sequence[Any], around: Scope) -> PlannedRows:
+def _cross_item(rows: PlannedRows, item: Any, joins: Sequence[Any], around: Scope) -> PlannedRows:
     """Return the product of the rows so far and an item whose joins may miss rows of it."""
     made = rows if item is None else source(item.this, around, None)
     for join in joins:
-        made = _joined(made, join, around)
+        made = _join_item(made, join, around)
     if item is None:
         return made
     known = {name.casefold() for _, name, _ in rows.columns()}
@@ -99,12 +105,12 @@ def _beside(rows: PlannedRows, item: Any, joins: Sequence[Any], around: Scope) -
                 "has it too",
                 "join with ON in place of USING",
             )
-    return _paired(rows, made, item, None, around)
+    return _join_two(rows, made, item, None, around)
 
 
-def beside(rows: PlannedRows, item: Any, around: Scope) -> PlannedRows:
+def pair_with_item(rows: PlannedRows, item: Any, around: Scope) -> PlannedRows:
     """Return rows paired with those of an item of FROM or USING in UPDATE or DELETE."""
-    return _joined(rows, exp.Join(this=item), around)
+    return _join_item(rows, exp.Join(this=item), around)
 
 
 def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
@@ -116,7 +122,7 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
     """
     match node:
         case exp.Table(this=exp.Func() | exp.Anonymous() as call):
-            return _unnested(call, node, around, left)
+            return _unnest_item(call, node, around, left)
         case exp.Table():
             return _with_joins(_table(node, around), node, around)
         case exp.Subquery(this=exp.Table() | exp.Subquery() as inner) if not node.alias:
@@ -124,7 +130,7 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
         case exp.Subquery() | exp.Values():
             return _with_joins(_query(node, around), node, around)
         case exp.Unnest():
-            return _unnested(node, node, around, left)
+            return _unnest_item(node, node, around, left)
         case exp.Lateral():
             raise around.error(node, "LATERAL needs something before it in FROM")
         case _:
@@ -134,7 +140,7 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
 def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
     """Return the joins that an item in parentheses has inside."""
     for join in node.args.get("joins") or ():
-        rows = _joined(rows, join, around)
+        rows = _join_item(rows, join, around)
     for unsupported in ("pivots", "sample", "ordinality"):
         if node.args.get(unsupported):
             raise around.error(node, f"{unsupported.upper()} in FROM is not supported")
@@ -174,7 +180,7 @@ def _query(node: Any, around: Scope) -> PlannedRows:
 # Joins.
 
 
-def _joined(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
+def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     item, method = join.this, (join.method or "").upper()
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if method in ("ASOF", "POSITIONAL") or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
@@ -183,11 +189,11 @@ def _joined(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     if inner is not None:
         return _lateral(left, inner, join, around)
     if isinstance(item, exp.Unnest) or _is_call(item):
-        return _filtered_join(_unnested(_call_of(item), item, around, left, side), join, around)
+        return _filtered_join(_unnest_item(_call_of(item), item, around, left, side), join, around)
     right = source(item, around, left)
     if kind in _HALVES:
         return _half(left, right, join, around)
-    return _paired(left, right, join, KINDS.get(side), around)
+    return _join_two(left, right, join, KINDS.get(side), around)
 
 
 _HALVES = {"SEMI": plan.SemiJoin, "ANTI": plan.AntiJoin}
@@ -201,29 +207,29 @@ def _call_of(item: Any) -> Any:
     return item if isinstance(item, exp.Unnest) else item.this
 
 
-def _paired(
+def _join_two(
     left: PlannedRows, right: PlannedRows, join: Any, kind: Any, around: Scope
 ) -> PlannedRows:
     """Return a join of two, inner if it has no kind."""
     matched = _side_by_side(left, right, None)
-    tests, shared = _shared(left, right, join, around)
+    tests, shared = _shared_columns(left, right, join, around)
     on = join.args.get("on")
     if on is not None:
         tests.append(matched.scope(around).true(on))
     test = conjunction(tuple(t for t in tests if t != TRUE))
     made = _side_by_side(left, right, kind)
-    made = replace(made, merged={**made.merged, **_merged(made, shared, kind, join, around)})
+    made = replace(made, merged={**made.merged, **_merge_columns(made, shared, kind, join, around)})
     if kind is None and test == TRUE:
         return made.with_node(plan.Product(left.node, right.node))
     if kind == "left" and right.bindings == 1:
-        right, test = _narrowed(right, test, left.bindings, join, around)
+        right, test = _narrow_right_side(right, test, left.bindings, join, around)
     match = plan.Match(None, None, matched.scope(around).function(test, join))
     if kind is None:
         return made.with_node(freed(plan.Join(left.node, right.node, match)))
     return made.with_node(freed(plan.OuterJoin(left.node, right.node, match, kind)))
 
 
-def _narrowed(
+def _narrow_right_side(
     right: PlannedRows, test: Expr, place: int, join: Any, around: Scope
 ) -> tuple[PlannedRows, Expr]:
     """Return the right side of a left join without rows that cannot match, and the other tests.
@@ -236,7 +242,7 @@ def _narrowed(
         return right, test
     rest = tuple(part for part in parts if part not in own)
     inside = substitute(conjunction(own), (*all_parameters(place), Parameter(0)))
-    narrow = filtered(right.node, right.scope(around).reading(join), inside)
+    narrow = filter_rows(right.node, right.scope(around).reading(join), inside)
     return right.with_node(narrow), conjunction(rest)
 
 
@@ -251,7 +257,7 @@ def _side_by_side(left: PlannedRows, right: PlannedRows, kind: str | None) -> Pl
 def _half(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     """Return the rows of the left that have a match on the right, or have none."""
     both = _side_by_side(left, right, None)
-    tests, _ = _shared(left, right, join, around)
+    tests, _ = _shared_columns(left, right, join, around)
     on = join.args.get("on")
     if on is not None:
         tests.append(both.scope(around).true(on))
@@ -259,7 +265,7 @@ def _half(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -> Pl
     return left.with_node(freed(_HALVES[join.kind.upper()](left.node, right.node, match)))
 
 
-def _shared(
+def _shared_columns(
     left: PlannedRows, right: PlannedRows, join: Any, around: Scope
 ) -> tuple[list[Expr], list[tuple[str, TypedValue, TypedValue]]]:
     """Return the equations of USING or NATURAL, and the columns that they make one."""
@@ -283,12 +289,12 @@ def _shared(
                     join,
                     f"USING names {name!r}, which one side does not have{nearest(name, every)}",
                 )
-        left_one, right_one = aligned(join, around, *filter(None, pair))
+        left_one, right_one = align_operands(join, around, *filter(None, pair))
         shared.append((name, left_one, right_one))
-    return [compared("==", a, b) for _, a, b in shared], shared
+    return [compare_values("==", a, b) for _, a, b in shared], shared
 
 
-def _merged(
+def _merge_columns(
     rows: PlannedRows,
     shared: list[tuple[str, TypedValue, TypedValue]],
     kind: str | None,
@@ -306,7 +312,8 @@ def _merged(
             first = last
         elif kind == "full":
             first = itself(
-                Conditional(conjunction(present(first)), first.expr, whole(last)), first.type
+                Conditional(conjunction(present(first)), first.expr, value_or_none(last)),
+                first.type,
             )
         merged[name.casefold()] = first
     return merged
@@ -354,7 +361,7 @@ def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedR
     return both.with_node(lateral(left.node, made, scope, tuple(correlation.arguments), kind))
 
 
-def _unnested(
+def _unnest_item(
     call: Any, item: Any, around: Scope, left: PlannedRows | None, side: str = ""
 ) -> PlannedRows:
     """One binding more, for each element of an array, or of several side by side."""
@@ -363,11 +370,11 @@ def _unnested(
     arrays = (
         [unnested_value(e, scope) for e in call.expressions]
         if isinstance(call, exp.Unnest)
-        else [_called(call, item, scope)]
+        else [_array_of_call(call, item, scope)]
     )
     offset = bool(item.args.get("offset") or item.args.get("ordinality"))
     kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
-    node, values = unnested(
+    node, values = unnest_arrays(
         before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
     )
     names = _columns(item) or ((item.alias,) if item.alias else ())
@@ -377,7 +384,7 @@ def _unnested(
     return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)
 
 
-def _called(call: Any, item: Any, scope: Scope) -> TypedValue:
+def _array_of_call(call: Any, item: Any, scope: Scope) -> TypedValue:
     """Return the array of a call in FROM; a series is no longer than a LIMIT asks for."""
     if not isinstance(call, exp.GenerateSeries) or scope.dialect.name != "duckdb":
         return scope.value(call)
@@ -414,4 +421,4 @@ def _filtered_join(rows: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     if join.side:
         raise around.error(on, "what is unnested is joined ON TRUE", "put the condition into WHERE")
     scope = rows.scope(around)
-    return rows.with_node(filtered(rows.node, scope, scope.true(on)))
+    return rows.with_node(filter_rows(rows.node, scope, scope.true(on)))

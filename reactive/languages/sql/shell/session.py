@@ -33,7 +33,7 @@ from reactive.languages.sql.statements.definitions import table_class
 from reactive.languages.sql.terms.common_types import Dialect
 from reactive.languages.sql.terms.types import ANY, TEXT, SqlType, hint_of, type_of_value
 from reactive.languages.sql.terms.values import field_names
-from reactive.languages.sql.text.read import parsed, statements
+from reactive.languages.sql.text.read import parse_statements, statements
 
 HELP = """[bold]select ...;[/]       a view, printed whenever it changes
 [bold]insert, update, delete, create, drop ...;[/]
@@ -74,7 +74,7 @@ class Shell:
         return True
 
     def _statement(self, text: str) -> None:
-        found = parsed(text, self.dialect)
+        found = parse_statements(text, self.dialect)
         for tree in found:
             self._load_files(tree)
         if found and isinstance(found[0], exp.Query | exp.Values):
@@ -224,10 +224,10 @@ def _csv(path: Path) -> tuple[list[str], list[list[Any]]]:
         if len(row) != len(names):
             raise PlanError(f"{path.name}, row {number}: {len(row)} cells, not {len(names)}")
     columns = [[row[place] for row in rows] for place in range(len(names))]
-    return names, [_converted(column) for column in columns]
+    return names, [_convert_cells(column) for column in columns]
 
 
-def _converted(cells: list[str]) -> list[Any]:
+def _convert_cells(cells: list[str]) -> list[Any]:
     """Return the cells as values of the first type that all of them are of."""
     for read in (int, float, date.fromisoformat, datetime.fromisoformat, _bool):
         made = _all(read, cells)

@@ -33,14 +33,14 @@ from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, T
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
-    called,
+    call_strictly,
     is_column,
     is_null,
     is_simple,
     itself,
     leaves,
     literal,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -74,8 +74,10 @@ def mapped(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> 
     if isinstance(value.expr, Constant) and not value.nulls:
         return TypedValue(literal(function(value.expr.value)).expr, kind)
     if all(map(is_simple, leaves(value))):
-        return called(function, kind, value)
-    return itself(Call(constant(moments.strict_call), (constant(function), whole(value))), kind)
+        return call_strictly(function, kind, value)
+    return itself(
+        Call(constant(moments.strict_call), (constant(function), value_or_none(value))), kind
+    )
 
 
 def is_number(kind: SqlType) -> bool:
@@ -375,7 +377,7 @@ def of_two(
         made = Call(constant(function), tuple(v.expr for v in values))
         return itself(made, kind) if may_be_null else TypedValue(made, kind)
     return itself(
-        Call(constant(moments.strict_call), (constant(function), *map(whole, values))), kind
+        Call(constant(moments.strict_call), (constant(function), *map(value_or_none, values))), kind
     )
 
 

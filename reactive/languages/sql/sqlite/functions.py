@@ -35,7 +35,7 @@ from reactive.languages.sql.terms.values import (
     is_null,
     itself,
     literal,
-    whole,
+    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -262,8 +262,8 @@ def _null_if(node: Any, scope: Scope) -> TypedValue:
     if is_null(value) or is_null(other):
         return bare(value)
     collation = collation_of(value.type, other.type)
-    sides = [whole(collated(each, collation)) for each in (value, other)]
-    made = Call(constant(_different), (whole(value), whole(other), *sides))
+    sides = [value_or_none(collated(each, collation)) for each in (value, other)]
+    made = Call(constant(_different), (value_or_none(value), value_or_none(other), *sides))
     return itself(made, bare(value).type)
 
 
@@ -272,19 +272,19 @@ def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, 1, 1)
-        return TypedValue(Call(constant(function), tuple(map(whole, values))), kind)
+        return TypedValue(Call(constant(function), tuple(map(value_or_none, values))), kind)
 
     return made
 
 
 def _letters(node: Any, scope: Scope) -> TypedValue:
     values = given(node, scope, 0, 127)
-    return TypedValue(Call(constant(strings.letters), tuple(map(whole, values))), TEXT)
+    return TypedValue(Call(constant(strings.letters), tuple(map(value_or_none, values))), TEXT)
 
 
 def _format(node: Any, scope: Scope) -> TypedValue:
     values = given(node, scope, 1, 127)
-    return itself(Call(constant(formats.formatted), tuple(map(whole, values))), TEXT)
+    return itself(Call(constant(formats.formatted), tuple(map(value_or_none, values))), TEXT)
 
 
 def _same(least: int) -> Maker:
@@ -342,7 +342,7 @@ def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int)
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)
-        return itself(Call(constant(function), tuple(map(whole, values))), kind)
+        return itself(Call(constant(function), tuple(map(value_or_none, values))), kind)
 
     return made
 
@@ -361,7 +361,7 @@ def _made_json(
             raise scope.error(node, f"{name_of(node)}() of sqlite takes pairs of {pairs}")
         for each in arguments(node)[first:]:
             _refuse_hidden_json(each, scope)
-        parts = [whole(value) for value in values]
+        parts = [value_or_none(value) for value in values]
         parts = [*parts[:first], *(transform(part, _told) for part in parts[first:])]
         call = Call(constant(function), tuple(parts))
         return TypedValue(call, TEXT) if first == 0 else itself(call, ANY)
@@ -402,7 +402,7 @@ def _makes_json(node: exp.Anonymous) -> bool:
 TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Case: texts.case,
     exp.If: texts.conditional,
-    exp.Coalesce: texts.coalesced,
+    exp.Coalesce: texts.coalesce_values,
     exp.Greatest: _extreme(runtime.greatest),
     exp.Least: _extreme(runtime.least),
     exp.Collate: _collate,

@@ -17,7 +17,7 @@ from optimizer import plan
 from optimizer.expr import TRUE, Call, Constant, Expr, Lifted, Parameter, constant, tuple_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError
-from reactive.languages.sql.expressions.casts import assigned
+from reactive.languages.sql.expressions.casts import convert_for_column
 from reactive.languages.sql.queries.grouping import (
     evaluated_constant,
     failures_told,
@@ -25,10 +25,15 @@ from reactive.languages.sql.queries.grouping import (
 )
 from reactive.languages.sql.queries.kinds import with_names
 from reactive.languages.sql.statements.definitions import create, drop
-from reactive.languages.sql.statements.target import ChangedTable, evaluated, found_rows, rows_with
+from reactive.languages.sql.statements.target import (
+    ChangedTable,
+    evaluate_plan,
+    found_rows,
+    rows_with,
+)
 from reactive.languages.sql.terms.scope import Scope, ScopeSource
 from reactive.languages.sql.terms.types import SqlType, sql_name
-from reactive.languages.sql.terms.values import TypedValue, whole
+from reactive.languages.sql.terms.values import TypedValue, value_or_none
 
 REMEDIES = {
     ("returning", "INSERT"): "ask db.sql(...) for the rows afterwards",
@@ -147,20 +152,21 @@ def _values(
     _check_width(len(query.values), places, source, around)
     made = query.cut()
     cast_values = [
-        _assigned(source, v, kind, made.scope) for v, kind in zip(made.values, kinds, strict=True)
+        _assign_value(source, v, kind, made.scope)
+        for v, kind in zip(made.values, kinds, strict=True)
     ]
-    row = tuple_of(*map(whole, cast_values))
+    row = tuple_of(*map(value_or_none, cast_values))
     if not query.sort:
-        yield from evaluated(plan.Select(made.node, made.scope.function(row)), source, around)
+        yield from evaluate_plan(plan.Select(made.node, made.scope.function(row)), source, around)
         return
     keys = [key.function.body for key in query.sort]
     both = made.scope.function(tuple_of(row, *keys))
-    yield from _in_order(evaluated(plan.Select(made.node, both), source, around), query.sort)
+    yield from _in_order(evaluate_plan(plan.Select(made.node, both), source, around), query.sort)
 
 
-def _assigned(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
+def _assign_value(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
     """Return a value as a column has it; Postgres reads constants before it looks for rows."""
-    made = assigned(value, kind, scope)
+    made = convert_for_column(value, kind, scope)
     is_unread = isinstance(value.expr, Constant) and isinstance(made.expr, Call)
     if is_unread and scope.dialect.name == "postgres":
         raise scope.error(node, f"this constant is no {sql_name(kind)}")
@@ -261,7 +267,7 @@ def _keeping(target: ChangedTable, places: list[int]) -> Callable[[Any, Any], An
     """
     columns = len(target.schema.columns)
     sides = [target.schema.values(Parameter(side)) for side in (0, 1)]
-    values = [whole(sides[place in places][place]) for place in range(columns)]
+    values = [value_or_none(sides[place in places][place]) for place in range(columns)]
     read = callable_of(Lifted(tuple_of(*values), ("old", "new"), (), 2))
     return lambda old, new: target.made(read(old, new))
 
@@ -298,7 +304,7 @@ def _conflict_update(
     if query is not None:
         raise around.error(query, "a query in DO UPDATE is not supported", "run it before")
     test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
-    values = callable_of(scope.function(_changed(conflict.expressions, target, scope)))
+    values = callable_of(scope.function(_updated_values(conflict.expressions, target, scope)))
 
     def updated(old: Any, new: Any) -> Any:
         with failures_told(conflict, around):
@@ -317,7 +323,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
     target, source = ChangedTable(tree.this, around), tree.args.get("from_")
     rows = rows_with(target.rows(), [] if source is None else [source.this], around)
     with misreadings_told(tree, around):
-        made = _changed(tree.expressions, target, rows.scope(around))
+        made = _updated_values(tree.expressions, target, rows.scope(around))
     found = found_rows(tree, target, rows, made, around)
     pairs = [(old, target.made(values)) for old, values in found]
     keyed = target.table._keyed
@@ -350,7 +356,7 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
     return len(found)
 
 
-def _changed(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
+def _updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
     """Return the values of a row after some assignments, as a tuple."""
     values: list[TypedValue] = list(target.schema.values(Parameter(0)))
     for each in assignments:
@@ -362,8 +368,8 @@ def _changed(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> 
             values[place] = TypedValue(constant(target.defaults.get(column.name)), column.type)
         else:
             given = scope.value(each.expression)
-            values[place] = _assigned(each.expression, given, column.type, scope)
-    return tuple_of(*map(whole, values))
+            values[place] = _assign_value(each.expression, given, column.type, scope)
+    return tuple_of(*map(value_or_none, values))
 
 
 # Statements that change a database: one transaction each.

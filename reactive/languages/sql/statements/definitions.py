@@ -17,7 +17,7 @@ from reactive.languages.sql.relation import relation_of
 from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
 from reactive.languages.sql.sqlite.values import KeyBy, stored
-from reactive.languages.sql.statements.target import evaluated
+from reactive.languages.sql.statements.target import evaluate_plan
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import SqlType, hint_of, type_of_sql
@@ -96,10 +96,10 @@ def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
         query = around.query(tree.expression)
         node, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
         around.refuse_unread(tree)
-        found = evaluated(node, tree, around)
+        found = evaluate_plan(node, tree, around)
     else:
         with misreadings_told(tree, around):
-            schema, defaults, key = _declared(tree, around)
+            schema, defaults, key = _declared_columns(tree, around)
             lengths = _lengths(tree, around)
     fields = field_names(schema.names)
     columns = tuple(replace(c, read=f) for c, f in zip(schema.columns, fields, strict=True))
@@ -130,7 +130,9 @@ def _names(tree: Any) -> tuple[str, ...]:
     return tuple(column.name for column in tree.this.expressions)
 
 
-def _declared(tree: Any, around: Scope) -> tuple[BindingSchema, dict[str, Any], tuple[str, ...]]:
+def _declared_columns(
+    tree: Any, around: Scope
+) -> tuple[BindingSchema, dict[str, Any], tuple[str, ...]]:
     """Return the columns, their defaults, and the folded names of the key."""
     if not isinstance(tree.this, exp.Schema):
         raise around.error(tree, "CREATE TABLE needs columns, or AS and a query")

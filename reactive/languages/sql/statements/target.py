@@ -30,7 +30,7 @@ from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
 from reactive.languages.sql.queries.grouping import failures_told, freed
 from reactive.languages.sql.queries.query import PlannedRows, rows_of
-from reactive.languages.sql.queries.sources import beside
+from reactive.languages.sql.queries.sources import pair_with_item
 from reactive.languages.sql.relation import relation_of
 from reactive.languages.sql.sqlite.values import KeyBy
 from reactive.languages.sql.terms.errors import nearest
@@ -132,7 +132,7 @@ Pairs = list[tuple[Any, Any]]
 """Rows and their replacements."""
 
 
-def evaluated(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
+def evaluate_plan(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
     """Return the rows of the plan of a query or statement, computed once.
 
     Raises
@@ -155,7 +155,7 @@ def evaluated(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
 def rows_with(rows: PlannedRows, items: Sequence[Any], around: Scope) -> PlannedRows:
     """Return rows paired with those of the items of FROM in UPDATE, or of USING in DELETE."""
     for item in items:
-        rows = beside(rows, item, around)
+        rows = pair_with_item(rows, item, around)
     return rows
 
 
@@ -177,10 +177,10 @@ def found_rows(
     )
     if rows.bindings > 1:
         selected = plan.Select(freed(node.input), node.function)
-        return _once(evaluated(selected, tree, scope), target)
+        return _once(evaluate_plan(selected, tree, scope), target)
     if has_subqueries(node) or has_subqueries(node.input):
         selected = plan.Select(freed(node.input), node.function)
-        return [(row[0], row[1]) for row in evaluated(selected, tree, scope)]
+        return [(row[0], row[1]) for row in evaluate_plan(selected, tree, scope)]
     is_wanted, make = callable_of(scope.function(test)), callable_of(scope.function(made))
     with failures_told(tree, scope):
         return [(row, make(row)) for row in _candidates(target, test) if is_wanted(row)]

@@ -51,7 +51,7 @@ def sql_error(text: str, node: exp.Expr | None, message: str, remedy: str = "") 
 
 def error_at(text: str, start: int | None, message: str, remedy: str = "") -> PlanError:
     """Return the error about the character at an offset."""
-    lines = [] if start is None else _pointed(text, start)
+    lines = [] if start is None else _caret_lines(text, start)
     where = "" if start is None else " at line {}, column {}".format(*line_and_column(text, start))
     more = [f"  {line}" for line in (*lines, remedy) if line]
     head, _, rest = message.partition("\n")
@@ -107,7 +107,7 @@ def source_of(text: str, node: exp.Expr) -> str:
     first = _with_names(text, first, node)
     parameter = PARAMETER.match(text, last + 1)  # which knows no place of its own
     end = last + 1 if parameter is None else parameter.end()
-    return " ".join(_closed(text, first, end).split())
+    return " ".join(_with_brackets(text, first, end).split())
 
 
 def _with_names(text: str, first: int, node: exp.Expr) -> int:
@@ -126,7 +126,7 @@ def _with_names(text: str, first: int, node: exp.Expr) -> int:
     return first
 
 
-def _closed(text: str, first: int, last: int) -> str:
+def _with_brackets(text: str, first: int, last: int) -> str:
     """Return the part of a text, with the brackets around it that belong to its own."""
     for opening, closing in ("()", "[]"):
         missing = text.count(opening, first, last) - text.count(closing, first, last)
@@ -150,7 +150,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     return f"; did you mean {by_folded[found[0]]!r}?" if found else ""
 
 
-def _pointed(text: str, start: int) -> list[str]:
+def _caret_lines(text: str, start: int) -> list[str]:
     """Return the line, and a caret below the character."""
     line, column = line_and_column(text, start)
     shown = text.split("\n")[line - 1].replace("\t", " ")
@@ -283,7 +283,7 @@ def refuse_unread(tree: exp.Expr, text: str) -> None:
         raise sql_error(
             text,
             first if isinstance(first, exp.Expr) else node,
-            f"cannot read all of {_called(node)}: {what} not supported",
+            f"cannot read all of {_name_of_node(node)}: {what} not supported",
             "leave it out",
         )
 
@@ -346,7 +346,7 @@ def _is_set(given: Any) -> bool:
     return given is not None and given is not False and given != [] and given != ""
 
 
-def _called(node: exp.Expr) -> str:
+def _name_of_node(node: exp.Expr) -> str:
     if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous):
         return f"{node.sql_name().lower()}()"
     return node.key.upper()

@@ -42,7 +42,7 @@ from reactive.languages.sql.terms.errors import (
     take,
 )
 from reactive.languages.sql.terms.types import NULL, SqlType, fields_of
-from reactive.languages.sql.terms.values import TypedValue, literal, whole
+from reactive.languages.sql.terms.values import TypedValue, literal, value_or_none
 
 T = TypeVar("T")
 OUT_OF_RANGE = "is out of the range of"
@@ -70,7 +70,7 @@ class Correlation:
 
     def read(self, value: TypedValue) -> TypedValue:
         """Return a value of the row around, inside."""
-        argument = whole(value)
+        argument = value_or_none(value)
         if argument not in self.arguments:
             self.arguments.append(argument)
         inside = Outer(self.arguments.index(argument))
@@ -473,7 +473,7 @@ def field_of(value: TypedValue, name: str, *, folded: bool) -> TypedValue | None
     If `folded`, upper and lower case are the same.
     """
     fields = fields_of(value.type)
-    found = name if name in fields else _folded(name, fields) if folded else None
+    found = name if name in fields else _find_folded(name, fields) if folded else None
     if found is None:
         return None
     if value.type.record is not None:
@@ -483,7 +483,7 @@ def field_of(value: TypedValue, name: str, *, folded: bool) -> TypedValue | None
     return TypedValue(read, fields[found], (*value.nulls, read))
 
 
-def _folded(name: str, fields: dict[str, SqlType]) -> str | None:
+def _find_folded(name: str, fields: dict[str, SqlType]) -> str | None:
     return next((each for each in fields if each.casefold() == name.casefold()), None)
 
 

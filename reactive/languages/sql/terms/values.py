@@ -115,7 +115,7 @@ def leaves(*values: TypedValue) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys(leaf for value in values for leaf in value.nulls))
 
 
-def whole(value: TypedValue) -> Expr:
+def value_or_none(value: TypedValue) -> Expr:
     """Return the value, or None where it is NULL."""
     if not value.nulls or value.nulls == (value.expr,):
         return value.expr
@@ -245,7 +245,7 @@ def _read_counts(function: Any) -> tuple[int, int | None]:
     return least, None if is_open else len(by_place)
 
 
-def called(function: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
+def call_strictly(function: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
     """Return a call of a function that is NULL where an argument is.
 
     Raises
@@ -432,13 +432,13 @@ class BindingSchema:
         """Return the columns of a row, which is not there where one of `missing` is None."""
         made = []
         for column in self.columns:
-            expr = _read(row, column.read)
+            expr = _read_column(row, column.read)
             nulls = (*missing, expr) if column.nullable else missing
             made.append(TypedValue(expr, column.type, tuple(dict.fromkeys(nulls))))
         return tuple(made)
 
 
-def _read(row: Expr, place: str | int | None) -> Expr:
+def _read_column(row: Expr, place: str | int | None) -> Expr:
     if place is None:
         return row
     return Attribute(row, place) if isinstance(place, str) else Item(row, constant(place))

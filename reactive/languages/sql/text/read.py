@@ -37,7 +37,7 @@ SLICES = ("[", "]", ")", "'", '"')
 """Before a colon, these say that it belongs to a slice or a struct."""
 
 
-def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list[Any]:
+def parse_statements(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list[Any]:
     """Return the statements of a text. `:name` is one of the parameters.
 
     Raises
@@ -83,7 +83,7 @@ def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
 
 def one(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
     """Return the only statement of a text."""
-    found = parsed(text, dialect, parameters)
+    found = parse_statements(text, dialect, parameters)
     if len(found) != 1:
         what = "no statement" if not found else f"{len(found)} statements"
         raise PlanError(f"the text has {what}, not one\n  {text.strip()[:60]}")

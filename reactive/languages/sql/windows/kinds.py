@@ -45,11 +45,11 @@ from reactive.languages.sql.aggregates.calls import (
     AggregateCall as AggregateCall,
 )
 from reactive.languages.sql.aggregates.calls import (
-    asked_of,
     directions_of,
     number,
+    parse_aggregate,
 )
-from reactive.languages.sql.aggregates.kinds import is_aggregate, made_of, sum_type
+from reactive.languages.sql.aggregates.kinds import folds_of_call, is_aggregate, sum_type
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.partitions.frames import (
     CURRENT,
@@ -67,7 +67,7 @@ from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, FLOAT, INT, SqlType
-from reactive.languages.sql.terms.values import TypedValue, itself, whole
+from reactive.languages.sql.terms.values import TypedValue, itself, value_or_none
 
 NEVER_NULL = frozenset(
     {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count"}
@@ -81,7 +81,7 @@ OF_PLACES: dict[type[exp.Expr], tuple[str, SqlType]] = {
 }
 
 
-def appended(
+def append_windows(
     source: plan.Node, scope: Scope, nodes: Sequence[Any]
 ) -> tuple[plan.Node, list[TypedValue]]:
     """Return the rows of a plan with bindings behind them, and the value of each window in these.
@@ -91,19 +91,19 @@ def appended(
     PlanError: there is no such window function, or no such frame.
     """
     found: dict[int, TypedValue] = {}
-    groups = [_Partitioned(scope, node) for node in nodes]
+    groups = [PartitionedWindow(scope, node) for node in nodes]
     for group in groups:
         if id(group.node) in found:
             continue
         together = [each for each in groups if each.fits(group)]
         scope = scope.wider(scope.bindings) if scope.bindings else scope
-        source, values = _reduced(source, scope, together)
+        source, values = _reduce_partitions(source, scope, together)
         scope = scope.wider(scope.bindings + len(together))
         found |= {id(each.node): value for each, value in zip(together, values, strict=True)}
     return source, [found[id(node)] for node in nodes]
 
 
-class _Partitioned:
+class PartitionedWindow:
     """A window with the keys of its partition and its order."""
 
     def __init__(self, scope: Scope, node: Any) -> None:
@@ -112,16 +112,16 @@ class _Partitioned:
         keys = [scope.value(each) for each in node.args.get("partition_by") or ()]
         if scope.dialect.numeric_booleans:
             keys = list(map(grouped_by, keys))
-        self.partition: Expr = tuple_of(*map(whole, keys))
+        self.partition: Expr = tuple_of(*map(value_or_none, keys))
         order = node.args.get("order")
         self.order = tuple(order.expressions) if order is not None else ()
         keys_of_order = [scope.value(each.this) for each in self.order]
         if scope.dialect.numeric_booleans and not _has_distances(node):
             keys_of_order = list(map(sorted_by, keys_of_order))
-        self.keys: Expr = tuple_of(*map(whole, keys_of_order))
+        self.keys: Expr = tuple_of(*map(value_or_none, keys_of_order))
         self.directions = directions_of(self.order)
 
-    def fits(self, other: _Partitioned) -> bool:
+    def fits(self, other: PartitionedWindow) -> bool:
         """Return True if both can use one sort of the same partitions."""
         mine = (self.partition, self.keys, self.directions)
         return mine == (other.partition, other.keys, other.directions)
@@ -135,8 +135,8 @@ def _has_distances(window: Any) -> bool:
     return is_range and any(isinstance(bound, exp.Expr) for bound in bounds)
 
 
-def _reduced(
-    source: plan.Node, scope: Scope, together: Sequence[_Partitioned]
+def _reduce_partitions(
+    source: plan.Node, scope: Scope, together: Sequence[PartitionedWindow]
 ) -> tuple[plan.Node, list[TypedValue]]:
     arguments: list[Expr] = []
     made = [_function(each, scope, arguments) for each in together]
@@ -162,7 +162,7 @@ def _shape(kind: SqlType) -> Shape:
     return {"int": int, "float": float}.get(kind.kind)
 
 
-def _name(together: Sequence[_Partitioned]) -> str:
+def _name(together: Sequence[PartitionedWindow]) -> str:
     return ", ".join(each.node.this.sql(each.dialect) for each in together)
 
 
@@ -175,7 +175,7 @@ def _of_made(body: Expr) -> Lifted:
     return Lifted(body, ("partition", "row"), (), 2)
 
 
-def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[Asked, SqlType]:
+def _function(of: PartitionedWindow, scope: Scope, arguments: list[Expr]) -> tuple[Asked, SqlType]:
     """Return the window function and the type of its answers; new arguments are appended."""
     node, ignores = of.node.this, False
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
@@ -186,7 +186,7 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
         raise scope.error(of.node, f"{of.node.args['over']} is not supported")
 
     def place(value: TypedValue) -> int:
-        expr = whole(value)
+        expr = value_or_none(value)
         if expr not in arguments:
             arguments.append(expr)
         return arguments.index(expr)
@@ -199,7 +199,7 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
             count = _constant(node.this, scope)
             return Asked("ntile", None, WHOLE, (count,)), INT
         case exp.Lag() | exp.Lead():
-            return _shifted(node, scope, place, ignores=ignores)
+            return _shift_call(node, scope, place, ignores=ignores)
         case exp.FirstValue() | exp.LastValue() | exp.NthValue():
             value = scope.value(node.this)
             nth = {exp.FirstValue: 1, exp.LastValue: -1}.get(type(node))
@@ -215,7 +215,7 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
     raise scope.error(of.node, f"there is no window function {node.sql()}")
 
 
-def _shifted(
+def _shift_call(
     node: Any, scope: Scope, place: Callable[[TypedValue], int], *, ignores: bool
 ) -> tuple[Asked, SqlType]:
     value = scope.value(node.this)
@@ -231,7 +231,7 @@ def _shifted(
 def _aggregate(
     node: Any, scope: Scope, place: Callable[[TypedValue], int], frame: Frame, *, in_order: bool
 ) -> tuple[Asked, SqlType]:
-    asked = replace(asked_of(node, scope, grouped=False), in_order=in_order)
+    asked = replace(parse_aggregate(node, scope, grouped=False), in_order=in_order)
     function, value, kind, keeps = of_frame(asked)
     argument = None if value is None else place(value)
     if function in ("sum", "avg", "min", "max"):
@@ -250,7 +250,7 @@ def _constant(node: Any, scope: Scope) -> Any:
 # Frames.
 
 
-def _frame(of: _Partitioned, scope: Scope) -> Frame:
+def _frame(of: PartitionedWindow, scope: Scope) -> Frame:
     spec = of.node.args.get("spec")
     if spec is None:
         return TO_PEERS if of.order else WHOLE
@@ -310,7 +310,7 @@ def of_frame(asked: AggregateCall) -> tuple[Any, TypedValue | None, SqlType, boo
         types = {"sum": sum_type(of.type, asked.scope), "avg": FLOAT}
         if not (_is_numeric(name, of, asked.scope) or _is_of_times(name, of)):
             return name, of, types.get(name, of.type), False
-    aggregated = made_of(asked)
+    aggregated = folds_of_call(asked)
     folds_, values = aggregated.folds, aggregated.result
     if len(folds_) == 1 and folds_[0].name == "Collect":
         value = folds_[0].value
@@ -348,7 +348,7 @@ class _FoldsOf:
     def __init__(self, of: tuple[plan.Folded, ...], result: Callable[..., TypedValue]) -> None:
         self._of = of
         self._finish = callable_of(
-            Lifted(whole(result(all_parameters(len(of)))), row_names(len(of)), (), len(of))
+            Lifted(value_or_none(result(all_parameters(len(of)))), row_names(len(of)), (), len(of))
         )
 
     def __call__(self, values: Sequence[tuple[Any, ...]]) -> Any:
