@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    TypeAlias,
-    TypeVar,
-    TypeVarTuple,
-    cast,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, TypeVarTuple, cast, overload
 
 from optimizer import plan
 from optimizer.errors import PlanError

@@ -19,7 +19,7 @@ class WaitingDeltas:
     >>> waiting = WaitingDeltas(1)
     >>> waiting.put(Delta(1, [("to", 1)]))
     >>> waiting.put(Delta(2, [("be", 1)]))
-    >>> len(waiting), told(waiting.pop())
+    >>> len(waiting), delta_to_deliver(waiting.pop())
     (1, Delta(version=2, added=('to', 'be')))
     """
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from optimizer.expr import (
-    NONE,
-    Call,
-    Constant,
-    Expr,
-    Item,
-    Lifted,
-    Operation,
-    constant,
-)
+from optimizer.expr import NONE, Call, Constant, Expr, Item, Lifted, Operation, constant
 from optimizer.expressions.evaluated import BINARY, UNARY
 from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.datalog import functors

@@ -95,7 +95,7 @@ def _unknown(text: str, position: int) -> Exception:
 def unescape_text(text: str, at: Span) -> str:
     r"""Return the value of a text in quotes.
 
-    >>> unescaped(r'"a\tb"', Span("", 0, 0))
+    >>> unescape_text(r'"a\tb"', Span("", 0, 0))
     'a\tb'
     """
 
@@ -290,7 +290,7 @@ def too_deep(text: str) -> PlanError:
 def suggest_name(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return a suggestion of the closest known name; else `otherwise` and all known names.
 
-    >>> near("pth", ["path", "edge"]), near("x", ["path", "edge"], "there are")
+    >>> suggest_name("pth", ["path", "edge"]), suggest_name("x", ["path", "edge"], "there are")
     ("did you mean 'path'?", 'there are path, edge')
     """
     from difflib import get_close_matches  # takes longer than most modules here

@@ -27,11 +27,11 @@ from reactive.languages.sql.terms.values import (
     Catalog,
     Environment,
     TypedValue,
+    as_optional,
     is_relation,
     named,
     record_of,
     schema_of_values,
-    value_or_none,
 )
 from reactive.languages.sql.text.read import depth_of, one
 
@@ -127,7 +127,7 @@ def _in_order(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
     if None in places:
         return _by_more(query)
     node, schema = replace(query, sort=(), limit=None, offset=0).rows()
-    columns = [value_or_none(value) for value in schema.values(Parameter(0))]
+    columns = [as_optional(value) for value in schema.values(Parameter(0))]
     keys = tuple(
         replace(key, function=_of_rows(columns[place], 1))
         for key, place in zip(query.sort, places, strict=True)
@@ -140,13 +140,13 @@ def _column(key: plan.SortKey, query: SelectQuery) -> int | None:
     """Return the column that the rows stand in order by."""
     assert isinstance(key.function, Lifted)
     body = key.function.body
-    return next((n for n, v in enumerate(query.values) if value_or_none(v) == body), None)
+    return next((n for n, v in enumerate(query.values) if as_optional(v) == body), None)
 
 
 def _by_more(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
     """Return rows sorted by values that they do not have, which are appended to them."""
     schema, kind = schema_of_values(query.names, query.values)
-    row = query.scope.function(record_of(kind, [value_or_none(value) for value in query.values]))
+    row = query.scope.function(record_of(kind, [as_optional(value) for value in query.values]))
     beside = [key.function for key in query.sort]
     node = freed(plan.Extend(query.node, (), (row, *beside)))
     keys = tuple(

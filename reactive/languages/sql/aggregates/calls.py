@@ -54,11 +54,11 @@ from reactive.languages.sql.sqlite.values import addend
 from reactive.languages.sql.terms.errors import peek, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, DECIMAL, FLOAT, INT, TEXT, SqlType
-from reactive.languages.sql.terms.values import TypedValue, callee, itself, present, value_or_none
+from reactive.languages.sql.terms.values import TypedValue, as_optional, callee, itself, present
 
 
 @record
-class AggregateFolds:
+class CallFolds:
     """The folds of an aggregate, and its value of their results, which are in that order."""
 
     folds: tuple[plan.Folded, ...]
@@ -92,12 +92,12 @@ class AggregateCall:
         """Return a value where FILTER lets it be."""
         if self.test is None:
             return value
-        return itself(Conditional(self.test, value_or_none(value), NONE), value.type)
+        return itself(Conditional(self.test, as_optional(value), NONE), value.type)
 
     def constant(self, place: int) -> Any:
         """Return an argument that must be constant."""
         self.taken.add(place)
-        expr = value_or_none(self.scope.value(self.arguments[place]))
+        expr = as_optional(self.scope.value(self.arguments[place]))
         if isinstance(expr, Constant):
             return expr.value
         items = [each.value for each in getattr(expr, "items", ()) if isinstance(each, Constant)]
@@ -106,7 +106,7 @@ class AggregateCall:
         return tuple(items)
 
 
-Maker: TypeAlias = Callable[[AggregateCall], AggregateFolds]
+Maker: TypeAlias = Callable[[AggregateCall], CallFolds]
 """Function from a call to its folds; one line of a table per aggregate."""
 
 
@@ -175,7 +175,7 @@ def fold(aggregate: Aggregation[Any], of: TypedValue | None, scope: Scope) -> pl
 
 def _function(of: TypedValue | None, scope: Scope) -> Any:
     assert of is not None
-    return scope.function(value_or_none(of))
+    return scope.function(as_optional(of))
 
 
 def nothing(*row: Any) -> Any:
@@ -217,8 +217,8 @@ def number(asked: AggregateCall, place: int = 0) -> TypedValue:
 
 def of_values(
     function: Callable[..., Any], of: TypedValue, kind: SqlType, scope: Scope
-) -> AggregateFolds:
-    return AggregateFolds(
+) -> CallFolds:
+    return CallFolds(
         (collect_values(of, scope),),
         lambda found: itself(Call(callee(function), found), kind),
     )
@@ -248,7 +248,7 @@ class Of:
 def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Maker:
     """Make a function of all values that are not NULL."""
 
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         of = number(asked) if kind is FLOAT else asked.value()
         called = OfDifferent(function) if asked.distinct else function
         return of_values(called, of, kind or of.type, asked.scope)
@@ -257,7 +257,7 @@ def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Ma
 
 
 def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         of = asked.value()
         place = asked.constant(1) if at is None else at
         descending = bool(asked.order and asked.order[0].args.get("desc"))
@@ -308,12 +308,12 @@ def _in_order(
     kind: SqlType,
     *more: Any,
     nulls: bool,
-) -> AggregateFolds:
+) -> CallFolds:
     """Make an aggregate whose result depends on the order: ORDER BY's, or that of the values."""
     scope = asked.scope
     order = asked.order or (() if asked.in_order else (exp.Ordered(nulls_first=False),))
     keys = [scope.value(o.this) for o in order if asked.order] or [of][: len(order)]
-    packed = TypedValue(tuple_of(*map(value_or_none, keys), value_or_none(of)), ANY)
+    packed = TypedValue(tuple_of(*map(as_optional, keys), as_optional(of)), ANY)
     test = (
         asked.test if nulls else _both(asked.test, conjunction(present(of)) if of.nulls else None)
     )
@@ -329,7 +329,7 @@ def _both(one: Expr | None, other: Expr | None) -> Expr | None:
     return conjunction((one, other))
 
 
-def join_texts(asked: AggregateCall) -> AggregateFolds:
+def join_texts(asked: AggregateCall) -> CallFolds:
     """STRING_AGG, GROUP_CONCAT, LISTAGG."""
     separator = asked.constant(1) if len(asked.arguments) > 1 else ","
     unfiltered = replace(asked, test=None)
@@ -337,7 +337,7 @@ def join_texts(asked: AggregateCall) -> AggregateFolds:
     return _in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
 
 
-def list_values(asked: AggregateCall) -> AggregateFolds:
+def list_values(asked: AggregateCall) -> CallFolds:
     """ARRAY_AGG, which keeps NULL."""
     of = replace(asked, test=None).value()
     kind = SqlType("array", items=(of.type,))
@@ -345,7 +345,7 @@ def list_values(asked: AggregateCall) -> AggregateFolds:
 
 
 def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         of = replace(asked, test=None).value()
         return _in_order(asked, function, of, of.type, nulls=nulls)
 
@@ -373,7 +373,7 @@ def _sum_of(of: TypedValue, scope: Scope) -> plan.Folded:
 def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: int) -> Maker:
     """Variance and deviation; of integers and numerics Postgres has its own."""
 
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         of, scope = number(asked), asked.scope
         function, kind = of_float, FLOAT
         if scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
@@ -381,7 +381,7 @@ def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: i
         if asked.distinct:
             return of_values(Of(_of_different, (function, less)), of, kind, scope)
         sums = (_sum_of(_exact(of), scope), _sum_of(_exact(of, 2), scope))
-        return AggregateFolds(
+        return CallFolds(
             (count_of(of, scope), *sums),
             lambda found: itself(Call(constant(function), (*found, constant(less))), kind),
         )
@@ -397,7 +397,7 @@ def _of_different(values: Any, function: Callable[..., Any], less: int) -> Any:
 def together(function: Callable[..., Any], *parts: str, less: int | None = None) -> Maker:
     """Make an aggregate of two numbers, of rows that have both; `parts` are the sums it needs."""
 
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         scope = asked.scope
         x, y = number(asked), number(asked, 1)
         both = pair(x, y)
@@ -412,7 +412,7 @@ def together(function: Callable[..., Any], *parts: str, less: int | None = None)
         of["yy"] = (two, two)
         sums = [_sum_of(_exact(of[p][0], other=of[p][1]), scope) for p in parts]
         more = () if less is None else (constant(less),)
-        return AggregateFolds(
+        return CallFolds(
             (count_of(both, scope), *sums),
             lambda found: itself(Call(constant(function), (*found, *more)), FLOAT),
         )
@@ -429,9 +429,9 @@ def _of_different_pairs(
     return function(len(found), *(sum(of[part](*pair) for pair in found) for part in parts), *more)
 
 
-def pairs(asked: AggregateCall) -> AggregateFolds:
+def pairs(asked: AggregateCall) -> CallFolds:
     """REGR_COUNT: the rows that have both numbers."""
     both = pair(asked.value(), asked.value(1))
     if asked.distinct:
         return of_values(OfDifferent(len), both, INT, asked.scope)
-    return AggregateFolds((count_of(both, asked.scope),), lambda found: TypedValue(found[0], INT))
+    return CallFolds((count_of(both, asked.scope),), lambda found: TypedValue(found[0], INT))

@@ -35,6 +35,7 @@ from reactive.api.aggregates import (
 )
 from reactive.languages.sql.aggregates.calls import (
     AggregateCall,
+    CallFolds,
     Maker,
     OfDifferent,
     count_of,
@@ -53,7 +54,6 @@ from reactive.languages.sql.aggregates.calls import (
     together,
     whole_group,
 )
-from reactive.languages.sql.aggregates.calls import AggregateFolds as AggregateFolds
 from reactive.languages.sql.aggregates.calls import fold as fold
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.expressions.comparisons import by_parts, from_parts
@@ -100,7 +100,7 @@ WINDOWS = (
 """Functions of windows only, which sqlglot parses as aggregates."""
 
 
-def make_aggregate(node: Any, scope: Scope, *, grouped: bool) -> AggregateFolds:
+def make_aggregate(node: Any, scope: Scope, *, grouped: bool) -> CallFolds:
     """Return an aggregate of the rows of a scope; if it is not `grouped`, there may be no rows.
 
     Raises
@@ -110,7 +110,7 @@ def make_aggregate(node: Any, scope: Scope, *, grouped: bool) -> AggregateFolds:
     return folds_of_call(parse_aggregate(node, scope, grouped=grouped))
 
 
-def folds_of_call(asked: AggregateCall) -> AggregateFolds:
+def folds_of_call(asked: AggregateCall) -> CallFolds:
     """Return the folds of a call."""
     key = (
         str(asked.node.this).lower()
@@ -153,7 +153,7 @@ def _read_order(asked: AggregateCall) -> None:
             )
 
 
-def _count(asked: AggregateCall) -> AggregateFolds:
+def _count(asked: AggregateCall) -> CallFolds:
     scope = asked.scope
     if asked.order and not asked.arguments:
         raise scope.error(asked.node, "count(*) has no ORDER BY", "leave it out")
@@ -170,15 +170,15 @@ def _count(asked: AggregateCall) -> AggregateFolds:
         if scope.dialect.numeric_booleans:
             of = grouped_by(of)
         function = fold(CountDistinct(nothing, skip_none=of.nullable), of, scope)
-        return AggregateFolds((function,), lambda found: TypedValue(found[0], INT))
+        return CallFolds((function,), lambda found: TypedValue(found[0], INT))
     if len(asked.arguments) > 1:
         message = f"count() takes 0 or 1 argument, and got {len(asked.arguments)}"
         raise asked.scope.error(asked.node, message, "count(DISTINCT (a, b)) counts pairs")
     of = asked.value() if asked.arguments else asked.only(TypedValue(constant(1), INT))
-    return AggregateFolds((count_of(of, scope),), lambda found: TypedValue(found[0], INT))
+    return CallFolds((count_of(of, scope),), lambda found: TypedValue(found[0], INT))
 
 
-def _count_if(asked: AggregateCall) -> AggregateFolds:
+def _count_if(asked: AggregateCall) -> CallFolds:
     """DuckDB's COUNT_IF is the sum of truth values, which of no rows is NULL."""
     of = cast(asked.value(), INT, asked.scope)
     if asked.distinct:
@@ -199,7 +199,7 @@ def sum_type(kind: SqlType, scope: Scope) -> SqlType:
             return kind
 
 
-def _sum(asked: AggregateCall) -> AggregateFolds:
+def _sum(asked: AggregateCall) -> CallFolds:
     of = number(asked)
     kind = sum_type(of.type, asked.scope)
     if asked.distinct and kind.kind == "decimal":
@@ -211,7 +211,7 @@ def _sum(asked: AggregateCall) -> AggregateFolds:
     return _sum_of_value(asked, of)
 
 
-def _of_intervals(asked: AggregateCall, of: TypedValue, function: Any) -> AggregateFolds:
+def _of_intervals(asked: AggregateCall, of: TypedValue, function: Any) -> CallFolds:
     """Make a function of the sums of months, days and microseconds.
 
     Equal intervals may differ in these parts.
@@ -231,18 +231,18 @@ def _of_intervals(asked: AggregateCall, of: TypedValue, function: Any) -> Aggreg
         given = found if function is intervals.mean_of_intervals else found[:3]
         return itself(Conditional(found[3], Call(constant(function), given), NONE), INTERVAL)
 
-    return AggregateFolds((*sums, count), value)
+    return CallFolds((*sums, count), value)
 
 
-def _sum_of_value(asked: AggregateCall, of: TypedValue) -> AggregateFolds:
+def _sum_of_value(asked: AggregateCall, of: TypedValue) -> CallFolds:
     kind = sum_type(of.type, asked.scope)
     if kind.kind == "decimal" and of.type.kind == "int":
         of = cast(of, kind, asked.scope)
     function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
     if asked.grouped and not of.nullable:
-        return AggregateFolds((function,), lambda found: TypedValue(found[0], kind))
+        return CallFolds((function,), lambda found: TypedValue(found[0], kind))
     count = count_of(of, asked.scope)
-    return AggregateFolds((function, count), lambda found: _if_any(found, kind))
+    return CallFolds((function, count), lambda found: _if_any(found, kind))
 
 
 def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
@@ -250,18 +250,18 @@ def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
     return itself(Conditional(found[1], found[0], NONE), kind)
 
 
-def _total(asked: AggregateCall) -> AggregateFolds:
+def _total(asked: AggregateCall) -> CallFolds:
     """SQLite's: a float, of nothing 0."""
     of = number(asked)
     if asked.distinct:
         return of_values(folds.total_or_zero_of_different, of, FLOAT, asked.scope)
     function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
-    return AggregateFolds(
+    return CallFolds(
         (function,), lambda found: TypedValue(Call(constant(float), (found[0],)), FLOAT)
     )
 
 
-def _avg(asked: AggregateCall) -> AggregateFolds:
+def _avg(asked: AggregateCall) -> CallFolds:
     of = number(asked)
     if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
         return _numeric_avg(asked, of)
@@ -274,24 +274,24 @@ def _avg(asked: AggregateCall) -> AggregateFolds:
         return of_values(folds.mean_of_different, of, kind, asked.scope)
     mean = fold(Avg(nothing, skip_none=of.nullable), of, asked.scope)
     if kind is not FLOAT or of.type.kind != "decimal":
-        return AggregateFolds((mean,), lambda found: itself(found[0], kind))
-    return AggregateFolds(
+        return CallFolds((mean,), lambda found: itself(found[0], kind))
+    return CallFolds(
         (mean,), lambda found: TypedValue(Call(constant(float), found), FLOAT, (found[0],))
     )
 
 
-def _numeric_avg(asked: AggregateCall, of: TypedValue) -> AggregateFolds:
+def _numeric_avg(asked: AggregateCall, of: TypedValue) -> CallFolds:
     """AVG of integers and numerics in Postgres."""
     if asked.distinct:
         return of_values(postgres.mean_of_different, of, DECIMAL, asked.scope)
     total = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
-    return AggregateFolds(
+    return CallFolds(
         (total, count_of(of, asked.scope)),
         lambda found: _if_any((Call(constant(postgres.mean), found), found[1]), DECIMAL),
     )
 
 
-def _mean_of_times(asked: AggregateCall, of: TypedValue) -> AggregateFolds:
+def _mean_of_times(asked: AggregateCall, of: TypedValue) -> CallFolds:
     """Return the mean of moments, by the exact sum of their microseconds."""
     if asked.scope.dialect.name != "duckdb":
         raise asked.scope.error(
@@ -305,13 +305,11 @@ def _mean_of_times(asked: AggregateCall, of: TypedValue) -> AggregateFolds:
         return of_values(OfDifferent(folds.MeanOf(function)), whole_numbers, kind, asked.scope)
     total = fold(Sum(nothing, skip_none=of.nullable), whole_numbers, asked.scope)
     count = count_of(of, asked.scope)
-    return AggregateFolds(
-        (total, count), lambda found: itself(Call(constant(function), found), kind)
-    )
+    return CallFolds((total, count), lambda found: itself(Call(constant(function), found), kind))
 
 
 def _extreme(kind: Any) -> Maker:
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         of = asked.value()
         if len(asked.arguments) > 1:
             raise asked.scope.error(asked.node, "least or greatest values of a number: array_agg")
@@ -320,7 +318,7 @@ def _extreme(kind: Any) -> Maker:
             return _extreme_by_class(kind, of, asked)
         function = fold(kind(nothing, skip_none=of.nullable), by_parts(of), asked.scope)
         never = asked.grouped and not of.nullable
-        return AggregateFolds(
+        return CallFolds(
             (function,),
             lambda found: TypedValue(from_parts(found[0], of), of.type, () if never else found),
         )
@@ -328,12 +326,12 @@ def _extreme(kind: Any) -> Maker:
     return made
 
 
-def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> AggregateFolds:
+def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> CallFolds:
     """Return the least or greatest of values of several classes, by their ranks."""
     place = ranked_by_collation(of)
     function = fold(kind(nothing, skip_none=of.nullable), place, asked.scope)
     kind_of = bare(of).type
-    return AggregateFolds(
+    return CallFolds(
         (function,), lambda found: unranked(TypedValue(found[0], kind_of, (found[0],)))
     )
 
@@ -341,16 +339,16 @@ def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> Aggreg
 def _truth(kind: Any) -> Maker:
     """BOOL_AND is the least of truth values, BOOL_OR the greatest."""
 
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         of = cast(asked.value(), BOOL, asked.scope)
         function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
-        return AggregateFolds((function,), lambda found: itself(found[0], BOOL))
+        return CallFolds((function,), lambda found: itself(found[0], BOOL))
 
     return made
 
 
 def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         of, scope = asked.value(), asked.scope
         if asked.distinct and aggregation is _xor:
             return of_values(folds.exclusive_or_of_different, of, of.type, scope)
@@ -359,7 +357,7 @@ def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
         if of.nullable:
             filled = TypedValue(Conditional(conjunction(present(of)), bits, constant(neutral)), INT)
         function, count = fold(aggregation(), filled, scope), count_of(of, scope)
-        return AggregateFolds((function, count), lambda found: _if_any(found, of.type))
+        return CallFolds((function, count), lambda found: _if_any(found, of.type))
 
     return made
 
@@ -379,11 +377,11 @@ def _xor() -> Aggregation[Any]:
 def _at_extreme(kind: Any) -> Maker:
     """ARG_MIN and ARG_MAX: of the row with the least or greatest key; of several, by the value."""
 
-    def made(asked: AggregateCall) -> AggregateFolds:
+    def made(asked: AggregateCall) -> CallFolds:
         value, key = asked.value(), asked.value(1)
         both = pair(by_parts(key), by_parts(value))
         function = fold(kind(nothing, skip_none=both.nullable), both, asked.scope)
-        return AggregateFolds(
+        return CallFolds(
             (function,),
             lambda found: TypedValue(
                 from_parts(Item(found[0], constant(1)), value), value.type, (found[0],)

@@ -12,12 +12,7 @@ from sqlglot import exp
 from optimizer.expr import Call, Constant, Expr, Operation, constant
 from optimizer.expressions.knowledge import Bounded
 from reactive.languages.sql.expressions import zones
-from reactive.languages.sql.expressions.casts import (
-    apply_strictly,
-    cast,
-    convert_to_compare,
-    equal_types,
-)
+from reactive.languages.sql.expressions.casts import apply, cast, convert_to_compare, equal_types
 from reactive.languages.sql.expressions.zones import is_constant
 from reactive.languages.sql.runtime import arrays, casts, intervals, numbers, times
 from reactive.languages.sql.terms.types import (
@@ -113,7 +108,7 @@ def _of_two(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> Typ
         return _concatenate_values(left, right, node, scope)
     if isinstance(node, exp.Div | exp.IntDiv | exp.Mod):
         return _divide(node, *_read_beside(left, right, node, scope), scope)
-    return apply_arithmetic(SYMBOLS[type(node)], left, right, node, scope)
+    return calculate(SYMBOLS[type(node)], left, right, node, scope)
 
 
 def _unary(node: Any, scope: Scope) -> TypedValue:
@@ -124,19 +119,19 @@ def _unary(node: Any, scope: Scope) -> TypedValue:
             return strict(Operation("-", (constant(most), of.expr)), of.type, of)
         return strict(Operation("~", (of.expr,)), of.type, of)
     if of.type.kind == "interval":
-        return apply_strictly(intervals.negative, INTERVAL, of)
+        return apply(intervals.negative, INTERVAL, of)
     if of.type.kind == "text":
         raise scope.error(
             node, f"{scope.dialect.name} has no - for {sql_name(of.type)}", "cast the text"
         )
     if of.type.kind == "decimal" and (of.type.precision or 0) > MOST_DIGITS:
-        return apply_strictly(numbers.negative, of.type, of)
+        return apply(numbers.negative, of.type, of)
     made = strict(Operation("-", (of.expr,)), of.type, of)
     if scope.dialect.name != "duckdb" or of.type.kind != "int":
         return made
     if isinstance(of.expr, Constant) and of.type.names != UNSIGNED:
         return _negative(of)
-    return check_integer_range(made)
+    return check_range(made)
 
 
 def _negative(of: TypedValue) -> TypedValue:
@@ -150,11 +145,11 @@ def _negative(of: TypedValue) -> TypedValue:
     return TypedValue(constant(value), kind)
 
 
-def apply_arithmetic(
+def calculate(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
 ) -> TypedValue:
     """Return the value of `+`, `-`, `*`, `&` or `|`."""
-    of_zones = zones.shift_instants(symbol, left, right, node, scope, apply_strictly)
+    of_zones = zones.shift_instants(symbol, left, right, node, scope, apply)
     if of_zones is not None:
         return of_zones
     kinds = (symbol, left.type.kind, right.type.kind)
@@ -163,7 +158,7 @@ def apply_arithmetic(
         kinds = (symbol, left.type.kind, right.type.kind)
     if kinds in OF_TIMES:
         function, kind = OF_TIMES[kinds]
-        return apply_strictly(function, kind, left, right)
+        return apply(function, kind, left, right)
     if type(node) in SYMBOLS:
         left, right = _read_beside(left, right, node, scope)
     if not {left.type.kind, right.type.kind} <= NUMBERS | {"bool", "any"}:
@@ -188,11 +183,11 @@ def _of_duckdb(
         left, right = _shallow(left), _shallow(right)
         made = strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
         is_safe = kind.size is None or symbol in "&|"
-        return made if is_safe else check_integer_range(made)
+        return made if is_safe else check_range(made)
     if is_real(left.type, right.type):
         sides = [cast(side, REAL, scope) for side in (left, right)]
         made = strict(Operation(symbol, tuple(side.expr for side in sides)), REAL, *sides)
-        return apply_strictly(casts.to_real_or_infinity, REAL, made)
+        return apply(casts.to_real_or_infinity, REAL, made)
     kind = common(left.type, right.type)
     if symbol != "*" or kind.kind != "decimal":  # an integer is not made a decimal to be a factor
         left, right = convert_to_compare(left, kind, scope), convert_to_compare(right, kind, scope)
@@ -201,7 +196,7 @@ def _of_duckdb(
         kind = _decimal_of_duckdb(symbol, *digits)
         is_short = symbol == "*" and (kind.precision or 0) < sum(map(sum, digits))
         if is_short or (kind.precision or 0) > MOST_DIGITS:
-            return apply_strictly(
+            return apply(
                 numbers.Exact(symbol, kind.precision or 38, kind.scale or 0), kind, left, right
             )
         if symbol == "*":  # zero has no sign
@@ -279,7 +274,7 @@ def _remove_range_check(expr: Expr) -> Expr:
             return expr
 
 
-def check_integer_range(value: TypedValue) -> TypedValue:
+def check_range(value: TypedValue) -> TypedValue:
     """Return an integer that has to be in the range of its type, where that is known."""
     if value.type.size is None:
         return value
@@ -350,45 +345,41 @@ def _divide(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> Typ
         return _remainder(left, right, scope)
     if left.type.kind == "interval":
         by = cast(right, FLOAT, scope)
-        inverse = apply_strictly(numbers.checked_quotient, FLOAT, literal(1.0), by)
-        return apply_strictly(intervals.multiple_with_days, INTERVAL, left, inverse)
+        inverse = apply(numbers.checked_quotient, FLOAT, literal(1.0), by)
+        return apply(intervals.multiple_with_days, INTERVAL, left, inverse)
     if whole_numbers and (isinstance(node, exp.IntDiv) or (scope.dialect.integer_division)):
         if scope.dialect.name != "duckdb":
-            return apply_strictly(
-                numbers.whole_quotient, common(left.type, right.type), left, right
-            )
+            return apply(numbers.whole_quotient, common(left.type, right.type), left, right)
         kind = integer_of(left, right, node)
-        return check_integer_range(apply_strictly(numbers.whole_quotient, kind, left, right))
+        return check_range(apply(numbers.whole_quotient, kind, left, right))
     if isinstance(node, exp.IntDiv):  # of DuckDB: it cuts off nothing, but is an error of a zero
-        made = apply_strictly(numbers.checked_quotient, FLOAT, left, right)
+        made = apply(numbers.checked_quotient, FLOAT, left, right)
         real = is_real(left.type, right.type)
-        return apply_strictly(casts.to_real_or_infinity, REAL, made) if real else made
+        return apply(casts.to_real_or_infinity, REAL, made) if real else made
     if scope.dialect.zero_division == "error":
         if "float" not in (left.type.kind, right.type.kind):
             exact = SqlType("decimal")
             sides = [cast(side, exact, scope) for side in (left, right)]
-            return apply_strictly(numbers.decimal_quotient, exact, *sides)
-        return apply_strictly(numbers.checked_quotient, FLOAT, left, right)
+            return apply(numbers.decimal_quotient, exact, *sides)
+        return apply(numbers.checked_quotient, FLOAT, left, right)
     if scope.dialect.name == "duckdb" and is_real(left.type, right.type):
         sides = [cast(side, REAL, scope) for side in (left, right)]
-        made = apply_strictly(numbers.quotient, FLOAT, *sides)
-        return apply_strictly(casts.to_real_or_infinity, REAL, made)
-    return apply_strictly(numbers.quotient, FLOAT, left, right)
+        made = apply(numbers.quotient, FLOAT, *sides)
+        return apply(casts.to_real_or_infinity, REAL, made)
+    return apply(numbers.quotient, FLOAT, left, right)
 
 
 def _remainder(left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
     kind = common(left.type, right.type)
     if scope.dialect.name == "duckdb" and is_real(left.type, right.type):
         left, right = cast(left, REAL, scope), cast(right, REAL, scope)
-        return apply_strictly(
-            casts.to_real_or_infinity, REAL, apply_strictly(numbers.remainder, REAL, left, right)
-        )
+        return apply(casts.to_real_or_infinity, REAL, apply(numbers.remainder, REAL, left, right))
     is_huge = kind.kind == "decimal" and 16 in (left.type.size, right.type.size)
     if scope.dialect.name == "duckdb" and is_huge:  # DuckDB has none of HUGEINT and decimals
         left, right = cast(left, FLOAT, scope), cast(right, FLOAT, scope)
-        return apply_strictly(math.fmod, FLOAT, left, right)
+        return apply(math.fmod, FLOAT, left, right)
     left, right = convert_to_compare(left, kind, scope), convert_to_compare(right, kind, scope)
-    return apply_strictly(numbers.remainder, kind, left, right)
+    return apply(numbers.remainder, kind, left, right)
 
 
 def _concatenate_values(left: TypedValue, right: TypedValue, node: Any, scope: Scope) -> TypedValue:
@@ -405,7 +396,7 @@ def _concatenate_values(left: TypedValue, right: TypedValue, node: Any, scope: S
                 f"cannot concatenate {names}: {scope.dialect.name} takes two arrays",
                 "write list_append(array, item), list_prepend(item, array), or ARRAY[item]",
             )
-        return apply_strictly(arrays.concatenated, kind, left, right)
+        return apply(arrays.concatenated, kind, left, right)
     if kinds == ("bytes", "bytes"):
         return strict(Operation("+", (left.expr, right.expr)), left.type, left, right)
     left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)

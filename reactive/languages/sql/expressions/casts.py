@@ -41,6 +41,7 @@ from reactive.languages.sql.terms.types import (
 from reactive.languages.sql.terms.values import (
     ArgumentError,
     TypedValue,
+    as_optional,
     call_strictly,
     callee,
     check_arguments,
@@ -49,7 +50,6 @@ from reactive.languages.sql.terms.values import (
     leaves,
     literal,
     strict,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _convert_by(
     if function is None:
         return TypedValue(value.expr, to, value.nulls)
     if attempt:
-        given = (callee(function), value_or_none(value), *map(constant, more))
+        given = (callee(function), as_optional(value), *map(constant, more))
         return itself(Call(constant(moments.attempt), given), to)
     return _call_or_fold(function, to, value, *more)
 
@@ -388,7 +388,7 @@ def _call_or_fold(
     return strict(Call(callee(function), (value.expr, *map(constant, more))), to, value)
 
 
-def apply_strictly(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
+def apply(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
     """Return a call of a function that gives no NULL, which is NULL where a value is.
 
     Leaves that are calls themselves are evaluated once, in the call.
@@ -403,7 +403,7 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> T
     check_arguments(function, values)
     if not leaves(*values):
         return itself(Call(callee(function), tuple(v.expr for v in values)), kind)
-    given = (callee(function), *map(value_or_none, values))
+    given = (callee(function), *map(as_optional, values))
     return itself(Call(constant(moments.strict_call), given), kind)
 
 
@@ -427,7 +427,7 @@ class _Stored:
         return of_sqlite.stored(value, self.affinity)
 
 
-def align_operands(
+def align(
     node: exp.Expr, scope: Scope, *values: TypedValue, place: Place = "equality"
 ) -> tuple[TypedValue, ...]:
     """Values that can be compared with one another.
@@ -480,7 +480,7 @@ def _of_one_type(
             for value, is_text in zip(values, texts, strict=True)
         )
     if not any(kind.kind == "text" for kind in kinds):
-        values = zones.agreed(node, scope, values, cast, apply_strictly)
+        values = zones.agreed(node, scope, values, cast, apply)
     texts = [is_text and v.type.kind == "text" for v, is_text in zip(values, texts, strict=True)]
     kinds = [v.type for v, is_text in zip(values, texts, strict=True) if not is_text]
     kind = common_of_all(name, place, kinds)

@@ -30,18 +30,18 @@ from optimizer.expr import (
     constant,
     tuple_of,
 )
-from reactive.languages.sql.expressions.casts import align_operands
+from reactive.languages.sql.expressions.casts import align
 from reactive.languages.sql.runtime import rows
 from reactive.languages.sql.terms.common_types import Place
 from reactive.languages.sql.terms.types import ANY
 from reactive.languages.sql.terms.values import (
     TypedValue,
+    as_optional,
     is_null,
     is_simple,
     itself,
     leaves,
     present,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def comparison(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
 ) -> Expr:
     """Return the condition that a comparison of values of any types is TRUE."""
-    left, right = align_operands(node, scope, left, right, place=place_of(symbol))
+    left, right = align(node, scope, left, right, place=place_of(symbol))
     if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return conjunction((*present(left, right), total_order(symbol, left, right)))
     return compare_values(symbol, left, right)
@@ -86,7 +86,7 @@ def by_parts(value: TypedValue) -> TypedValue:
     """
     if value.type.kind not in ("struct", "array"):
         return value
-    made = Call(constant(rows.rank), (value_or_none(value),))
+    made = Call(constant(rows.rank), (as_optional(value),))
     return itself(made, ANY) if value.nullable else TypedValue(made, ANY)
 
 

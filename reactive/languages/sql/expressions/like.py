@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, Operation
-from reactive.languages.sql.expressions.casts import apply_strictly, cast, maybe
+from reactive.languages.sql.expressions.casts import apply, cast, maybe
 from reactive.languages.sql.expressions.operands import check_operands
 from reactive.languages.sql.postgres import patterns
 from reactive.languages.sql.postgres.resolution import against_elements, operands
@@ -17,11 +17,11 @@ from reactive.languages.sql.terms.types import BOOL, TEXT
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     callee,
     is_null,
     itself,
     strict,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def like(node: Any, scope: Scope) -> TypedValue:
     is_negated = inner.args.get("negate")
     if any(map(is_null, values)):
         return NULL_VALUE
-    made = apply_strictly(_like_function(inner, scope, values[0]), BOOL, *values)
+    made = apply(_like_function(inner, scope, values[0]), BOOL, *values)
     if not is_negated:
         return made
     return strict(Operation("not", (made.expr,)), BOOL, made)
@@ -69,9 +69,7 @@ def _like_elements(node: Any, inner: Any, scope: Scope) -> TypedValue:
     fits = kind(tests[_like_function(inner, scope, one)])
     if scope.dialect.name != "postgres":
         return maybe(fits, BOOL, one, array)
-    return itself(
-        Call(callee(rows.OfElements(fits)), (value_or_none(one), value_or_none(array))), BOOL
-    )
+    return itself(Call(callee(rows.OfElements(fits)), (as_optional(one), as_optional(array))), BOOL)
 
 
 def _like_symbol(node: Any) -> str:

@@ -17,22 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import (
-    FALSE,
-    NONE,
-    TRUE,
-    Call,
-    Conditional,
-    Expr,
-    Operation,
-)
-from reactive.languages.sql.expressions.casts import (
-    align_operands,
-    apply_strictly,
-    cast,
-    maybe,
-    read_constant,
-)
+from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, Operation
+from reactive.languages.sql.expressions.casts import align, apply, cast, maybe, read_constant
 from reactive.languages.sql.expressions.comparisons import (
     COMPARISONS,
     OPPOSITE,
@@ -61,11 +47,11 @@ from reactive.languages.sql.terms.types import BOOL
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     callee,
     is_null,
     itself,
     strict,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -219,7 +205,7 @@ def _quantifier(node: Any) -> str | None:
 
 def _comparison_value(node: Any, scope: Scope) -> TypedValue:
     symbol = COMPARISONS[type(node)]
-    left, right = align_operands(
+    left, right = align(
         node, scope, scope.value(node.left), scope.value(node.right), place=place_of(symbol)
     )
     if is_null(left) or is_null(right):
@@ -252,7 +238,7 @@ def _of_array(node: Any, scope: Scope) -> TypedValue:
             values = against_elements(SIGNS.get(symbol, symbol), node, left, array, scope)
         else:
             values = scope.value(left), scope.value(array)
-        given = tuple(map(value_or_none, values))
+        given = tuple(map(as_optional, values))
         return itself(Call(callee(of), given), BOOL)
     return maybe(function(symbol), BOOL, scope.value(left), scope.value(array))
 
@@ -307,7 +293,7 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         return scope.matches(node, negated=not wanted)
     if node.args.get("unnest") is not None or node.args.get("field") is not None:
         field = node.args.get("field") or node.args["unnest"].expressions[0]
-        array = apply_strictly(rows.among, BOOL, scope.value(node.this), scope.value(field))
+        array = apply(rows.among, BOOL, scope.value(node.this), scope.value(field))
         return of_value(array, wanted=wanted)
     value = scope.value(node.this)
     if isinstance(_row_of(node.this), exp.Tuple) and not scope.dialect.total_rows:
@@ -316,9 +302,9 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         return FALSE if wanted else TRUE
     others = [scope.value(each) for each in node.expressions]
     if scope.dialect.numeric_booleans:  # only the left says how they are compared
-        items = [align_operands(node, scope, value, bare(each)) for each in others]
+        items = [align(node, scope, value, bare(each)) for each in others]
     else:
-        mine, *others = align_operands(node, scope, value, *others)
+        mine, *others = align(node, scope, value, *others)
         items = [(mine, theirs) for theirs in others]
     same = all(mine == items[0][0] for mine, _ in items)
     if same and not any(theirs.nullable for _, theirs in items):
@@ -369,18 +355,18 @@ def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 def _same(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """IS [NOT] DISTINCT FROM: NULL is equal to NULL."""
-    values = align_operands(node, scope, scope.value(node.this), scope.value(node.expression))
-    return Operation("==" if wanted else "!=", tuple(map(value_or_none, values)))
+    values = align(node, scope, scope.value(node.this), scope.value(node.expression))
+    return Operation("==" if wanted else "!=", tuple(map(as_optional, values)))
 
 
 def _between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     value, low, high = (scope.value(node.args[each]) for each in ("this", "low", "high"))
     if scope.dialect.name == "duckdb":
-        one, low, high = align_operands(node, scope, value, low, high, place="order")
+        one, low, high = align(node, scope, value, low, high, place="order")
         two = one
     else:
-        one, low = align_operands(node, scope, value, low, place="order")
-        two, high = align_operands(node, scope, value, high, place="order")
+        one, low = align(node, scope, value, low, place="order")
+        two, high = align(node, scope, value, high, place="order")
     if node.args.get("symmetric"):
         ways = [in_range(wanted, one, low, two, high), in_range(wanted, two, high, one, low)]
         return any_of(*ways) if wanted else all_of(*ways)

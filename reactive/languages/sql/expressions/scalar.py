@@ -19,7 +19,7 @@ from optimizer.expr import tuple_of
 from reactive.languages.sql import functions
 from reactive.languages.sql.aggregates import kinds as aggregates
 from reactive.languages.sql.expressions import arithmetic, zones
-from reactive.languages.sql.expressions.casts import apply_strictly, cast
+from reactive.languages.sql.expressions.casts import apply, cast
 from reactive.languages.sql.expressions.operands import check_operands
 from reactive.languages.sql.expressions.predicate import truth
 from reactive.languages.sql.postgres import operators
@@ -36,8 +36,8 @@ from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     ArgumentError,
     TypedValue,
+    as_optional,
     literal,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _condition_or_call(node: Any, scope: Scope) -> TypedValue:
     """Return a condition, or a call of a function."""
     maker = _maker_of(node, scope)
     try:
-        made: TypedValue | None = zones.call_on_instants(node, scope, maker, cast, apply_strictly)
+        made: TypedValue | None = zones.call_on_instants(node, scope, maker, cast, apply)
         if made is None and maker is not None:
             made = maker(node, scope)
     except ArgumentError as error:
@@ -217,7 +217,7 @@ def _cast(node: Any, scope: Scope) -> TypedValue:
     attempt = isinstance(node, exp.TryCast)
     made = cast(scope.value(node.this), kind, scope, attempt=attempt, exact=True)
     length = checked_length(node.args["to"], scope)
-    return made if length is None else apply_strictly(texts.cut, TEXT, made, literal(length))
+    return made if length is None else apply(texts.cut, TEXT, made, literal(length))
 
 
 def checked_length(declared: Any, scope: Scope) -> int | None:
@@ -236,4 +236,4 @@ def _row(node: Any, scope: Scope) -> TypedValue:
     values = [scope.value(each) for each in node.expressions]
     names = tuple(f"column{place}" for place in range(len(values)))
     kind = SqlType("struct", items=tuple(v.type for v in values), names=names)
-    return TypedValue(tuple_of(*map(value_or_none, values)), kind)
+    return TypedValue(tuple_of(*map(as_optional, values)), kind)

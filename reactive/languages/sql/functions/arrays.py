@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlglot import exp
 
 from optimizer.expr import Call, Constant, Parameter, constant, tuple_of
-from reactive.languages.sql.expressions.casts import (
-    apply_strictly,
-    argument,
-    cast,
-    equal_types,
-    maybe,
-)
+from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
 from reactive.languages.sql.runtime import arrays
 from reactive.languages.sql.terms.errors import peek
 from reactive.languages.sql.terms.types import (
@@ -36,12 +30,12 @@ from reactive.languages.sql.terms.types import (
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     check_arguments,
     counts_told,
     is_null,
     itself,
     literal,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +85,7 @@ def of(
         if any(map(is_null, values)):
             return NULL_VALUE
         kind = values[0].type if result is SAME else result
-        return (maybe if nullable else apply_strictly)(function, kind, *values)
+        return (maybe if nullable else apply)(function, kind, *values)
 
     return made
 
@@ -142,7 +136,7 @@ def array_of(node: Any, scope: Scope) -> TypedValue:
     made = SqlType("array", items=(kind,))
     if _levels(made) > MOST_LEVELS:
         raise scope.error(node, f"arrays are nested more than {MOST_LEVELS} levels deep")
-    return TypedValue(tuple_of(*map(value_or_none, values)), made)
+    return TypedValue(tuple_of(*map(as_optional, values)), made)
 
 
 MOST_LEVELS = 100
@@ -179,7 +173,7 @@ def bracket(node: Any, scope: Scope) -> TypedValue:
             scope.value(each) if each is not None else TypedValue(constant(number), INT)
             for each, number in ((first, 1), (last, -1))
         )
-        return apply_strictly(arrays.slice_of, value.type, value, *ends)
+        return apply(arrays.slice_of, value.type, value, *ends)
     if value.type.kind == "struct" or value.type.record is not None:
         return scope.field(value, str(place.name), node)
     return maybe(arrays.element, element_type(value), value, scope.value(place))
@@ -193,7 +187,7 @@ def struct_of(node: Any, scope: Scope) -> TypedValue:
         names.append(each.this.name if is_named else f"column{place}")
         values.append(scope.value(each.expression if is_named else each))
     kind = SqlType("struct", items=tuple(v.type for v in values), names=tuple(names))
-    return TypedValue(tuple_of(*map(value_or_none, values)), kind)
+    return TypedValue(tuple_of(*map(as_optional, values)), kind)
 
 
 def _numbers(node: Any, scope: Scope) -> TypedValue:
@@ -217,7 +211,7 @@ def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
         if len(values) == 2 and limit:
             values.append(literal(1))
         function = arrays.numbers if is_range else arrays.series
-        return apply_strictly(function, SqlType("array", items=(INT,)), *values, *limit)
+        return apply(function, SqlType("array", items=(INT,)), *values, *limit)
     moments = {"date", "timestamp", "timestamptz", "null"}
     if len(kinds) != 3 or kinds[2] not in ("interval", "null") or not {*kinds[:2]} <= moments:
         names = ", ".join(sql_name(value.type) for value in values)
@@ -231,7 +225,7 @@ def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
         kind, zone = INSTANT, scope.dialect.timezone
         values[:2] = [cast(value, INSTANT, scope) for value in values[:2]]
     more = (literal(most or MOST), literal(zone), literal(not is_range))
-    return apply_strictly(arrays.moments, SqlType("array", items=(kind,)), *values, *more)
+    return apply(arrays.moments, SqlType("array", items=(kind,)), *values, *more)
 
 
 MOST = arrays.MOST_ELEMENTS + 1
@@ -248,12 +242,12 @@ def _of_element(function: Any) -> Maker:
 def _concatenate_arrays(node: Any, scope: Scope) -> TypedValue:
     values, kind = equal_types(tuple(given(node, scope)), scope, node)
     if scope.dialect.name == "duckdb":
-        items = tuple(map(value_or_none, values))
+        items = tuple(map(as_optional, values))
         check_arguments(arrays.concatenated_of_all, [v for v in values if not is_null(v)])
         return itself(Call(constant(arrays.concatenated_of_all), items), kind)
     made = values[0]
     for value in values[1:]:
-        made = apply_strictly(arrays.concatenated, kind, made, value)
+        made = apply(arrays.concatenated, kind, made, value)
     return made
 
 
@@ -280,10 +274,8 @@ def _with_element(
         kind = array.type if result is SAME else result
         if knows_null:
             check_arguments(function, (array, item))
-            return itself(
-                Call(constant(function), (value_or_none(array), value_or_none(item))), kind
-            )
-        return (maybe if nullable else apply_strictly)(function, kind, array, item)
+            return itself(Call(constant(function), (as_optional(array), as_optional(item))), kind)
+        return (maybe if nullable else apply)(function, kind, array, item)
 
     return made
 
@@ -303,9 +295,7 @@ def _longer(*, is_first: bool) -> Maker:
         made = SqlType("array", items=(kind,))
         array = cast(array, made, scope)
         function = arrays.prepended if is_first else arrays.appended
-        return TypedValue(
-            Call(constant(function), (value_or_none(array), value_or_none(item))), made
-        )
+        return TypedValue(Call(constant(function), (as_optional(array), as_optional(item))), made)
 
     return made
 
@@ -331,9 +321,7 @@ def _sort_list(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.this)
     ways = [_is_true(node.args.get(name)) for name in ("asc", "nulls_first")]
     is_ascending = node.args.get("asc") is None or ways[0]
-    return apply_strictly(
-        arrays.in_order, value.type, value, literal(not is_ascending), literal(ways[1])
-    )
+    return apply(arrays.in_order, value.type, value, literal(not is_ascending), literal(ways[1]))
 
 
 def _is_true(node: Any) -> bool:

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjunction, constant
-from reactive.languages.sql.expressions.casts import (
-    align_operands,
-    apply_strictly,
-    cast,
-    equal_types,
-)
+from reactive.languages.sql.expressions.casts import align, apply, cast, equal_types
 from reactive.languages.sql.expressions.comparisons import comparison
 from reactive.languages.sql.functions.arrays import Maker, arguments, given, of
 from reactive.languages.sql.postgres.resolution import operands
@@ -23,6 +18,7 @@ from reactive.languages.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sq
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     check_arguments,
     is_null,
     is_simple,
@@ -30,7 +26,6 @@ from reactive.languages.sql.terms.values import (
     leaves,
     literal,
     present,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +72,7 @@ def _bytes_in(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(
             node, f"duckdb has no octet_length() of {sql_name(value.type)}", "strlen(text)"
         )
-    return apply_strictly(len, INT, value)
+    return apply(len, INT, value)
 
 
 def _parts(function: Any) -> Maker:
@@ -87,7 +82,7 @@ def _parts(function: Any) -> Maker:
         values = given(node, scope, TEXT, TEXT)
         kind = SqlType("array", items=(TEXT,))
         check_arguments(function, values)
-        return itself(Call(constant(function), tuple(map(value_or_none, values))), kind)
+        return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return made
 
@@ -99,7 +94,7 @@ def _hash(function: Any) -> Maker:
         value, *more = given(node, scope)
         if value.type.kind != "bytes":
             return of(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
-        return apply_strictly(function, TEXT, value, *more)
+        return apply(function, TEXT, value, *more)
 
     return made
 
@@ -117,7 +112,7 @@ def _base_64(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(
             node, f"duckdb has no to_base64() of {sql_name(value.type)}", "encode(text)"
         )
-    return apply_strictly(base_64, TEXT, value)
+    return apply(base_64, TEXT, value)
 
 
 def _text(kind: SqlType) -> bool:
@@ -130,14 +125,14 @@ def _concat(node: Any, scope: Scope) -> TypedValue:
     if any(v.type.kind == "array" for v in values):
         return _joined_arrays(values)
     if not leaves(*values):
-        return apply_strictly(texts.joined, TEXT, *values)
-    return TypedValue(Call(constant(texts.joined), tuple(map(value_or_none, values))), TEXT)
+        return apply(texts.joined, TEXT, *values)
+    return TypedValue(Call(constant(texts.joined), tuple(map(as_optional, values))), TEXT)
 
 
 def _joined_arrays(values: list[TypedValue]) -> TypedValue:
     made = values[0]
     for value in values[1:]:
-        made = apply_strictly(arrays.concatenated, made.type, made, value)
+        made = apply(arrays.concatenated, made.type, made, value)
     return made
 
 
@@ -149,7 +144,7 @@ def _joined_by(node: Any, scope: Scope) -> TypedValue:
     """CONCAT_WS: NULL if the separator is."""
     separator, *values = (_as_text(scope.value(each), scope) for each in node.expressions)
     check_arguments(texts.joined_by, (separator, *values))
-    items = tuple(map(value_or_none, values))
+    items = tuple(map(as_optional, values))
     made = Call(constant(texts.joined_by), (separator.expr, *items))
     return TypedValue(made, TEXT, separator.nulls)
 
@@ -159,7 +154,7 @@ def _trim_text(node: Any, scope: Scope) -> TypedValue:
     function = {"LEADING": texts.trimmed_left, "TRAILING": texts.trimmed_right}.get(side)
     parts = [node.this] + ([node.expression] if node.args.get("expression") else [])
     values = [cast(scope.value(each), TEXT, scope) for each in parts]
-    return apply_strictly(function or texts.trimmed, TEXT, *values)
+    return apply(function or texts.trimmed, TEXT, *values)
 
 
 def _pad(node: Any, scope: Scope) -> TypedValue:
@@ -172,7 +167,7 @@ def _length(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.this)
     if scope.dialect.name == "duckdb" and value.type.kind not in ("text", "array", "any", "null"):
         raise scope.error(node, f"duckdb has no length() of {sql_name(value.type)}")
-    return apply_strictly(len, INT, _as_text(value, scope))
+    return apply(len, INT, _as_text(value, scope))
 
 
 def _part(node: Any, scope: Scope) -> TypedValue:
@@ -191,21 +186,19 @@ def _replaced_match(node: Any, scope: Scope) -> TypedValue:
     parts = [node.this, node.expression, node.args["replacement"]]
     more = node.args.get("modifiers")
     values = [cast(scope.value(each), TEXT, scope) for each in parts + ([more] if more else [])]
-    return apply_strictly(texts.replaced_match, TEXT, *values)
+    return apply(texts.replaced_match, TEXT, *values)
 
 
 def _extracted_match(node: Any, scope: Scope) -> TypedValue:
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.expression)]
     group = node.args.get("group")
-    return apply_strictly(
-        texts.extracted_match, TEXT, *values, scope.value(group) if group else literal(0)
-    )
+    return apply(texts.extracted_match, TEXT, *values, scope.value(group) if group else literal(0))
 
 
 def _place(node: Any, scope: Scope) -> TypedValue:
     """STRPOS, INSTR and POSITION, whose arguments sqlglot puts in one order."""
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.args["substr"])]
-    return apply_strictly(texts.place_of, INT, *values)
+    return apply(texts.place_of, INT, *values)
 
 
 def _contains(node: Any, scope: Scope) -> TypedValue:
@@ -216,7 +209,7 @@ def _contains(node: Any, scope: Scope) -> TypedValue:
 
 
 def _letters(node: Any, scope: Scope) -> TypedValue:
-    return apply_strictly(texts.letters_of, TEXT, *given(node, scope))
+    return apply(texts.letters_of, TEXT, *given(node, scope))
 
 
 def _same_text(node: Any, scope: Scope) -> TypedValue:
@@ -239,7 +232,7 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.SplitPart: of(texts.part_between, TEXT, TEXT, TEXT, INT),
     exp.Split: _parts(texts.parts_of),
     exp.StringToArray: _parts(texts.parts_of),
-    exp.Initcap: lambda node, scope: apply_strictly(
+    exp.Initcap: lambda node, scope: apply(
         texts.capitalized, TEXT, cast(scope.value(node.this), TEXT, scope)
     ),
     exp.StartsWith: of(texts.starts_with, BOOL, TEXT, TEXT),
@@ -253,7 +246,7 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Chr: _letters,
     exp.BitLength: of(texts.bits_of, INT, TEXT),
     exp.RegexpLike: of(texts.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
-    exp.RegexpILike: lambda node, scope: apply_strictly(
+    exp.RegexpILike: lambda node, scope: apply(
         texts.has_match, BOOL, scope.value(node.this), scope.value(node.expression), literal("i")
     ),
     exp.RegexpFullMatch: of(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
@@ -290,9 +283,9 @@ def chosen(
     tests = [test for test, _ in branches]
     values = (otherwise, *(value for _, value in branches))
     values, kind = equal_types(values, scope, node)  # fields of structs are ordered as in ELSE
-    made = value_or_none(values[0])
+    made = as_optional(values[0])
     for test, value in zip(reversed(tests), reversed(values[1:]), strict=True):
-        made = value_if(test, value_or_none(value), made)
+        made = value_if(test, as_optional(value), made)
     if not any(value.nullable for value in values):
         return TypedValue(made, kind)
     return itself(made, kind)
@@ -346,9 +339,9 @@ def coalesce_values(node: Any, scope: Scope) -> TypedValue:
         return TypedValue(values[0].expr, kind, values[0].nulls)
     if len(values) == 2 and all(map(is_simple, values[0].nulls)):
         tests = conjunction(present(values[0]))
-        made: Expr = Conditional(tests, values[0].expr, value_or_none(values[1]))
+        made: Expr = Conditional(tests, values[0].expr, as_optional(values[1]))
     else:
-        made = Call(constant(moments.coalesce), tuple(map(value_or_none, values)))
+        made = Call(constant(moments.coalesce), tuple(map(as_optional, values)))
     return itself(made, kind) if values[-1].nullable else TypedValue(made, kind)
 
 
@@ -367,12 +360,12 @@ def null_if(node: Any, scope: Scope) -> TypedValue:
         value, other = scope.value(node.this), scope.value(node.expression)
     if is_null(value) or is_null(other):
         return value
-    one, two = align_operands(node, scope, value, other)
+    one, two = align(node, scope, value, other)
     if one.expr is value.expr:
-        made = Call(constant(moments.null_if), (value_or_none(value), value_or_none(two)))
+        made = Call(constant(moments.null_if), (as_optional(value), as_optional(two)))
         return itself(made, value.type)
-    test = Call(constant(_equal), (value_or_none(one), value_or_none(two)))
-    return itself(Conditional(test, NONE, value_or_none(value)), value.type)
+    test = Call(constant(_equal), (as_optional(one), as_optional(two)))
+    return itself(Conditional(test, NONE, as_optional(value)), value.type)
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -387,12 +380,12 @@ def _extreme(function: Any, builtin: Any) -> Maker:
         values, kind = equal_types(found, scope, node)
         if kind.kind in ("struct", "array"):
             by_rank = rows.greatest if builtin is max else rows.least
-            return itself(Call(constant(by_rank), tuple(map(value_or_none, values))), kind)
+            return itself(Call(constant(by_rank), tuple(map(as_optional, values))), kind)
         if not any(value.nullable for value in values):
             if any(map(is_null, values)):
                 return NULL_VALUE
-            return values[0] if len(values) == 1 else apply_strictly(builtin, kind, *values)
-        return itself(Call(constant(function), tuple(map(value_or_none, values))), kind)
+            return values[0] if len(values) == 1 else apply(builtin, kind, *values)
+        return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return made
 

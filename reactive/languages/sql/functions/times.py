@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Constant, Operation, constant
-from reactive.languages.sql.expressions.arithmetic import (
-    REAL,
-    apply_arithmetic,
-    check_integer_range,
-    integer_of,
-)
-from reactive.languages.sql.expressions.casts import apply_strictly, argument
+from reactive.languages.sql.expressions.arithmetic import REAL, calculate, check_range, integer_of
+from reactive.languages.sql.expressions.casts import apply, argument
 from reactive.languages.sql.functions.arrays import SAME, Maker, arguments, given, name_of, of
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
 from reactive.languages.sql.terms.errors import source_of
@@ -63,7 +58,7 @@ def extract_part(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> 
     if scope.dialect.name == "duckdb" and named not in has.get(value.type.kind, times.PARTS):
         raise scope.error(node, f"duckdb has no part {named!r} of {sql_name(value.type)}")
     kind = FLOAT if named in FRACTIONS else INT
-    return apply_strictly(times.extracted, kind, literal(named), value)
+    return apply(times.extracted, kind, literal(named), value)
 
 
 def _extract(node: Any, scope: Scope) -> TypedValue:
@@ -97,17 +92,17 @@ def _truncate_moment(node: Any, scope: Scope) -> TypedValue:
     unit = unit_of(node, scope, node.args["unit"].name)
     value = scope.value(node.this)
     if value.type.kind == "interval":
-        return apply_strictly(times.truncated_interval, INTERVAL, unit, value)
+        return apply(times.truncated_interval, INTERVAL, unit, value)
     if value.type.kind not in ("date", "timestamp"):
         value = argument(value, TIMESTAMP, scope)
-    return apply_strictly(times.truncated, TIMESTAMP, unit, value)
+    return apply(times.truncated, TIMESTAMP, unit, value)
 
 
 def _boundaries(node: Any, scope: Scope) -> TypedValue:
     """Make DATEDIFF, for which sqlglot parses the end first."""
     unit = unit_of(node, scope, node.args["unit"].name if node.args.get("unit") else "day")
     end, begin = (_moment(scope.value(each), scope) for each in (node.this, node.expression))
-    return apply_strictly(times.boundaries, INT, unit, begin, end)
+    return apply(times.boundaries, INT, unit, begin, end)
 
 
 def _moment(value: TypedValue, scope: Scope) -> TypedValue:
@@ -125,7 +120,7 @@ def interval(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(amount)
     if isinstance(value.expr, Constant) and not value.nulls:
         return literal(intervals.interval(float(value.expr.value), str(_constant(unit))))
-    return apply_strictly(intervals.interval, INTERVAL, argument(value, FLOAT, scope), unit)
+    return apply(intervals.interval, INTERVAL, argument(value, FLOAT, scope), unit)
 
 
 def _constant(value: TypedValue) -> Any:
@@ -138,9 +133,7 @@ def _amount_of(unit: str) -> Maker:
         value = scope.value(arguments(node)[0])
         if isinstance(value.expr, Constant) and not value.nulls:
             return literal(intervals.interval(float(value.expr.value), unit))
-        return apply_strictly(
-            intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit)
-        )
+        return apply(intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit))
 
     return made
 
@@ -153,14 +146,14 @@ def _date_add(symbol: str) -> Maker:
         amount = scope.value(by)
         if node.args.get("unit") is not None and amount.type.kind != "interval":
             amount = interval(exp.Interval(this=by, unit=node.args["unit"]), scope)
-        return apply_arithmetic(symbol, _moment(scope.value(node.this), scope), amount, node, scope)
+        return calculate(symbol, _moment(scope.value(node.this), scope), amount, node, scope)
 
     return made
 
 
 def _bucket(node: Any, scope: Scope) -> TypedValue:
     value = _moment(scope.value(node.expression), scope)
-    return apply_strictly(times.bucket, value.type, scope.value(node.this), value)
+    return apply(times.bucket, value.type, scope.value(node.this), value)
 
 
 def _now(node: Any, scope: Scope) -> TypedValue:
@@ -176,14 +169,14 @@ def _seconds(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.this)
     scale = node.args.get("scale")
     if scale is None:
-        return apply_strictly(times.timestamp_of_seconds, TIMESTAMP, value)
+        return apply(times.timestamp_of_seconds, TIMESTAMP, value)
     if scale.name == "6":
-        return apply_strictly(times.timestamp_of_microseconds, TIMESTAMP, value)
+        return apply(times.timestamp_of_microseconds, TIMESTAMP, value)
     if scale.name != "3":
         raise scope.error(node, f"a time in units of 10^-{scale.name} seconds is not supported")
     if value.type.kind in ("date", "timestamp"):
-        return apply_strictly(times.epoch_milliseconds, INT, value)
-    return apply_strictly(times.timestamp_of_milliseconds, TIMESTAMP, value)
+        return apply(times.epoch_milliseconds, INT, value)
+    return apply(times.timestamp_of_milliseconds, TIMESTAMP, value)
 
 
 def _to_date(node: Any, scope: Scope) -> TypedValue:
@@ -198,14 +191,14 @@ def _between(node: Any, scope: Scope) -> TypedValue:
     values = [_moment(value, scope) for value in given(node, scope)]
     if len(values) != 2:
         return _now(node, scope)
-    return apply_strictly(times.age, INTERVAL, *values)
+    return apply(times.age, INTERVAL, *values)
 
 
 def _date_diff_by_name(node: Any, scope: Scope) -> TypedValue:
     """DATE_SUB: how many whole units there are between."""
     unit, begin, end = arguments(node)
     made = unit_of(node, scope, unit.name)
-    return apply_strictly(times.whole_units, INT, made, scope.value(begin), scope.value(end))
+    return apply(times.whole_units, INT, made, scope.value(begin), scope.value(end))
 
 
 PARTS: dict[str | type[exp.Expr], Maker] = {
@@ -248,7 +241,7 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.LastDay: of(times.last_day, DATE, ANY),
     exp.DateFromParts: of(times.date_of_parts, DATE, INT, INT, INT),
     exp.TimestampFromParts: of(times.timestamp_of_parts, TIMESTAMP, INT, INT, INT, INT, INT, FLOAT),
-    exp.TimeToStr: lambda node, scope: apply_strictly(
+    exp.TimeToStr: lambda node, scope: apply(
         moments.written,
         TEXT,
         _moment(scope.value(node.this), scope),
@@ -294,17 +287,17 @@ def _round_number(node: Any, scope: Scope) -> TypedValue:
         value = argument(value, FLOAT, scope)
     kind = value.type
     if kind.kind == "float" and scope.dialect.name == "duckdb":
-        return _of_real(value, apply_strictly(numbers.rounded_by_power, FLOAT, value, *digits))
+        return _of_real(value, apply(numbers.rounded_by_power, FLOAT, value, *digits))
     if kind.kind == "decimal":
         kind, digits = _rounded_type(value, digits, node, scope)
-        return apply_strictly(numbers.rounded, kind, value, *digits)
-    made = apply_strictly(numbers.rounded, _signed_type(kind), value, *digits)
-    return check_integer_range(made) if digits and scope.dialect.name == "duckdb" else made
+        return apply(numbers.rounded, kind, value, *digits)
+    made = apply(numbers.rounded, _signed_type(kind), value, *digits)
+    return check_range(made) if digits and scope.dialect.name == "duckdb" else made
 
 
 def _of_real(value: TypedValue, made: TypedValue) -> TypedValue:
     """Return what a function made of a value: a REAL of a REAL."""
-    return apply_strictly(casts.to_real_or_infinity, REAL, made) if value.type == REAL else made
+    return apply(casts.to_real_or_infinity, REAL, made) if value.type == REAL else made
 
 
 def _signed_type(kind: SqlType) -> SqlType:
@@ -347,8 +340,8 @@ def _truncated_number(node: Any, scope: Scope) -> TypedValue:
     if kind.kind == "decimal":
         kind, digits = _rounded_type(value, digits, node, scope)
     elif digits and kind.kind == "float" and scope.dialect.name == "duckdb":
-        return _of_real(value, apply_strictly(numbers.truncated_by_power, FLOAT, value, *digits))
-    return apply_strictly(numbers.truncated, kind, value, *digits)
+        return _of_real(value, apply(numbers.truncated_by_power, FLOAT, value, *digits))
+    return apply(numbers.truncated, kind, value, *digits)
 
 
 def _to_whole(function: Any) -> Maker:
@@ -358,7 +351,7 @@ def _to_whole(function: Any) -> Maker:
         (value,) = given(node, scope, ANY)
         if value.type.kind not in ("decimal", "float"):
             value = argument(value, FLOAT, scope)
-        return apply_strictly(function, _whole_type(value), value)
+        return apply(function, _whole_type(value), value)
 
     return made
 
@@ -372,18 +365,18 @@ def _logarithm(node: Any, scope: Scope) -> TypedValue:
     """LOG of a base and a number, or the common one."""
     values = [argument(value, FLOAT, scope) for value in given(node, scope)]
     if len(values) == 1:
-        return apply_strictly(numbers.logarithm_10, FLOAT, *values)
+        return apply(numbers.logarithm_10, FLOAT, *values)
     named = source_of(scope.text, node).partition("(")[0].strip().lower()
     one = {"log2": numbers.logarithm_2, "log10": numbers.logarithm_10}.get(named)
     if one is not None:  # to sqlglot it is LOG of a base
-        return apply_strictly(one, FLOAT, values[1])
-    return apply_strictly(numbers.logarithm_of, FLOAT, *values)
+        return apply(one, FLOAT, values[1])
+    return apply(numbers.logarithm_of, FLOAT, *values)
 
 
 def _product_by_name(symbol: str) -> Maker:
     def made(node: Any, scope: Scope) -> TypedValue:
         left, right = given(node, scope)
-        return apply_arithmetic(symbol, left, right, node, scope)
+        return calculate(symbol, left, right, node, scope)
 
     return made
 
@@ -405,7 +398,7 @@ def floored_remainder(one: float, other: float) -> float:
 def _is_finite(node: Any, scope: Scope) -> TypedValue:
     (value,) = given(node, scope, ANY)
     if value.type.kind in ("date", "timestamp", "timestamptz"):  # Python's are
-        return apply_strictly(_true_of, BOOL, value)
+        return apply(_true_of, BOOL, value)
     return of(math.isfinite, BOOL, FLOAT)(node, scope)
 
 
@@ -415,13 +408,13 @@ def _true_of(value: Any) -> bool:
 
 def _bits(node: Any, scope: Scope) -> TypedValue:
     (value,) = given(node, scope, INT)
-    return apply_strictly(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
+    return apply(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
 
 
 def _absolute(node: Any, scope: Scope) -> TypedValue:
     made = of(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(node, scope)
     is_checked = scope.dialect.name == "duckdb" and made.type.kind == "int"
-    return check_integer_range(made) if is_checked else made
+    return check_range(made) if is_checked else made
 
 
 def even(value: float) -> float:
@@ -440,7 +433,7 @@ def _of_bits(function: Any, *, sized: bool = False) -> Maker:
         if is_null(left) or is_null(right):
             return TypedValue(NULL_VALUE.expr, kind, NULL_VALUE.nulls)
         most = [literal(range_of(kind)[1])] if sized and kind.size is not None else []
-        return apply_strictly(function, kind, left, right, *most)
+        return apply(function, kind, left, right, *most)
 
     return made
 
@@ -456,7 +449,7 @@ def _divisor(function: Any) -> Maker:
         is_free = any(v.type.size is None and not isinstance(v.expr, Constant) for v in values)
         size = None if is_free else 16 if 16 in sizes else 8
         kind = SqlType("int", size=size)
-        return check_integer_range(apply_strictly(function, kind, *values))
+        return check_range(apply(function, kind, *values))
 
     return made
 

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, constant
 from optimizer.record import record
-from reactive.languages.sql.expressions.casts import apply_strictly, argument, cast, maybe
+from reactive.languages.sql.expressions.casts import apply, argument, cast, maybe
 from reactive.languages.sql.functions import times as common_times
 from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
 from reactive.languages.sql.postgres import formats, moments, number_formats, number_reader, times
@@ -41,11 +41,11 @@ from reactive.languages.sql.terms.types import (
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     callee,
     is_null,
     itself,
     literal,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedVa
     assert kinds is not None
     made = [_as(value, kind, scope) for value, kind in zip(values, kinds, strict=True)]
     if found.asks_null:
-        expr = Call(callee(found.function), tuple(map(value_or_none, made)))
+        expr = Call(callee(found.function), tuple(map(as_optional, made)))
         kind = found.result or made[0].type
         return itself(expr, kind) if found.nullable else TypedValue(expr, kind)
     if any(map(is_null, values)):
@@ -153,9 +153,9 @@ def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedVa
     kind = found.result or made[0].type
     if found.sized:
         kind = SqlType("int", size=_size(made))
-    result = (maybe if found.nullable else apply_strictly)(found.function, kind, *made)
+    result = (maybe if found.nullable else apply)(found.function, kind, *made)
     if found.sized and kind.size is not None:
-        return apply_strictly(RANGES[kind.size], kind, result)
+        return apply(RANGES[kind.size], kind, result)
     return result
 
 
@@ -239,7 +239,7 @@ def _field(
     )
     if is_wrong or (value.type.kind == "time" and named not in times.OF_TIME):
         raise scope.error(node, f"postgres has no field {named!r} of {kind_name(value)}")
-    return apply_strictly(function, kind, literal(named), value)
+    return apply(function, kind, literal(named), value)
 
 
 def _extract(node: Any, scope: Scope) -> TypedValue:
@@ -267,10 +267,10 @@ def _truncated(node: Any, scope: Scope) -> TypedValue:
         )
     value = scope.value(of)
     if value.type.kind == "interval":
-        return apply_strictly(times.truncated_interval, INTERVAL, literal(named), value)
+        return apply(times.truncated_interval, INTERVAL, literal(named), value)
     if value.type.kind not in ("date", "timestamp", "any", "null"):
         raise scope.error(node, f"postgres has no date_trunc(text, {kind_name(value)})")
-    return apply_strictly(times.truncated, TIMESTAMP, literal(named), value)
+    return apply(times.truncated, TIMESTAMP, literal(named), value)
 
 
 def _interval(node: Any, scope: Scope) -> TypedValue:
@@ -391,7 +391,7 @@ def _overlaps(node: Any, scope: Scope) -> TypedValue:
     sides = [side for each in (node.this, node.expression) for side in each.expressions]
     if len(sides) != 4:
         raise scope.error(node, "OVERLAPS compares two rows of two times")
-    given = tuple(value_or_none(scope.value(each)) for each in sides)
+    given = tuple(as_optional(scope.value(each)) for each in sides)
     return itself(Call(constant(times.overlap), given), BOOL)
 
 

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, constant, tuple_of
-from reactive.languages.sql.expressions.casts import (
-    apply_strictly,
-    argument,
-    cast,
-    equal_types,
-    maybe,
-)
+from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
 from reactive.languages.sql.functions import arrays as common_arrays
 from reactive.languages.sql.functions import texts
 from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
@@ -57,11 +51,11 @@ from reactive.languages.sql.terms.types import (
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     callee,
     is_null,
     itself,
     literal,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -260,14 +254,14 @@ def _overlay(node: Any, scope: Scope) -> TypedValue:
 def _concat_any(node: Any, scope: Scope) -> TypedValue:
     """CONCAT of anything: NULL is left out."""
     values = [_shown(scope.value(each)) for each in arguments(node)]
-    return TypedValue(Call(constant(strings.joined), tuple(map(value_or_none, values))), TEXT)
+    return TypedValue(Call(constant(strings.joined), tuple(map(as_optional, values))), TEXT)
 
 
 def _joined_by(node: Any, scope: Scope) -> TypedValue:
     separator, *values = _of_text(node, scope)
     if is_null(separator):
         return NULL_VALUE
-    items = tuple(value_or_none(value) for value in values)
+    items = tuple(as_optional(value) for value in values)
     made = Call(constant(strings.joined_by), (separator.expr, *items))
     return TypedValue(made, TEXT, separator.nulls)
 
@@ -289,9 +283,9 @@ def _of_text(node: Any, scope: Scope) -> list[TypedValue]:
 def _shown(value: TypedValue) -> TypedValue:
     """Return the text that CONCAT writes of a value, which depends on its type."""
     if value.type.kind == "float" and value.type.size == 4:
-        return apply_strictly(written.real_text, TEXT, value)
+        return apply(written.real_text, TEXT, value)
     if value.type.kind == "struct":
-        return apply_strictly(written.row_text, TEXT, value)
+        return apply(written.row_text, TEXT, value)
     return value
 
 
@@ -299,16 +293,14 @@ def _formatted(node: Any, scope: Scope) -> TypedValue:
     first, *values = _of_text(node, scope)
     if is_null(first):
         return NULL_VALUE
-    items = tuple(value_or_none(value) for value in values)
+    items = tuple(as_optional(value) for value in values)
     return TypedValue(Call(constant(strings.formatted), (first.expr, *items)), TEXT, first.nulls)
 
 
 def _normal(node: Any, scope: Scope) -> TypedValue:
     name = node.args.get("form")
     wanted = literal(str(name.name if isinstance(name, exp.Expr) else name or "NFC").upper())
-    return apply_strictly(
-        strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted
-    )
+    return apply(strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted)
 
 
 def _sha(name: str) -> Maker:
@@ -395,10 +387,10 @@ def _array(node: Any, scope: Scope) -> TypedValue:
         return common_arrays.array_of(node, scope)
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     kind = TEXT if kind.kind == "null" and values else kind
-    made = TypedValue(tuple_of(*map(value_or_none, values)), SqlType("array", items=(kind,)))
+    made = TypedValue(tuple_of(*map(as_optional, values)), SqlType("array", items=(kind,)))
     if kind.kind != "array":
         return made
-    return apply_strictly(same_lengths, made.type, made)
+    return apply(same_lengths, made.type, made)
 
 
 def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -423,7 +415,7 @@ def _bracket(node: Any, scope: Scope) -> TypedValue:
                 argument(scope.value(each), INT4, scope) if each is not None else literal(number)
                 for each, number in zip(ends, (1, 2**31 - 1), strict=True)
             )
-            value = apply_strictly(arrays.slice_of, value.type, value, first, last)
+            value = apply(arrays.slice_of, value.type, value, first, last)
         else:
             value = maybe(arrays.element, item, value, argument(scope.value(place), INT4, scope))
     return value
@@ -464,12 +456,12 @@ def _with_element(
         for value, wanted in zip(values, kinds, strict=True)
     ]
     if options.get("asks_null"):
-        expr = Call(callee(function), tuple(map(value_or_none, made)))
+        expr = Call(callee(function), tuple(map(as_optional, made)))
         return itself(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
     # an element that is NULL is found as any other is
-    expr = Call(callee(function), tuple(map(value_or_none, made)))
+    expr = Call(callee(function), tuple(map(as_optional, made)))
     if array.nullable:
-        expr = Call(constant(_unless_null), (callee(function), *map(value_or_none, made)))
+        expr = Call(constant(_unless_null), (callee(function), *map(as_optional, made)))
         return itself(expr, kind)
     return itself(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
 
@@ -484,7 +476,7 @@ def _prepended(node: Any, scope: Scope) -> TypedValue:
         kinds = f"{kind_name(item)}, {kind_name(array)}"
         raise scope.error(node, f"postgres has no array_prepend({kinds})")
     kind = array.type.items[0] if array.type.items else item.type
-    made = (value_or_none(cast(item, kind, scope)), value_or_none(array))
+    made = (as_optional(cast(item, kind, scope)), as_optional(array))
     result = array.type if array.type.items else SqlType("array", items=(kind,))
     return TypedValue(Call(callee(arrays.prepended), made), result)
 
@@ -498,7 +490,7 @@ def _filled(node: Any, scope: Scope) -> TypedValue:
     item, sizes = (scope.value(each) for each in arguments(node))
     kind = SqlType("array", items=(item.type,))
     made = Call(
-        callee(arrays.filled), (value_or_none(item), value_or_none(argument(sizes, INTS, scope)))
+        callee(arrays.filled), (as_optional(item), as_optional(argument(sizes, INTS, scope)))
     )
     return TypedValue(made, kind, sizes.nulls)
 
@@ -508,7 +500,7 @@ def _condition_of(symbol: str, function: Any) -> Maker:
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = operands(symbol, node, (node.this, node.expression), scope)
-        return apply_strictly(function, BOOL, *values)
+        return apply(function, BOOL, *values)
 
     return made
 
@@ -531,7 +523,7 @@ def _series(node: Any, scope: Scope) -> TypedValue:
         item = DECIMAL if "decimal" in {v.type.kind for v in values} else values[0].type
     else:
         raise scope.error(node, f"postgres has no generate_series({kind_name(values[0])}, ...)")
-    return apply_strictly(times.series, SqlType("array", items=(item,)), *values)
+    return apply(times.series, SqlType("array", items=(item,)), *values)
 
 
 OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, Operation, constant, tuple_of
 from reactive.languages.sql.expressions import zones
-from reactive.languages.sql.expressions.casts import apply_strictly, cast
+from reactive.languages.sql.expressions.casts import apply, cast
 from reactive.languages.sql.functions.arrays import Maker
 from reactive.languages.sql.postgres import arrays, calls, forms, numbers, numerics, times
 from reactive.languages.sql.postgres.calls import Form, form, kind_name
@@ -42,10 +42,10 @@ from reactive.languages.sql.terms.types import (
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     callee,
     itself,
     strict,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _unary(node: Any, scope: Scope) -> TypedValue:
                 "float": numbers.float_negative,
                 "interval": intervals.negative,
             }[of.type.kind]
-            return apply_strictly(function, of.type, of)
+            return apply(function, of.type, of)
     raise scope.error(node, f"postgres has no operator {symbol} for {kind_name(of)}")
 
 
@@ -154,7 +154,7 @@ def apply_to_operands(
     """Return the value of an operator of two sides."""
     if "null" in (left.type.kind, right.type.kind):  # the type of the other is not known
         return NULL_VALUE
-    of_zones = zones.shift_instants(symbol, left, right, node, scope, apply_strictly)
+    of_zones = zones.shift_instants(symbol, left, right, node, scope, apply)
     if of_zones is not None:
         return of_zones
     kinds = (left.type.kind, symbol, right.type.kind)
@@ -163,7 +163,7 @@ def apply_to_operands(
         kinds = (left.type.kind, symbol, right.type.kind)
     if kinds in OF_TIMES:
         function, kind = OF_TIMES[kinds]
-        return apply_strictly(function, kind, left, right)
+        return apply(function, kind, left, right)
     if "any" in kinds and {kinds[0], kinds[2]} <= {"any", *NUMBERS}:
         return _of_any(symbol, left, right)
     if kinds[0] in NUMBERS and kinds[2] in NUMBERS:
@@ -181,7 +181,7 @@ def _of_any(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
     """Apply Python's operator to values whose types are not known."""
     function = {"/": numbers.quotient, "%": numbers.whole_remainder}.get(symbol)
     if function is not None:
-        return apply_strictly(function, ANY, left, right)
+        return apply(function, ANY, left, right)
     return strict(Operation(symbol, (left.expr, right.expr)), ANY, left, right)
 
 
@@ -195,12 +195,12 @@ def _of_numbers(
         function = OF_FLOATS.get(symbol)
         if function is None:
             return None
-        made = apply_strictly(function, FLOAT, cast(left, FLOAT, scope), cast(right, FLOAT, scope))
+        made = apply(function, FLOAT, cast(left, FLOAT, scope), cast(right, FLOAT, scope))
         if left.type == right.type and left.type.size == 4:
-            return apply_strictly(forms.real, left.type, made)
+            return apply(forms.real, left.type, made)
         return made
     function = OF_NUMERICS.get(symbol)
-    return None if function is None else apply_strictly(function, DECIMAL, left, right)
+    return None if function is None else apply(function, DECIMAL, left, right)
 
 
 def _of_integers(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
@@ -208,8 +208,8 @@ def _of_integers(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue
     size = None if sizes[0] is None or sizes[1] is None else max(sizes)  # type: ignore[type-var]
     kind = SqlType("int", size=size)
     if symbol in OF_INTEGERS:
-        made = apply_strictly(OF_INTEGERS[symbol], kind, left, right)
-        return apply_strictly(numbers.RANGES[size], kind, made) if size and symbol == "/" else made
+        made = apply(OF_INTEGERS[symbol], kind, left, right)
+        return apply(numbers.RANGES[size], kind, made) if size and symbol == "/" else made
     expr = Operation(symbol, (left.expr, right.expr))
     if symbol in "&|":
         return strict(expr, kind, left, right)
@@ -238,7 +238,7 @@ def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedValue:
     if "array" in kinds:
         return _joined_arrays(node, left, right, scope)
     if kinds == {"bytes"}:
-        return apply_strictly(operator.add, BYTES, left, right)
+        return apply(operator.add, BYTES, left, right)
     left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)
     return strict(Operation("+", (left.expr, right.expr)), TEXT, left, right)
 
@@ -259,12 +259,10 @@ def _joined_arrays(node: Any, left: TypedValue, right: TypedValue, scope: Scope)
     left, right = (
         cast(side, kind, scope)
         if side.type.kind in ("array", "null")
-        else TypedValue(tuple_of(value_or_none(cast(side, item, scope))), kind)
+        else TypedValue(tuple_of(as_optional(cast(side, item, scope))), kind)
         for side in (left, right)
     )
-    return itself(
-        Call(callee(arrays.concatenated), (value_or_none(left), value_or_none(right))), kind
-    )
+    return itself(Call(callee(arrays.concatenated), (as_optional(left), as_optional(right))), kind)
 
 
 # Others that are nodes.
@@ -299,7 +297,7 @@ def shifted(node: Any, scope: Scope) -> TypedValue:
     symbol = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
     left, right = operands(symbol, node, (node.left, node.right), scope)
     width = TypedValue(constant(left.type.size or 8), INT)
-    return apply_strictly(SHIFTS[type(node)], left.type, left, right, width)
+    return apply(SHIFTS[type(node)], left.type, left, right, width)
 
 
 def exclusive(node: Any, scope: Scope) -> TypedValue:
@@ -307,7 +305,7 @@ def exclusive(node: Any, scope: Scope) -> TypedValue:
     left, right = operands("#", node, (node.left, node.right), scope)
     sizes = (left.type.size, right.type.size)
     size = None if None in sizes else max(sizes)  # type: ignore[type-var]
-    return apply_strictly(operator.xor, SqlType("int", size=size), left, right)
+    return apply(operator.xor, SqlType("int", size=size), left, right)
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {

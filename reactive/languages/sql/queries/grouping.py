@@ -43,12 +43,8 @@ from reactive.api.aggregates import Count, Min
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical
 from reactive.errors import ReactiveError
-from reactive.languages.sql.aggregates.kinds import (
-    AggregateFolds,
-    fold,
-    is_aggregate,
-    make_aggregate,
-)
+from reactive.languages.sql.aggregates.calls import CallFolds
+from reactive.languages.sql.aggregates.kinds import fold, is_aggregate, make_aggregate
 from reactive.languages.sql.expressions.casts import convert_for_column
 from reactive.languages.sql.runtime.arrays import elements, elements_or_none
 from reactive.languages.sql.sqlite.comparisons import (
@@ -62,9 +58,9 @@ from reactive.languages.sql.terms.types import INT, SqlType, fields_of
 from reactive.languages.sql.terms.values import (
     BindingSchema,
     TypedValue,
+    as_optional,
     record_of,
     schema_of_values,
-    value_or_none,
 )
 
 
@@ -291,7 +287,7 @@ def _scope(
 
 
 def _result(
-    aggregated: AggregateFolds, folds: tuple[plan.Folded, ...], results: Sequence[Expr]
+    aggregated: CallFolds, folds: tuple[plan.Folded, ...], results: Sequence[Expr]
 ) -> TypedValue:
     return aggregated.result(tuple(results[folds.index(each)] for each in aggregated.folds))
 
@@ -333,7 +329,7 @@ def _several(
         mine = [value for place, value in enumerate(values) if place in chosen]
         part, places, results = _one_set(source, scope, mine, folds, is_grouped=bool(mine))
         left = iter(places)
-        keys = [value_or_none(next(left)) if p in chosen else NONE for p in range(len(values))]
+        keys = [as_optional(next(left)) if p in chosen else NONE for p in range(len(values))]
         keep = tuple(each.index for each in results if isinstance(each, Parameter))
         column = Scope(scope._text, (), len(folds) + bool(mine)).function(
             tuple_of(*keys, constant(number))
@@ -406,7 +402,7 @@ def select_values(
 ) -> tuple[plan.Node, BindingSchema]:
     """Return the rows of a SELECT."""
     schema, kind = schema_of_values(names, values)
-    columns = tuple(value_or_none(value) for value in values)
+    columns = tuple(as_optional(value) for value in values)
     function = scope.function(record_of(kind, columns))
     if columns == all_parameters(scope.bindings):
         function = _naming(function, kind)
@@ -438,7 +434,7 @@ def unnest_arrays(
     there are no elements.
     """
     function = elements_or_none if outer else elements
-    call = Call(constant(function), (constant(offset), *(value_or_none(array) for array in arrays)))
+    call = Call(constant(function), (constant(offset), *(as_optional(array) for array in arrays)))
     unnested_rows = freed(plan.Unnest(node, scope.function(call)))
     element = Parameter(place)
     if len(arrays) == 1 and not offset:
@@ -511,13 +507,13 @@ def misreadings_told(node: Any, scope: Scope) -> Iterator[None]:
 
 def constant_of(value: TypedValue) -> Any:
     """Return what an expression without columns gives."""
-    expr = value_or_none(value)
+    expr = as_optional(value)
     return expr.value if isinstance(expr, Constant) else callable_of(Lifted(expr, (), (), 0))()
 
 
 def key_of(values: Sequence[TypedValue]) -> Expr:
     """Return the grouping key: a value, or a tuple of several."""
-    wholes = [value_or_none(value) for value in values]
+    wholes = [as_optional(value) for value in values]
     return wholes[0] if len(wholes) == 1 else tuple_of(*wholes)
 
 

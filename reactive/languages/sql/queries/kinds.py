@@ -26,12 +26,7 @@ from optimizer.expr import NONE, Function, Outer, Subquery, walk
 from reactive.api.fixpoint import fixpoint
 from reactive.api.iterate import iterate
 from reactive.api.relation import AnyRelation, Relation
-from reactive.languages.sql.expressions.casts import (
-    apply_strictly,
-    cast,
-    equal_types,
-    no_common_type_error,
-)
+from reactive.languages.sql.expressions.casts import apply, cast, equal_types, no_common_type_error
 from reactive.languages.sql.expressions.zones import check_alike, is_constant
 from reactive.languages.sql.postgres.numbers import RANGES
 from reactive.languages.sql.queries.grouping import (
@@ -59,15 +54,13 @@ from reactive.languages.sql.sqlite.comparisons import (
 from reactive.languages.sql.terms.common_types import goes_on
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import NULL, SqlType, common, sql_name
-from reactive.languages.sql.terms.values import (
-    BindingColumn as OfRow,
-)
+from reactive.languages.sql.terms.values import BindingColumn as OfRow
 from reactive.languages.sql.terms.values import (
     BindingSchema,
     NamedPlan,
     TypedValue,
+    as_optional,
     named_rows,
-    value_or_none,
 )
 
 OPERATIONS: dict[tuple[type, bool], Any] = {
@@ -268,7 +261,7 @@ def _names(node: Any, count: int, around: Scope) -> list[str]:
 
 
 def _is_constant(value: TypedValue) -> bool:
-    return not any(isinstance(part, Outer | Subquery) for part in walk(value_or_none(value)))
+    return not any(isinstance(part, Outer | Subquery) for part in walk(as_optional(value)))
 
 
 def _schema(
@@ -479,7 +472,7 @@ def _narrow_type(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     made = cast(value, to, scope)
     if to.kind != "int" or to.size not in RANGES or fits:
         return made
-    return apply_strictly(RANGES[to.size], to, made)
+    return apply(RANGES[to.size], to, made)
 
 
 Collations = list[str | None]

@@ -26,7 +26,7 @@ from reactive.languages.sql.sqlite.comparisons import bare, sorted_by
 from reactive.languages.sql.terms.errors import nearest, source_of, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import fields_of
-from reactive.languages.sql.terms.values import TypedValue, value_or_none
+from reactive.languages.sql.terms.values import TypedValue, as_optional
 
 # ORDER BY, LIMIT and DISTINCT ON.
 
@@ -76,7 +76,7 @@ def sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
     if scope.dialect.numeric_booleans:
         value = sorted_by(value)
     value = by_parts(value)
-    return plan.SortKey(scope.function(value_or_none(value), node), descending, nulls)
+    return plan.SortKey(scope.function(as_optional(value), node), descending, nulls)
 
 
 def limits(node: Any, scope: Scope) -> tuple[int | None, int]:

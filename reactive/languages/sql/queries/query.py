@@ -58,7 +58,7 @@ from optimizer.plans.strata import QuantifiedComparison
 from optimizer.record import record
 from reactive.api.aggregates import Collect
 from reactive.languages.sql.aggregates.kinds import fold
-from reactive.languages.sql.expressions.casts import align_operands, no_common_type_error
+from reactive.languages.sql.expressions.casts import align, no_common_type_error
 from reactive.languages.sql.expressions.comparisons import (
     COMPARISONS,
     OPPOSITE,
@@ -79,12 +79,12 @@ from reactive.languages.sql.terms.values import (
     BindingSchema,
     NamedPlan,
     TypedValue,
+    as_optional,
     is_column,
     is_null,
     itself,
     named_rows,
     present,
-    value_or_none,
 )
 
 
@@ -126,7 +126,7 @@ def subquery(node: Any, scope: Scope) -> TypedValue:
     made, value = query.cut(), query.values[0]
     if not query.is_one_row:
         made, value = _only(made, value, scope)
-    one = freed(plan.Select(made.node, made.scope.function(value_or_none(value))))
+    one = freed(plan.Select(made.node, made.scope.function(as_optional(value))))
     found = Subquery("value", one, tuple(correlation.arguments))
     return TypedValue(found, value.type, (found,) if value.nullable else ())
 
@@ -150,7 +150,7 @@ def array(node: Any, scope: Scope) -> TypedValue:
     sort = query.sort
     keys = [key.function.body for key in sort if isinstance(key.function, Lifted)]
     cut = query.cut()
-    entry = TypedValue(tuple_of(*keys, value_or_none(value)), value.type)
+    entry = TypedValue(tuple_of(*keys, as_optional(value)), value.type)
     collected = fold(Collect(_value), entry, cut.scope)
     node = freed(plan.Aggregate(cut.node, None, (collected,)))
     directions = tuple((key.descending, key.nulls) for key in sort)
@@ -197,9 +197,9 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
     found = _no_match(asked) if negated else _match(asked)
     if isinstance(found, Constant):
         return found
-    columns = asked.query.scope.function(tuple_of(*map(value_or_none, asked.query.values)))
+    columns = asked.query.scope.function(tuple_of(*map(as_optional, asked.query.values)))
     rows = plan.Select(asked.query.node, columns)
-    given = (*correlation.arguments, *map(value_or_none, left))
+    given = (*correlation.arguments, *map(as_optional, left))
     return Quantified(QuantifiedComparison(written, is_all, wanted, len(left)), rows, given, found)
 
 
@@ -212,7 +212,7 @@ def _of_one_type(
         check_alike(node, scope, mine, theirs)
         if _is_apart(mine, theirs, scope):
             raise no_common_type_error(node, scope, [mine.type, TEXT], "order")
-        mine, theirs = align_operands(node, scope, mine, theirs, place="order")
+        mine, theirs = align(node, scope, mine, theirs, place="order")
         pairs.append((by_parts(mine), by_parts(theirs)))
     sides = tuple(zip(*pairs, strict=True))
     if sides == (left, query.values):
@@ -491,7 +491,7 @@ class SelectQuery:
 
 def _in_order(value: TypedValue, scope: Scope) -> Expr:
     """Return the sort key of rows that are ordered by a value."""
-    return value_or_none(sorted_by(value) if scope.dialect.numeric_booleans else value)
+    return as_optional(sorted_by(value) if scope.dialect.numeric_booleans else value)
 
 
 def _is_read(value: TypedValue) -> bool:

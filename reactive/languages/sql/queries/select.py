@@ -41,7 +41,7 @@ from reactive.languages.sql.queries.sources import from_
 from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, shown
 from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.values import TypedValue, value_or_none
+from reactive.languages.sql.terms.values import TypedValue, as_optional
 from reactive.languages.sql.windows.kinds import append_windows
 
 UNSUPPORTED = ("into", "sample", "cluster", "distribute", "connect", "match", "locks", "prewhere")
@@ -189,7 +189,7 @@ def _with_answers(made: plan.Node, scope: Scope, windows: Sequence[Any]) -> tupl
     if not found:
         return made, scope
     count = scope.bindings
-    node = columns_before(made, scope, [value_or_none(value) for _, value in found])
+    node = columns_before(made, scope, [as_optional(value) for _, value in found])
     wider = scope.wider(count + len(found))
     for place, (part, value) in enumerate(found, count):
         read = Parameter(place)
@@ -269,7 +269,7 @@ def _asked_before(
     if not places:
         return query, order
     count = query.scope.bindings
-    node = columns_before(query.node, query.scope, [value_or_none(every[n]) for n in places])
+    node = columns_before(query.node, query.scope, [as_optional(every[n]) for n in places])
     scope = query.scope.wider(count + len(places))
     for at, n in enumerate(places):
         read = Parameter(count + at)

@@ -28,7 +28,7 @@ from optimizer.expr import (
     reads,
     substitute,
 )
-from reactive.languages.sql.expressions.casts import align_operands, equal_types
+from reactive.languages.sql.expressions.casts import align, equal_types
 from reactive.languages.sql.expressions.comparisons import compare_values
 from reactive.languages.sql.functions.arrays import name_of, series_of
 from reactive.languages.sql.queries.grouping import (
@@ -44,13 +44,7 @@ from reactive.languages.sql.queries.query import PlannedRows, rows_of
 from reactive.languages.sql.terms.errors import nearest, peek
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
-from reactive.languages.sql.terms.values import (
-    TypedValue,
-    itself,
-    named_rows,
-    present,
-    value_or_none,
-)
+from reactive.languages.sql.terms.values import TypedValue, as_optional, itself, named_rows, present
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
@@ -289,7 +283,7 @@ def _shared_columns(
                     join,
                     f"USING names {name!r}, which one side does not have{nearest(name, every)}",
                 )
-        left_one, right_one = align_operands(join, around, *filter(None, pair))
+        left_one, right_one = align(join, around, *filter(None, pair))
         shared.append((name, left_one, right_one))
     return [compare_values("==", a, b) for _, a, b in shared], shared
 
@@ -312,7 +306,7 @@ def _merge_columns(
             first = last
         elif kind == "full":
             first = itself(
-                Conditional(conjunction(present(first)), first.expr, value_or_none(last)),
+                Conditional(conjunction(present(first)), first.expr, as_optional(last)),
                 first.type,
             )
         merged[name.casefold()] = first

@@ -33,6 +33,7 @@ from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, T
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     call_strictly,
     is_column,
     is_null,
@@ -40,7 +41,6 @@ from reactive.languages.sql.terms.values import (
     itself,
     leaves,
     literal,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def mapped(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> 
     if all(map(is_simple, leaves(value))):
         return call_strictly(function, kind, value)
     return itself(
-        Call(constant(moments.strict_call), (constant(function), value_or_none(value))), kind
+        Call(constant(moments.strict_call), (constant(function), as_optional(value))), kind
     )
 
 
@@ -377,7 +377,7 @@ def of_two(
         made = Call(constant(function), tuple(v.expr for v in values))
         return itself(made, kind) if may_be_null else TypedValue(made, kind)
     return itself(
-        Call(constant(moments.strict_call), (constant(function), *map(value_or_none, values))), kind
+        Call(constant(moments.strict_call), (constant(function), *map(as_optional, values))), kind
     )
 
 

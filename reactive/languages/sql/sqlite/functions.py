@@ -18,24 +18,18 @@ from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
 from reactive.languages.sql.sqlite import formats, json, times
 from reactive.languages.sql.sqlite import values as runtime
 from reactive.languages.sql.sqlite import values as strings
-from reactive.languages.sql.sqlite.comparisons import (
-    bare,
-    collated,
-    collation_of,
-    mapped,
-    of_two,
-)
+from reactive.languages.sql.sqlite.comparisons import bare, collated, collation_of, mapped, of_two
 from reactive.languages.sql.sqlite.json import Edit, patched, removed
 from reactive.languages.sql.sqlite.times import OF_THE_CLOCK
 from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
+    as_optional,
     callee,
     is_null,
     itself,
     literal,
-    value_or_none,
 )
 
 if TYPE_CHECKING:
@@ -262,8 +256,8 @@ def _null_if(node: Any, scope: Scope) -> TypedValue:
     if is_null(value) or is_null(other):
         return bare(value)
     collation = collation_of(value.type, other.type)
-    sides = [value_or_none(collated(each, collation)) for each in (value, other)]
-    made = Call(constant(_different), (value_or_none(value), value_or_none(other), *sides))
+    sides = [as_optional(collated(each, collation)) for each in (value, other)]
+    made = Call(constant(_different), (as_optional(value), as_optional(other), *sides))
     return itself(made, bare(value).type)
 
 
@@ -272,19 +266,19 @@ def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, 1, 1)
-        return TypedValue(Call(constant(function), tuple(map(value_or_none, values))), kind)
+        return TypedValue(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return made
 
 
 def _letters(node: Any, scope: Scope) -> TypedValue:
     values = given(node, scope, 0, 127)
-    return TypedValue(Call(constant(strings.letters), tuple(map(value_or_none, values))), TEXT)
+    return TypedValue(Call(constant(strings.letters), tuple(map(as_optional, values))), TEXT)
 
 
 def _format(node: Any, scope: Scope) -> TypedValue:
     values = given(node, scope, 1, 127)
-    return itself(Call(constant(formats.formatted), tuple(map(value_or_none, values))), TEXT)
+    return itself(Call(constant(formats.formatted), tuple(map(as_optional, values))), TEXT)
 
 
 def _same(least: int) -> Maker:
@@ -342,7 +336,7 @@ def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int)
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)
-        return itself(Call(constant(function), tuple(map(value_or_none, values))), kind)
+        return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return made
 
@@ -361,7 +355,7 @@ def _made_json(
             raise scope.error(node, f"{name_of(node)}() of sqlite takes pairs of {pairs}")
         for each in arguments(node)[first:]:
             _refuse_hidden_json(each, scope)
-        parts = [value_or_none(value) for value in values]
+        parts = [as_optional(value) for value in values]
         parts = [*parts[:first], *(transform(part, _told) for part in parts[first:])]
         call = Call(constant(function), tuple(parts))
         return TypedValue(call, TEXT) if first == 0 else itself(call, ANY)

@@ -25,15 +25,10 @@ from reactive.languages.sql.queries.grouping import (
 )
 from reactive.languages.sql.queries.kinds import with_names
 from reactive.languages.sql.statements.definitions import create, drop
-from reactive.languages.sql.statements.target import (
-    ChangedTable,
-    evaluate_plan,
-    found_rows,
-    rows_with,
-)
+from reactive.languages.sql.statements.target import ChangedTable, found_rows, rows_with, run_plan
 from reactive.languages.sql.terms.scope import Scope, ScopeSource
 from reactive.languages.sql.terms.types import SqlType, sql_name
-from reactive.languages.sql.terms.values import TypedValue, value_or_none
+from reactive.languages.sql.terms.values import TypedValue, as_optional
 
 REMEDIES = {
     ("returning", "INSERT"): "ask db.sql(...) for the rows afterwards",
@@ -155,13 +150,13 @@ def _values(
         _assign_value(source, v, kind, made.scope)
         for v, kind in zip(made.values, kinds, strict=True)
     ]
-    row = tuple_of(*map(value_or_none, cast_values))
+    row = tuple_of(*map(as_optional, cast_values))
     if not query.sort:
-        yield from evaluate_plan(plan.Select(made.node, made.scope.function(row)), source, around)
+        yield from run_plan(plan.Select(made.node, made.scope.function(row)), source, around)
         return
     keys = [key.function.body for key in query.sort]
     both = made.scope.function(tuple_of(row, *keys))
-    yield from _in_order(evaluate_plan(plan.Select(made.node, both), source, around), query.sort)
+    yield from _in_order(run_plan(plan.Select(made.node, both), source, around), query.sort)
 
 
 def _assign_value(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
@@ -267,7 +262,7 @@ def _keeping(target: ChangedTable, places: list[int]) -> Callable[[Any, Any], An
     """
     columns = len(target.schema.columns)
     sides = [target.schema.values(Parameter(side)) for side in (0, 1)]
-    values = [value_or_none(sides[place in places][place]) for place in range(columns)]
+    values = [as_optional(sides[place in places][place]) for place in range(columns)]
     read = callable_of(Lifted(tuple_of(*values), ("old", "new"), (), 2))
     return lambda old, new: target.made(read(old, new))
 
@@ -369,7 +364,7 @@ def _updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Sco
         else:
             given = scope.value(each.expression)
             values[place] = _assign_value(each.expression, given, column.type, scope)
-    return tuple_of(*map(value_or_none, values))
+    return tuple_of(*map(as_optional, values))
 
 
 # Statements that change a database: one transaction each.

@@ -17,7 +17,7 @@ from reactive.languages.sql.relation import relation_of
 from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
 from reactive.languages.sql.sqlite.values import KeyBy, stored
-from reactive.languages.sql.statements.target import evaluate_plan
+from reactive.languages.sql.statements.target import run_plan
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import SqlType, hint_of, type_of_sql
@@ -96,7 +96,7 @@ def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
         query = around.query(tree.expression)
         node, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
         around.refuse_unread(tree)
-        found = evaluate_plan(node, tree, around)
+        found = run_plan(node, tree, around)
     else:
         with misreadings_told(tree, around):
             schema, defaults, key = _declared_columns(tree, around)

@@ -132,7 +132,7 @@ Pairs = list[tuple[Any, Any]]
 """Rows and their replacements."""
 
 
-def evaluate_plan(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
+def run_plan(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
     """Return the rows of the plan of a query or statement, computed once.
 
     Raises
@@ -177,10 +177,10 @@ def found_rows(
     )
     if rows.bindings > 1:
         selected = plan.Select(freed(node.input), node.function)
-        return _once(evaluate_plan(selected, tree, scope), target)
+        return _once(run_plan(selected, tree, scope), target)
     if has_subqueries(node) or has_subqueries(node.input):
         selected = plan.Select(freed(node.input), node.function)
-        return [(row[0], row[1]) for row in evaluate_plan(selected, tree, scope)]
+        return [(row[0], row[1]) for row in run_plan(selected, tree, scope)]
     is_wanted, make = callable_of(scope.function(test)), callable_of(scope.function(made))
     with failures_told(tree, scope):
         return [(row, make(row)) for row in _candidates(target, test) if is_wanted(row)]

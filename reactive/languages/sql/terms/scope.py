@@ -42,7 +42,7 @@ from reactive.languages.sql.terms.errors import (
     take,
 )
 from reactive.languages.sql.terms.types import NULL, SqlType, fields_of
-from reactive.languages.sql.terms.values import TypedValue, literal, value_or_none
+from reactive.languages.sql.terms.values import TypedValue, as_optional, literal
 
 T = TypeVar("T")
 OUT_OF_RANGE = "is out of the range of"
@@ -70,7 +70,7 @@ class Correlation:
 
     def read(self, value: TypedValue) -> TypedValue:
         """Return a value of the row around, inside."""
-        argument = value_or_none(value)
+        argument = as_optional(value)
         if argument not in self.arguments:
             self.arguments.append(argument)
         inside = Outer(self.arguments.index(argument))

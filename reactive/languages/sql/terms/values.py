@@ -115,7 +115,7 @@ def leaves(*values: TypedValue) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys(leaf for value in values for leaf in value.nulls))
 
 
-def value_or_none(value: TypedValue) -> Expr:
+def as_optional(value: TypedValue) -> Expr:
     """Return the value, or None where it is NULL."""
     if not value.nulls or value.nulls == (value.expr,):
         return value.expr

@@ -41,14 +41,8 @@ from optimizer.expressions.knowledge import Shape
 from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import shapes
 from reactive.engine.codegen.functions import callable_of
-from reactive.languages.sql.aggregates.calls import (
-    AggregateCall as AggregateCall,
-)
-from reactive.languages.sql.aggregates.calls import (
-    directions_of,
-    number,
-    parse_aggregate,
-)
+from reactive.languages.sql.aggregates.calls import AggregateCall as AggregateCall
+from reactive.languages.sql.aggregates.calls import directions_of, number, parse_aggregate
 from reactive.languages.sql.aggregates.kinds import folds_of_call, is_aggregate, sum_type
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.partitions.frames import (
@@ -67,7 +61,7 @@ from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, FLOAT, INT, SqlType
-from reactive.languages.sql.terms.values import TypedValue, itself, value_or_none
+from reactive.languages.sql.terms.values import TypedValue, as_optional, itself
 
 NEVER_NULL = frozenset(
     {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count"}
@@ -112,13 +106,13 @@ class PartitionedWindow:
         keys = [scope.value(each) for each in node.args.get("partition_by") or ()]
         if scope.dialect.numeric_booleans:
             keys = list(map(grouped_by, keys))
-        self.partition: Expr = tuple_of(*map(value_or_none, keys))
+        self.partition: Expr = tuple_of(*map(as_optional, keys))
         order = node.args.get("order")
         self.order = tuple(order.expressions) if order is not None else ()
         keys_of_order = [scope.value(each.this) for each in self.order]
         if scope.dialect.numeric_booleans and not _has_distances(node):
             keys_of_order = list(map(sorted_by, keys_of_order))
-        self.keys: Expr = tuple_of(*map(value_or_none, keys_of_order))
+        self.keys: Expr = tuple_of(*map(as_optional, keys_of_order))
         self.directions = directions_of(self.order)
 
     def fits(self, other: PartitionedWindow) -> bool:
@@ -186,7 +180,7 @@ def _function(of: PartitionedWindow, scope: Scope, arguments: list[Expr]) -> tup
         raise scope.error(of.node, f"{of.node.args['over']} is not supported")
 
     def place(value: TypedValue) -> int:
-        expr = value_or_none(value)
+        expr = as_optional(value)
         if expr not in arguments:
             arguments.append(expr)
         return arguments.index(expr)
@@ -348,7 +342,7 @@ class _FoldsOf:
     def __init__(self, of: tuple[plan.Folded, ...], result: Callable[..., TypedValue]) -> None:
         self._of = of
         self._finish = callable_of(
-            Lifted(value_or_none(result(all_parameters(len(of)))), row_names(len(of)), (), len(of))
+            Lifted(as_optional(result(all_parameters(len(of)))), row_names(len(of)), (), len(of))
         )
 
     def __call__(self, values: Sequence[tuple[Any, ...]]) -> Any:
