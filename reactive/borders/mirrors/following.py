@@ -1,25 +1,26 @@
-"""An engine of SQLAlchemy, followed: what its transactions touch, and their ends.
+"""The follower of a SQLAlchemy engine, which records the rows that its transactions touch.
 
-    begin                          nothing is touched
+    begin                          no rows are touched
     insert, update, delete, text   rows are touched
-    rollback                       nothing is
-    COMMIT                         publish(touched, commit): the mirror reads what was touched, by
+    rollback                       touched rows are forgotten
+    COMMIT                         publish(touched, commit): the mirror reads the touched rows over
                                    the same connection, and commits together with it
 
-It is the engine that is followed, not its sessions: the same statements come of all of them, and a
-session whose transaction is part of an outer one of its connection has committed only when that
-one is. A savepoint that is rolled back leaves rows touched that are as they were.
+The engine is followed, not its sessions: all of them run their statements through it, and a session
+whose transaction is part of an outer one of its connection has committed only when that one has. A
+savepoint that is rolled back leaves unchanged rows marked as touched.
 
-`COMMIT` is wrapped where the dialect sends it, since no event of an engine comes after it. What is
-noted belongs to the connection of the driver, in `Connection.info`.
+`COMMIT` is wrapped in the dialect, which sends it, because an engine has no event after it. The
+touched rows belong to the connection of the driver, in `Connection.info`.
 
-A driver may commit by itself. That of SQLite begins a transaction only before a text whose first
-word is INSERT, UPDATE, DELETE or REPLACE: before SAVEPOINT, and before other texts that write to a
-mirrored table, BEGIN is sent here. A statement that ends the transaction (COMMIT as a text) is seen
-by the state of the driver's connection (`statements.py`): what was touched is published then.
+A driver may commit by itself. The driver of SQLite begins a transaction only before a text whose
+first word is INSERT, UPDATE, DELETE or REPLACE: before SAVEPOINT, and before other texts that write
+to a mirrored table, the follower sends BEGIN. A statement that ends the transaction (COMMIT as a
+text) is noticed by the state of the driver's connection (`statements.py`): the touched rows are
+published then.
 
 Source: SQLAlchemy: core events; `Dialect.do_commit`; its page on SQLite, "Serializable isolation /
-Savepoints / Transactional DDL".
+        Savepoints / Transactional DDL".
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ from reactive.borders.mirrors.touching.touched import TouchedRows, commit_over, 
 from reactive.errors import TransactionError
 
 Publish = Callable[[TouchedRows, Callable[[], None]], None]
-"""Commits both: what was touched, and what commits the SQL transaction when it is called."""
+"""Commit both: the touched rows, and the SQL transaction, by the given function."""
 
 
 class Follower:
-    """Follows an engine until `stop`.
+    """The follower of an engine, until `stop`.
 
     Parameters
     ----------
-    engine: a synchronous one, or the one inside of an asynchronous one.
-    watched: the tables whose statements are looked at.
-    publish: is called in the place of each COMMIT of a transaction that touched something.
-    read_again: is called after a statement that ended such a transaction by itself.
+    engine: a synchronous one, or the one inside an asynchronous one.
+    watched: the tables whose statements are inspected.
+    publish: called in place of each COMMIT of a transaction that touched rows.
+    read_again: called after a statement that has ended such a transaction by itself.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Follower:
         self._read_again = read_again
         self.is_stopped = False
         self.open: WeakSet[TouchedRows] = WeakSet()
-        """The transactions that read one state of the SQL database."""
+        """The transactions that read a snapshot of the SQL database."""
         dialect: Any = engine.dialect
         self._commit, self._rollback = dialect.do_commit, dialect.do_rollback
         self._listeners: list[tuple[str, Callable[..., Any], bool]] = [
@@ -81,29 +82,32 @@ class Follower:
         dialect.do_commit, dialect.do_rollback = self._do_commit, self._do_rollback
 
     def stop(self) -> None:
-        """Leave the engine as it was."""
+        """Restore the engine."""
         if self.is_stopped:
             return
         self.is_stopped = True
         for name, listener, _ in self._listeners:
             event.remove(self.engine, name, listener)
         dialect: Any = self.engine.dialect
-        if dialect.do_commit == self._do_commit:  # or else another one calls this, which hands on
+        if dialect.do_commit == self._do_commit:  # else a later wrapper calls this one
             dialect.do_commit, dialect.do_rollback = self._commit, self._rollback
 
     def touched(self, connection: Connection) -> TouchedRows:
-        """By the transaction of a connection, so far; everything if nobody has seen it begin."""
+        """Return the rows that the transaction of a connection has touched.
+
+        All if its begin was missed.
+        """
         found: TouchedRows | None = connection.info.get(self)
         if found is None:
             found = connection.info[self] = TouchedRows(connection, everything=True)
         return found
 
     def others(self, touched: TouchedRows) -> list[TouchedRows]:
-        """The transactions that are open beside one, and read one state."""
+        """Return the other open transactions that read a snapshot."""
         return [each for each in self.open if each.connection is not touched.connection]
 
     def taken(self, connection: Connection) -> TouchedRows:
-        """What was touched so far, by who sees to it: it is forgotten here."""
+        """Return the touched rows, and forget them here: the caller handles them."""
         found = self.touched(connection)
         taken = TouchedRows(connection)
         taken.take(found)
@@ -111,7 +115,7 @@ class Follower:
         return taken
 
     def _noted(self, connection: Any) -> TouchedRows | None:
-        """Of what the pool gave; nothing of a connection that is not the pool's."""
+        """Return the touched rows of a pool's connection; None for a connection without a pool."""
         try:
             found: TouchedRows | None = connection.info.get(self)
         except (AttributeError, NotImplementedError):

@@ -1,37 +1,34 @@
-"""Mapped classes and tables that are mirrored, and their rows as frozen records.
+"""Mirrored classes and tables: how their rows are read, and their rows as frozen records.
 
-What is mirrored: a mapped class, or the table of a many-to-many relationship, and its reading.
+A `MirrorKind` is a mapped class, or the table of a many-to-many relationship:
 
     Order      select orders.id, orders.total, ... from orders [where orders.id in (...)]
                is read again if a key of `orders` was touched
 
-Of a class that inherits by a join the statement has several tables, and a key of each is a key of
-the class. What is read are values as SQLAlchemy gives them.
+For a class that inherits by a join, the statement reads several tables, and a key of each is a key
+of the class. Values are read as SQLAlchemy returns them.
 
-Cost: of a reading by keys one statement per `CHUNK` keys.
+Rows are frozen records, with the columns of the mapped class as fields of the same names:
 
-The rows of a mapped class: frozen records with its columns as fields, by the same names.
-
-    columns, deferred ones too      fields, of the types that the columns give
-    column_property                 a field, if it is computed of the columns of its own row
-    synonym, composite              read of the fields that they stand for
+    columns, deferred ones too      fields, with the types of the columns
+    column_property                 a field, if it is computed from the columns of its own row
+    synonym, composite              read from the fields that they combine
     hybrid_property                 called with the record
-    relationship, association_proxy, others      not read: the error says what to write instead
+    relationship, association_proxy, others      an error that says what to write instead
 
-A class that inherits has the columns it inherits; a class that others inherit from has rows for
-their objects too, with its own columns.
+A class has the columns that it inherits; a base class has rows for the objects of its subclasses
+too, with its own columns.
 
-Records are pickled by their mapped class and their values, and those of a table by its columns: who
-reads them needs the class to be importable, and no mirror.
+Records are pickled by their mapped class and values, or by the columns of their table: unpickling
+needs the class to be importable, but no mirror.
 
-State:  the record class of each mapped class, as an attribute of its mapper, so that both go
-        together; of tables, those that were asked for last.
-
-Values of columns that can be changed in place, as values that cannot: those of JSON, arrays.
+Mutable values of columns (JSON, arrays) are frozen, with everything inside them:
 
     list -> tuple      set -> frozenset      bytearray -> bytes      dict -> FrozenDict
 
-and so inside of them. What has a hash stays as it is.
+State:  the record class of each mapped class, as an attribute of its mapper, so that both are freed
+        together; the record classes of recently used tables.
+Cost:   reading by keys takes one statement per `CHUNK` keys.
 """
 
 from __future__ import annotations
@@ -90,9 +87,9 @@ from optimizer.kinds.kind import (
 from optimizer.kinds.texts import field_names
 
 CHUNK = 500
-"""Keys that one statement asks for."""
+"""The most keys in one statement."""
 FETCHED = 1000
-"""Rows that are fetched at a time."""
+"""The rows that are fetched at a time."""
 KEYS = "mirrored_keys"
 Key = tuple[Any, ...]
 """The values of the key columns of a table, in their order."""
@@ -100,19 +97,19 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MirrorKind:
-    """What is mirrored.
+    """A mapped class or table that is mirrored, and the statements that read it.
 
     Parameters
     ----------
-    name: of its table.
+    name: the name of its table.
     owner: the mapped class, or the SQL table.
     record: the class of its rows.
     key: the names of the fields that are its key.
     columns: the columns of the key, in the statement.
-    statement: gives all rows.
-    chosen: gives those whose keys are the parameter `KEYS`.
-    places: of each SQL table that it reads, where in a key of that table each value of its own key
-        is; None if the one does not follow from the other.
+    statement: selects all rows.
+    chosen: selects the rows whose keys are the parameter `KEYS`.
+    places: for each SQL table that it reads, the positions of its own key values in a key of that
+        table; None if they are not all in it.
     """
 
     name: str
@@ -125,11 +122,11 @@ class MirrorKind:
     places: dict[Table, tuple[int, ...] | None]
 
     def rows(self, connection: Connection) -> list[Any]:
-        """All rows."""
+        """Read all rows."""
         return self._records(connection.execute(self.statement))
 
     def rows_of(self, connection: Connection, keys: Iterable[Key]) -> list[Any]:
-        """The rows that there are of some keys."""
+        """Read the rows with some keys."""
         found: list[Any] = []
         for chunk in chunks(list(keys)):
             values = [key[0] for key in chunk] if len(self.columns) == 1 else chunk
@@ -150,12 +147,12 @@ class MirrorKind:
 
 
 def mirror_kind_of(given: Any, taken: Iterable[str]) -> MirrorKind:
-    """What is mirrored of a mapped class, or of a table.
+    """Return the kind of a mapped class or table.
 
     Parameters
     ----------
     given: a mapped class or a `sqlalchemy.Table`.
-    taken: names that are taken by others of this mirror.
+    taken: names of other kinds of this mirror.
 
     Raises
     ------
@@ -179,24 +176,24 @@ def mirror_kind_of(given: Any, taken: Iterable[str]) -> MirrorKind:
 
 
 def key_columns(table: Table) -> tuple[Column[Any], ...]:
-    """The columns that tell rows of a table apart: its primary key, or else all."""
+    """Return the columns that identify rows of a table: its primary key, or else all."""
     return tuple(table.primary_key.columns) or tuple(table.columns)
 
 
 def keys_condition(columns: Sequence[Any], keys: Sequence[Key]) -> Any:
-    """The condition that columns have one of some keys."""
+    """Return the condition that columns have one of some keys."""
     if len(columns) == 1:
         return columns[0].in_([key[0] for key in keys])
     return tuple_(*columns).in_(keys)
 
 
 def chunks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
-    """The keys, as many at a time as a statement may ask for."""
+    """Split keys into chunks for one statement each."""
     return (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))
 
 
 def own_key(key: Key, places: tuple[int, ...]) -> Any:
-    """The key of a row of a kind, from the key of one of its tables; a single value as it is."""
+    """Return the key of a row of a kind, from the key of one of its tables; a single value bare."""
     return itemgetter(*places)(key)
 
 
@@ -236,7 +233,7 @@ def _mapper(given: Any) -> Mapper[Any]:
 
 
 def _check_mapper(mapper: Mapper[Any]) -> None:
-    """Refuse classes whose rows do not follow from rows of tables by their keys."""
+    """Refuse classes whose rows cannot be determined from rows of tables by their keys."""
     name = mapper.class_.__name__
     if not isinstance(mapper.local_table, Table):
         raise PlanError(
@@ -266,11 +263,11 @@ IMMUTABLE = (
     *(int, str, float, bool, bytes, complex, decimal.Decimal, uuid.UUID, enum.Enum),
     *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta),
 )
-"""What columns of these types give stays as it is."""
+"""The types of values that are immutable."""
 
 
 KNOWN = "_reactive_record"
-"""The attribute of a mapper that has the record class, and what was mapped when it was made."""
+"""The attribute of a mapper with the record class, and the mapped attributes at its creation."""
 Fields: TypeAlias = tuple[tuple[str, Any], ...]
 """Names of fields, each with its annotation."""
 
@@ -282,8 +279,8 @@ class RecordClass:
     Parameters
     ----------
     row: the class.
-    fields: names of its fields, as attributes of the mapped class or columns of the table.
-    mutable: the places of the fields whose values are frozen.
+    fields: the names of its fields, as attributes of the mapped class or columns of the table.
+    mutable: the positions of fields whose values are frozen.
     """
 
     row: type
@@ -292,7 +289,7 @@ class RecordClass:
 
 
 def record_of_class(mapper: Mapper[Any]) -> RecordClass:
-    """The record class of a mapped class."""
+    """Return the record class of a mapped class."""
     kept, others = [], dict(_other_members(mapper))
     declared = _declared_kinds(mapper.class_)
     for prop in mapper.column_attrs:
@@ -320,7 +317,7 @@ def record_of_class(mapper: Mapper[Any]) -> RecordClass:
 
 
 def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
-    """The record class of a table that no class is mapped to."""
+    """Return the record class of a table without a mapped class."""
     fields = tuple([(column_field(column), annotation(column)) for column in columns])
     return RecordClass(
         _row_of_table(name, fields), tuple([key for key, _ in fields]), _mutable(columns)
@@ -328,7 +325,7 @@ def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
 
 
 def column_field(column: Column[Any]) -> str:
-    """The field of a column that no class has as an attribute: `class_` of `class`."""
+    """Return the field name of a column without an attribute: `class_` for `class`."""
     keys = [each.key for each in column.table.columns]
     return field_names(keys)[keys.index(column.key)]
 
@@ -356,11 +353,11 @@ def _row_class(
     others: dict[str, Any],
     reduced: Callable[[Any], Any],
 ) -> type:
-    # a field of its own each, as a class has attributes that would be taken for defaults: `mro`
+    # a field object each: class attributes such as `mro` would be taken for defaults
     apart = [(key, kind, field()) for key, kind in fields]
     try:
         row = make_dataclass(name, apart, namespace=others, frozen=True, slots=True)
-    except TypeError as error:  # of automap, say, whose attributes are called as columns are
+    except TypeError as error:  # e.g. of automap, where names clash
         raise PlanError(
             f"{name} cannot be mirrored: {error}\n"
             "  map the column to another attribute: class_ = mapped_column('class')"
@@ -389,7 +386,7 @@ def _check_nullable(mapper: Mapper[Any], prop: ColumnProperty[Any], kind: ValueK
 
     Raises
     ------
-    PlanError: it is one.
+    PlanError: the column is nullable, and the attribute is not optional.
     """
     column = prop.columns[0]
     if isinstance(column, Column) and column.nullable and not admits_none(kind):
@@ -402,7 +399,7 @@ def _check_nullable(mapper: Mapper[Any], prop: ColumnProperty[Any], kind: ValueK
 
 
 def annotation(column: Any) -> Any:
-    """What the values of a column are, as an annotation; `object` if that is not certain."""
+    """Return the annotation of a column's values; `object` if that is not certain."""
     python = _python_type(column)
     if python is object or not getattr(column, "nullable", True):
         return python
@@ -424,7 +421,7 @@ def _may_change(column: Any) -> bool:
 
 
 def _why_left_out(prop: ColumnProperty[Any], mapper: Mapper[Any]) -> str | None:
-    """Why a column property is no field; None if it is one."""
+    """Return the reason why a column property is no field; None if it is one."""
     expression = prop.columns[0]
     if isinstance(expression, Column):
         return None
@@ -441,7 +438,7 @@ def _why_left_out(prop: ColumnProperty[Any], mapper: Mapper[Any]) -> str | None:
 
 
 def _other_members(mapper: Mapper[Any]) -> Iterator[tuple[str, Any]]:
-    """What a record has beside its fields."""
+    """Yield the members of a record beside its fields."""
     name = mapper.class_.__name__
     for prop in mapper.attrs:
         match prop:
@@ -485,7 +482,7 @@ PLAIN = frozenset({int, str, float, bool, bytes, type(None)})
 
 
 class FrozenDict(dict[K, V]):
-    """A dictionary that does not change, and so has a hash. It equals dictionaries.
+    """An immutable, hashable dictionary. It equals dictionaries.
 
     >>> size = FrozenDict(width=2)
     >>> size["width"], size == {"width": 2}, hash(size) == hash(FrozenDict(width=2))
@@ -511,7 +508,7 @@ class FrozenDict(dict[K, V]):
 
 
 def freeze_value(value: Any) -> Any:
-    """The value, or one that is equal but for what makes it change.
+    """Return an equal value that is immutable.
 
     >>> freeze_value({"sizes": [1, 2], "tags": {"a"}})
     {'sizes': (1, 2), 'tags': frozenset({'a'})}

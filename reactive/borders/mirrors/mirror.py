@@ -1,9 +1,9 @@
-"""`mirror`: tables of mapped classes, which follow what sessions commit.
+"""`mirror`: tables of mapped classes, which follow the commits of sessions.
 
-    session.add(order)          nothing yet
-    session.commit()            reads the row, has views step, COMMIT, views show it
+    session.add(order)          no change yet
+    session.commit()            reads the row, steps the views, COMMIT, publishes the views
 
-What follows is in `following.py`, what is read in `kinds.py`, how both commit in `publishing.py`.
+`following.py` records touched rows, `kinds.py` reads them, `publishing.py` commits both.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 @boundary
 class Mirror(Closeable, Uncopyable):
-    """Tables that follow a SQL database; made by `mirror`. `m[Order]` is the table of a class.
+    """Tables that follow a SQL database; created by `mirror`. `m[Order]` is the table of a class.
 
-    Its rows are records with the columns of the class, by the names of its attributes, and there is
-    one for each row that `select(Order)` would find. `with` closes it.
+    Rows are records with the columns of the class, named like its attributes: one for each row that
+    `select(Order)` would return. `with` closes the mirror.
 
     >>> from sqlalchemy import ForeignKey, Integer, String, create_engine
     >>> from sqlalchemy.orm import DeclarativeBase, mapped_column, relationship, sessionmaker
@@ -85,19 +85,19 @@ class Mirror(Closeable, Uncopyable):
     @overload
     def __getitem__(self, owner: SqlTable) -> Table[Any]: ...
     def __getitem__(self, owner: Any) -> Table[Any]:
-        """The table of a mapped class; or of a `sqlalchemy.Table` that was mirrored.
+        """Return the table of a mapped class; or of a mirrored `sqlalchemy.Table`.
 
-        To type checkers its rows are objects of the class, whose columns have the same names.
+        For type checkers, its rows are objects of the class, whose columns have the same names.
 
         Raises
         ------
-        PlanError: it is not mirrored.
+        PlanError: the class is not mirrored.
         """
         found: Table[Any] = self._mirrored.table(owner)
         return found
 
     def __iter__(self) -> Iterator[Table[Any]]:
-        """The tables, in the order in which classes were given."""
+        """Iterate over the tables, in the order of the given classes."""
         return iter(self._mirrored.tables)
 
     def __len__(self) -> int:
@@ -105,36 +105,36 @@ class Mirror(Closeable, Uncopyable):
 
     @property
     def is_behind(self) -> bool:
-        """Whether the answer to a COMMIT was lost, and what it did could not be read yet."""
+        """True if the answer to a COMMIT was lost, and its outcome could not be read yet."""
         return self._mirrored.is_behind
 
     @property
     def closed(self) -> bool:
-        """Whether it follows no more."""
+        """True if the mirror no longer follows the SQL database."""
         return self._mirrored.is_closed
 
     def related(self, relationship: Any, *, outer: bool = False) -> Relation[Any, Any]:
-        """What a relationship loads, as a join: pairs of a row and a row that it leads to.
+        """Return a relationship as a join: pairs of a row and a row that it refers to.
 
         Parameters
         ----------
-        relationship: of a mirrored class to another one, such as `Order.customer`.
-        outer: also rows that lead nowhere, with None.
+        relationship: a relationship of a mirrored class to another one, such as `Order.customer`.
+        outer: True to include rows without a target, with None.
 
-        State and cost: those of a join by keys; many to many is a join more.
+        State and cost: those of a join by keys; many to many has an additional join.
 
         Raises
         ------
-        PlanError: it is no relationship, its other class is not mirrored, or its condition is more
-            than columns that are equal.
+        PlanError: it is not a relationship, its other class is not mirrored, or its condition is
+            more than equal columns.
         """
         made: Relation[Any, Any] = self._mirrored.related(relationship, outer=outer)
         return made
 
     def nested(self, relationship: Any) -> Relation[Any, Any]:
-        """What a relationship loads, inside: a row, and the bag of the rows that it leads to.
+        """Return a relationship as a nest: a row, with the bag of the rows that it refers to.
 
-        Parameters, errors: as of `related`. State and cost: those of `nest`.
+        Parameters, errors: as for `related`. State and cost: those of `nest`.
         """
         made: Relation[Any, Any] = self._mirrored.nested(relationship)
         return made
@@ -142,12 +142,12 @@ class Mirror(Closeable, Uncopyable):
     def reload(self) -> None:
         """Read all rows again, in one commit; only the difference is a change.
 
-        For what other processes have written, which a mirror does not see.
+        For rows that other processes have written, which a mirror does not see.
         """
         self._mirrored.load()
 
     def close(self) -> None:
-        """Follow no more. The tables stay as they are; `db.drop` gives them up."""
+        """Stop following. The tables stay as they are; `db.drop` drops them."""
         self._mirrored.close()
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ class AsyncMirror(Mirror):
         return self
 
     def reload(self) -> Any:
-        """As `Mirror.reload`, awaited."""
+        """Read all rows again, in one commit; awaited."""
         return self._mirrored.load_async()
 
 
@@ -205,32 +205,33 @@ def mirror(db: Any, sessions: Async, /, *classes: Any, replace: bool = False) ->
 def mirror(db: Any, sessions: Sync, /, *classes: Any, replace: bool = False) -> Mirror: ...
 @outermost
 def mirror(db: Any, sessions: Any, /, *classes: Any, replace: bool = False) -> Mirror:
-    """Tables of classes that SQLAlchemy maps, which follow what sessions commit to them.
+    """Create tables of classes that SQLAlchemy maps, which follow the commits of sessions.
 
-    The rows that there are come in one commit. From then on each commit of a session that has
-    changed some is a commit of the database: views show it when SQL has committed. An error of a
-    view keeps SQL from committing; a COMMIT that is refused leaves views as they were.
+    The existing rows are loaded in one commit. From then on, each commit of a session that has
+    changed rows is a commit of the database: views show it when SQL has committed. An error in a
+    view prevents SQL from committing; a refused COMMIT leaves views unchanged.
 
     Parameters
     ----------
     db: the `Database`.
-    sessions: what makes sessions, and tells the engine that is followed: a `sessionmaker`,
-        `async_sessionmaker`, `scoped_session`, or an engine. Whatever is written by that engine in
-        this process is seen: by sessions, by bulk operations, by connections.
-    classes: mapped classes, or tables (`sqlalchemy.Table`). The table between two that are related
-        many to many is mirrored with them.
-    replace: drop tables that have the names, and the views over them, first.
+    sessions: the factory of sessions, which determines the followed engine: a `sessionmaker`,
+        `async_sessionmaker`, `scoped_session`, or an engine. All writes through that engine in this
+        process are seen: by sessions, bulk operations, and connections.
+    classes: mapped classes, or tables (`sqlalchemy.Table`). The table between two classes with a
+        many-to-many relationship is mirrored with them.
+    replace: True to drop existing tables of the same names, and the views over them, first.
 
-    Returns a `Mirror`; of an asynchronous engine one that is awaited.
+    Returns a `Mirror`; for an asynchronous engine, one that must be awaited.
 
-    State: a row for each row of the SQL tables. Cost: of a commit one SELECT by keys for each class
-    that it changed, or of the whole table where keys cannot be known: docs/mirror.md tells when.
+    State: a row for each row of the SQL tables. Cost: a commit takes one SELECT by keys for each
+            class that it changed, or of the whole table where keys cannot be known: see
+            docs/mirror.md.
 
     Raises
     ------
-    PlanError: SQLAlchemy is not installed; sessions have no engine; a class is not mapped, or to
-        what cannot be followed; a name is taken.
-    TransactionError: inside a transaction.
+    PlanError: SQLAlchemy is not installed; sessions have no engine; a class is not mapped, or
+        cannot be followed; a name is taken.
+    TransactionError: called inside a transaction.
 
     >>> from reactive import Database, mirror
     >>> mirror(Database(), None, object)

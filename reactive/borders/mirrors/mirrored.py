@@ -1,11 +1,11 @@
-"""What a mirror is made of: kinds, their tables, and a follower for each engine.
+"""The parts of a mirror: kinds, tables, a follower for each engine; and relationships as joins.
 
-Relationships of mapped classes as joins of their tables.
+Relationships of mapped classes are joins of their tables:
 
     many to one, one to many      order.customer_id == customer.id
     many to many                  post.id == post_tags.post_id,  post_tags.tag_id == tag.id
 
-Needs: a relationship by foreign keys alone: its condition is that columns are equal, all of them.
+Needs: a relationship by foreign keys only: its condition is a conjunction of equal columns.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ REMEDY = "write through a session: session.add(...), and session.commit()"
 
 
 class MirrorParts:
-    """Of one mirror.
+    """The parts of one mirror.
 
     Parameters
     ----------
     db: the database.
-    parts: of each engine the kinds and their tables.
+    parts: for each engine, the kinds and their tables.
     """
 
     def __init__(self, db: Any, parts: list[tuple[Engine, list[tuple[MirrorKind, Any]]]]) -> None:
@@ -69,7 +69,7 @@ class MirrorParts:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, or all its tables were replaced by those of another one."""
+        """True if it was closed, or all its tables were replaced by those of another mirror."""
         return all(part.follower.is_stopped for part in self._parts)
 
     @property
@@ -119,7 +119,7 @@ class MirrorParts:
             part.stop()
 
     def discard(self) -> None:
-        """It could not be loaded: as if it had never been."""
+        """Close the mirror and drop its tables, because it could not be loaded."""
         self.close()
         engine = self._db._engine
         for table in self.tables:
@@ -139,7 +139,7 @@ class MirrorParts:
 
 
 def build_mirror(db: Any, sessions: Any, classes: Iterable[Any], *, replace: bool) -> MirrorParts:
-    """Make tables and followers; nothing is loaded yet."""
+    """Create tables and followers, without loading rows."""
     kinds: list[MirrorKind] = []
     for each in {id(each): each for each in classes}.values():
         kinds.append(mirror_kind_of(each, [kind.name for kind in kinds]))
@@ -159,7 +159,7 @@ def build_mirror(db: Any, sessions: Any, classes: Iterable[Any], *, replace: boo
 
 
 def _mirror_tables(db: Any, kinds: list[MirrorKind], *, replace: bool) -> list[Table[Any]]:
-    """A table for each; none if one cannot be made."""
+    """Create a table for each kind; none if one fails."""
     made: list[Table[Any]] = []
     try:
         for kind in kinds:
@@ -202,22 +202,22 @@ def _row_count_text(table: Any) -> str:
 
 
 Pairs = Sequence[tuple[Any, Any]]
-"""Columns that are equal."""
+"""Pairs of equal columns."""
 Names = tuple[tuple[str, ...], tuple[str, ...]]
-"""Fields of the left, and those of the right that they are equal to."""
+"""Fields of the left side, and the fields of the right side that are equal to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """How a relationship leads from a class to another one.
+    """The path of a relationship from a class to another one.
 
     Parameters
     ----------
-    name: of the relationship.
+    name: the name of the relationship.
     source, target: the classes.
-    near: the fields by which the source is joined, with the target or with `through`.
-    through, far: of many to many, the table between, and the fields by which it is joined with the
-        target.
+    near: the fields that join the source with the target, or with `through`.
+    through, far: for many to many, the table in between, and the fields that join it with the
+    target.
     """
 
     name: str
@@ -229,11 +229,11 @@ class Path:
 
 
 def path_of(attribute: Any) -> Path:
-    """The path of a relationship, such as `Order.customer`.
+    """Return the path of a relationship, such as `Order.customer`.
 
     Raises
     ------
-    PlanError: it is none, or more than foreign keys.
+    PlanError: it is not a relationship, or its condition is more than foreign keys.
     """
     prop = getattr(attribute, "property", None)
     if not isinstance(prop, RelationshipProperty):
@@ -257,7 +257,7 @@ def path_of(attribute: Any) -> Path:
 
 
 def secondaries(mappers: Iterable[Mapper[Any]]) -> list[SqlTable]:
-    """The tables between classes that are related many to many."""
+    """Return the tables between classes with a many-to-many relationship."""
     every = list(mappers)
     found = [
         prop.secondary
@@ -269,12 +269,12 @@ def secondaries(mappers: Iterable[Mapper[Any]]) -> list[SqlTable]:
 
 
 def related_pairs(path: Path, table_of: Callable[[Any], Any], *, outer: bool) -> Any:
-    """The relation of pairs of a source row and a target row.
+    """Return the relation of pairs of a source row and a target row.
 
     Parameters
     ----------
-    table_of: the table of a class, or of a table.
-    outer: also each source row that leads nowhere, with None.
+    table_of: returns the table of a class, or of a SQL table.
+    outer: True to include source rows without a target, with None.
     """
     source, target = table_of(path.source), table_of(path.target)
     join = "left_join" if outer else "join"
@@ -294,7 +294,7 @@ def related_pairs(path: Path, table_of: Callable[[Any], Any], *, outer: bool) ->
 
 
 def nested_rows(path: Path, table_of: Callable[[Any], Any]) -> Any:
-    """Each source row with the bag of rows that it leads to."""
+    """Return the relation of source rows, each with the bag of its target rows."""
     source, target = table_of(path.source), table_of(path.target)
     own, other = map(_fields_getter, path.near)
     if path.through is None or path.far is None:
@@ -311,7 +311,7 @@ def nested_rows(path: Path, table_of: Callable[[Any], Any]) -> Any:
 
 
 def _join_keys(names: Names, left: int = 0) -> dict[str, Any]:
-    """The keys of a join; those of the left are of the binding at a place."""
+    """Return the keys of a join; those of the left side belong to the binding at a position."""
     near, far = map(_fields_getter, names)
     if left == 0:
         return {"left_key": near, "right_key": far}
@@ -328,7 +328,7 @@ def _pair_names(source: Mapper[Any] | None, target: Mapper[Any] | None, pairs: P
 
 
 def _field_name(mapper: Mapper[Any] | None, column: Column[Any]) -> str:
-    """The field of a column: as the class calls it, or the table."""
+    """Return the field name of a column, in the class or in the table."""
     return column_field(column) if mapper is None else mapper.get_property_by_column(column).key
 
 
@@ -350,11 +350,11 @@ _CONDITION = (
 )
 
 
-# Which engines the sessions of a factory write to.
+# The engines that the sessions of a factory write to.
 
 
 def engines_of(given: Any, kinds: list[MirrorKind]) -> list[Engine]:
-    """The engine of each of the kinds.
+    """Return the engine of each kind.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def engines_of(given: Any, kinds: list[MirrorKind]) -> list[Engine]:
 
 
 def _session(given: Any) -> Session:
-    """One of its sessions, which is not begun."""
+    """Create a session, without beginning it."""
     if callable(given):
         given = _synchronous(getattr(given, "session_factory", given)())
     if not isinstance(given, Session):
@@ -395,10 +395,12 @@ def _session(given: Any) -> Session:
 
 
 def _synchronous(given: Any) -> Any:
-    """The engine or session inside an asynchronous one; anything else as it is.
+    """Return the engine or session inside an asynchronous one.
 
-    Their module needs greenlet, which SQLAlchemy installs only where it is asked for. Who has made
-    one of them has imported it.
+    Other objects are returned unchanged.
+
+    The asynchronous module needs greenlet, an optional dependency of SQLAlchemy. If it is not
+    imported, no object can be asynchronous.
     """
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     if asynchronous is None:
@@ -417,7 +419,7 @@ def _engine_for(session: Session, kind: MirrorKind) -> Engine | Connection:
 
 
 def _root(engine: Engine) -> Engine:
-    """The engine itself, of one that has other options: both use the same connections."""
+    """Return the original of an engine with other options: both use the same connections."""
     while (proxied := getattr(engine, "_proxied", None)) is not None:
         engine = proxied
     return engine

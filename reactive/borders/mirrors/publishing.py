@@ -1,28 +1,28 @@
-"""A commit of both: what a SQL transaction has touched is read, operators step, SQL commits.
+"""The joint commit of a mirror: touched rows are read, operators step, then SQL commits.
 
-    begin      others' writes to the database wait from here to the end
-    read       what was touched, within the SQL transaction; only the difference is a change
-    prepare    what a callable of a view raises is raised here: SQL does not commit
-    COMMIT     refused: all is undone, and both are as they were
-    publish    views show it, subscribers hear
+    begin      other writes to the database wait from here to the end
+    read       touched rows, inside the SQL transaction; only differences are changes
+    prepare    exceptions of a view's callables are raised here: SQL does not commit
+    COMMIT     if refused, everything is undone, and both are unchanged
+    publish    views show the commit, subscribers are notified
 
-So the order of commits is that of the lock: of two transactions that touched the same rows the one
-that SQL commits first is published first. If the answer to COMMIT is lost, nobody knows which of
-the two it is: then the rows are read again, by another connection, and what is found is published.
-Should that fail too, it is done with the next commit, or by `reload`.
+So commits are in the order of the lock: of two transactions that touched the same rows, the one
+that SQL commits first is published first. If the answer to COMMIT is lost, the outcome is unknown:
+then the rows are read again over another connection, and the result is published. If that fails
+too, the next commit retries it, or `reload`.
 
-State:  what is still to be read again.
-Cost:   of a commit one or more SELECTs by keys for each class that was touched.
-
-Waiting for the transaction of another one to end, before a session commits; not for ever.
+`wait_for_lock` waits for the end of another transaction before a session commits, but not forever,
+because of deadlocks across the two systems:
 
     A    with db.transaction(commit_with=session): ...      waits for a row that B has changed
     B    session.commit()                                   waits for A's transaction to end
 
-Neither system knows of the other one's lock. So B gives up after `PATIENCE` seconds, its SQL
-transaction is rolled back, and A goes on.
+Neither system knows the other one's lock. So B gives up after `PATIENCE` seconds, its SQL
+transaction is rolled back, and A continues.
 
-Cost: nothing if nobody has a transaction open.
+State:  the rows to read again after a failure.
+Cost:   a commit takes one or more SELECTs by keys for each touched class; waiting is free if no
+        transaction is open.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from reactive.errors import TransactionError
 
 
 class MirrorPublisher:
-    """The tables of one engine of a mirror, and what is written to them.
+    """The tables of one engine of a mirror, and the commits to them.
 
     Parameters
     ----------
-    engine: of the database, `db._engine`.
+    engine: the engine of the database, `db._engine`.
     source: the engine of SQLAlchemy that is read.
-    tables: what is mirrored, and by which tables.
+    tables: the mirrored kinds, with their tables.
     """
 
     def __init__(
@@ -62,19 +62,19 @@ class MirrorPublisher:
         self.source = source
         self.tables = tables
         self.behind: TouchedRows | None = None
-        """What could not be read again yet."""
+        """The rows that could not be read again yet; None without any."""
         self.changed: dict[Any, list[Any]] = {}
         """The keys of the rows that the last commit changed."""
         self.follower: Any = None
-        """Who notes what is touched."""
+        """The follower that records touched rows."""
 
     def has_no_tables(self) -> bool:
-        """Whether all were dropped, or replaced."""
+        """True if all tables were dropped or replaced."""
         there = self._engine.tables
         return all(there.get(table.plan.number) is not table for _, table in self.tables)
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         self.follower.stop()
         if self in self._engine.mirrors:
             self._engine.mirrors.remove(self)
@@ -84,8 +84,8 @@ class MirrorPublisher:
 
         Raises
         ------
-        Exception: what a view raises, or the SQL database; both are as they were.
-        TransactionError: the caller has a transaction of the database open.
+        Exception: a view or the SQL database raised it; both are unchanged.
+        TransactionError: the caller has an open transaction of the database.
         """
         if self._engine.db_lock.is_closed:
             commit()
@@ -93,15 +93,15 @@ class MirrorPublisher:
         try:
             self._publish(touched, commit)
         except BaseException:
-            _roll_back(touched.connection)  # SQLAlchemy does not: it takes COMMIT to have been sent
+            _roll_back(touched.connection)  # SQLAlchemy assumes that COMMIT was sent
             raise
 
     def read_again(self, touched: TouchedRows) -> None:
-        """Publish what a statement has committed by itself.
+        """Publish the changes of a statement that has committed by itself.
 
         Raises
         ------
-        Exception: what a view raises, or the SQL database; the mirror is behind then.
+        Exception: a view or the SQL database raised it; the mirror is behind.
         """
         try:
             self.publish(touched, _commit_nothing)
@@ -136,15 +136,14 @@ class MirrorPublisher:
             prepared.undo()
 
     def others(self, touched: TouchedRows) -> list[TouchedRows]:
-        """The transactions that are open beside one, and read one state."""
+        """Return the other open transactions that read a snapshot."""
         found: list[TouchedRows] = [] if self.follower is None else self.follower.others(touched)
         return found
 
     def _gathered(self, touched: TouchedRows) -> list[tuple[MirrorPublisher, TouchedRows]]:
-        """Return this part and the others of the database over the same engine.
+        """Return this part and the other mirrors over the same engine, each with the rows to read.
 
-        The others would be notified only after this one has stepped. Each is paired with the rows
-        that it must read.
+        The other mirrors would otherwise commit only after this one has stepped.
         """
         parts = [(self, touched)]
         for part in self._engine.mirrors:
@@ -153,32 +152,35 @@ class MirrorPublisher:
         return parts
 
     def fill(self, touched: TouchedRows) -> None:
-        """Make tables what the SQL transaction has made of its rows; in a transaction."""
+        """Update tables with the touched rows, inside a transaction."""
         self.changed = {}
         if self.behind is not None:
             touched.take(self.behind)
         for kind, table in self.tables:
-            if self._engine.tables.get(table.plan.number) is table:  # it may have been dropped
+            if self._engine.tables.get(table.plan.number) is table:  # else dropped
                 self._fill(touched, kind, table, touched.of(kind))
 
     def follows(self, connection: Connection) -> bool:
-        """Whether a connection is of the engine that is followed."""
+        """True if a connection belongs to the followed engine."""
         return connection.dialect is self.source.dialect
 
     def gather(self, connection: Connection) -> None:
-        """As `fill`, for a transaction that commits a connection itself; in that transaction."""
+        """Update tables for a joint transaction, which commits the connection itself.
+
+        See `fill`.
+        """
         touched = self.follower.taken(connection)
         if touched or self.behind is not None:
             self.fill(touched)
             self.follower.touched(connection).gathered = self.changed
 
     def rows(self, kind: MirrorKind) -> list[Any]:
-        """All rows of a kind, by a connection of its own."""
+        """Read all rows of a kind, over a new connection."""
         with self.source.connect() as connection:
             return kind.rows(connection)
 
     def load(self) -> None:
-        """Make tables what the SQL database has in its own, in one commit."""
+        """Load all rows of the SQL database, in one commit."""
         with self.source.connect() as connection:
             watched = self.follower.watched
             watched.know_triggers(written_by_triggers(connection, watched.tables))
@@ -224,7 +226,7 @@ class MirrorPublisher:
             write(table, statements.upsert_all, new)
 
     def _is_unknown(self, error: BaseException, touched: TouchedRows) -> bool:
-        """Whether the SQL database may have committed nevertheless."""
+        """True if the SQL database may have committed nevertheless."""
         dialect: Any = self.source.dialect
         if not isinstance(error, dialect.loaded_dbapi.Error):
             return True
@@ -232,7 +234,7 @@ class MirrorPublisher:
         return found
 
     def _look_again(self, touched: TouchedRows, error: BaseException) -> None:
-        """Publish what the SQL database has now."""
+        """Read the touched rows again over a new connection, and publish them."""
         behind = self.behind = TouchedRows(touched.connection)
         behind.take(touched)
         try:
@@ -246,29 +248,29 @@ class MirrorPublisher:
 
 
 def _roll_back(connection: Connection) -> None:
-    """Have the transaction of a connection be over, if it is not committed."""
+    """Roll back the transaction of a connection, if it is not committed."""
     dialect: Any = connection.dialect
-    with suppress(Exception):  # it is lost
+    with suppress(Exception):  # the connection is lost
         dialect.do_rollback(connection.connection)
 
 
 def _is_there(connection: Connection, kind: MirrorKind) -> bool:
-    """Whether all SQL tables are there that a kind is read from."""
+    """True if all SQL tables exist that a kind reads."""
     found = inspect(connection)
     return all(found.has_table(table.name, schema=table.schema) for table in kind.places)
 
 
 def _commit_nothing() -> None:
-    """What is read is committed already."""
+    """Do nothing: the rows that are read are committed already."""
 
 
 def _table_keys(keys: Iterable[Key], kind: MirrorKind) -> Iterable[Any]:
-    """The keys as tables have them: a single value as it is."""
+    """Return the keys in the form of tables: a single value bare."""
     return (key[0] for key in keys) if len(kind.key) == 1 else keys
 
 
 def _at_one_time(connection: Connection) -> Connection:
-    """A connection whose statements all see one state of the database, where that is an option."""
+    """Return a connection whose statements all see one snapshot, if the database supports that."""
     if connection.dialect.name != "postgresql":
         return connection
     return connection.execution_options(isolation_level="REPEATABLE READ")
@@ -289,18 +291,18 @@ _BEHIND = (
 
 
 PATIENCE = 10.0
-"""Seconds that a commit waits for the transaction of another one."""
+"""The seconds that a commit waits for another transaction."""
 FIRST = 0.0002
 LONGEST = 0.005
-"""Seconds between two looks: the first time, and at most."""
+"""The seconds between two checks: at first, and at most."""
 
 
 def wait_for_lock(db_lock: Any, *, is_async: bool) -> None:
-    """Wait until nobody else has a transaction open; whoever begins first then has it.
+    """Wait until no other transaction is open; the next one to begin gets the lock.
 
     Raises
     ------
-    TransactionError: that takes too long.
+    TransactionError: the wait takes longer than `PATIENCE`.
     """
     deadline, pause = time.monotonic() + PATIENCE, FIRST
     while db_lock.is_taken:
@@ -310,7 +312,7 @@ def wait_for_lock(db_lock: Any, *, is_async: bool) -> None:
             util.await_only(asyncio.sleep(pause))
         else:
             if _is_of_this_loop(db_lock):
-                return  # its task could never end it while this one waits: `begin` says so
+                return  # waiting would block its task: `begin` raises
             time.sleep(pause)
         pause = min(2 * pause, LONGEST)
 

@@ -1,6 +1,6 @@
-"""Backends: where parts of queries can go, and the table of the parts that are there.
+"""Backends of offloading, the status table of remote parts, and sizes in bytes as text.
 
-Numbers of bytes as people say them: 268435456, or "256MB".
+Sizes are numbers or text: 268435456, or "256MB".
 
 kB MB GB TB         powers of 1000
 KiB MiB GiB TiB     powers of 1024
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
     from reactive.engine.dataflow.node import Node
 
 
-# Where parts of queries can go, as whoever offers that has to be; `SparkOffload` is it.
+# The protocol of a backend, which `SparkOffload` implements.
 
 
 class Offload(Protocol):
-    """Where parts of queries can go, and from which size on. `SparkOffload` is one."""
+    """A backend for remote parts, with the thresholds for moving them. `SparkOffload` is one."""
 
     threshold_rows: int | None
-    """How many rows an operator may hold in the process; None for any number."""
+    """The most rows that an operator may hold in the process; None for no limit."""
     threshold_bytes: int | None
     flush_interval: float | None
-    """How many seconds there are between flushes that nobody asks for; None for no such ones."""
+    """The seconds between two automatic flushes; None for none."""
     max_waiting: int | None
-    """How many entries may wait for a flush before writers wait too; None for any number."""
+    """The most changes that may wait for a flush before writers wait too; None for no limit."""
     max_waiting_bytes: int | None
-    """About how many bytes they may take, of all parts; None for any number."""
+    """About the most bytes that they may take, of all parts; None for no limit."""
 
     def refuse(self, fragment: fragments.Fragment) -> str | None:
-        """Why a part cannot go there, if it cannot."""
+        """Return the reason why a part cannot move there; None if it can."""
         ...
 
     def apart(self, fragment: fragments.Fragment) -> str | None:
-        """Why a whole part of a plan cannot be done there as one, if it cannot."""
+        """Return the reason why a whole part cannot run there as one; None if it can."""
         ...
 
     def begin(
@@ -60,32 +60,32 @@ class Offload(Protocol):
         views: Mapping[str, str] = ...,
         of: object = None,
     ) -> remote.Remote:
-        """A place for a part, with what an earlier process left of the same.
+        """Create the place of a part, with the state that an earlier process left of it.
 
         Parameters
         ----------
         name: the same for the same query.
-        views: of the views that it is for and that have a name, the fingerprint of the query.
-        of: the database; parts of one may share what they keep. What waits has been flushed.
+        views: the fingerprints of the queries of the named views that use it.
+        of: the database; parts of one database may share their state. All changes are flushed.
         """
         ...
 
     def scan(self, fragment: fragments.Fragment, name: str) -> remote.Remote:
-        """What fetches rows that are fed; nothing of them is kept."""
+        """Create a remote that only fetches rows that are fed; it keeps none."""
         ...
 
     def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> remote.ExternalRows:
-        """The rows of a table that are there already."""
+        """Open the existing rows of a table."""
         ...
 
     def stream(
         self, rows: Any, row_type: Any, key: Any, name: str, options: remote.StreamOptions
     ) -> remote.ExternalStream:
-        """What feeds a table that is there, and its rows."""
+        """Open the stream that feeds an existing table, and its rows."""
         ...
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
-        """Rows as a DataFrame: the output of a remote, or what is given if that is None."""
+        """Return rows as a DataFrame: the output of `remote`, or `pairs` if that is None."""
         ...
 
     def nested(
@@ -93,7 +93,7 @@ class Offload(Protocol):
         fragment: fragments.Fragment,
         parts: Sequence[tuple[Any, Sequence[remote.ExternalInput]]],
     ) -> remote_tree.AllRows | None:
-        """All rows of a nest of which parts have the levels, if they can be had there.
+        """Return all rows of a nest whose levels are parts; None if they cannot be read there.
 
         Parameters
         ----------
@@ -102,47 +102,46 @@ class Offload(Protocol):
         ...
 
     def target(self, place: str, options: SinkOptions) -> SinkTarget:
-        """What a view is written to."""
+        """Return the target for writing a view."""
         ...
 
     def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
-        """Where batches of changes wait for a later process, if anything is kept for one."""
+        """Return the outbox that keeps batches for later processes; None if nothing is kept."""
         ...
 
     def framed(
         self, function: Callable[[Any, int], object], name: str | None, row_type: Any
     ) -> SinkTarget:
-        """What calls a function of frames of changes, and numbers."""
+        """Return the target that calls a function with frames of changes, and numbers."""
         ...
 
     def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> SpilledRows:
-        """A store that takes little of the process, for the rows of a table, which are still where
-        they were."""
+        """Return a remote store for the rows of a table, which have not moved yet."""
         ...
 
     def progress(self, name: str, rows: int) -> Any:
-        """A context while `rows` rows are handed over, or awaited."""
+        """Return a context for handing over, or awaiting, `rows` rows."""
         ...
 
     def release(self) -> None:
-        """Something has moved there: give its memory back to the system."""
+        """Return memory to the system, after a part has moved."""
         ...
 
     def open(self) -> None:
-        """A database that uses it has been made."""
+        """Register a database that uses the backend."""
         ...
 
     def close(self) -> None:
-        """One of them is closed; what was begun is freed with the last."""
+        """Unregister a database; the last one frees all resources."""
         ...
 
 
-# What is elsewhere: a table for people, and its lines for programs.
+# The status of remote parts: printed as a table, iterated as lines.
 
 
 @dataclass(frozen=True, slots=True)
 class Offloaded:
-    """An operator that is elsewhere, or that ought to be and has to stay.
+    """An operator that is remote, or that exceeds the threshold but must stay.
 
     >>> from reactive import Offloaded
     >>> Offloaded("totals", "distinct", "Spark", 10, 99, flushes=1, lag=0, seconds=0.5).rows
@@ -153,23 +152,23 @@ class Offloaded:
     """The views that depend on it."""
     operator: str
     where: str
-    """Where it is, how its rows are kept, and what runs where; or why it stays."""
+    """Its place, the form of its rows, and what runs where; or the reason why it stays."""
     rows: int
-    """Rows of its inputs, as they are kept there."""
+    """The rows of its inputs, as stored remotely."""
     bytes: int
     flushes: int
     lag: int
-    """Changes that wait for the next flush."""
+    """The changes that wait for the next flush."""
     seconds: float
-    """How long the last flush took."""
+    """The seconds that the last flush took."""
     error: str = ""
-    """What went wrong last, if nothing went well since."""
+    """The last error; empty after a success."""
     note: str = ""
-    """Whether it began anew, and why, although state of its views had been kept."""
+    """The reason why it began anew although state of its views was stored; empty if it did not."""
 
 
 class OffloadStatus(Sequence[Offloaded]):
-    """The operators of a database that are elsewhere. Prints as a table.
+    """The remote operators of a database. Prints as a table.
 
     >>> from reactive import Database
     >>> len(Database().offload_status())
@@ -215,7 +214,7 @@ def _cell_text(value: Any) -> str:
 
 
 def status(of: Offloading) -> OffloadStatus:
-    """The lines of now."""
+    """Return the current lines."""
     lines = [_line(node) for node in of.remotes]
     refused = [] if of.overflow is None else of.overflow.refused
     error = None if of.overflow is None else of.overflow.background.error
@@ -254,15 +253,15 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def byte_count(said: int | str | None, name: str) -> int | None:
-    """How many bytes somebody means; None for no limit.
+    """Convert a size to bytes; None means no limit.
 
     Parameters
     ----------
-    name: of the parameter, for the error.
+    name: the name of the parameter, for the error.
 
     Raises
     ------
-    OffloadError: it is no number of bytes above 0.
+    OffloadError: it is not a positive number of bytes.
 
     Examples
     --------
@@ -281,11 +280,11 @@ def byte_count(said: int | str | None, name: str) -> int | None:
 
 
 def row_count(said: int | None, name: str) -> int | None:
-    """How many rows somebody means; None for no limit.
+    """Check a number of rows; None means no limit.
 
     Raises
     ------
-    OffloadError: it is no number of rows, from 0 on.
+    OffloadError: it is not a non-negative integer.
 
     Examples
     --------

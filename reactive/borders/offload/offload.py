@@ -1,9 +1,9 @@
-"""Which parts of a database's queries are elsewhere, and how they go there and come back.
+"""Moves of parts of queries out of the process, and back.
 
-A part moves in three steps. It is made apart, beside the one in the process, which goes on; it is
-handed what its inputs hold, while commits go on; and then all views are compiled again, with it
-apart, and the old one, which nobody reads any more, is dropped with its state. The views keep their
-subscribers and their names.
+A part moves in three steps. It is created beside the one in the process, which continues; it
+receives what its inputs hold, while commits continue; then all views are compiled again with the
+remote part, and the old one, which has no readers, is dropped with its state. Views keep their
+subscribers and names.
 
     view                       view
       aggregate                  RemoteOperator  --flush-->  Remote
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class Offloading:
-    """The parts of a database that are elsewhere."""
+    """The remote parts of a database's queries."""
 
     def __init__(self, engine: Engine, offload: Offload | None) -> None:
         self._engine = engine
@@ -66,26 +66,26 @@ class Offloading:
 
     @property
     def is_possible(self) -> bool:
-        """Whether parts can be elsewhere at all."""
+        """True if the database has an offload."""
         return self.offload is not None
 
     @property
     def remotes(self) -> tuple[Node, ...]:
-        """The nodes of the graph whose work is elsewhere."""
+        """The nodes of the graph whose work is remote."""
         return self._engine.graph.remotes
 
     @property
     def late(self) -> list[Node]:
-        """The nodes in the process with which changes wait for a flush."""
+        """The nodes in the process with changes that wait for a flush."""
         return list(self._engine.graph.late)
 
     @property
     def is_used(self) -> bool:
-        """Whether anything is elsewhere."""
+        """True if any part or table is remote."""
         return bool(self.moved or self._remote_tables() or self._engine.graph.pinned)
 
     def _remote_tables(self) -> dict[int, remote_table.RemoteTable[Any]]:
-        """The tables whose rows are elsewhere, by their number."""
+        """Return the remote tables, by their number."""
         if self.offload is None:
             return {}
         tables = self._engine.tables
@@ -94,7 +94,7 @@ class Offloading:
     def offloaded(
         self, moved: Mapping[plan.Node, offloaded_nodes.Begin]
     ) -> offloaded_nodes.OffloadedNodes | None:
-        """What a compiler is to know."""
+        """Return the placement for the compiler; None without an offload."""
         offload = self.offload
         if offload is None:
             return None
@@ -108,7 +108,7 @@ class Offloading:
         )
 
     def frame(self, leaf: Node, row_type: Any) -> Any:
-        """The rows of a leaf as a DataFrame; those that are there do not pass the process."""
+        """Return the rows of a leaf as a DataFrame; remote rows do not pass through the process."""
         source = leaf.inputs[0]
         remote = source.operator.remote if source.is_remote else None
         if hasattr(source.operator, "every"):
@@ -119,21 +119,21 @@ class Offloading:
     def nested(
         self, fragment: fragments.Fragment, operators: Sequence[remote_operator.RemoteOperator]
     ) -> remote_tree.AllRows | None:
-        """All rows of a nest, where operators have its levels."""
+        """Return all rows of a nest whose levels operators have."""
         return self.need().nested(fragment, [(each.remote, each.fed()) for each in operators])
 
     def read_here(self, run: plan.Node, offloaded: offloaded_nodes.OffloadedNodes) -> None:
-        """Have the tables in the process that a plan reads there."""
+        """Bring the tables into the process that a plan reads there."""
         self.spilling.bring_back(run, offloaded)
 
     def forget(self, table: Any) -> None:
-        """A table was dropped."""
+        """Forget a table that was dropped."""
         self.spilling.forget(table)
 
     # Flushes.
 
     def flush(self) -> None:
-        """Bring what is late to the state of the last commit, or a later one."""
+        """Bring deferred views to the state of the last commit, or a later one."""
         engine = self._engine
         if not self.is_used:
             engine.check_open()
@@ -160,7 +160,7 @@ class Offloading:
         )
 
     def look(self, at: Callable[[list[Node]], T]) -> T:
-        """What there is to see in the graph while nobody changes it."""
+        """Return the result of a function of the graph's nodes; commits wait."""
         with self._engine.inside():
             return at(self._engine.graph.nodes())
 
@@ -171,12 +171,13 @@ class Offloading:
 
         Parameters
         ----------
-        adopt: whose rows count where tables hold others than an earlier process left.
+        adopt: "state" or "process": whose rows count if tables differ from those that an earlier
+            process left.
 
         Raises
         ------
-        OffloadError: none can, for the reasons that it names; or tables hold other rows than an
-            earlier process left, and nobody has said whose count.
+        OffloadError: no part can be moved, for the listed reasons; or tables differ from those that
+            an earlier process left, and `adopt` is not given.
         """
         remote.check_adopt(adopt)
         found, reasons = self._parts(view._channel.plan)
@@ -188,8 +189,10 @@ class Offloading:
                 self.hand_over(node, adopt)
 
     def _move_whole(self, found: list[plan.Node], adopt: Adopt | None) -> set[plan.Node]:
-        """Move those of the nodes that go with all that is below them, the upper ones first; gives
-        the nodes that have gone."""
+        """Move the nodes that can move together with everything below them, upper ones first.
+
+        Return the nodes that have moved.
+        """
         away, gone = self.offloaded(self.moved), set[plan.Node]()
         assert away is not None
         for node in reversed(found):
@@ -202,7 +205,7 @@ class Offloading:
         return gone
 
     def hand_over(self, node: plan.Node, adopt: Adopt | None = None) -> None:
-        """Move one node of the plans, with what follows on it row by row."""
+        """Move one node, with the row-by-row chain that follows it."""
         engine, offload = self._engine, self.need()
         node = overflow.top_of(self, node)
         moved: dict[plan.Node, offloaded_nodes.Begin] = {
@@ -238,11 +241,11 @@ class Offloading:
         self.bring_back([node for node in self.moved if node in own])
 
     def bring_back(self, gone: list[plan.Node]) -> None:
-        """Compute nodes of the plans in the process again; all, if nothing can be had from there.
+        """Compute nodes in the process again; all nodes, if the remote side does not answer.
 
         Raises
         ------
-        OffloadError: a table is not stored, so that there is nothing to compute them from.
+        OffloadError: a table is not stored, so its rows cannot be read again.
         """
         for node in gone:
             check_stored(node, "cannot be computed in the process again")
@@ -262,7 +265,7 @@ class Offloading:
                 each.operator.remote.close()
 
     def need(self) -> Offload:
-        """Where parts go."""
+        """Return the offload; raise without one."""
         if self.offload is None:
             raise OffloadError(
                 "this database has nowhere to move a view to\n"
@@ -271,18 +274,21 @@ class Offloading:
         return self.offload
 
     def roots(self) -> list[plan.Node]:
-        """The queries of all leaves, as they are run."""
+        """Return the plans of all leaves, as they are run."""
         return [self.plan_of(leaf.leaf.plan) for leaf in self._engine.graph.leaves()]
 
     def plan_of(self, written: plan.Node) -> plan.Node:
-        """A query as it is run: its iterations are the nodes of all their rounds, but for those
-        that can be elsewhere as one."""
+        """Return the plan that is run for a query.
+
+        Its iterations are unrolled into the nodes of all rounds, unless they can be remote as a
+        whole.
+        """
         away = self.offloaded(self.moved)
         found = self._engine.queries.optimized(written).plan
         return found if away is None else without_iterations(found, away.takes)
 
     def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
-        """The nodes of a query that can be moved, and why the others cannot."""
+        """Return the movable nodes of a query, and the reasons why the others are not."""
         root, found, reasons = self.plan_of(written), [], []
         self.need()
         away = self.offloaded(self.moved)
@@ -304,7 +310,7 @@ class Offloading:
         return found, reasons
 
     def refused(self, node: plan.Node) -> str | None:
-        """Why a node of a plan has to stay, if it has to."""
+        """Return the reason why a node must stay in the process; None if it may move."""
         try:
             check_rows(node, self.roots() if self._engine.moments else ())
             if isinstance(node, overflow.RECURSIONS):
@@ -315,13 +321,13 @@ class Offloading:
         return self.need().refuse(part)
 
     def operators(self, node: plan.Node) -> list[remote_operator.RemoteOperator]:
-        """What does a node's work elsewhere."""
+        """Return the remote operators of a node."""
         found = nests.levels_of(node) if node in self.moved else None
         of = () if found is None else found.parts
         return [m.operator for m in self.remotes if m.plan in of or node in m.operator.fragment.of]
 
     def where(self, node: plan.Node) -> str | None:
-        """Where a node of a plan runs, for `explain`; None if there is nothing to say."""
+        """Describe where a node runs, for `explain`; None if there is nothing to say."""
         if self.offload is None or free(node):
             return None
         for operator in self.operators(node):
@@ -334,16 +340,16 @@ class Offloading:
         return "in the process" + (", can move" if refused is None else f": {refused}")
 
     def describe(self, operator: remote_operator.RemoteOperator) -> str:
-        """Where and how something is kept, and what the last flush took."""
+        """Describe a remote operator: its place, its form, and the time of the last flush."""
         took = f"; last flush {operator.latency:.2f} s" if operator.latency else ""
         return f"{operator.describe()}{took}"
 
     def levels(self, written: plan.Node) -> dict[str, str]:
-        """Where the levels of a nest are that are elsewhere, for `explain`."""
+        """Describe the remote levels of a nest, for `explain`."""
         return {} if self.offload is None else overflow.levels_elsewhere(self, written)
 
     def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
-        """Compile the queries again that read parts that are elsewhere now, or are not any more."""
+        """Compile the queries again that read parts which have moved or come back."""
         engine = self._engine
         with self._engine.inside():
             self.flush()
@@ -353,7 +359,7 @@ class Offloading:
                 reattach(engine.graph, leaf, source)
 
     def _rescue(self) -> None:
-        """Compute all in the process again, from the tables: there is nobody to ask any more."""
+        """Compute everything in the process again, from the tables, without the remote side."""
         engine = self._engine
         with self._engine.inside():
             self._flush = None
@@ -370,7 +376,7 @@ class Offloading:
     def _compiled(
         self, moved: dict[plan.Node, offloaded_nodes.Begin], leaves: Iterable[Node]
     ) -> list[tuple[Node, Node]]:
-        """Leaves with what they are to read, now that these parts are elsewhere."""
+        """Return the leaves with their new sources, for these remote parts."""
         engine = self._engine
         before, self.moved = self.moved, moved
         try:
@@ -381,13 +387,13 @@ class Offloading:
             raise
 
     def reset(self) -> None:
-        """Compute all in the process again; its parts elsewhere are not believed any more."""
+        """Compute everything in the process again, as the remote parts are not trusted."""
         self.moved, self._flush = {}, None
         if self.overflow is not None:
             self.overflow.forget()
 
     def close(self) -> None:
-        """Discard all that is elsewhere."""
+        """Delete everything remote."""
         for node in self.remotes:
             node.operator.stop()
         for table in self._remote_tables().values():
@@ -400,19 +406,21 @@ class Offloading:
 STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Negate, plan.Empty, plan.Values)
 
 
-# Why parts of a query have to stay in the process, in words.
+# Reasons why parts of a query must stay in the process.
 
 
 def check_stored(node: plan.Node, why: str) -> None:
-    """Raise for a node over a table that keeps no rows."""
+    """Raise for a node over a table that is not stored."""
     for table in tables(node):
         if not table.stored:
             raise OffloadError(f"table {table.name!r} {why}")
 
 
 def check_rows(node: plan.Node, roots: Iterable[plan.Node]) -> None:
-    """Raise for a node over rows that were not kept, that have a negative weight, or that are as
-    they were; or of which one of the queries wants these."""
+    """Raise for a node whose rows cannot be remote: unstored, of negative weight, or earlier ones.
+
+    Also raise if one of the queries reads the node's earlier rows.
+    """
     check_stored(node, "has given out rows that it did not keep")
     if any(isinstance(each, plan.Negate) for each in nodes(node)):
         raise OffloadError(
@@ -423,14 +431,14 @@ def check_rows(node: plan.Node, roots: Iterable[plan.Node]) -> None:
 
 
 def move_refusal(name: str, reasons: list[str]) -> str:
-    """The error of a view of which nothing can be moved."""
+    """Return the error for a view with no movable part."""
     lines = reasons or ["it keeps nothing but its rows"]
     count = f"{len(lines)} obstacle" + "s" * (len(lines) != 1)
     return "\n".join([f"{name} cannot be moved: {count}", *(f"  {line}" for line in lines)])
 
 
 def _check_present(node: plan.Node, roots: Iterable[plan.Node]) -> None:
-    """Raise for a node that reads rows as they were, or of which one of the queries wants these."""
+    """Raise for a node that reads earlier rows, or whose earlier rows a query reads."""
     past = [
         each for root in (node, *roots) for each in nodes(root) if isinstance(each, plan.Previous)
     ]

@@ -1,17 +1,13 @@
-"""Moves out of the process: what moves together, how far up, and what a database moves by itself.
+"""Automatic moves: state that outgrows the process moves out, and comes back when it shrinks.
 
-What a database does by itself about state that outgrows the process.
-
-After commits that changed many rows, the sizes of all operators are looked at: those of `stats()`,
-rows held, and bytes of the containers that hold them. That takes time by the state, so it happens
-a few times while a threshold is filled. What is above it moves in the background, several operators
-of a query together if they can be one fragment, so that no deltas go from one to the other here;
-what has been found below half of it for a while comes back.
-
-What moves together, and how it begins elsewhere: what it is called, and for whom it is.
+After commits that changed many rows, the sizes of all operators are checked, as in `stats()`: rows
+held, and bytes of their containers. This takes time proportional to the state, so it happens a few
+times while a threshold is filled. Operators above the threshold move in the background, several of
+a query as one fragment if possible, so that no deltas pass between them here; a part that was below
+half the threshold at several checks comes back.
 
 grown: join          by town (aggregate)       as one fragment, though the aggregate is small:
-                       join                    else all deltas of the join would come by
+                       join                    else all deltas of the join would pass through here
 """
 
 from __future__ import annotations
@@ -43,11 +39,11 @@ if TYPE_CHECKING:
 
 
 FRACTION = 8
-"""How often sizes are looked at while a threshold is filled."""
+"""The number of checks of sizes while a threshold is filled."""
 SOON = 10_000
-"""After how many changed rows they are, where no number of rows is the threshold."""
+"""The changed rows between two checks, if no number of rows is the threshold."""
 CALM = 3
-"""How often in a row a part must have been found small before it comes back."""
+"""The number of successive checks that find a part small before it comes back."""
 
 Size = tuple[int, int]
 """Rows and bytes."""
@@ -55,7 +51,7 @@ log = logging.getLogger("reactive")
 
 
 class OverflowWatch:
-    """Watches the operators of a database."""
+    """The watch over the sizes of the operators of a database."""
 
     def __init__(self, offloading: Offloading, offload: Offload) -> None:
         self._of = offloading
@@ -70,16 +66,16 @@ class OverflowWatch:
         self._calm: Counter[plan.Node] = Counter()
         self.background = Background(offloading, type(offloading).flush, offload.flush_interval)
         self.is_due = False
-        """Whether there is something to look after once a commit is over."""
+        """True if there is work to do after a commit."""
 
     def note(self, rows: int) -> None:
-        """A commit has changed `rows` rows."""
+        """Record that a commit has changed `rows` rows."""
         self._changed += rows
         if self._changed >= self._often or self._is_too_late():
             self.is_due = True
 
     def look_after(self) -> None:
-        """After a commit, outside the lock: wait for what lags, and move what has grown."""
+        """Wait for lagging parts, and move grown ones; called after a commit, outside the lock."""
         if self._is_looking:
             return
         self.is_due, self._is_looking = False, True
@@ -93,33 +89,33 @@ class OverflowWatch:
             self._is_looking = False
 
     def stop(self) -> None:
-        """Do nothing in the background any more."""
+        """Stop working in the background."""
         self.background.stop()
 
     def forget(self) -> None:
-        """Nothing is elsewhere any more."""
+        """Forget all moves: nothing is remote any longer."""
         self._moved.clear()
         self._calm.clear()
 
     def _is_too_late(self) -> bool:
-        """Whether more waits than may."""
+        """True if more changes wait than allowed."""
         rows, size = self._offload.max_waiting, self._offload.max_waiting_bytes
         return (rows is not None and self._lag() > rows) or (
             size is not None and self._lag_bytes() > size
         )
 
     def _lag(self) -> int:
-        """How many changes wait, with the part or node with which most do."""
+        """Return the most changes that wait at one part or node."""
         late = [node.pending_size.count for node in self._of.late]
         return max((*late, *(node.operator.lag for node in self._of.remotes)), default=0)
 
     def _lag_bytes(self) -> int:
-        """About how many bytes they take, of all parts and nodes."""
+        """Return about how many bytes the waiting changes of all parts and nodes take."""
         late = (node.pending_size.bytes for node in self._of.late)
         return sum(late) + sum(int(node.operator.lag_bytes) for node in self._of.remotes)
 
     def _catch_up(self) -> None:
-        """Make the writer wait. If nothing can be sent, its commit stands all the same."""
+        """Flush while the writer waits. If the flush fails, the writer's commit stands."""
         try:
             with self._offload.progress("changes that wait", self._lag()):
                 self._of.flush()
@@ -138,7 +134,7 @@ class OverflowWatch:
             self.background.do(partial(self._move, grown=grown))
 
     def _move(self, of: Offloading, grown: list[plan.Node]) -> None:
-        """In the background: what has grown goes, and what cannot is told of."""
+        """Move grown nodes, in the background, and record those that cannot move."""
         try:
             for node in nodes_to_move(of, grown):
                 if not self._is_refused(node):
@@ -148,7 +144,7 @@ class OverflowWatch:
             self._moving.difference_update(grown)
 
     def _bring_back(self, of: Offloading) -> None:
-        """In the background: what is small comes back."""
+        """Bring small parts back, in the background."""
         of.flush()
         shrunk = [node for node in self._moved if self._is_small(node)]
         if shrunk:
@@ -156,7 +152,7 @@ class OverflowWatch:
             of.bring_back(shrunk)
 
     def _grown(self, nodes: list[Node]) -> list[plan.Node]:
-        """The nodes of plans whose operators hold more in the process than they may."""
+        """Return the nodes of plans whose operators exceed the threshold in the process."""
         sizes: dict[plan.Node, Size] = defaultdict(lambda: (0, 0))
         for node in nodes:
             holder = getattr(node.operator, "holds_for", node.plan)
@@ -173,7 +169,7 @@ class OverflowWatch:
         return refused is not None
 
     def _is_small(self, node: plan.Node) -> bool:
-        """Whether a part has been found below half the threshold for a while."""
+        """True if a part was below half the threshold at several successive checks."""
         sizes = [operator.remote.footprint() for operator in self._of.operators(node)]
         rows, size = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
         self._calm[node] = (
@@ -182,7 +178,7 @@ class OverflowWatch:
         return self._calm[node] >= CALM
 
     def _exceeds(self, size: Size, times: int) -> bool:
-        """Whether `times` times a size is above the threshold."""
+        """True if `times` times a size exceeds the threshold."""
         limits = (self._offload.threshold_rows, self._offload.threshold_bytes)
         return any(
             n * times > most for n, most in zip(size, limits, strict=True) if most is not None
@@ -190,27 +186,27 @@ class OverflowWatch:
 
     @property
     def refused(self) -> list[tuple[plan.Node, str]]:
-        """What is above the threshold and has to stay, with why."""
+        """The nodes above the threshold that must stay, with the reasons."""
         return list(self._refused.items())
 
 
 def begin_remote(of: Offloading, part: Fragment, node: plan.Node) -> Remote:
-    """A place for the part of a node."""
+    """Create the remote for the part of a node."""
     views = remote_table.named_views_of(of._engine, node, of.plan_of)
     return of.need().begin(part, query_name(node), views, of._engine)
 
 
 def query_name(node: plan.Node) -> str:
-    """The same for the same query."""
+    """Return a name that is the same for the same query."""
     return str(explaining.explain(node))
 
 
 def nodes_to_move(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]:
-    """The nodes that are to move for some that have grown: of several that can be in one whole
-    fragment the upper one of the least such, and else those themselves.
+    """Return the nodes to move for nodes that have grown.
 
-    What reads their results stays: it has not grown, and each operator of a fragment takes longer
-    in a flush than the few deltas here that it saves.
+    If one whole fragment can hold several of them, its upper node; else the nodes themselves. Nodes
+    that read their results stay: they have not grown, and each operator in a fragment costs more
+    per flush than the few deltas that it saves here.
     """
     away = of.offloaded(of.moved)
     assert away is not None
@@ -227,17 +223,17 @@ def nodes_to_move(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]
 
 
 def is_whole(of: Offloading, node: plan.Node) -> bool:
-    """Whether a node goes together with all that is below it."""
+    """True if a node can move together with everything below it."""
     away = of.offloaded(of.moved)
     return away is not None and away.is_whole(node)
 
 
-# How far up from a node what moves goes: to the end of the chain that looks at one row after
-# the other, of which nobody reads the middle.
+# The end of a move: the last node of the chain of row-by-row operators above a node, as long as
+# each has a single reader.
 
 
 def top_of(of: Offloading, node: plan.Node) -> plan.Node:
-    """The end of the chain on a node; of a recursion, the node itself if the chain cannot go."""
+    """Return the end of the chain above a node; a recursion itself if its chain cannot move."""
     top = _chain_end(of, node)
     is_recursion = isinstance(node, RECURSIONS)
     if is_recursion and not goes_with(of, node, top):
@@ -260,13 +256,16 @@ def _chain_end(of: Offloading, node: plan.Node) -> plan.Node:
     return node
 
 
-# Which recursions of a database's queries can move, and should: for moves, and for `explain`.
+# Recursions that can move, and should: for moves, and for `explain`.
 
 RECURSIONS = (plan.Fixpoint, plan.Iterate, plan.Component)
 
 
 def why_recursion_stays(of: Offloading, node: plan.Node) -> str | None:
-    """Why a recursion, which goes with all that is below it, has to stay; None if it may go."""
+    """Return the reason why a recursion, with everything below it, must stay.
+
+    None if it may move.
+    """
     away = _offloaded_nodes(of)
     found = fragments.why_not(node, away.holds)
     if found is None and not away.is_whole(node):
@@ -275,13 +274,15 @@ def why_recursion_stays(of: Offloading, node: plan.Node) -> str | None:
 
 
 def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:
-    """Whether the chain from a recursion up to a node can go with it."""
+    """True if the chain from a recursion to a node can move with it."""
     return top is node or _offloaded_nodes(of).is_whole(top)
 
 
 def describe_place(of: Offloading, node: plan.Node) -> str | None:
-    """Where a recursion runs that is not elsewhere as a whole: whether it can move, and should.
-    Whoever would do it is not asked. Of relations that are defined together, each is told of."""
+    """Describe a recursion that is not remote as a whole: whether it can move, and should.
+
+    The offload is not queried. Relations that are defined together are described one by one.
+    """
     if has_components(node):
         return None
     why = fragments.why_not(node, _offloaded_nodes(of).holds)
@@ -291,7 +292,7 @@ def describe_place(of: Offloading, node: plan.Node) -> str | None:
 
 
 def nodes_inside(node: plan.Node) -> list[plan.Node]:
-    """The nodes of a recursion, which go where it goes."""
+    """Return the nodes of a recursion, which move with it."""
     match node:
         case plan.Component(source):
             return [source]
@@ -302,7 +303,7 @@ def nodes_inside(node: plan.Node) -> list[plan.Node]:
 
 
 def _held_rows(of: Offloading, node: plan.Node) -> int | None:
-    """How many rows a node's operator holds in the process; None if it is not computed."""
+    """Return the rows that a node's operator holds in the process; None if it is not computed."""
 
     def rows(every: list[Node]) -> list[int]:
         own = [each for each in every if each.plan == node and not each.is_remote]
@@ -317,11 +318,11 @@ def _offloaded_nodes(of: Offloading) -> OffloadedNodes:
     return away
 
 
-# Which levels of nests are elsewhere, in words.
+# The remote levels of nests, as text.
 
 
 def nest_level_of(part: Node) -> str | None:
-    """What a part is called that has the rows of a level; None of others."""
+    """Return the name of a part that has the rows of a level; None for others."""
     for reader, _ in part.consumers:
         nest = reader.physical
         if isinstance(nest, PhysicalNest) and nest.elsewhere is not None:
@@ -330,7 +331,7 @@ def nest_level_of(part: Node) -> str | None:
 
 
 def levels_elsewhere(of: Offloading, written: plan.Node) -> dict[str, str]:
-    """Where the levels of a query are that are elsewhere, by what they are called."""
+    """Describe the remote levels of a query, by their names."""
     root = of.plan_of(written)
     found: dict[str, str] = {}
     for node in of.remotes:

@@ -1,31 +1,27 @@
-"""Tables whose rows are elsewhere from the start, streams that feed them, and views that resume
-over them.
+"""Tables whose rows are remote from the start, streams that feed them, and views that resume.
 
-Tables whose rows are elsewhere from the start, and what they feed there without coming by.
+A `RemoteTable` feeds remote parts without passing rows through the process:
 
     changes of the table --> waiting --save--> a version, where the rows are
-    a part that reads it <---------- the rows of versions a to b, through a chain of plan nodes
+    a remote part       <--------------------- the rows of versions a to b
 
-What is committed waits in the process until the next flush and is then saved as one version.
+Committed changes wait in the process until the next flush, and are then saved as one version.
 
-A table that a stream feeds, whose rows do not pass through this process.
+A `StreamTable` is fed by a stream, whose rows do not pass through the process:
 
-    batch n --> rows written aside --> one version of the table, which notes n --> commit
+    batch n --> rows staged --> one version of the table, which records n --> commit
 
-A batch is a commit of its own, and its number is noted with its rows: one that comes again, since
-its query was killed before it had noted that it was done, changes nothing.
+A batch is a commit of its own, and its number is recorded with its rows: a repeated batch, after
+the query was killed before it recorded its progress, changes nothing.
 
-State:  where the rows are.
-Cost:   of a batch what it brings; with a key, a scan of the table.
+`fill` resumes the state that an earlier process left of a view, and restores its tables if asked.
 
-What an earlier process left of a view's state: whose it is, and what its tables are to hold.
+`Readers` maps nodes of plans to the leaves that read them: when nodes move, only these leaves are
+compiled again.
 
-Cost: O(plan) per view with a name; O(rows of the tables) once, where they are put back.
-
-Which leaves read nodes of the plans: those are compiled again when these move, and no others.
-
-State:  the nodes of the query of each leaf, as long as it is run as it was.
-Cost:   O(leaves) a look, and O(its plan) once for each.
+State:  the place of the rows; for `Readers`, the nodes of each leaf's plan, while it is unchanged.
+Cost:   a batch its rows, and with a key a scan of the table; resuming O(plan) per named view, and
+        O(rows) if tables are restored; `Readers` O(leaves) a look-up, and O(plan) once per leaf.
 """
 
 from __future__ import annotations
@@ -67,10 +63,10 @@ T = TypeVar("T")
 
 
 class RemoteTable(Table[T, Any]):
-    """A table whose rows are elsewhere. Made by `Database.spark_table`.
+    """A table whose rows are remote. Created by `Database.spark_table`.
 
-    Reads and writes like any other table, but what is removed is not looked for: to remove a row
-    that is not there is an error that nobody reports. Reading fetches rows, or counts them there.
+    It is read and written like any other table, but removals are not checked: removing an absent
+    row is an error that is not reported. Reading fetches the rows, or counts them remotely.
     """
 
     def __init__(
@@ -88,73 +84,71 @@ class RemoteTable(Table[T, Any]):
 
     def _new_store(self, hashable: Any) -> RowStore:
         self.rows = self._open(self.name)
-        """Where the rows are."""
+        """The remote rows."""
         self._waiting = RemoteStore(self.rows)
         return self._waiting
 
     def save(self) -> int:
-        """Give what has been committed a version; the number of the last one. Inside the lock."""
+        """Save all commits as a version. Return the last version. The caller holds the lock."""
         pending = self._engine.pending
         open_changes = [] if pending is None else pending.of(self)
         return self._waiting.save(open_changes)
 
     def add_frame(self, frame: Any, *, once: Once | None = None) -> bool:
-        """Add the rows of a DataFrame, in a commit of its own; they do not pass the process.
+        """Add the rows of a DataFrame in a commit of its own; they bypass the process.
 
         Parameters
         ----------
-        once: a query, by its name or id, and the number of its batch, which count up. A batch that
-            comes again, as after a failure, changes nothing: it is noted together with the rows,
-            and with a checkpoint a later process knows it too.
+        once: a query, by its name or id, and the number of its batch, which counts up. A repeated
+            batch, for example after a failure, changes nothing: the number is recorded with the
+            rows, and with a checkpoint later processes know it, too.
 
         Returns
         -------
-        Whether it has come; False of a batch that came before.
+        True if the rows were added; False for a repeated batch.
 
         Raises
         ------
         TableError: its columns or values do not fit the row type.
-        TransactionError: inside a transaction.
-        PlanError: `once` is no query with a number.
+        TransactionError: called inside a transaction.
+        PlanError: `once` is not a query with a number.
         """
         _check_once(once)
         return self._bulk("add_frame", lambda: self.rows.append_frame(frame, 1, once))
 
     def remove_frame(self, frame: Any, *, once: Once | None = None) -> bool:
-        """Delete the rows of a DataFrame, with their multiplicities; else as `add_frame`."""
+        """Delete the rows of a DataFrame, with their multiplicities. See `add_frame`."""
         _check_once(once)
         return self._bulk("remove_frame", lambda: self.rows.append_frame(frame, -1, once))
 
     def upsert_frame(self, frame: Any, *, once: Once | None = None) -> bool:
-        """Put the rows of a DataFrame in the place of those that have their keys; a scan.
-
-        Else as `add_frame`.
-        """
+        """Upsert the rows of a DataFrame by key; a scan. See `add_frame`."""
         self._need_own_key("upsert_frame")
         _check_once(once)
         return self._bulk("upsert_frame", lambda: self.rows.upsert(frame, once))
 
     def replace_frame(self, frame: Any, *, once: Once | None = None) -> bool:
-        """Make the rows of a DataFrame those of the table; only the difference is a change.
+        """Replace the rows of the table by those of a DataFrame; only the difference is a change.
 
-        For snapshots, such as a table of another database that is read by JDBC now and then. Else
-        as `add_frame`.
+        For snapshots, such as a table of another database that is read by JDBC from time to time.
+        See `add_frame`.
 
         Raises
         ------
-        TableError: as `add_frame`; or the table has a key, and two of the rows have the same one.
+        TableError: as in `add_frame`; or the table has a key, and two of the rows have the same
+            one.
 
-        Cost: a scan of both, which are grouped by row on Spark.
+        Cost: a scan of both, grouped by row on Spark.
         """
         _check_once(once)
         return self._bulk("replace_frame", lambda: self.rows.replace(frame, once))
 
     def upsert(self, row: T) -> None:
-        """Put a row in the place of the one that has its key; a scan of the table."""
+        """Replace the row with the same key, or add it; a scan of the table."""
         self.upsert_all([row])
 
     def upsert_all(self, rows: Iterable[T]) -> None:
-        """`upsert` each row, in one commit and one scan."""
+        """Upsert each row, in one commit and one scan."""
         self._need_own_key("upsert")
         given = list(rows)
         for row in given:
@@ -162,11 +156,11 @@ class RemoteTable(Table[T, Any]):
         self._bulk("upsert", lambda: self.rows.upsert(given))
 
     def delete(self, key: Hashable) -> None:
-        """Remove the row of a key; a scan of the table."""
+        """Remove the row with a key; a scan of the table."""
         self.remove(self[key])
 
     def pop(self, key: Hashable, *default: Any) -> Any:
-        """Remove the row of a key and return it; a scan of the table."""
+        """Remove the row with a key and return it; a scan of the table."""
         found = self.get(key, *default) if default else self[key]
         if not default or found is not default[0]:
             self.remove(found)
@@ -178,20 +172,20 @@ class RemoteTable(Table[T, Any]):
         self.update(old, patches.copy_with_fields(old, fields))
 
     def __getitem__(self, key: Hashable) -> T:
-        """The row of a key; a scan of the table."""
+        """Return the row with a key; a scan of the table."""
         found: T | None = self.get(key)
         if found is None:
             raise MissingKeyError(f"table {self.name!r} has no row with key {key!r}", key)
         return found
 
     def get(self, key: Hashable, default: Any = None) -> Any:
-        """The row of a key, or the default; a scan of the table."""
+        """Return the row with a key, or the default; a scan of the table."""
         of = self._need_own_key("get")
         with self._reading():
             return next((row for row, _ in self._store.pairs() if of(row) == key), default)
 
     def __contains__(self, item: object) -> bool:
-        """Whether a row is there; of a keyed table, whether a key is."""
+        """True if a row is in the table; for a keyed table, if a key is."""
         if self.plan.key is not None:
             return self.get(item) is not None
         return super().__contains__(item)
@@ -203,7 +197,7 @@ class RemoteTable(Table[T, Any]):
         )
 
     def to_spark(self) -> Any:
-        """All rows as a DataFrame, with a column per field."""
+        """Return all rows as a DataFrame, with a column per field."""
         with self._reading():
             self.save()
             return self.rows.frame()
@@ -212,7 +206,10 @@ class RemoteTable(Table[T, Any]):
         return f"{type(self).__name__}({self.name!r}, version {self.rows.version})"
 
     def _bulk(self, what: str, change: Callable[[], int]) -> bool:
-        """A change that is a commit and a version of its own; whether it was one."""
+        """Run a change that is a commit and a version of its own.
+
+        Return False if it was a repetition.
+        """
         engine = self._engine
         with engine.inside(to_write=True):
             if engine.pending is not None:
@@ -243,7 +240,7 @@ class RemoteTable(Table[T, Any]):
         return self.rows.pairs()
 
     def _contents(self) -> list[Pair]:
-        """Nothing: a part that is made now is fed what there is."""
+        """Return no rows: a new part reads the existing rows remotely."""
         return []
 
 
@@ -260,7 +257,7 @@ def _check_once(once: Any) -> None:
 
 
 class RemoteStore:
-    """What has been changed and not been saved yet; the rest is read where it is."""
+    """The unsaved changes of a remote table; saved rows are read remotely."""
 
     interns: ClassVar[bool] = False
 
@@ -269,7 +266,7 @@ class RemoteStore:
         self._unsaved: list[Pair] = []
 
     def save(self, open_changes: Sequence[Pair]) -> int:
-        """Give all changes but those of a transaction that is open a version."""
+        """Save all changes, except those of an open transaction, as a version."""
         closed = consolidate([*self._unsaved, *negate(open_changes)])
         if closed:
             self._rows.append(closed)
@@ -317,13 +314,13 @@ class RemoteStore:
 
 
 class StreamTable(RemoteTable[T]):
-    """A table that a stream feeds. Made by `Database.spark_stream`.
+    """A table that a stream feeds. Created by `Database.spark_stream`.
 
-    It is read like any other; its rows cannot be changed by hand.
+    It is read like any other table; its rows cannot be changed directly.
     """
 
     source: Ingestion[T]
-    """What feeds it: its state, token, errors and lag, with `start`, `stop` and `wait`."""
+    """The ingestion of the stream: its state, token, errors and lag; `start`, `stop` and `wait`."""
 
     def __init__(
         self,
@@ -339,7 +336,7 @@ class StreamTable(RemoteTable[T]):
 
     def _rows_of(self, name: str) -> ExternalRows:
         self.stream = self._make(name)
-        """Where the batches come from."""
+        """The stream of batches."""
         return self.stream.rows
 
     def _new_store(self, hashable: Any) -> RemoteStore:
@@ -351,11 +348,11 @@ class StreamTable(RemoteTable[T]):
         _refuse_change(self.name)
 
     def replace_all(self, rows: Any) -> None:
-        """Refused, as all changes by hand are."""
+        """Raise `TableError`, as all direct changes do."""
         _refuse_change(self.name)
 
     def take(self, batch: FrameBatch, unfit: RemoteTable[Any] | None) -> int:
-        """Commit a batch; how many rows have changed."""
+        """Commit a batch. Return the number of changed rows."""
         engine = self._engine
         if engine.tables.get(self.plan.number) is not self:
             raise SourceError(f"table {self.name!r} of the stream was dropped")
@@ -370,7 +367,7 @@ class StreamTable(RemoteTable[T]):
 
 
 class StreamNotes:
-    """What is noted of the stream of a table: as `Ledger` of other sources."""
+    """The facts about the stream of a table, in the form of `Ledger`."""
 
     origins: Mapping[Hashable, tuple[Any, ...]] = MappingProxyType({})
 
@@ -388,7 +385,7 @@ class StreamNotes:
         return self._stream.token
 
     def has_come_to(self, token: object) -> bool:
-        """Whether a batch counts, also one of an earlier process: its number, or a later one."""
+        """True if the batch of a number, or a later one, is committed, by any process."""
         last = self.token
         return last is not None and isinstance(token, int) and token <= last
 
@@ -414,7 +411,7 @@ def stream_table(
     key: str | Callable[[T], Hashable] | None,
     stream: Callable[[str], ExternalStream],
 ) -> StreamTable[T]:
-    """A table that a stream feeds, once its source is started. Inside the lock."""
+    """Create a table that a stream feeds, once its source is started. The caller holds the lock."""
     table: StreamTable[T] = StreamTable(engine, next(engine.numbers), row_type, name, key, stream)
     if table.name in engine.ledgers:
         raise SourceError(
@@ -436,7 +433,7 @@ def stream_table(
 
 
 class _FedStore(RemoteStore):
-    """Takes no rows but those of the stream."""
+    """A store that accepts rows of the stream only."""
 
     def __init__(self, rows: ExternalRows, name: str) -> None:
         super().__init__(rows)
@@ -460,7 +457,7 @@ def _refuse_change(name: str) -> NoReturn:
 def fill_operators(
     engine: Engine, operators: Sequence[RemoteOperator], adopt: Adopt | None
 ) -> None:
-    """Hand over what the inputs hold, or first have them hold what an earlier process left."""
+    """Fill remote operators from their inputs, after restoring tables if `adopt` is "state"."""
     from_state = [o for o in operators if (adopt or o.remote.adopt) == "state" and not o.is_filled]
     if from_state:
         with Transaction(engine):
@@ -475,7 +472,7 @@ def fill_operators(
 
 
 def _missing(engine: Engine, operators: Sequence[RemoteOperator]) -> dict[Any, dict[Row, int]]:
-    """What tables are to be given, and what is to go; of what several have the same, once."""
+    """Return the rows to add to tables and to remove; rows needed by several operators once."""
     found: dict[Any, dict[Row, int]] = {}
     for operator in operators:
         for read, pairs in to_restore(operator.fragment, operator.differs()).items():
@@ -488,11 +485,11 @@ def _missing(engine: Engine, operators: Sequence[RemoteOperator]) -> dict[Any, d
 def named_views_of(
     engine: Engine, node: plan.Node, run: Callable[[plan.Node], plan.Node]
 ) -> dict[str, str]:
-    """The fingerprints of the views with a name that read a node, or that are being made.
+    """Return the fingerprints of the named views that read a node, or are being created.
 
     Parameters
     ----------
-    run: the plan that is run for a plan as written.
+    run: the function from a plan as written to the plan that is run.
     """
     making = engine.graph.making
     channels = [leaf.leaf for leaf in engine.graph.leaves()]
@@ -511,7 +508,7 @@ class Readers:
 
     Parameters
     ----------
-    run: the plan that is run for a plan as written.
+    run: the function from a plan as written to the plan that is run.
     """
 
     def __init__(self, engine: Engine, run: Callable[[plan.Node], plan.Node]) -> None:
@@ -519,7 +516,7 @@ class Readers:
         self._known = WeakKeyDictionary[Node, Known]()
 
     def of(self, some: Collection[plan.Node]) -> list[Node]:
-        """The leaves that read one of some nodes. Inside the lock."""
+        """Return the leaves that read one of some nodes. The caller holds the lock."""
         leaves = self._engine.graph.leaves()
         return [leaf for leaf in leaves if not self._inside(leaf).isdisjoint(some)]
 

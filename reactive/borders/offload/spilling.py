@@ -1,14 +1,12 @@
-"""Stored tables whose rows leave the process, since only parts elsewhere read them.
+"""Spilled tables: stored tables whose rows leave the process, because only remote parts read them.
 
-A table that has gone is told apart by its store. It comes back before anything in the process is
-made that reads it: operators know the rows of a stored table by their identity, and rows that come
-from elsewhere are new objects each time.
+    statements --> remote store --+-- moved rows
+                                  +-- rows not moved yet, in the old store: moved in pieces
 
-    statements --> store elsewhere --+-- what has moved
-                                     +-- what has not, where it was: a piece goes at a time
-
-Rows are moved while commits go on, and each is let go of when it has moved: there is never a
-second copy of them.
+Rows move while commits continue, and each is released when it has moved: there is never a second
+copy of them. A spilled table comes back before an operator in the process is created that reads it:
+operators know the rows of a stored table by identity, and rows that are fetched are new objects
+each time.
 """
 
 from __future__ import annotations
@@ -30,27 +28,27 @@ if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
 
 PIECE = 2_000
-"""Rows that are moved at a time, while nobody commits."""
+"""The rows moved at a time, while commits wait."""
 RECURSIVE = (plan.Fixpoint, plan.Component, plan.Iterate)
 
 
 class SpilledRows(RowStore, Protocol):
-    """Rows of a table that only parts elsewhere read.
+    """The rows of a table that only remote parts read.
 
-    Those that have not been moved yet are where they were, and statements find them there.
+    Rows that have not moved yet are in the old store, where statements find them.
     """
 
     def move(self, count: int) -> int:
-        """Move `count` of the rows; how many are left. When this raises, none has moved."""
+        """Move `count` of the rows. Return the number left. When this raises, none has moved."""
         ...
 
     def close(self) -> None:
-        """Give up what is kept of them elsewhere."""
+        """Delete the remote rows."""
         ...
 
 
 class Spilling:
-    """Which tables of a database are spilled."""
+    """The spilled tables of a database."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -64,7 +62,7 @@ class Spilling:
                 self._spill(table, offload)
 
     def _spill(self, table: Table[Any], offload: Offload) -> None:
-        """Move the rows, some at a time, while commits go on."""
+        """Move the rows in pieces, while commits continue."""
         engine = self._engine
         with engine.inside():
             rows: Any = table._store
@@ -77,7 +75,7 @@ class Spilling:
                 pass
 
     def _move(self, table: Table[Any], store: SpilledRows) -> int:
-        """How many rows are left to be moved; none of a table that has come back meanwhile."""
+        """Return the number of rows left to move; 0 for a table that has come back meanwhile."""
         left: list[int] = []
         with self._engine.inside():
             if self.stores.get(table) is store:
@@ -89,7 +87,7 @@ class Spilling:
         return isinstance(store, BagStore | KeyedStore) and _is_read_elsewhere_only(table._node)
 
     def bring_back(self, root: plan.Node, offloaded: offloading.OffloadedNodes) -> None:
-        """Bring back the tables that a plan reads in the process. Inside the lock."""
+        """Bring back the tables that a plan reads in the process. The caller holds the lock."""
         spilled = {table.plan.number for table in self.stores}
         for number in _read_here(root, offloaded, spilled) if spilled else ():
             table = self._engine.tables[number]
@@ -102,13 +100,13 @@ class Spilling:
             gone.close()
 
     def forget(self, table: Table[Any]) -> None:
-        """Discard what is elsewhere of a table that is dropped."""
+        """Delete the remote rows of a dropped table."""
         store = self.stores.pop(table, None)
         if store is not None:
             store.close()
 
     def close(self) -> None:
-        """Discard what is elsewhere; nobody reads it any more."""
+        """Delete all remote rows."""
         for store in self.stores.values():
             store.close()
         self.stores.clear()
@@ -120,7 +118,7 @@ def _empty_store(table: Table[Any]) -> BagStore | KeyedStore:
 
 
 def _is_read_elsewhere_only(source: Node) -> bool:
-    """Whether all operators that keep anything of a table's rows are elsewhere."""
+    """True if all stateful operators that read a table's rows are remote."""
     waiting = list(source.readers())
     while waiting:
         node = waiting.pop()
@@ -133,7 +131,7 @@ def _is_read_elsewhere_only(source: Node) -> bool:
 
 
 def _read_here(root: plan.Node, offloaded: offloading.OffloadedNodes, of: set[int]) -> set[int]:
-    """Which of some tables a plan reads by operators in the process."""
+    """Return which tables of `of` a plan reads by operators in the process."""
     found: set[int] = set()
     waiting = [(root, False)]
     if offloaded.levels_there(root) is not None:

@@ -1,29 +1,24 @@
-"""A transaction that a SQL database commits too: both commit, or neither does.
+"""A joint transaction: a SQL database commits with the tables, or neither does.
 
     the block      tables change immediately, and so does what the SQL transaction sees
-    flush          what a session holds back is sent
-    prepare        operators step: what a callable of a view raises is raised here
+    flush          waiting statements of a session are sent
+    prepare        operators step: exceptions of a view's callables are raised here
     COMMIT         of the SQL database
-    publish        views show it, and subscribers hear
+    publish        views show the commit, and subscribers are notified
 
-    raised before COMMIT, or refused by it     both are as they were, and the exception passes
-    the answer to COMMIT is lost               tables are as they were, those with `reread` are read
-                                               again: `TransactionError`, or what came from outside
-    raised after the answer                    both stand, and the exception passes
+    raised before COMMIT, or refused by it     both are unchanged, and the exception is raised
+    the answer to COMMIT is lost               tables are unchanged, those with `reread` are read
+                                               again: `TransactionError`, or the interrupt
+    raised after the answer                    both are committed, and the exception is raised
 
-Nobody waits for the SQL database but writers: until its answer others read the last commit
-(`prepared.py`). Ctrl-C waits from the end of the block on, a cancellation for `PATIENCE` seconds; a
-second Ctrl-C comes immediately.
+Only writers wait for the SQL database: until its answer, readers see the last commit
+(`prepared.py`). Ctrl-C is delayed from the end of the block on, a cancellation for at most
+`PATIENCE` seconds; a second Ctrl-C is immediate.
 
-State:  that of the transaction.
-Cost:   of a transaction and of the SQL commit, and some 60 us, half of them for the two phases.
-Source: a commit in two phases with one participant that cannot prepare, which commits in between:
-        the "last resource" of transaction managers.
+`is_refusal` classifies an exception at COMMIT: refused, or outcome unknown:
 
-What an error at COMMIT says: surely not committed, or nobody knows.
-
-    refused    the database has answered, and the answer is no; or it was not asked
-    unknown    the answer was lost, or never came: it may have committed all the same
+    refused    the database has answered no, or was not asked
+    unknown    the answer was lost, or never came: it may have committed
 
                             refused                          unknown
     SQLite (result code)    busy, locked, constraint, full,  I/O error, corrupt, and others
@@ -34,16 +29,18 @@ What an error at COMMIT says: surely not committed, or nobody knows.
                             ProgrammingError, NotSupported   InternalError, Error
     SQLAlchemy              of its own, nothing was sent     `connection_invalidated`
 
-What is in no row is unknown: an exception from outside, a time-out, what another object raises.
+Anything else is unknown: an interrupt, a time-out, an exception of another object.
 
-Source: PEP 249; the codes of SQLite, appendix A of the manual of Postgres, the errors of MySQL.
+`await_surely` awaits an operation even if the task is cancelled meanwhile: a cancelled COMMIT has
+an unknown outcome, and most take a millisecond. A cancellation waits for at most `PATIENCE`
+seconds, because a server may never answer.
 
-Await what is to be done to its end, also if the task is cancelled meanwhile.
-
-A COMMIT that is cancelled has an unknown outcome, and most take a millisecond. So a cancellation
-waits for it; but not longer than `PATIENCE`, as a server may never answer.
-
-State:  none.
+State:  that of the transaction.
+Cost:   those of a transaction and of the SQL commit, and some 60 us, half of them for the two
+        phases.
+Source: a commit in two phases with one participant that cannot prepare, which commits in between:
+        the "last resource" of transaction managers; PEP 249; the codes of SQLite, appendix A of the
+        manual of Postgres, the errors of MySQL.
 """
 
 from __future__ import annotations
@@ -72,7 +69,7 @@ log = logging.getLogger("reactive")
 
 
 class JointTransaction(Transaction):
-    """Context manager of `Database.transaction(commit_with=...)`, also for `async with`."""
+    """The context manager of `Database.transaction(commit_with=...)`, also for `async with`."""
 
     __slots__ = ("_is_awaited", "_other")
 
@@ -146,18 +143,18 @@ class JointTransaction(Transaction):
             raise
 
     def _give_up(self) -> None:
-        """Undo it, if an exception from outside came before anybody else could."""
+        """Undo the transaction if an interrupt arrived before anything else could."""
         if self._entered and not self._entered[0].depth and not self._entered[0].is_prepared:
             self._end_all()
 
     @property
     def _is_nested(self) -> bool:
-        """Whether it is left within another one, or was ended otherwise."""
+        """True if it is left inside another one, or has been ended otherwise."""
         entered = self._entered
         return not entered or entered[0].depth > 0 or self._engine.mine is not entered[0]
 
     def _check_nesting(self) -> None:
-        """Raise if it is entered within a transaction that does not commit the same."""
+        """Raise if it is entered inside a transaction that does not commit the same participant."""
         pending = self._engine.mine
         if pending is None:
             return
@@ -167,7 +164,7 @@ class JointTransaction(Transaction):
             raise TransactionError(_ANOTHER.format(self._other, pending.other))
 
     async def _join(self) -> None:
-        """Have the SQL transaction begin, if this is the outermost one."""
+        """Begin the SQL transaction, if this is the outermost one."""
         pending = self._entered[0]
         if pending.depth:
             return
@@ -244,7 +241,7 @@ class JointTransaction(Transaction):
             raise cancelled
 
     async def _undo_both(self, prepared: Prepared, error: BaseException) -> None:
-        """Tables are as they were, and the SQL database is told to roll back."""
+        """Undo the tables, and roll the SQL database back."""
         try:
             prepared.undo()
         finally:
@@ -259,13 +256,13 @@ class JointTransaction(Transaction):
             self._is_over()
 
     def _is_over(self) -> None:
-        """It has been told to commit or to roll back."""
+        """Forget the participant, which was told to commit or roll back."""
         self._engine.joined.pop(id(self._other.identity), None)
 
     async def _end_unknown(
         self, prepared: Prepared, error: BaseException, lost: CommitInDoubt
     ) -> NoReturn:
-        """Nobody knows whether it has committed: what can be read again is."""
+        """Undo the tables after an unknown outcome, read again what can be, and raise."""
         known, changed = self._engine.rereading, prepared.changed()
         again = () if known is None else tuple(table for table in changed if table in known.by)
         try:
@@ -293,7 +290,7 @@ class JointTransaction(Transaction):
             settle(lost, confirms=confirms)
 
     def _settled(self, again: Sequence[Any]) -> str:
-        """What has become of the tables that can be read again."""
+        """Describe the outcome for the tables that can be read again."""
         doubts = self._engine.rereading.doubts
         text = ""
         if known := [repr(table.name) for table in again if table not in doubts]:
@@ -304,7 +301,7 @@ class JointTransaction(Transaction):
         return text
 
     async def _refuse_doubtful(self, prepared: Prepared) -> None:
-        """Undo both if a table is in doubt, and try to read that again."""
+        """Undo both if a table is in doubt, and try to read that table again."""
         known = self._engine.rereading
         if not known.doubts:
             return
@@ -321,7 +318,7 @@ class JointTransaction(Transaction):
             raise doubt
 
     def _check_durable(self, prepared: Prepared) -> None:
-        """Raise if a table could be in its file and not in the SQL database, for ever."""
+        """Raise if a table could be in its file but not in the SQL database, permanently."""
         known, journal = self._engine.rereading, self._engine.journal
         prepared.flush()
         for table in prepared.changed():
@@ -329,7 +326,10 @@ class JointTransaction(Transaction):
                 raise TransactionError(_DURABLE.format(table.name, self._other))
 
     async def _patiently(self, act: Coroutine[Any, Any, None]) -> BaseException | None:
-        """Await it; if it is asynchronous, a cancellation comes afterwards, and is returned."""
+        """Await an operation.
+
+        Return a cancellation that arrived meanwhile, if it is asynchronous.
+        """
         if self._is_awaited and self._other.is_asynchronous:
             return await await_surely(act)
         await act
@@ -337,7 +337,7 @@ class JointTransaction(Transaction):
 
 
 def run_without_waiting(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run what never waits."""
+    """Run a coroutine that never waits."""
     try:
         coroutine.send(None)
     except StopIteration:
@@ -389,20 +389,23 @@ _DURABLE = (
 
 
 SQLITE_REFUSES = frozenset({1, 3, 4, 5, 6, 8, 9, 13, 17, 19, 20, 21, 23})
-"""ERROR, PERM, ABORT, BUSY, LOCKED, READONLY, INTERRUPT, FULL, SCHEMA, CONSTRAINT, MISMATCH, MISUSE
-and AUTH."""
+"""The result codes that mean refused.
+
+ERROR, PERM, ABORT, BUSY, LOCKED, READONLY, INTERRUPT, FULL, SCHEMA, CONSTRAINT, MISMATCH, MISUSE
+and AUTH.
+"""
 LOST_CLASSES = ("08", "58", "XX")
-"""Of SQLSTATE: the connection, the system, the server itself."""
+"""The SQLSTATE classes of errors of the connection, the system, and the server itself."""
 LOST_STATES = frozenset({"40003", "57P01", "57P02", "57P03", "57P04", "57P05"})
-"""The completion is unknown; the server is being shut down, or has crashed."""
+"""The completion is unknown; the server is shutting down, or has crashed."""
 MYSQL = frozenset({"pymysql", "MySQLdb", "mysql", "aiomysql", "asyncmy"})
 MYSQL_LOST = frozenset({1053, 1927, *range(2000, 3000)})
 NOT_DONE = frozenset({"IntegrityError", "DataError", "ProgrammingError", "NotSupportedError"})
-"""Classes of PEP 249."""
+"""The classes of PEP 249 that mean refused."""
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether a database that has raised this at COMMIT has surely not committed.
+    """True if a database that raised this error at COMMIT has surely not committed.
 
     >>> import sqlite3
     >>> is_refusal(sqlite3.IntegrityError("FOREIGN KEY constraint failed"))
@@ -428,14 +431,17 @@ def _module(error: Exception) -> str:
 
 
 def _of_sqlalchemy(error: Any) -> bool:
-    """Of an error of its own nothing has been sent; others have that of the driver."""
+    """Classify an error of SQLAlchemy: its own were raised before sending.
+
+    Others wrap the driver's.
+    """
     if not hasattr(error, "connection_invalidated"):
         return True
     return not error.connection_invalidated and is_refusal(error.orig)
 
 
 def _sqlite_code(error: Any) -> bool | None:
-    """By the code of SQLite, which `sqlite3` and `apsw` each have in an attribute of their own."""
+    """Classify by the code of SQLite, which `sqlite3` and `apsw` have in different attributes."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None and _module(error) == "apsw":
         code = getattr(error, "result", None)
@@ -443,7 +449,7 @@ def _sqlite_code(error: Any) -> bool | None:
 
 
 def _state(error: Any) -> bool | None:
-    """By SQLSTATE."""
+    """Classify by SQLSTATE."""
     state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
     if not isinstance(state, str):
         return None
@@ -457,15 +463,15 @@ def _mysql_number(error: Exception, root: str) -> bool | None:
 
 
 PATIENCE = 5.0
-"""Seconds that a cancellation waits."""
+"""The seconds that a cancellation waits."""
 
 
 async def await_surely(act: Coroutine[Any, Any, None]) -> BaseException | None:
-    """Await it, in a task of its own; the cancellation that came meanwhile, if one did.
+    """Await an operation in a task of its own. Return the cancellation that arrived meanwhile.
 
     Raises
     ------
-    BaseException: what it raises; `CancelledError` when it has been waited for long enough.
+    BaseException: the operation raised it; `CancelledError` after `PATIENCE` seconds.
     """
     loop = asyncio.get_running_loop()
     task = loop.create_task(act)
@@ -485,7 +491,7 @@ async def await_surely(act: Coroutine[Any, Any, None]) -> BaseException | None:
 
 
 def comes_again() -> None:
-    """Have a cancellation that was waited for come where the task waits the next time."""
+    """Deliver a delayed cancellation at the next point where the task waits."""
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()

@@ -1,43 +1,36 @@
-"""Transactions of SQLAlchemy, Django and psycopg that commit together with a database.
+"""Participants in a joint commit: transactions of SQLAlchemy, Django and psycopg.
 
-Sessions and connections of SQLAlchemy, synchronous or not; also those of SQLModel and Flask.
+SQLAlchemy: sessions and connections, synchronous or not, also those of SQLModel and Flask. A
+    session with one engine takes its connection when the block begins, so that a statement that
+    commits by itself is refused before it runs. A session of several engines commits in one after
+    the other, so it is refused if it has used more than one, unless it is `twophase`.
 
-A session takes its connection when the block begins, if it has one engine: then a statement that
-commits by itself cannot come before it is refused. A session of several engines commits in one
-after the other, so it is refused when it has used more than one, unless it is `twophase`.
+Django: a connection, given by its alias or itself, with `transaction.atomic` around the block. The
+    block is the outermost `atomic` of its connection, because only the end of that one commits.
+    Functions given to `transaction.on_commit` run when Django has committed, before views are
+    published; an exception of theirs is raised after both commits.
 
-State:  none.
-Source: SQLAlchemy 2, "Session Basics" and "Working with Engines and Connections".
+psycopg and psycopg2 do not report that they have committed inside the block:
 
-A connection of Django, by its alias or itself: `transaction.atomic` around the block.
+    psycopg    the block is a `transaction()` of the connection: inside it, `commit()` and
+               `rollback()` are refused, and another `transaction()` is a savepoint
+    psycopg2, and a transaction that is joined
+               a setting in the server marks it, and ends with it
 
-The block is the outermost `atomic` of its connection, as only the end of that commits. Functions
-given to `transaction.on_commit` run when Django has committed, before views are published; what
-they raise comes after both commits.
-
-State:  the `atomic` that is open.
-Source: Django 5, "Database transactions".
-
-What commits of what is given, told by where its class comes from.
+`participant_of` chooses the participant by the package of the given object's class:
 
     sqlalchemy          a session or a connection, asynchronous or not
     django, a string    a connection by its alias
-    sqlite3, apsw       connections of SQLite, which begin in ways of their own
-    psycopg, psycopg2   connections of Postgres, which are kept from committing meanwhile
-    others              `commit()` and `rollback()`
+    sqlite3, apsw       connections of SQLite, which begin in their own ways
+    psycopg, psycopg2   connections of Postgres, which must not commit inside the block
+    others              any object with `commit()` and `rollback()`
 
-State:  none.
-
-Connections of psycopg and psycopg2, which would not tell that they have committed meanwhile.
-
-    psycopg    the block is a `transaction()` of the connection: within it, `commit()` and
-               `rollback()` are refused, and another `transaction()` is a savepoint
-    psycopg2, and a transaction that is joined
-               is marked in the server, by a setting that ends with it
-
-State:  the block of psycopg; in the server, the setting.
-Cost:   of psycopg none; of a mark a round trip when the block begins, and one at its end.
-Source: psycopg 3, "Transaction contexts"; Postgres: `set_config`, of which `is_local` is true.
+State:  Django's open `atomic`; the open block of psycopg; in the server, the setting.
+Cost:   none for a block of psycopg; a mark costs a round trip at the start of the block, and one at
+        its end.
+Source: SQLAlchemy 2, "Session Basics" and "Working with Engines and Connections"; Django 5,
+        "Database transactions"; psycopg 3, "Transaction contexts"; Postgres: `set_config`, with
+        `is_local` true.
 """
 
 from __future__ import annotations
@@ -60,7 +53,7 @@ from reactive.errors import TransactionError
 
 
 class OfConnection(AnyConnection):
-    """A `Connection` or `AsyncConnection`."""
+    """A `Connection` or `AsyncConnection` of SQLAlchemy."""
 
     _joined: Any = None
     """The transaction that it has when the block begins."""
@@ -105,7 +98,7 @@ class OfConnection(AnyConnection):
         driver = _driver(connection)
         self.refuse_unready(driver)
         if connection.dialect.name == "postgresql" and not hasattr(driver, "info"):
-            await self._ask()  # this driver does not tell whether a statement has failed
+            await self._ask()  # this driver hides a failed statement
 
     async def gather(self, mirrors: Iterable[Any]) -> None:
         for connection in list(self._connections()):
@@ -117,7 +110,7 @@ class OfConnection(AnyConnection):
                         mirror.gather(connection)
 
     def _connections(self) -> Iterable[Any]:
-        """Those that it commits."""
+        """Return the connections that it commits."""
         return [self.identity]
 
     async def _ask(self) -> None:
@@ -125,7 +118,7 @@ class OfConnection(AnyConnection):
 
 
 class OfSession(OfConnection):
-    """A `Session` or `AsyncSession`."""
+    """A `Session` or `AsyncSession` of SQLAlchemy."""
 
     @property
     def identity(self) -> Any:
@@ -188,14 +181,14 @@ class OfSession(OfConnection):
         await await_result(self.given.execute(modules["sqlalchemy"].text("select 1")))
 
     def _connections(self) -> Iterable[Any]:
-        """Those that it commits."""
+        """Return the connections that it commits."""
         transaction = self.identity.get_transaction()
         used = {} if transaction is None else transaction._connections
         return {id(found[0]): found[0] for found in used.values()}.values()
 
 
 def sqlalchemy_participant(given: Any, names: Set[str]) -> AnyConnection:
-    """What is committed of a session or a connection."""
+    """Return the participant for a session or a connection of SQLAlchemy."""
     if names & {"scoped_session", "async_scoped_session"}:
         given = given()
         names = frozenset(kind.__name__ for kind in type(given).__mro__)
@@ -209,13 +202,13 @@ def sqlalchemy_participant(given: Any, names: Set[str]) -> AnyConnection:
 
 
 def _driver(connection: Any) -> Any:
-    """The connection of the driver; of one that is not asynchronous itself the one it wraps."""
+    """Return the connection of the driver; for an asynchronous dialect, the adapter around it."""
     found = connection.connection
     return getattr(found, "driver_connection", None) or found.dbapi_connection
 
 
 class OfDjango(AnyConnection):
-    """A connection of this thread, by its alias."""
+    """A connection of Django in this thread, by its alias."""
 
     def __init__(self, alias: str) -> None:
         super().__init__(modules["django.db"].connections[alias])
@@ -267,7 +260,7 @@ class OfDjango(AnyConnection):
 
     async def rollback(self) -> None:
         atomic, self._atomic = self._atomic, None
-        if atomic is None:  # its end has done that
+        if atomic is None:  # its end has rolled back
             return
         try:
             raise _AtomicRolledBack
@@ -276,11 +269,11 @@ class OfDjango(AnyConnection):
 
 
 class _AtomicRolledBack(Exception):
-    """What `atomic` is told."""
+    """The exception that makes `atomic` roll back."""
 
 
 def django_participant(given: Any) -> AnyConnection:
-    """What is committed of an alias, a connection, or an `atomic` that is not entered."""
+    """Return the participant for an alias, a connection, or an `atomic` that is not entered."""
     if "django.db" not in modules:
         raise PlanError(
             f"commit_with={given!r:.100} is the alias of a connection of Django, which is not "
@@ -298,7 +291,7 @@ def django_participant(given: Any) -> AnyConnection:
 
 
 def _alias(given: Any) -> str | None:
-    """That of a connection, of the proxy `django.db.connection`, or of an `Atomic`."""
+    """Return the alias of a connection, of the proxy `django.db.connection`, or of an `Atomic`."""
     if hasattr(given, "durable") and hasattr(given, "using"):
         return given.using or "default"
     found = getattr(given, "_alias", None) or getattr(given, "alias", None)
@@ -313,7 +306,7 @@ METHODS = ("commit", "rollback")
 
 
 def participant_of(given: Any) -> AnyConnection:
-    """What is to be committed with the tables.
+    """Return the participant for an object given as `commit_with`.
 
     Raises
     ------
@@ -342,7 +335,10 @@ def participant_of(given: Any) -> AnyConnection:
 
 @lru_cache(maxsize=64)
 def _simple(kind: Any) -> Callable[[Any], AnyConnection] | None:
-    """What is made of any object of a class, where nothing else is to be looked at."""
+    """Return the participant's class for objects of a class, if the class alone decides.
+
+    Else None.
+    """
     if issubclass(kind, (*MANY, str, type)):
         return None
     root, names = _package_and_names(kind)
@@ -357,7 +353,7 @@ def _simple(kind: Any) -> Callable[[Any], AnyConnection] | None:
 
 @lru_cache(maxsize=64)
 def _package_and_names(given: type) -> tuple[str, frozenset[str]]:
-    """The package that a class comes from, or is derived from; all its names."""
+    """Return the package of a class, or of a base, and the names of all its bases."""
     classes = given.__mro__
     roots = [kind.__module__.partition(".")[0] for kind in classes]
     known = (root.removeprefix("_") for root in roots)
@@ -372,10 +368,10 @@ IDLE = 0
 
 
 class OfPsycopg(AnyConnection):
-    """A `Connection`, an `AsyncConnection`, or one of psycopg2."""
+    """A `Connection` or `AsyncConnection` of psycopg, or one of psycopg2."""
 
     _block: Any = None
-    """What `transaction()` has given, while it is open."""
+    """The open block from `transaction()`; None without one."""
     _is_marked = False
 
     async def begin(self) -> None:
@@ -395,7 +391,7 @@ class OfPsycopg(AnyConnection):
             raise ended_early_error(self)
 
     async def commit(self) -> None:
-        self.refuse_unready(self.given)  # a block whose connection is lost ends without an error
+        self.refuse_unready(self.given)  # without this, a lost block ends silently
         if self._block is None:
             await super().commit()
         else:
@@ -417,7 +413,7 @@ class OfPsycopg(AnyConnection):
         return bool(self.given.info.transaction_status == IDLE)
 
     async def _rows(self, statement: str) -> int:
-        """How many rows a query gives; they may be of any class."""
+        """Return the number of rows of a query, whatever their class."""
         cursor = self.given.cursor()
         try:
             await await_result(cursor.execute(statement))
@@ -427,4 +423,4 @@ class OfPsycopg(AnyConnection):
 
 
 class _BlockRolledBack(Exception):
-    """What the block is told."""
+    """The exception that makes the block roll back."""

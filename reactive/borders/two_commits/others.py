@@ -1,21 +1,20 @@
-"""What is committed beside the database: a connection, a session, or anything of two methods.
+"""Participants in a joint commit: any object with `commit()` and `rollback()`, and SQLite.
 
-    begin      if it begins no transaction by itself; what is open already is joined
-    flush      statements that wait are sent, so that what they raise is raised before anything else
-    check      it has a transaction that can be committed, in one database
-    commit     what raises here is refused, or has an unknown outcome (`joint.py`)
-    rollback   whatever was done since its last commit
+    begin      begin a transaction if the object does not by itself; an open one is joined
+    flush      send waiting statements, so that their errors are raised before anything commits
+    check      raise unless there is a transaction that can be committed, in one database
+    commit     an exception means refused, or outcome unknown (`joint.py`)
+    rollback   undo everything since the last commit
 
-Methods are coroutines, which of what is not asynchronous never wait: `with` runs them at once.
+Methods are coroutines, which never wait for synchronous objects: `with` runs them in one step.
 
-State:  none, beside that of what was given.
+`why_autocommit` and `why_not_ready` check the driver's connection before a commit:
 
-What is asked of a driver's connection before a commit: whether it has a transaction to commit.
+    autocommit    each statement commits by itself, so there is nothing to commit or roll back
+    failed        after a failed statement, Postgres rolls back at COMMIT without an error
 
-    autocommit    each statement is committed by itself, so there is nothing to commit or roll back
-    failed        Postgres rolls back at COMMIT if a statement had failed before, and tells nobody
-
-Cost: a look at attributes; of Postgres by another driver than psycopg a query.
+State:  none, beside that of the given object.
+Cost:   a few attribute reads; for Postgres with a driver other than psycopg, a query.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ from reactive.errors import TransactionError
 
 
 class AnyConnection:
-    """Anything with `commit()` and `rollback()`, as connections of PEP 249 have."""
+    """An object with `commit()` and `rollback()`, such as a connection of PEP 249."""
 
     is_local = False
-    """Whether an answer cannot be under way any more when its connection has been given up."""
+    """True if no answer can be pending after its connection is closed."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
         self.was_sent = True
-        """Whether COMMIT may have been sent, though `commit` has raised."""
+        """True if COMMIT may have been sent although `commit` raised."""
         self.is_acknowledged = False
-        """Whether it has committed, though `commit` has raised: what is called after it did."""
+        """True if it has committed although `commit` raised in code that ran afterwards."""
 
     @property
     def identity(self) -> Any:
-        """The object that two of the same have in common."""
+        """The object that identifies the participant: equal for wrappers of the same connection."""
         return self.given
 
     @property
     def is_asynchronous(self) -> bool:
-        """Whether it is to be awaited."""
+        """True if its methods must be awaited."""
         known = getattr(type(self.given), "commit", None)
         return iscoroutinefunction(self.given.commit) if known is None else _is_awaited(known)
 
@@ -59,17 +58,17 @@ class AnyConnection:
         return kind.__name__ if root in ("__main__", "builtins") else f"{root}'s {kind.__name__}"
 
     async def begin(self) -> None:
-        """Have a transaction, or raise `TransactionError`."""
+        """Begin a transaction, or raise `TransactionError`."""
         self.refuse_autocommit(self.given)
 
     async def flush(self) -> None:
-        """Send what waits."""
+        """Send waiting statements."""
 
     async def gather(self, mirrors: Iterable[Any]) -> None:
-        """Have tables that follow the same database change with it."""
+        """Update tables that mirror the same database, in the same commit."""
 
     async def check(self) -> None:
-        """Raise `TransactionError` if a commit would not commit all that was done."""
+        """Raise `TransactionError` if a commit would not commit everything that was done."""
         self.refuse_unready(self.given)
 
     async def commit(self) -> None:
@@ -99,7 +98,7 @@ class AnyConnection:
 
 
 class OfSqlite(AnyConnection):
-    """A connection of `sqlite3` or `aiosqlite`, which may leave BEGIN to its user."""
+    """A connection of `sqlite3` or `aiosqlite`, which may leave BEGIN to the user."""
 
     is_local = True
 
@@ -128,7 +127,7 @@ class OfSqlite(AnyConnection):
 
     @property
     def _is_manual(self) -> bool:
-        """Whether its methods do nothing, as `autocommit=True` has it."""
+        """True if its `commit` and `rollback` do nothing, as with `autocommit=True`."""
         return getattr(self.given, "autocommit", None) is True
 
     async def _do(self, statement: str) -> None:
@@ -137,7 +136,7 @@ class OfSqlite(AnyConnection):
 
 
 class OfApsw(AnyConnection):
-    """A connection of `apsw`, which has no methods for that."""
+    """A connection of `apsw`, which has no methods for transactions."""
 
     is_local = True
 
@@ -163,7 +162,7 @@ class OfApsw(AnyConnection):
 
 
 def ended_early_error(other: AnyConnection) -> TransactionError:
-    """What to say of what was committed, or rolled back, before the block has ended."""
+    """Return the error for a participant that committed or rolled back inside the block."""
     return TransactionError(
         f"{other} has committed or rolled back within the block, so it is not one commit with the "
         "tables\n  they are as they were before the block, and there stands what was committed: "
@@ -172,7 +171,7 @@ def ended_early_error(other: AnyConnection) -> TransactionError:
 
 
 def participant_refusal(given: Any) -> PlanError:
-    """What to say of what cannot be committed."""
+    """Return the error for an object that cannot be committed."""
     return PlanError(
         f"commit_with takes what has commit() and rollback(), not {given!r:.100}\n"
         "  give a connection or a session, such as Session() of a sessionmaker"
@@ -180,7 +179,7 @@ def participant_refusal(given: Any) -> PlanError:
 
 
 def await_result(result: Any) -> Awaitable[Any]:
-    """What a call gives, after it was awaited if it is to be."""
+    """Return an awaitable for the result of a call, which may be one already."""
     return result if isawaitable(result) else _return_result(result)
 
 
@@ -198,7 +197,10 @@ IN_ERROR = 3
 
 
 def why_autocommit(connection: Any) -> str | None:
-    """Why each statement is committed by itself; None if it is not so, or cannot be told."""
+    """Return the reason why each statement commits by itself.
+
+    None if it does not, or if unknown.
+    """
     if getattr(connection, "autocommit", False) is True:
         return "it is in autocommit mode"
     if is_without_begin(connection):
@@ -207,7 +209,7 @@ def why_autocommit(connection: Any) -> str | None:
 
 
 def is_without_begin(connection: Any) -> bool:
-    """Whether it is of SQLite, begins no transaction by itself, and has none open."""
+    """True for a SQLite connection that does not begin transactions, and has none open."""
     kinds = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
     if not kinds & {"sqlite3", "_sqlite3", "aiosqlite"}:
         return False
@@ -218,7 +220,10 @@ def is_without_begin(connection: Any) -> bool:
 
 
 def why_not_ready(connection: Any) -> str | None:
-    """Why a COMMIT would not commit what has been done; None if it would, or it cannot be told."""
+    """Return the reason why a COMMIT would not commit what was done.
+
+    None if there is none known.
+    """
     if getattr(connection, "closed", False) not in (False, 0):
         return "its connection is closed"
     information = getattr(connection, "info", None)

@@ -1,19 +1,19 @@
-"""Tables that can be read from a SQL database, which is then the truth of what they hold.
+"""Tables that can be read again from a SQL database, which decides what they hold.
 
-    expect     a COMMIT is under way: should nobody come back from it, these tables are in doubt
-    settle     read all rows again, and make the difference a commit; then there is no doubt
+    expect     before a COMMIT: if the answer never comes, these tables are in doubt
+    settle     read all rows again, and commit the difference; this ends the doubt
 
-While a table is in doubt, it and the views over it show the last commit; it takes no commit with a
-SQL database, for statements were made on rows that may be others. It is read again at once, then
-by a thread of its own after `FIRST` seconds, and after twice as many each time, up to `LONGEST`;
-and by `db.reread()`. Where the answer of a server was lost, the server may still be at that COMMIT:
-so it is read once more `CONFIRMS` seconds later.
+While a table is in doubt, it and its views show the last commit; joint commits that change it are
+refused, because its rows may be outdated. It is read again immediately, then by a thread after
+`FIRST` seconds, and after twice as many each time, up to `LONGEST`; and by `db.reread()`. If the
+answer of a server was lost, the server may still be executing that COMMIT: so the table is read
+once more `CONFIRMS` seconds later.
 
-What is read is of a moment at which nobody had a transaction open: rows that were read while
-somebody committed are read again, at last within a transaction.
+Rows are read at a moment without an open transaction: if a commit happens meanwhile, they are read
+again, finally inside a transaction.
 
-State:  the callables; what was raised for each table in doubt.
-Cost:   of `settle` that of reading all rows, and of `replace_all`.
+State:  the callables; the exception for each table in doubt.
+Cost:   `settle` reads all rows, and costs a `replace_all`.
 """
 
 from __future__ import annotations
@@ -38,42 +38,42 @@ log = logging.getLogger("reactive")
 Moment: TypeAlias = tuple[int, int]
 Reread: TypeAlias = Callable[[], Iterable[Any]]
 FIRST = 0.1
-"""Seconds after which a table in doubt is read again, if that failed at once."""
+"""The seconds until a table in doubt is read again, after the first failure."""
 LONGEST = 2.0
-"""Seconds between two attempts, at most."""
+"""The most seconds between two attempts."""
 CONFIRMS = 5.0
-"""Seconds after which a server that had not answered a COMMIT is taken to have done with it."""
+"""The seconds after which a server that has not answered a COMMIT has finished it."""
 ATTEMPTS = 3
-"""Readings while others commit, after which nobody may."""
+"""The readings during which others may commit; the next one blocks commits."""
 
 
 class CommitInDoubt(Exception):
-    """The answer to a COMMIT is still to come, or was lost."""
+    """The answer to a COMMIT is pending or lost."""
 
     is_known = False
-    """Whether it has come."""
+    """True once the outcome is known."""
 
 
 class Rereading:
-    """What is read again of a database; made when there is a table for it."""
+    """The tables of a database that can be read again; created with the first one."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.by: dict[Any, Reread] = {}
-        """What gives all rows of a table."""
+        """The callable that returns all rows, by table."""
         self._doubts: dict[Any, BaseException] = {}
         self._confirms: dict[Any, float] = {}
-        """Tables that are read once more, though they are not in doubt: when."""
-        self._expected = 0  # how often a COMMIT was under way
+        """The times at which tables are read once more, although they are not in doubt."""
+        self._expected = 0  # the number of COMMITs so far
         self._pause = FIRST
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
     def begin(self, table: Any, reread: Reread) -> None:
-        """A table has been made that is read from a SQL database: it begins with its rows.
+        """Register a new table that is read from a SQL database, and fill it.
 
-        If it cannot be read, one with rows of a file is in doubt: they may be those of a commit
-        before the last one.
+        If reading fails, a table with rows of a file is in doubt: they may be those of an earlier
+        commit.
         """
         if not table.plan.stored:
             raise TableError(
@@ -104,14 +104,14 @@ class Rereading:
             raise
 
     def there(self) -> list[Any]:
-        """The tables that can be read again, without those that were dropped."""
+        """Return the tables that can be read again, without dropped ones."""
         tables = self._engine.tables
         self.by = {t: by for t, by in self.by.items() if tables.get(t.plan.number) is t}
         return list(self.by)
 
     @property
     def doubts(self) -> dict[Any, BaseException]:
-        """The tables in doubt, with why."""
+        """The tables in doubt, with the reasons."""
         known = [
             t for t, e in list(self._doubts.items()) if isinstance(e, CommitInDoubt) and e.is_known
         ]
@@ -119,23 +119,23 @@ class Rereading:
         return self._doubts
 
     def expect(self, tables: Iterable[Any], error: BaseException) -> None:
-        """These are in doubt until they are read again, if they can be; or the outcome is known."""
+        """Put tables in doubt until they are read again, or the outcome is known."""
         found = [table for table in tables if table in self.by]
         self._expected += 1
         self._doubts.update(dict.fromkeys(found, error))
 
     def forget(self, tables: Iterable[Any]) -> None:
-        """It is known what they hold."""
+        """End the doubt about tables."""
         for table in tables:
             self._doubts.pop(table, None)
 
     def settle(self, error: BaseException, *, confirms: bool) -> None:
-        """Read again what is in doubt because of an error.
+        """Read the tables again that are in doubt because of an error.
 
         Parameters
         ----------
-        error: what put them in doubt.
-        confirms: whether the server may still be at work.
+        error: the reason of their doubt.
+        confirms: True if the server may still be executing the COMMIT.
         """
         tables = [table for table, known in list(self.doubts.items()) if known is error]
         self._attempt(tables)
@@ -143,7 +143,7 @@ class Rereading:
             self._confirms.update(dict.fromkeys(tables, time.monotonic() + CONFIRMS))
 
     def again(self, tables: Sequence[Any]) -> None:
-        """Read these again, or all; those of a file that is read alone go on together, first."""
+        """Read these tables again, or all; those of a read-only file are moved together, first."""
         journal, found = self._engine.journal, list(tables) or self.there()
         if journal is not None and not journal.writes:
             if not tables or any(table in journal.kept for table in tables):
@@ -152,12 +152,12 @@ class Rereading:
         self.reread(found)
 
     def reread(self, tables: Iterable[Any]) -> None:
-        """Read these again, in one commit.
+        """Read these tables again, in one commit.
 
         Raises
         ------
-        TableError: one of them cannot be; nothing has changed.
-        Exception: what a callable raises, or a view of what it gives.
+        TableError: a table has no callable; nothing has changed.
+        Exception: a callable raised it, or a view of its rows.
         """
         found = list(tables)
         for table in found:
@@ -170,7 +170,7 @@ class Rereading:
         self.forget(found)
 
     def _attempt(self, tables: Sequence[Any]) -> None:
-        """Read them again; what is raised is why they are in doubt from now on."""
+        """Read tables again; if that raises, the exception is the new reason of their doubt."""
         there = [t for t in tables if self._engine.tables.get(t.plan.number) is t]
         self.forget(set(tables) - set(there))
         try:
@@ -209,13 +209,13 @@ class Rereading:
         return list(found)
 
     def _moment(self) -> Moment:
-        """What is another one when somebody has committed, here or there."""
+        """Return a value that changes with each commit, here or there."""
         return self._engine.version, self._expected
 
     def _replace(
         self, tables: Sequence[Any], rows: Sequence[Sequence[Any]], before: Moment | None
     ) -> bool:
-        """Replace all rows, unless others have committed meanwhile; whether it was done."""
+        """Replace all rows. Return False if others have committed meanwhile."""
         if before is not None and self._moment() != before:
             return False
         for table, those in zip(tables, rows, strict=True):
@@ -229,7 +229,7 @@ class Rereading:
     # The thread.
 
     def watch(self) -> None:
-        """Have a thread read what is still to be read, if there is anything."""
+        """Start the thread if there is something to read, or wake it."""
         if not self.doubts and not self._confirms:
             return
         with self._changed:
@@ -241,7 +241,7 @@ class Rereading:
                 self._thread.start()
 
     def pause(self) -> float:
-        """Seconds until something is to be read."""
+        """Return the seconds until the next reading."""
         now = time.monotonic()
         due = min(self._confirms.values(), default=now + LONGEST)
         if self.doubts:
@@ -249,7 +249,7 @@ class Rereading:
         return max(due - now, 0)
 
     def read_due(self) -> bool:
-        """Read what is to be read now; whether there is more."""
+        """Read the tables that are due. Return True if others are left."""
         if self._engine.db_lock.is_closed:
             self._confirms, self._doubts = {}, {}
         now = time.monotonic()
@@ -265,7 +265,7 @@ class Rereading:
             return False
 
     def _together(self, ripe: Sequence[Any]) -> list[list[Any]]:
-        """What is read again, those in doubt since one moment together."""
+        """Group the tables to read; those in doubt for the same reason are read together."""
         groups: dict[int, list[Any]] = {0: [*ripe]}
         for table, error in list(self.doubts.items()):
             if table not in ripe:
@@ -276,7 +276,7 @@ class Rereading:
 def _watch_loop(
     rereading: weakref.ref[Rereading], changed: threading.Condition
 ) -> Callable[[], None]:
-    """What the thread runs. It holds no database while it waits: one that nobody has may go."""
+    """Return the function of the thread; while it waits, it does not keep the database alive."""
 
     def run() -> None:
         while True:
@@ -296,7 +296,7 @@ def _watch_loop(
 
 
 def rereading(engine: Engine) -> Rereading:
-    """That of a database; made when it is first asked for."""
+    """Return the `Rereading` of a database; create it if needed."""
     if engine.rereading is None:
         engine.rereading = Rereading(engine)
     found: Rereading = engine.rereading

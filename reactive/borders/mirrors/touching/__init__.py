@@ -1,7 +1,7 @@
-"""What a transaction of a SQL database touches: which rows are to be read again when it commits.
+"""Touched rows: the rows to read again when a transaction of a SQL database commits.
 
-Lives here:  what statements, cascades, triggers and texts touch; what of it is noted.
-Comes in:    statements of SQLAlchemy, before and after they are run.
+Lives here:  the rows touched by statements, cascades, triggers and texts; their record.
+Comes in:    statements of SQLAlchemy, before and after they run.
 Goes out:    keys of tables, or whole tables.
-May import:  what is mirrored, `kinds.py` of the room above.
+May import:  the mirrored kinds, `kinds.py` of the room above.
 """

@@ -1,27 +1,23 @@
-"""Which rows a statement touches, from what SQLAlchemy knows of it.
+"""The rows that a statement touches, from the data that SQLAlchemy has about it.
 
-    insert    the keys that it was given, or that the SQL database has made
-    update    the keys that its WHERE names, or else those that are asked for by it beforehand
-    delete    the keys that are asked for beforehand, and what goes with them (`statements.py`)
+    insert    the keys that it was given, or that the SQL database has generated
+    update    the keys in its WHERE, or else those that a query with it returns beforehand
+    delete    the keys that such a query returns, and the rows that cascades touch
     drop      the table has no rows from then on
-    others    of text by its words (`statements.py`); of a statement inside a query the whole table
+    others    for text, the tables that its words name; for a statement inside a query, whole tables
 
-An ORM's flush is made of such statements, and so are its bulk operations: nothing is asked of the
-ORM itself. Where keys cannot be known, the whole table is touched.
+An ORM's flush consists of such statements, and so do its bulk operations: the ORM itself is not
+involved. If keys are unknown, the whole table is touched.
 
-Source: SQLAlchemy, core events `before_execute`, `after_execute`, `before_cursor_execute`.
+Cascades: rows that the SQL database changes itself because of foreign keys.
 
-What the SQL database changes by itself because of foreign keys, when rows go or keys change.
+    delete from customers where id = 3      touches  orders  whose customer_id is 3, which are
+                                                             deleted too (CASCADE), or SET NULL
 
-    delete from customers where id = 3      touches  orders  whose customer_id is 3, which go too
-                                                             (ON DELETE CASCADE, or SET NULL)
+These rows are queried before the statement runs: afterwards they cannot be found. If cascades form
+a cycle, all its tables are touched as a whole.
 
-The rows that will be touched are asked for before the statement is run: afterwards nobody knows
-them. Where a cascade comes back to a table that it began at, all tables of the round are touched.
-
-Cost: one statement for each foreign key that cascades from a table, and from those below it.
-
-The transaction of a driver's connection: whether there is one, and BEGIN where there is none.
+Drivers: the state of the transaction, and where BEGIN must be sent.
 
                       begins by itself                 state
     sqlite3           before INSERT, UPDATE, DELETE,   in_transaction
@@ -30,28 +26,29 @@ The transaction of a driver's connection: whether there is one, and BEGIN where 
     mysql-connector   before every statement           in_transaction
     asyncpg           by its adapter                   is_in_transaction()
 
-Of a driver that says nothing, `in_transaction` is None, and nothing is done.
+For other drivers `in_transaction` returns None, and nothing is done.
 
-Source: PEP 249; `sqlite3`, "Transaction control"; libpq, PQtransactionStatus.
-
-What a statement that is written as text may write to: by its words.
+Texts: the tables that a statement written as text may write to, by its words.
 
     update orders set total = 0          the tables whose names are in it
-    call close_the_year()                any table: it names none that is known
-    truncate customers cascade           those that refer to one that is named, too
+    call close_the_year()                any table: it names no known one
+    truncate customers cascade           also tables that refer to a named one
     select * from orders                 none
 
-A text that only reads has none of the words that write. That a function which it calls does write,
-nobody can see: say so by the option `mirror_touches` of the statement.
+A text without a writing word only reads. Writes of a function that it calls are invisible: declare
+them by the option `mirror_touches` of the statement.
 
-What triggers of the SQL database write to, by their text: nobody else tells that they ran.
+Triggers: the tables that triggers of the SQL database write to, by their text.
 
     create trigger t after insert on orders begin update customers set ...; end
 
 touches `customers`, as a whole, with each statement on `orders`. A trigger that changes only the
-row that is written touches nothing more: that row is read again in any case.
+written row touches nothing more: that row is read again in any case.
 
-Cost: one query when a mirror is made. SQLite and Postgres are asked; others are not.
+Cost:   one query for each foreign key that cascades from a table, and from those below it; one
+        query for triggers when a mirror is created, only for SQLite and Postgres.
+Source: SQLAlchemy, core events `before_execute`, `after_execute`, `before_cursor_execute`; PEP 249;
+        `sqlite3`, "Transaction control"; libpq, PQtransactionStatus.
 """
 
 from __future__ import annotations
@@ -84,18 +81,18 @@ from reactive.borders.mirrors.kinds import Key, MirrorKind, chunks, key_columns,
 from reactive.borders.mirrors.touching.touched import TouchedRows
 
 OPTION = "mirror_touches"
-"""The option of a statement that says which classes or tables it writes to."""
+"""The option of a statement that lists the classes or tables that it writes to."""
 Values = Mapping[str, Any]
 DROPS = re.compile(r"\bdrop\s+table\b", re.IGNORECASE)
 
 
 class WatchedTables:
-    """The tables whose statements are looked at.
+    """The tables whose statements are inspected.
 
     Parameters
     ----------
-    kinds: what is mirrored.
-    tables: all tables that the classes know of.
+    kinds: the mirrored kinds.
+    tables: all tables that the classes know.
     """
 
     def __init__(self, kinds: Sequence[MirrorKind], tables: Iterable[Table]) -> None:
@@ -108,7 +105,7 @@ class WatchedTables:
         self.know_triggers({})
 
     def know_triggers(self, written: Mapping[Table, set[Table]]) -> None:
-        """Be told which tables triggers of a table write to."""
+        """Set the tables that triggers of a table write to."""
         below = {table: self.cascades.below(table) for table in self.tables}
         for table in self.tables:
             whole, waiting = set[Table](), list(below[table])
@@ -121,12 +118,12 @@ class WatchedTables:
         self._touching = {t: b for t, b in self._touching.items() if b & self._mirrored}
 
     def concerns(self, statement: Any) -> bool:
-        """Whether a statement changes rows that are looked at."""
+        """True if a statement changes rows of inspected tables."""
         table = getattr(statement, "table", None)
         return not isinstance(table, Table) or table in self._touching
 
     def before(self, touched: TouchedRows, statement: Any, values: Sequence[Values]) -> Any:
-        """Note what a statement is going to touch; gives what is to be run in its place."""
+        """Record the rows that a statement will touch. Return the statement to run in its place."""
         if not isinstance(statement, Insert | Update | Delete):
             return statement
         table: Any = statement.table
@@ -144,8 +141,8 @@ class WatchedTables:
         return statement
 
     def after(self, touched: TouchedRows, statement: Any, result: Any) -> None:
-        """Note what is known of a statement only when it has been run."""
-        context = getattr(result, "context", None)  # of a result that was made up, none
+        """Record the rows that are known only after a statement has run."""
+        context = getattr(result, "context", None)  # None for made-up results
         compiled = getattr(context, "compiled", None)
         inside = [each.element for each in getattr(compiled, "ctes", None) or ()]
         writers = [each for each in inside if isinstance(each, Insert | Update | Delete)]
@@ -156,7 +153,7 @@ class WatchedTables:
                 _after_insert(touched, table, statement, result)
 
     def note_text(self, touched: TouchedRows, text: str, context: Any) -> None:
-        """Note what a text may touch, as it is handed to the driver."""
+        """Record the tables that a text may write to, before the driver runs it."""
         statement = getattr(getattr(context, "compiled", None), "statement", None)
         if isinstance(statement, DropTable):
             touched.note_dropped(self._mirrored & {statement.element})
@@ -171,7 +168,7 @@ class WatchedTables:
                 touched.note_dropped(self._mirrored & {*found})
 
     def note_named(self, touched: TouchedRows, named: Iterable[Any]) -> None:
-        """Note the classes and tables that an option of a statement names."""
+        """Record the classes and tables that an option of a statement names."""
         for each in named:
             table = each if isinstance(each, Table) else each.__table__
             self._note_all(touched, [table])
@@ -227,7 +224,7 @@ class WatchedTables:
 def _wants_keys(
     touched: TouchedRows, table: Table, statement: Insert, values: Sequence[Values]
 ) -> bool:
-    """Whether the keys that the SQL database makes for many rows are to be asked for."""
+    """True if the generated keys of many rows must be requested."""
     asks_itself = statement._returning or statement._return_defaults
     if len(values) < 2 or asks_itself or statement._post_values_clause is not None:
         return False
@@ -255,7 +252,7 @@ def _after_insert(touched: TouchedRows, table: Table, statement: Insert, result:
 def _after_upsert(
     touched: TouchedRows, table: Table, conflict: Any, sets: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Note rows by what they would have been in conflict by, which they have now in any case."""
+    """Record the rows of an upsert by their conflict columns, which they have in any case."""
     target = [getattr(each, "key", each) for each in conflict.inferred_target_elements or ()]
     assigned = {getattr(each, "key", each) for each in conflict.update_values_to_set}
     columns = [table.columns[name] for name in target if name in table.columns]
@@ -271,7 +268,7 @@ def _after_upsert(
 
 
 def _value_sets(statement: Insert, context: Any) -> list[dict[str, Any]]:
-    """What each row was given, by the names of its columns."""
+    """Return the values given for each row, by the names of its columns."""
     many = [row for rows in statement._multi_values for row in rows]
     if not many:
         return [dict(each) for each in context.compiled_parameters]
@@ -280,14 +277,14 @@ def _value_sets(statement: Insert, context: Any) -> list[dict[str, Any]]:
 
 
 def _known_key(columns: Iterable[Column[Any]], values: Mapping[str, Any]) -> Key | None:
-    """The key in what a row was given; None if it is not there, or an expression."""
+    """Return the key among the values of a row; None if it is missing, or an expression."""
     found = tuple([values.get(column.key) for column in columns])
     is_known = not any(each is None or isinstance(each, ClauseElement) for each in found)
     return found if is_known else None
 
 
 def _made_keys(result: Any) -> list[Key | None]:
-    """The keys that the SQL database has made."""
+    """Return the keys that the SQL database has generated."""
     try:
         rows = result.inserted_primary_key_rows
     except InvalidRequestError:
@@ -296,7 +293,7 @@ def _made_keys(result: Any) -> list[Key | None]:
 
 
 def _changed_columns(statement: Update, values: Sequence[Values]) -> set[str]:
-    """The names of the columns that an update assigns."""
+    """Return the names of the columns that an update assigns."""
     named = [
         *(statement._values or ()),
         *(name for name, _ in getattr(statement, "_ordered_values", None) or ()),
@@ -306,7 +303,10 @@ def _changed_columns(statement: Update, values: Sequence[Values]) -> set[str]:
 
 
 def _key_binds(where: Any, own: Sequence[Column[Any]]) -> list[BindParameter[Any]] | None:
-    """What the key is to be equal to, if a condition says that it is; and perhaps more."""
+    """Return the bind parameters that `where` equates with the key columns `own`, in their order.
+
+    Other conjuncts are ignored. Return None unless every key column has a parameter.
+    """
     is_all = isinstance(where, BooleanClauseList) and where.operator is operators.and_
     found: dict[Any, BindParameter[Any]] = {}
     for part in where.clauses if is_all else [where]:
@@ -325,11 +325,11 @@ ACTS = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
 class Cascades:
-    """Of all tables that are known.
+    """The cascading foreign keys of all known tables.
 
     Parameters
     ----------
-    tables: all of them.
+    tables: all known tables.
     """
 
     def __init__(self, tables: Iterable[Table]) -> None:
@@ -338,8 +338,10 @@ class Cascades:
         self._updated = _by_referred(every, lambda key: key.onupdate)
 
     def below(self, table: Table) -> set[Table]:
-        """The tables whose rows may change because rows of this one go, or change their keys; with
-        this one."""
+        """Return the tables whose rows may change when rows of a table are deleted or change keys.
+
+        The table itself is included.
+        """
         found, waiting = {table}, [table]
         while waiting:
             each = waiting.pop()
@@ -350,7 +352,7 @@ class Cascades:
         return found
 
     def referred(self, table: Table) -> set[Column[Any]]:
-        """The columns that others follow when they are assigned."""
+        """Return the columns whose assignment cascades to other tables."""
         keys = self._updated.get(table, ())
         return {element.column for key in keys for element in key.elements}
 
@@ -361,12 +363,12 @@ class Cascades:
         chosen: Any,
         parameters: Mapping[str, Any],
     ) -> None:
-        """Note what will change because the chosen rows of a table go.
+        """Record the rows that will change when the chosen rows of a table are deleted.
 
         Parameters
         ----------
         chosen: a condition on the table, or None for all rows.
-        parameters: of the condition.
+        parameters: the parameters of the condition.
         """
         self._note(touched, table, chosen, parameters, (table,))
 
@@ -405,7 +407,7 @@ def _selected_keys(
 def _by_referred(
     tables: Iterable[Table], act: Callable[[ForeignKeyConstraint], str | None]
 ) -> dict[Table, list[ForeignKeyConstraint]]:
-    """The foreign keys by which something changes, by the table that they refer to."""
+    """Return the cascading foreign keys, by the table that they refer to."""
     found: dict[Table, list[ForeignKeyConstraint]] = {}
     for table in tables:
         for key in table.foreign_key_constraints:
@@ -421,8 +423,10 @@ _OUTSIDE = re.compile(
     r"|create\s+(temp\w*\s+|unique\s+|virtual\s+)?(table|view|index))\b",
     re.IGNORECASE,
 )
-"""Statements of SQLite that begin or end transactions, are refused or ignored inside of one, or
-make what is no row of a table that is there."""
+"""The statements of SQLite for which no transaction is begun.
+
+They begin or end one, are refused or ignored inside of one, or create tables, views and indexes.
+"""
 
 
 def is_savepoint(text: str) -> bool:
@@ -431,8 +435,10 @@ def is_savepoint(text: str) -> bool:
 
 
 def may_end(text: str) -> bool:
-    """Return True if a statement may end the transaction that it is in, or be in none: one that
-    has a word that writes, or a word of transactions."""
+    """Return True if a statement may end its transaction, or run outside of one.
+
+    Such a statement contains a word that writes, or a word of transactions.
+    """
     words = strip_text(text)
     return bool(WRITES.search(words) or _ENDS.search(words))
 
@@ -451,13 +457,13 @@ def in_transaction(connection: Connection) -> bool | None:
 
 
 def is_autocommit(connection: Connection) -> bool:
-    """Return True if the driver commits each statement, whatever SQLAlchemy knows of that."""
+    """Return True if the driver commits each statement, even if SQLAlchemy does not know."""
     driver: Any = connection.connection.driver_connection
     return getattr(driver, "autocommit", None) is True
 
 
 def begin_sqlite(connection: Connection, cursor: Any, text: str) -> None:
-    """Begin a transaction of SQLite before a statement, as its driver does not always."""
+    """Begin a transaction of SQLite before a statement, because its driver does not always."""
     if connection.dialect.name != "sqlite" or _OUTSIDE.match(text):
         return
     if connection._is_autocommit_isolation():
@@ -473,7 +479,7 @@ WRITES = re.compile(
     re.IGNORECASE,
 )
 LOCKS = re.compile(r"\bfor\s+(no\s+key\s+)?update\b", re.IGNORECASE)
-"""What has the word of a writer, and does not write."""
+"""A locking clause, which contains a writing word but does not write."""
 CASCADES = re.compile(r"\btruncate\b.*\bcascade\b", re.IGNORECASE | re.DOTALL)
 LITERALS = re.compile(r"'(?:[^']|'')*'")
 COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -481,11 +487,11 @@ WORD = re.compile(r"\w+")
 
 
 def tables_written(text: str, known: Collection[Table]) -> set[Table] | None:
-    """The tables that a text may write to; None if it may be any.
+    """Return the tables that a text may write to; None if it may be any.
 
     Parameters
     ----------
-    known: the tables that there are, whose names are looked for.
+    known: the existing tables, whose names are searched.
     """
     if not WRITES.search(strip_text(text)):
         return set()
@@ -503,7 +509,7 @@ def strip_text(text: str) -> str:
 
 
 def _with_referring(tables: set[Table], known: Collection[Table]) -> set[Table]:
-    """Tables, and those whose foreign keys lead to them."""
+    """Return the tables, and those whose foreign keys lead to them."""
     found, size = tables, -1
     while len(found) != size:
         size, names = len(found), {table.fullname for table in found}
@@ -526,7 +532,7 @@ ASKED = {
 
 
 def written_by_triggers(connection: Connection, tables: Sequence[Table]) -> dict[Table, set[Table]]:
-    """The tables that statements on a table write to by its triggers."""
+    """Return the tables that triggers of a table write to, by the table."""
     asked = ASKED.get(connection.dialect.name)
     found: dict[Table, set[Table]] = {}
     for name, body in connection.execute(text(asked)) if asked else ():

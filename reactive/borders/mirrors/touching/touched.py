@@ -1,24 +1,23 @@
-"""What a SQL transaction has touched so far: keys of tables, or whole tables.
+"""The rows that a SQL transaction has touched so far: keys of tables, or whole tables.
 
-It may be more than what has changed: a savepoint that is rolled back takes its changes back, and
-what was touched within is read again for nothing. It is never less.
+They may be more than the changed rows, never fewer: rows touched inside a savepoint that is rolled
+back are read again without need.
 
-State:  the keys, until the SQL transaction ends.
-
-Rows that others publish while a transaction reads an older state of the SQL database.
+A transaction that reads an older snapshot must not overwrite rows that others have published since:
 
     REPEATABLE READ    A and B begin; A changes row 3, and commits: the mirror has A's row
-                       B touches row 3 without changing it, and would read it as it was before A
+                       B touches row 3 without changing it, and would read its state before A
 
-What A published after B had its state is not of B: Postgres refuses B's own change of such a row,
-so what B reads of it is old, and is left out. If A committed while B made its first statement,
-nobody knows which came first: if B reads the row otherwise than the mirror has it, B is refused, as
-Postgres refuses transactions that it cannot put into an order; so it is with other databases.
+Rows published by A after B's snapshot are left out of B's reading: Postgres refuses changes of such
+a row by B, so the row that B reads is old. If A committed during B's first statement, the order is
+unknown: if B reads the row differently from the mirror, B is refused, as Postgres refuses
+transactions that it cannot serialize; with other databases, always.
 
-With READ COMMITTED each statement reads the last state, and SQLite has one writer at a time: there
-nothing is noted.
+With READ COMMITTED each statement reads the latest state, and SQLite has one writer at a time: then
+nothing is recorded.
 
-State:  for each transaction that is open the keys that others publish meanwhile.
+State:  the keys, until the SQL transaction ends; for each open transaction, the keys that others
+        publish meanwhile.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from reactive.errors import TransactionError
 
 
 class TouchedRows:
-    """Of the transaction of one connection.
+    """The rows touched by the transaction of one connection.
 
     Parameters
     ----------
-    connection: by which it is read again, in the same transaction.
-    everything: whether all tables are to be read: nobody has seen its statements.
+    connection: the connection that reads them again, in the same transaction.
+    everything: True if all tables must be read, because its statements were not seen.
     """
 
     __slots__ = (
@@ -62,22 +61,22 @@ class TouchedRows:
         self.keys: dict[Table, set[Key]] = {}
         self.whole: set[Table] = set()
         self.dropped: set[Table] = set()
-        """Those of `whole` that may not be there any more."""
+        """The tables in `whole` that may have been dropped."""
         self.is_open = True
-        """Whether the transaction has neither committed nor rolled back."""
+        """True until the transaction commits or rolls back."""
         self.is_begun = self.has_state = False
-        """Whether its first statement is under way; whether that was made."""
+        """True once its first statement has begun; and once it has been run."""
         self.overtaken: dict[Any, set[Any]] = {}
         self.doubtful: dict[Any, set[Any]] = {}
-        """What others have published meanwhile, see `touched.py`."""
+        """The keys that others have published meanwhile: after its snapshot, or perhaps before."""
         self.gathered: dict[Any, list[Any]] = {}
-        """What a transaction that commits this one has changed already for it."""
+        """The keys that a joint transaction has changed already on behalf of this one."""
 
     def __bool__(self) -> bool:
         return bool(self.everything or self.whole or any(self.keys.values()))
 
     def note(self, table: Table, keys: Iterable[Key]) -> None:
-        """Rows of a table have been inserted, updated or deleted, or will be."""
+        """Record rows of a table that are inserted, updated or deleted."""
         found = set(keys)
         if any(None in key for key in found):
             self.whole.add(table)
@@ -85,17 +84,17 @@ class TouchedRows:
             self.keys.setdefault(table, set()).update(found)
 
     def note_all(self, tables: Iterable[Table]) -> None:
-        """Any rows of these may have changed."""
+        """Record tables as a whole."""
         self.whole.update(tables)
 
     def note_dropped(self, tables: Iterable[Table]) -> None:
-        """Tables may not be there any more."""
+        """Record tables that may have been dropped."""
         found = set(tables)
         self.whole |= found
         self.dropped |= found
 
     def take(self, other: TouchedRows) -> None:
-        """As well what another one has touched."""
+        """Add the rows that another transaction has touched."""
         self.everything |= other.everything
         self.whole |= other.whole
         self.dropped |= other.dropped
@@ -105,19 +104,19 @@ class TouchedRows:
             self.keys.setdefault(table, set()).update(keys)
 
     def forget(self) -> None:
-        """It has been read."""
+        """Forget the touched rows, which have been read."""
         self.everything = False
         self.keys.clear()
         self.whole.clear()
         self.dropped.clear()
 
     def end(self) -> None:
-        """It is over."""
+        """Record the end of the transaction."""
         self.forget()
         self.is_open = False
 
     def of(self, kind: MirrorKind) -> set[Key] | None:
-        """The keys of the rows of a kind to be read again; None if it is all of them."""
+        """Return the keys of the rows of a kind to read again; None for all rows."""
         if self.everything or not self.whole.isdisjoint(kind.places):
             return None
         found: set[Key] = set()
@@ -130,13 +129,13 @@ class TouchedRows:
 
 
 LEVELS = frozenset({"REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"})
-"""The isolation levels whose transactions read one state of the SQL database."""
+"""The isolation levels whose transactions read a snapshot of the SQL database."""
 Changed = Mapping[Any, Iterable[Any]]
-"""Tables of the database, and the keys of the rows that were changed."""
+"""Tables of the database, with the keys of the changed rows."""
 
 
 def reads_one_state(connection: Connection) -> bool:
-    """Whether what a transaction reads may be older than what others have committed."""
+    """True if a transaction may read an older state than others have committed."""
     dialect = connection.dialect
     level = (
         connection.get_execution_options().get("isolation_level")
@@ -149,12 +148,12 @@ def reads_one_state(connection: Connection) -> bool:
 def commit_over(
     others: Callable[[], Iterable[TouchedRows]], changed: Changed, commit: Callable[[], None]
 ) -> None:
-    """Commit, and note for the transactions that are open what they may not see.
+    """Commit, and record for the open transactions which rows they may not see.
 
     Parameters
     ----------
-    others: the transactions that read one state of the SQL database.
-    changed: what is committed.
+    others: returns the transactions that read a snapshot of the SQL database.
+    changed: the committed changes.
     """
     before = [each for each in others() if each.has_state]
     commit()
@@ -174,11 +173,11 @@ def without_old(
     asked: list[Any],
     held: Mapping[Any, Any],
 ) -> tuple[dict[Any, Any], list[Any]]:
-    """The rows that a transaction has read, and the keys that it was asked for, without old ones.
+    """Remove rows that are older than the mirror's from a reading, and their keys from `asked`.
 
     Raises
     ------
-    TransactionError: nobody knows whether a row is old.
+    TransactionError: the age of a row is unknown.
     """
     doubtful = touched.doubtful.get(table, ())
     for key in {*asked, *rows}.intersection(doubtful):
