@@ -65,11 +65,11 @@ INTERPRETERS = (
     Interpreter(
         "reference",
         (
-            f"{REFERENCE}/asking.py:together",
-            f"{REFERENCE}/asking.py:linear",
-            f"{REFERENCE}/bags.py:joined",
+            f"{REFERENCE}/asking.py:evaluate_whole",
+            f"{REFERENCE}/asking.py:linear_map",
+            f"{REFERENCE}/bags.py:join_rows",
             f"{REFERENCE}/evaluate.py:several",
-            f"{REFERENCE}/evaluate.py:_of",
+            f"{REFERENCE}/evaluate.py:_evaluate",
         ),
     ),
     Interpreter(
@@ -77,17 +77,17 @@ INTERPRETERS = (
         (
             "spark_backend/fragments/compile.py:_of",
             "spark_backend/tables/chain.py:_as_columns",
-            "spark_backend/recursion/compile.py:recursion",
+            "spark_backend/recursion/compile.py:recursion_step",
         ),
     ),
     Interpreter("few rows, for Spark", ()),
-    Interpreter("buckets on Spark", ("reactive/engine/remote/fragments.py:part_of",)),
+    Interpreter("buckets on Spark", ("reactive/engine/remote/fragments.py:offloaded_fragment",)),
     Interpreter("arrays", ("spark_backend/columnar/plans.py:_frame",)),
     Interpreter(
         "pipelines",
         (
-            "spark_backend/tables/stateless.py:_step",
-            "spark_backend/tables/stateless.py:_chain",
+            "spark_backend/tables/stateless.py:_run_node",
+            "spark_backend/tables/stateless.py:_load_chain",
         ),
     ),
 )
@@ -97,16 +97,16 @@ RECURSION = "spark_backend/recursion/decomposed.py:Relation"
 FEW_ROWS = {
     **dict.fromkeys(("Where", "Select", "Extend", "SelectMany", "Unnest"), LINEAR),
     **dict.fromkeys(("Distinct", "SetOperation"), "spark_backend/steps/step.py:ByWeight"),
-    **dict.fromkeys(("SemiJoin", "AntiJoin"), "spark_backend/steps/join.py:Matched"),
+    **dict.fromkeys(("SemiJoin", "AntiJoin"), "spark_backend/steps/join.py:MatchedRows"),
     **dict.fromkeys(("Fixpoint", "Component", "Iterate"), RECURSION),
     "Aggregate": "spark_backend/aggregates/totals.py:Totals",
     "Join": "spark_backend/steps/join.py:Join",
     "OrderBy": "spark_backend/steps/firsts.py:First",
-    "OuterJoin": "spark_backend/steps/step.py:WorkedOut",
-    "Recursive": "spark_backend/recursion/decomposed.py:Own",
+    "OuterJoin": "spark_backend/steps/step.py:MaterializedChanges",
+    "Recursive": "spark_backend/recursion/decomposed.py:OwnRows",
     "Reduce": "spark_backend/aggregates/totals.py:ReducedRows",
     "Top": "spark_backend/steps/firsts.py:Firsts",
-    "UnionAll": "spark_backend/steps/step.py:Together",
+    "UnionAll": "spark_backend/steps/step.py:BagUnion",
 }
 """The class whose `direct` does a flush of few rows in the process, by the node it is a step of."""
 
