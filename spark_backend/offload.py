@@ -168,19 +168,21 @@ class SparkOffload:
     def _begin(
         self, fragment: Fragment, name: str, views: Mapping[str, str], of: object
     ) -> BucketedRemote | StateRemote:
-        is_anew = self._begins_anew(fragment)
+        is_anew = self._starts_empty(fragment)
         is_kept = self._is_kept and not is_anew
-        remote: BucketedRemote | StateRemote | None = self._shared(fragment, of, is_kept=is_kept)
+        remote: BucketedRemote | StateRemote | None = self._join_shared(
+            fragment, of, is_kept=is_kept
+        )
         if remote is None:
             digest = f"{ANEW}{uuid4().hex}" if is_anew else _part_digest(fragment, name)
-            folder = f"{self._folder}/{self._free(digest)}"
-            remote = self._begun[folder] = self._made(fragment, folder, is_kept=is_kept)
+            folder = f"{self._folder}/{self._free_name(digest)}"
+            remote = self._begun[folder] = self._make_remote(fragment, folder, is_kept=is_kept)
         remote.adopt = self._adopt
         if is_kept and views:
-            self._note(remote, views)
+            self._record_views(remote, views)
         return remote
 
-    def _shared(self, fragment: Fragment, of: object, *, is_kept: bool) -> StateRemote | None:
+    def _join_shared(self, fragment: Fragment, of: object, *, is_kept: bool) -> StateRemote | None:
         """Return a remote that shares the state of others; None if the part may not share."""
         from spark_backend.fragments.remote import StateRemote
         from spark_backend.fragments.sharing import SharingStates, may_share
@@ -192,7 +194,7 @@ class SparkOffload:
         self._begun[folder] = state
         return StateRemote(self.session, fragment, folder, stable=is_kept, shared=state)
 
-    def _begins_anew(self, fragment: Fragment) -> bool:
+    def _starts_empty(self, fragment: Fragment) -> bool:
         """Return True if the state of a part does not record the version of a table on Spark that
         it has read.
 
@@ -202,7 +204,7 @@ class SparkOffload:
         names = self._on_spark if fragment.is_whole else self._on_spark | self._streamed
         return any(t.name in names for node in fragment.inputs for t in tables(node))
 
-    def _made(
+    def _make_remote(
         self, fragment: Fragment, folder: str, *, is_kept: bool
     ) -> BucketedRemote | StateRemote:
         from spark_backend.bucketed.remote import BucketedRemote
@@ -218,7 +220,7 @@ class SparkOffload:
         self._written.add(folder)
         return made
 
-    def _note(self, remote: BucketedRemote | StateRemote, views: Mapping[str, str]) -> None:
+    def _record_views(self, remote: BucketedRemote | StateRemote, views: Mapping[str, str]) -> None:
         """Record the views whose state is kept, and log the views that start empty."""
         from spark_backend.state.checkpoint import ViewLedger
 
@@ -241,7 +243,7 @@ class SparkOffload:
         from spark_backend.tables.frames import Frames
         from spark_backend.tables.table import SparkRows
 
-        folder = f"{self._folder}/{self._free(f'table-{_short_digest(name)}')}"
+        folder = f"{self._folder}/{self._free_name(f'table-{_short_digest(name)}')}"
         frames = Frames(self.session, rows, row_type, folder, key=key, name=name)
         self._on_spark.add(name)
         found = self._begun[folder] = SparkRows(self.session, frames, is_kept=self._is_kept)
@@ -254,7 +256,7 @@ class SparkOffload:
         """
         from spark_backend.streams.feed import make_feed
 
-        folder = f"{self._folder}/{self._free(f'table-{_short_digest(name)}')}"
+        folder = f"{self._folder}/{self._free_name(f'table-{_short_digest(name)}')}"
         found = make_feed(self.session, rows, row_type, folder, key, name, options, self._is_kept)
         self._begun[folder] = found.rows
         self._streamed.add(name)
@@ -396,7 +398,7 @@ class SparkOffload:
         gone = self._spilled if self._is_kept else self._folder
         shutil.rmtree(gone, ignore_errors=True)
 
-    def _free(self, name: str) -> str:
+    def _free_name(self, name: str) -> str:
         """Return the name, or a numbered one if a part of that name is open."""
         names = [name, *(f"{name}-{number}" for number in range(2, len(self._begun) + 3))]
         return next(n for n in names if not self._is_open(f"{self._folder}/{n}"))

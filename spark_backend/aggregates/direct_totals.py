@@ -126,7 +126,7 @@ class DirectTotals:
             raise TooMany("an aggregate by workers, that leaves None out")
         change = self._groups(given)
         self._keep(flush, change)
-        before, parted = self._before(flush, change)
+        before, parted = self._read_before(flush, change)
         found: Bag = Counter()
         for key, group in change.items():
             was = before.get(key, Group())
@@ -220,7 +220,7 @@ class DirectTotals:
             found[count] = found["n"] if count == "n" else sums[2 + 2 * place]
         return found
 
-    def _before(
+    def _read_before(
         self, flush: DirectFlush, change: dict[Any, Group]
     ) -> tuple[dict[Any, Group], dict[str, InParts]]:
         """Return the state of groups in the tables; and for large groups, by values, the parts
@@ -231,7 +231,7 @@ class DirectTotals:
         keys = {tuple(flattened_values(self._key, key)) for key in change}
         found: dict[Any, Group] = {}
         table = net_table(self._spec, flush.found(self._spec, self._lookup, keys))
-        for key, odd, sums in self._read(table):
+        for key, odd, sums in self._read_sums(table):
             if key in change:
                 _merge_sums(found.setdefault(key, Group()), odd, sums)
         for of in self._valued.values():
@@ -251,7 +251,7 @@ class DirectTotals:
                     group.values.setdefault(of.name, Counter())[value] += weight
         return found, parted
 
-    def _read(self, table: pa.Table) -> Iterable[tuple[Any, Odd, Sums]]:
+    def _read_sums(self, table: pa.Table) -> Iterable[tuple[Any, Odd, Sums]]:
         """Yield the rows of the table of sums."""
         if not table.num_rows:
             return
@@ -288,9 +288,9 @@ class DirectTotals:
             if asked is not None:
                 return _fold_values(asked, group.values.get(values.name, Counter()))
         of = self._summed.get(what)
-        return group.rows if of is None else self._of_sums(folded, of, group)
+        return group.rows if of is None else self._result_of_sums(folded, of, group)
 
-    def _of_sums(self, folded: plan.Folded, of: SummedValue, group: Group) -> Any:
+    def _result_of_sums(self, folded: plan.Folded, of: SummedValue, group: Group) -> Any:
         place = 1 + 2 * list(self._summed.values()).index(of)
         number = sum(sums[place] for sums in group.sums.values())
         count = sum(sums[place + 1] for sums in group.sums.values())

@@ -100,7 +100,7 @@ class Parts:
         ------
         TooMany: there are many values to read.
         """
-        large = self._large(flush, change)
+        large = self._read_parts(flush, change)
         found = KnownGroups()
         small = {key: values for key, values in change.items() if key not in large}
         is_new = any(counts.get(key, 0) >= LARGE for key in small)
@@ -109,11 +109,11 @@ class Parts:
         self._keep(flush, found)
         return found
 
-    def _large(self, flush: DirectFlush, keys: Iterable[Any]) -> dict[Any, GroupParts]:
+    def _read_parts(self, flush: DirectFlush, keys: Iterable[Any]) -> dict[Any, GroupParts]:
         """Return the groups that are in parts."""
         if not flush.tables.rows_near(self._spec):
             return {}
-        table = flush.found(self._spec, self._look, self._leaves(keys))
+        table = flush.found(self._spec, self._look, self._flatten_keys(keys))
         names = [name for name in self._spec.schema.names if name not in ("key", "weight")]
         types = self._of.part_types
         columns = [
@@ -142,7 +142,7 @@ class Parts:
         """Read all values of groups, and make the parts of groups that become large."""
         if not change:
             return
-        keys = self._leaves(change)
+        keys = self._flatten_keys(change)
         table = flush.found(self._of.spec, self._look, keys, most=most)
         for key, value, weight, _ in self._of.read(table, self._key):
             if key in change:
@@ -150,9 +150,9 @@ class Parts:
         for key, added in change.items():
             after = _apply_weights(found.values.get(key, Counter()), added)
             if len(after) >= LARGE:
-                found.made[key] = self._parted(after)
+                found.made[key] = self._split_values(after)
 
-    def _parted(self, values: Values) -> GroupParts:
+    def _split_values(self, values: Values) -> GroupParts:
         by_part: dict[int, Values] = {}
         for value, weight in values.items():
             by_part.setdefault(self.part(value), Counter())[value] = weight
@@ -189,7 +189,7 @@ class Parts:
         found: dict[tuple[Any, int], Values] = {}
         if not wanted:
             return found
-        hashes = self._look.hashes(self._leaves({key for key, _ in wanted}))
+        hashes = self._look.hashes(self._flatten_keys({key for key, _ in wanted}))
         numbers = pa.array(sorted({part for _, part in wanted}), pa.int64())
         table = flush.tables.sought(self._of.spec, hashes, (("part",), numbers))
         for key, value, weight, part in self._of.read(table, self._key):
@@ -237,7 +237,7 @@ class Parts:
         """
         return self._of.part_of(value)
 
-    def _leaves(self, keys: Iterable[Any]) -> set[tuple[Any, ...]]:
+    def _flatten_keys(self, keys: Iterable[Any]) -> set[tuple[Any, ...]]:
         return {tuple(flattened_values(self._key, key)) for key in keys}
 
 

@@ -128,10 +128,14 @@ class Totals:
         given = flush.together(given.select(*self._given))
         change = self._change(given)
         flush.add(self._spec, change)
-        if self._begins(flush):
-            return flush.handed_on(self._out_of_new(change))
-        touched = self._touched(flush, given, change, hashes)
-        out = self._finished(touched, flush.paths) if flush.careful else self._out(touched)
+        if self._is_all_new(flush):
+            return flush.handed_on(self._rows_of_new_groups(change))
+        touched = self._touched_groups(flush, given, change, hashes)
+        out = (
+            self._finish_in_workers(touched, flush.paths)
+            if flush.careful
+            else self._output_rows(touched)
+        )
         return flush.handed_on(out)
 
     def direct(self, flush: DirectFlush) -> Bag:
@@ -144,12 +148,12 @@ class Totals:
             rows = rows.select("*", *columns) if columns else rows
         return rows.groupBy("key", *self._odd).agg(*self._adds)
 
-    def _begins(self, flush: Flush) -> bool:
+    def _is_all_new(self, flush: Flush) -> bool:
         """Return True if all groups are new, and columns finish them."""
         is_plain = self._is_keyed and not self._valued and not flush.careful
         return is_plain and not flush.tables.rows_near(self._spec)
 
-    def _out_of_new(self, change: DataFrame) -> DataFrame:
+    def _rows_of_new_groups(self, change: DataFrame) -> DataFrame:
         """Return the rows of new groups, without comparing or grouping again."""
         found = change.filter(self._all_read).select(*self._as_new)
         found = found.filter("a_n > 0")
@@ -157,46 +161,46 @@ class Totals:
             self._row(_AFTER).alias("row"), F.lit(1).cast("long").alias("weight")
         )
 
-    def _touched(
+    def _touched_groups(
         self, flush: Flush, given: DataFrame, change: DataFrame, hashes: Hashes
     ) -> DataFrame:
         """Return the sums and results of the touched groups before (`b_`) and after (`a_`). With
         `careful`, they include the odd values; otherwise an odd value is an error."""
         keys = change.filter(self._all_read).select("key", self._hashed)
         parts = [change.select(*self._as_change)]
-        for part in self._at(flush, self._spec, keys, hashes):
+        for part in self._read_groups(flush, self._spec, keys, hashes):
             parts.append(part.select(*self._as_before))
         for of in self._valued.values():
             more = of.change(given)
             flush.add(of.spec, more)
-            there = self._having(flush, of.spec, keys, hashes)
+            there = self._rows_of_groups(flush, of.spec, keys, hashes)
             results = of.results(self._with_one(more), there, flush.paths)
             parts.append(results.select(*self._as_results[of.name]))
         if not self._is_keyed and flush.is_first:
-            parts.append(self._nothing(flush))
+            parts.append(self._empty_group(flush))
         whole = flush.together(union_frames(parts))
-        found = self._checked(whole, careful=flush.careful)
+        found = self._sum_groups(whole, careful=flush.careful)
         if not self._is_keyed:
             found = found.withColumn("b_is", F.lit(not flush.is_first))
         return found
 
-    def _at(
+    def _read_groups(
         self, flush: Flush, spec: TableSpec, keys: DataFrame, hashes: Hashes
     ) -> list[DataFrame]:
         """Return the rows of touched groups in a table, or the whole table if it is small."""
         if not flush.careful and 0 < flush.tables.rows_near(spec) <= MOST_WHOLE:
             return [flush.together(flush.tables.near(spec))]
-        return self._having(flush, spec, keys, hashes)
+        return self._rows_of_groups(flush, spec, keys, hashes)
 
-    def _having(
+    def _rows_of_groups(
         self, flush: Flush, spec: TableSpec, keys: DataFrame, hashes: Hashes
     ) -> list[DataFrame]:
         """Return the rows of touched groups in a table."""
         return rows_with_keys(
-            flush, spec, keys, lambda part: self._same(part["key"], keys["key"]), hashes
+            flush, spec, keys, lambda part: self._are_equal_keys(part["key"], keys["key"]), hashes
         )
 
-    def _same(self, one: Column, other: Column) -> Column:
+    def _are_equal_keys(self, one: Column, other: Column) -> Column:
         """Return True for equal keys; keys that are never null have a faster comparison."""
         is_plain = isinstance(self._key.of, Plain) and not self._key.optional
         return one == other if is_plain else one.eqNullSafe(other)
@@ -219,14 +223,14 @@ class Totals:
         )
         return change.unionByName(one)
 
-    def _nothing(self, flush: Flush) -> DataFrame:
+    def _empty_group(self, flush: Flush) -> DataFrame:
         """Return the one group, with no rows."""
         one = flush.spark.range(1)
         zeros = [F.lit(0).cast("long").alias(name) for name in self._sums]
         odd = [F.lit(None).cast(self._spec.schema[name].dataType).alias(name) for name in self._odd]
         return one.select(F.lit(0).cast("long").alias("key"), *odd, *zeros).select(*self._as_change)
 
-    def _checked(self, whole: DataFrame, *, careful: bool) -> DataFrame:
+    def _sum_groups(self, whole: DataFrame, *, careful: bool) -> DataFrame:
         """Return the sums by group; unless `careful`, a group with odd values is an error."""
         if not self._odd:
             return whole.groupBy("key").agg(*self._both)
@@ -247,15 +251,15 @@ class Totals:
             return column
         return f"if({self._is_odd}, cast(raise_error('{ODD_VALUE}') as bigint), {column})"
 
-    def _finished(self, touched: DataFrame, paths: list[str]) -> DataFrame:
+    def _finish_in_workers(self, touched: DataFrame, paths: list[str]) -> DataFrame:
         """Return the output rows from Python workers, which add odd values as Python does."""
         if not self._odd:
-            return self._out(touched)
+            return self._output_rows(touched)
         plan_of = Finishing(
             self._key.of if self._is_keyed else None,
             self.kept,
             tuple((s.name, s.is_float) for s in self._summed.values()),
-            tuple(self._result_of(folded) for folded in self._node.aggregates),
+            tuple(self._worker_result(folded) for folded in self._node.aggregates),
         )
         run = worker_function(
             paths, "spark_backend.aggregates.summed", "finish_groups", pickle.dumps(plan_of)
@@ -263,7 +267,7 @@ class Totals:
         there = touched.select("*", *self._there)
         return there.mapInArrow(run, schema_of(self.kept))
 
-    def _out(self, touched: DataFrame) -> DataFrame:
+    def _output_rows(self, touched: DataFrame) -> DataFrame:
         found = touched.select("*", *self._there).filter(self._differs)
         return (
             found.select("*", *self._totals)
@@ -308,14 +312,16 @@ class Totals:
         self._as_change = [*kept, *none, *after, *no_results]
         was = [F.expr(f"{n} as b_{n}") for n in self._sums]
         self._as_before = [*kept, *was, *after, *no_results]
-        self._as_results = {of.name: self._of_values(of, results) for of in self._valued.values()}
+        self._as_results = {
+            of.name: self._columns_of_values(of, results) for of in self._valued.values()
+        }
         sum_names = [f"{when}{name}" for when in (_BEFORE, _AFTER) for name in self._sums]
         found = [f"{when}{name}" for when in (_BEFORE, _AFTER) for name in results]
         self._as_new = [F.col("key"), F.expr(f"{self._unless_odd('n')} as a_n"), *after[1:]]
         self._both = [F.expr(f"sum({name}) as {name}") for name in sum_names]
         self._both += [F.expr(f"max({name}) as {name}") for name in found]
 
-    def _of_values(self, of: StoredValue, results: dict[str, T.DataType]) -> list[Column]:
+    def _columns_of_values(self, of: StoredValue, results: dict[str, T.DataType]) -> list[Column]:
         odd = [F.lit(None).cast(self._spec.schema[name].dataType).alias(name) for name in self._odd]
         none = [F.expr(f"0L as {when}{n}") for when in (_BEFORE, _AFTER) for n in self._sums]
         own = of.columns()
@@ -352,7 +358,9 @@ class Totals:
 
     def _row(self, when: str) -> Column:
         """Return the output row, from the columns whose names begin with `when`."""
-        results = [Value(self._result(f, when), self._type(f)) for f in self._node.aggregates]
+        results = [
+            Value(self._result(f, when), self._result_type(f)) for f in self._node.aggregates
+        ]
         if not self._is_keyed and len(results) == 1:
             return as_type(results[0], self.kept)
         key = [Value(F.col("key"), self._key.of)] if self._is_keyed else []
@@ -361,20 +369,20 @@ class Totals:
         return as_type(row, self.kept)
 
     def _result(self, folded: plan.Folded, when: str) -> Column:
-        asked = self._asked(folded)
-        return asked.shown(when) if asked is not None else self._of_sums(folded, when)
+        asked = self._valued_aggregate(folded)
+        return asked.shown(when) if asked is not None else self._column_of_sums(folded, when)
 
-    def _of_sums(self, folded: plan.Folded, when: str) -> Column:
+    def _column_of_sums(self, folded: plan.Folded, when: str) -> Column:
         return result_column(folded, self._summed.get(aggregate_input(folded)), when)
 
-    def _asked(self, folded: plan.Folded) -> ValuedAggregate | None:
+    def _valued_aggregate(self, folded: plan.Folded) -> ValuedAggregate | None:
         """Return the aggregate of values for an aggregate; None if it is computed from sums."""
         of = self._valued.get(aggregate_input(folded))
         found = () if of is None else of.asked
         return next((asked for asked in found if asked.folded == folded), None)
 
-    def _type(self, folded: plan.Folded) -> Typed:
-        asked = self._asked(folded)
+    def _result_type(self, folded: plan.Folded) -> Typed:
+        asked = self._valued_aggregate(folded)
         if asked is not None:
             may_be_empty = (
                 not self._is_keyed or self._valued[aggregate_input(folded)].value.optional
@@ -385,22 +393,22 @@ class Totals:
         )
 
     def _row_type(self) -> Typed:
-        results = tuple(map(self._type, self._node.aggregates))
+        results = tuple(map(self._result_type, self._node.aggregates))
         if not self._is_keyed and len(results) == 1:
             return results[0]
         items = (self._key.of, *results) if self._is_keyed else results
         return tuple_of(items) if self._node.row is None else record_of(self._node.row, items)
 
-    def _result_of(self, folded: plan.Folded) -> Result:
+    def _worker_result(self, folded: plan.Folded) -> Result:
         """Return the recipe for Python workers."""
-        asked = self._asked(folded)
+        asked = self._valued_aggregate(folded)
         if asked is not None:
-            return Result("value", asked.column, self._type(folded))
+            return Result("value", asked.column, self._result_type(folded))
         summed_as: SummedValue | None = self._summed.get(aggregate_input(folded))
         if summed_as is None:
             return Result("count", "n", Plain(int))
         kind = "sum" if result_kind(folded) == "sum" else "avg"
-        return Result(kind, summed_as.name, self._type(folded), summed_as.count)
+        return Result(kind, summed_as.name, self._result_type(folded), summed_as.count)
 
     def _hash(self) -> Column:
         return hash_column(Value(F.col("key"), self._key.of))

@@ -227,17 +227,17 @@ class StoredValue:
             for one in self.asked
             if one.is_column
         ]
-        if not self._own:
+        if not self._worker_aggregates:
             return weights.groupBy("key").agg(*found)
         values = F.sort_array(F.collect_list(F.struct("value", "b", "a"))).alias(VALUES)
-        return self._by_workers(weights.groupBy("key").agg(*found, values), paths)
+        return self._fold_in_workers(weights.groupBy("key").agg(*found, values), paths)
 
     @property
-    def _own(self) -> tuple[ValuedAggregate, ...]:
+    def _worker_aggregates(self) -> tuple[ValuedAggregate, ...]:
         return tuple(one for one in self.asked if not one.is_column)
 
-    def _by_workers(self, groups: DataFrame, paths: list[str]) -> DataFrame:
-        own = self._own
+    def _fold_in_workers(self, groups: DataFrame, paths: list[str]) -> DataFrame:
+        own = self._worker_aggregates
         given = plan.Recursive(LEVEL, 0, "values", False, (None,))
         folds = tuple(replace(one.folded, value=None) for one in own)
         names, results = tuple(o.column for o in own), tuple(o.of for o in own)

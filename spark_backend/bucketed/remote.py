@@ -209,7 +209,7 @@ class BucketedRemote:
             found: Counter[tuple[int, int, bytes]] = Counter()
             columns = [piece[name].to_pylist() for name in ENTRIES.names]
             for bucket, side, row, weight in zip(*columns, strict=True):
-                found[side, bucket, self._packed_now(row)] += weight
+                found[side, bucket, self._repack(row)] += weight
             yield from ((*entry, weight) for entry, weight in found.items() if weight)
 
     def netted(self, entries: Sequence[Entry]) -> list[Entry]:
@@ -227,7 +227,7 @@ class BucketedRemote:
             ).items()
         ]
 
-    def _packed_now(self, row: bytes) -> bytes:
+    def _repack(self, row: bytes) -> bytes:
         return row if self._is_sums or OURS not in row else self._codec.dumps(loads(row))
 
     def footprint(self) -> tuple[int, int]:
@@ -289,7 +289,7 @@ class BucketedRemote:
         staged = [*self._staged.frames(self._session.spark, number, [SCHEMA]).values()]
         staged_rows = self._staged.rows if staged else 0
         rows = count_changes(entries, fed) + staged_rows
-        away = [*staged, *map(self._fed, fed)]
+        away = [*staged, *map(self._external_entries, fed)]
         added: Any = {}
         if entries or away:
             added = TaggedRows(self._changes(entries, away, rows), (ROWS, OUTPUT, FAILED))
@@ -313,7 +313,7 @@ class BucketedRemote:
         found = union_frames(
             [_mark_new(new, is_new=True), *(_mark_new(p, is_new=False) for p in parts)]
         )
-        found = self._gathered(found, rows).sortWithinPartitions("bucket")
+        found = self._gather_buckets(found, rows).sortWithinPartitions("bucket")
         given = (self._shipped, serialize_classes())
         run = worker_function(
             self._session.paths, "spark_backend.bucketed.touched", "bucket_changes", *given
@@ -333,13 +333,13 @@ class BucketedRemote:
         buckets = F.broadcast(buckets) if rows <= MOST_BROADCAST else buckets
         return part.join(buckets, "bucket", "left_semi")
 
-    def _gathered(self, found: DataFrame, rows: int) -> DataFrame:
+    def _gather_buckets(self, found: DataFrame, rows: int) -> DataFrame:
         """Put the rows of a bucket into one task."""
         if rows <= ONE_TASK:
             return found.coalesce(1)
         return found.repartition(self._tables.tasks(), "bucket")
 
-    def _fed(self, source: ExternalInput) -> DataFrame:
+    def _external_entries(self, source: ExternalInput) -> DataFrame:
         """Return the entries of rows of a Spark table, which do not pass through the driver."""
         return Chain(self._session.paths).entries(
             source.chain,
@@ -390,7 +390,7 @@ def rows_to_fetch(node: plan.Node, table: pa.Table, new: New) -> dict[int, Net] 
             new, table.filter(pc.or_(_mask_matching(table, new), _mask_deleted(table, new)))
         )
     if isinstance(base, _KEYED) and by_key_alone(base):
-        return _Partners(base).needed(table, new)
+        return _Partners(base).select_rows(table, new)
     return None
 
 
@@ -417,7 +417,7 @@ class _Partners:
         self._keys = side_key(left, bindings(node.left)), side_key(right, 1)
         self._is_outer = isinstance(node, plan.OuterJoin)
 
-    def needed(self, table: pa.Table, new: New) -> dict[int, Net] | None:
+    def select_rows(self, table: pa.Table, new: New) -> dict[int, Net] | None:
         """Return the rows by bucket; None if some deleted row has other bytes in the table."""
         net = table.group_by(["bucket", "side", "row"]).aggregate([("weight", "sum")])
         if net.num_rows and pc.min(net["weight_sum"]).as_py() < 0:
@@ -427,7 +427,7 @@ class _Partners:
         whole: dict[int, set[int]] = {0: set(), 1: set()}
         for number, changes in new.items():
             mine = net.filter(pc.equal(net["bucket"], number))
-            found[number] = self._of_bucket(number, mine, changes, whole)
+            found[number] = self._select_of_bucket(number, mine, changes, whole)
         more = [mask_buckets(table, side, numbers) for side, numbers in whole.items()]
         for number, rows in net_by_bucket(
             new, table.filter(pc.or_(pc.or_(*more), _mask_deleted(table, new)))
@@ -435,7 +435,7 @@ class _Partners:
             found[number] |= rows
         return found
 
-    def _of_bucket(
+    def _select_of_bucket(
         self, number: int, net: pa.Table, changes: Net, whole: Mapping[int, set[int]]
     ) -> Net:
         """Return the rows that represent others in a bucket; add it to `whole` for a side with all
@@ -446,13 +446,13 @@ class _Partners:
                 whole[1 - side].add(number)
             if len(sides) > 1:
                 return Counter()
-            return self._standing(net, changes, sides.pop())[0]
-        found, may_turn = self._standing(net, changes, 1)
+            return self._select_of_side(net, changes, sides.pop())[0]
+        found, may_turn = self._select_of_side(net, changes, 1)
         if may_turn:
             whole[0].add(number)
         return found
 
-    def _standing(self, net: pa.Table, changes: Net, side: int) -> tuple[Net, bool]:
+    def _select_of_side(self, net: pa.Table, changes: Net, side: int) -> tuple[Net, bool]:
         """Return the changed rows of a side, and one further row of each key that changes; and True
         if some key has no further row, so that it may find a partner or lose its last one."""
         net = net.filter(pc.equal(net["side"], side))

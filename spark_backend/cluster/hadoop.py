@@ -69,8 +69,10 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
                 return []
             raise FileNotFoundError(selector.base_dir)
         if not selector.recursive:
-            return [self._told(status) for status in files.listStatus(folder)]
-        return [self._told(status) for status in _iterate_remote(files.listFiles(folder, True))]
+            return [self._file_info(status) for status in files.listStatus(folder)]
+        return [
+            self._file_info(status) for status in _iterate_remote(files.listFiles(folder, True))
+        ]
 
     def create_dir(self, path: str, recursive: bool) -> None:
         """Create a folder and its parents."""
@@ -162,9 +164,9 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         files, there = self._files(), self._path(path)
         if not files.exists(there):
             return fs.FileInfo(path, fs.FileType.NotFound)
-        return self._told(files.getFileStatus(there))
+        return self._file_info(files.getFileStatus(there))
 
-    def _told(self, status: Any) -> fs.FileInfo:
+    def _file_info(self, status: Any) -> fs.FileInfo:
         path = status.getPath().toUri().getPath()
         changed = datetime.fromtimestamp(status.getModificationTime() / 1000, UTC)
         if status.isDirectory():

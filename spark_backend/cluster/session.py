@@ -142,10 +142,10 @@ class Session:
         with self._lock:
             if self._own is None:
                 self._own = self._begin()
-                self._ask()
+                self._check_cluster()
             return self._own
 
-    def _ask(self) -> None:
+    def _check_cluster(self) -> None:
         """Check the folder and the versions on the machines of a cluster."""
         if self._folder is None or self._is_one_process:
             return
@@ -280,11 +280,11 @@ class Session:
         if self.is_alive():
             return
         had, self._own = self._own, None
-        if had is not None and self._given is not None and not self._goes_on():
+        if had is not None and self._given is not None and not self._can_reconnect():
             raise _gone_error()
         _ = self.spark
 
-    def _goes_on(self) -> bool:
+    def _can_reconnect(self) -> bool:
         """Return True if a given Connect session can create another one: its server answers
         again."""
         return is_connect(self._given) and not self._given.is_stopped
@@ -312,9 +312,9 @@ class Session:
             raise _gone_error()
         if self._given is not None:
             begin = new_connect_session if self.is_connect else type(self._given).newSession
-            return self._settled(begin(self._given))
+            return self._with_settings(begin(self._given))
         if self.is_connect:
-            return self._settled(connect(self._master))
+            return self._with_settings(connect(self._master))
         from pyspark import SparkContext
 
         with SparkContext._lock:
@@ -327,7 +327,7 @@ class Session:
                 context._reactive_users += 1
         from pyspark.sql import SparkSession
 
-        return self._settled(SparkSession(context).newSession())
+        return self._with_settings(SparkSession(context).newSession())
 
     def _start(self) -> Any:
         from pyspark import SparkConf, SparkContext, java_gateway
@@ -348,7 +348,7 @@ class Session:
                 said = log.read()[-2000:].decode(errors="replace")
                 raise OffloadError(f"Spark could not be started: {error}\n{said}") from error
 
-    def _settled(self, session: Any) -> Any:
+    def _with_settings(self, session: Any) -> Any:
         self._spread = self._tasks_of(session)
         tasks = str(self._spread)
         listing = LISTING if str(session.conf.get("spark.master", "")).startswith("local") else {}

@@ -84,8 +84,8 @@ class Buckets:
             str: _hash_text,
             bytes: _hash_binary,
             type(None): _hash_none,
-            tuple: self._of_tuple,
-            frozenset: self._of_set,
+            tuple: self._hash_tuple,
+            frozenset: self._hash_set,
         }
 
     def __call__(self, key: Any) -> int:
@@ -95,20 +95,20 @@ class Buckets:
         value = (self._learn(kind) if of is None else of)(key) & _MASK
         return ((value ^ (value >> 32)) * _ODD & _MASK) - _HALF
 
-    def _of(self, value: Any) -> int:
+    def _hash(self, value: Any) -> int:
         kind = type(value)
         of = self._by_type.get(kind)
         return (self._learn(kind) if of is None else of)(value)
 
-    def _of_tuple(self, values: tuple[Any, ...]) -> int:
+    def _hash_tuple(self, values: tuple[Any, ...]) -> int:
         found, by_type = len(values) ^ _TUPLE, self._by_type
         for value in values:
             of = by_type.get(type(value)) or self._learn(type(value))
             found = ((found ^ (found >> 29)) * _ODD + of(value)) & _MASK
         return found
 
-    def _of_set(self, values: Any) -> int:
-        return (_SET + sum(self._of_tuple((value,)) for value in values)) & _MASK
+    def _hash_set(self, values: Any) -> int:
+        return (_SET + sum(self._hash_tuple((value,)) for value in values)) & _MASK
 
     def _learn(self, kind: type) -> Hash:
         of = self._by_type[kind] = self._find(kind)
@@ -120,28 +120,28 @@ class Buckets:
         if known is not None:
             return known
         if own is tuple.__hash__:
-            return self._of_tuple
+            return self._hash_tuple
         if own is frozenset.__hash__:
-            return self._of_set
+            return self._hash_set
         if kind is Bag:
-            return lambda values: self._of_set(values.items())
+            return lambda values: self._hash_set(values.items())
         if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
             return lambda member: _hash_text(f"{_first_name(kind)}.{member._name_}")
         if issubclass(kind, type | FunctionType | BuiltinFunctionType):
             return lambda named: _hash_text(_first_name(named))
         if is_record(kind):
-            return self._of_record(kind)
+            return self._record_hash(kind)
         if issubclass(kind, Number):  # equal numbers of all types have equal hashes
             return _hash_number
-        return self._unknown
+        return self._hash_unstable
 
-    def _of_record(self, kind: Any) -> Hash:
+    def _record_hash(self, kind: Any) -> Hash:
         """Return the hash of a dataclass, which equals only values of the same class."""
         start = _hash_text(_first_name(kind))
         values = make_value_reader([f.name for f in dataclasses.fields(kind) if _is_hashed(f)])
-        return lambda record: self._of_tuple((start, *values(record)))
+        return lambda record: self._hash_tuple((start, *values(record)))
 
-    def _unknown(self, value: Any) -> int:
+    def _hash_unstable(self, value: Any) -> int:
         if not self._stable:
             return hash(value)
         raise OffloadError(

@@ -156,9 +156,9 @@ class _TypeReader:
         try:
             return value_of(self._function.with_body(expr), self._row).of
         except Inexact:
-            return self._of(expr)
+            return self._infer(expr)
 
-    def _of(self, expr: Expr) -> Typed:
+    def _infer(self, expr: Expr) -> Typed:
         match expr:
             case Parameter(index):
                 return self._row[index].of
@@ -247,13 +247,13 @@ class _TypeReader:
             case Constant(called) if _has_known_result(called):
                 return Plain(_CALLS[called])
             case Constant(called) if called in (round, abs) and call.arguments:
-                return self._rounded(called, call.arguments)
+                return self._rounded_type(called, call.arguments)
             case Constant(called) if called in (min, max) and len(call.arguments) > 1:
                 return reduce(common_type, map(self.of, call.arguments))
             case Constant(called) if called in (min, max) and not _has_default(call):
                 return self.inside(call.arguments[0])
             case Constant(called) if called is sum and len(call.arguments) == 1:
-                return self._summed(call.arguments[0])
+                return self._sum_type(call.arguments[0])
             case Constant(InSequence()):
                 return Whole(tuple, _item_type(self.inside(call.arguments[0]), 1), is_inner=True)
             case Constant(called):
@@ -261,14 +261,14 @@ class _TypeReader:
             case _:
                 raise Untyped("what a call returns is of no known type")
 
-    def _rounded(self, called: Any, arguments: tuple[Expr, ...]) -> Typed:
+    def _rounded_type(self, called: Any, arguments: tuple[Expr, ...]) -> Typed:
         kind = self.of(arguments[0]).kind
         if kind not in (int, float, bool):
             raise Untyped(f"{called.__name__}() is of no known type")
         is_whole = kind is bool or (called is round and len(arguments) == 1)
         return Plain(int if is_whole else kind)
 
-    def _summed(self, of: Expr) -> Typed:
+    def _sum_type(self, of: Expr) -> Typed:
         """Return the type of a sum: of floats it is known only for a whole group, which has a row;
         the sum of a filtered group may be the int 0."""
         kind = self.inside(of).kind

@@ -124,7 +124,7 @@ class Compiler:
         if not isinstance(node, plan.OrderBy):
             return self.step(node)
         try:
-            made = self._first(node, is_last=True)
+            made = self._compile_first(node, is_last=True)
         except (Inexact, Untyped) as error:
             raise NotColumns(f"{headline(node)}: {error}") from error
         self.steps.append(f"{headline(node)}: {_describe_place(made)}")
@@ -140,7 +140,7 @@ class Compiler:
         if node not in self._made:
             around, (self.steps, self.tables) = (self.steps, self.tables), ([], {})
             try:
-                self._made[node] = self._of(node)
+                self._made[node] = self._compile(node)
             except (Inexact, Untyped) as error:
                 raise NotColumns(f"{headline(node)}: {error}") from error
             finally:
@@ -174,7 +174,7 @@ class Compiler:
         """Return the arrangements of the rows of a step, by the keys of joins."""
         return [known for known in self._known if known.source is step]
 
-    def _of(self, node: plan.Node) -> Step:
+    def _compile(self, node: plan.Node) -> Step:
         found: Step
         for maker in self._makers:
             made_there = maker(self, node)
@@ -184,44 +184,44 @@ class Compiler:
             case plan.Recursive(index=index):
                 return self.given(index)
             case _ if isinstance(node, LINEAR):
-                return self._linear(node)
+                return self._compile_linear(node)
             case plan.UnionAll(left, right):
                 one, other = self.step(left), self.step(right)
                 return BagUnion(one, other, common_type(one.kept, other.kept))
             case plan.Join(left, right):
-                found = self._join(node, left, right)
+                found = self._compile_join(node, left, right)
             case plan.SemiJoin(left, right) | plan.AntiJoin(left, right):
-                found = self._matched(node, left, right)
+                found = self._compile_semijoin(node, left, right)
             case plan.OuterJoin(left, right):
-                found = self._outer(node, left, right)
+                found = self._compile_outer(node, left, right)
             case plan.Aggregate():
-                found = self._aggregate(node)
+                found = self._compile_aggregate(node)
             case plan.Reduce():
-                found = ReducedRows(self._aggregate(as_aggregate(node)))
+                found = ReducedRows(self._compile_aggregate(as_aggregate(node)))
             case plan.OrderBy(limit=int(), shown=int(count)):
                 whole = replace(node, shown=None)
                 return self.step(plan.Extend(whole, tuple(range(count)), ()))
             case plan.Top() | plan.OrderBy(limit=int()):
-                found = self._first(node, is_last=False)
+                found = self._compile_first(node, is_last=False)
             case _ if isinstance(node, _SETS):
-                found = self._by_weight(node)
+                found = self._compile_by_weight(node)
             case _:
                 raise NotColumns(f"{headline(node)} is not done in columns yet")
         self.steps.append(f"{headline(node)}: {_describe_place(found)}")
         return found
 
-    def _linear(self, node: plan.Node) -> Step:
+    def _compile_linear(self, node: plan.Node) -> Step:
         chain, source = chain_over(node)
-        return self._over(self.step(source), chain)
+        return self._compile_chain(self.step(source), chain)
 
-    def _over(self, source: Step, chain: tuple[plan.Node, ...]) -> Step:
+    def _compile_chain(self, source: Step, chain: tuple[plan.Node, ...]) -> Step:
         """Return the step of a chain over the rows of a step."""
         empty = self._session.spark.createDataFrame([], schema_of(source.kept))
         made = Linear(self._chain, chain, source, empty)
         self.steps += made.steps
         return made
 
-    def _aggregate(self, node: plan.Aggregate) -> Totals:
+    def _compile_aggregate(self, node: plan.Aggregate) -> Totals:
         source, name = node.input, self.free("sums", node)
         step = self.step(source)
         try:
@@ -231,27 +231,27 @@ class Compiler:
             if computed is node:
                 raise
             made = Totals(computed, self.step(computed.input), 1, name)
-        return self._with(made, *made.specs)
+        return self._register(made, *made.specs)
 
-    def _first(self, node: plan.Top | plan.OrderBy, *, is_last: bool) -> Step:
+    def _compile_first(self, node: plan.Top | plan.OrderBy, *, is_last: bool) -> Step:
         step, count = self.step(node.input), bindings(node.input)
         unique = unique_key_of(node.input, {n: unique_key(i.node) for n, i in self._inputs.items()})
         if isinstance(node, plan.Top):
             names = self.free("rows", node), self.free("held", node)
             top = Firsts(node, step, count, names, unique)
-            return self._with(top, top.spec, top.held)
+            return self._register(top, top.spec, top.held)
         names = self.free("rows", node, is_last), self.free("held", node, is_last)
         first = First(node, step, count, names, unique, is_last=is_last)
-        return self._with(first, *first.specs)
+        return self._register(first, *first.specs)
 
-    def _by_weight(self, node: plan.Node) -> Step:
+    def _compile_by_weight(self, node: plan.Node) -> Step:
         steps = tuple(map(self.step, node.inputs()))
         kept = steps[0].kept
         for step in steps[1:]:
             kept = common_type(kept, step.kept)
         names = tuple(self.free("rows", node, place) for place in range(len(steps)))
         made = ByWeight(node, steps, names, kept)
-        return self._with(made, *made.specs)
+        return self._register(made, *made.specs)
 
     def sides(
         self, node: Any, left: plan.Node, right: plan.Node, *, of_right: bool = True
@@ -260,12 +260,12 @@ class Compiler:
         stored if `of_right`."""
         one, other = self.step(left), self.step(right)
         sides = make_sides(node, one.kept, other.kept, bindings(left))
-        made = self._arranged(left, one, sides[0]), self._arranged(right, other, sides[1])
+        made = self._arrange(left, one, sides[0]), self._arrange(right, other, sides[1])
         for arranged in made if of_right else made[:1]:
-            self._keep(arranged)
+            self._store(arranged)
         return made
 
-    def _arranged(self, node: plan.Node, step: Step, side: Side) -> ArrangedRows:
+    def _arrange(self, node: plan.Node, step: Step, side: Side) -> ArrangedRows:
         """Arrange the rows of a step by a key; an equal key gives the same table."""
         for known in self._known:
             if known.source is step and (known.side.keys, known.side.types) == (
@@ -275,13 +275,13 @@ class Compiler:
                 return ArrangedRows(step, side, known.spec.name)
         return ArrangedRows(step, side, self.free("by", node, side.keys, side.types))
 
-    def _keep(self, made: ArrangedRows) -> ArrangedRows:
+    def _store(self, made: ArrangedRows) -> ArrangedRows:
         """Store the rows of a step by a key."""
         if all(known.spec.name != made.spec.name for known in self._known):
             self._known.append(made)
-        return self._with(made, made.spec)
+        return self._register(made, made.spec)
 
-    def _with(self, made: S, *specs: TableSpec) -> S:
+    def _register(self, made: S, *specs: TableSpec) -> S:
         self.tables.update((spec.name, spec) for spec in specs)
         return made
 
@@ -294,7 +294,7 @@ class Compiler:
             self._names[kind, what] = name
         return self._names[kind, what]
 
-    def _join(self, node: plan.Join, left: plan.Node, right: plan.Node) -> Step:
+    def _compile_join(self, node: plan.Join, left: plan.Node, right: plan.Node) -> Step:
         one, other = self.sides(node, left, right)
         asked = residual(node)
         try:
@@ -302,9 +302,9 @@ class Compiler:
         except Inexact:
             assert asked is not None
         made = self._made[node] = Join(node, one, other, None, bindings(left))
-        return self._over(made, (plan.Where(node, asked),))
+        return self._compile_chain(made, (plan.Where(node, asked),))
 
-    def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> MatchedRows:
+    def _compile_semijoin(self, node: Any, left: plan.Node, right: plan.Node) -> MatchedRows:
         one, other = self.sides(node, left, right, of_right=False)
         is_semi = isinstance(node, plan.SemiJoin)
         fits = residual_column(node, one.source.kept, other.source.kept, ("x", "y"))
@@ -330,8 +330,8 @@ class Compiler:
             made = ArrangedRows(
                 counts, counts.side, self.free("counts", node, side.keys, side.types)
             )
-            return self._with(made, made.spec)
-        return self._keep(rows)
+            return self._register(made, made.spec)
+        return self._store(rows)
 
     def _is_unique(self, node: plan.Node, side: Side) -> bool:
         """Return True if a key has at most one row."""
@@ -340,7 +340,7 @@ class Compiler:
             part for key in side.keys for part in returned_parts(key)
         }
 
-    def _outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
+    def _compile_outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
         one, other = self.sides(node, left, right)
         count = bindings(left)
         kept = padded_type(node.kind, one.source.kept, other.source.kept, count)

@@ -176,13 +176,13 @@ class StateRemote:
         TakenIn: a callable of the query raised. The next number retries.
         OffloadError: Spark is gone; nothing was applied.
         """
-        self._raise(number)
+        self._raise_if_failed(number)
         if number > self.applied:
             self.take_in([(self, RemotePart(number, None, entries, fed))])
-            self._raise(number)
+            self._raise_if_failed(number)
         return () if quiet else self.told(number)
 
-    def _raise(self, number: int) -> None:
+    def _raise_if_failed(self, number: int) -> None:
         """Raise the error of a callable in the flush of a number."""
         if self._member.raised is not None and self._member.raised[0] == number:
             raise self._member.raised[1]
@@ -203,18 +203,20 @@ class StateRemote:
         with self.shared.lock:
             if self.shared.tables.rows_near(self._member.output) <= MOST_FETCHED:
                 return self._in_files()
-            found = try_with_spark(self._session, lambda: self._fetched(self.current()))
+            found = try_with_spark(self._session, lambda: self._fetch(self.current()))
             return self._in_files() if found is None else found
 
     def _in_files(self) -> Pairs:
         """Return the output, netted in this process."""
-        return consolidate(pairs_of(self._kept, self.shared.tables.all_rows(self._member.output)))
+        return consolidate(
+            pairs_of(self._row_type, self.shared.tables.all_rows(self._member.output))
+        )
 
     def at(self, bucket: Any) -> Iterable[Pair]:
         """Return the rows of a group, or equal to a key: only its bucket of the base is read."""
         first, key = self._fragment.is_by_group, canonical(bucket)
         with self.shared.lock:
-            found = self._near((key,), first=first)
+            found = self._read_near((key,), first=first)
             return [(r, n) for r, n in found if ((r[0] if first else r),) == (key,)]
 
     def some(self, keys: Collection[Any]) -> Pairs:
@@ -222,30 +224,30 @@ class StateRemote:
         if not self._fragment.is_by_group:
             return [pair for key in keys for pair in self.at(key)]
         with self.shared.lock:
-            return list(self._near([canonical(key) for key in keys], first=True))
+            return list(self._read_near([canonical(key) for key in keys], first=True))
 
-    def _near(self, keys: Collection[Any], *, first: bool) -> Iterable[Pair]:
+    def _read_near(self, keys: Collection[Any], *, first: bool) -> Iterable[Pair]:
         """Return the rows of the files that can contain some keys; other rows may be included."""
-        of, output = self._looked_up(first=first), self._member.output
-        path = (self._kept.names[0],) if first and isinstance(self._kept, Record) else ()
+        of, output = self._lookup_type(first=first), self._member.output
+        path = (self._row_type.names[0],) if first and isinstance(self._row_type, Record) else ()
         look = Lookup(leaf_types(of), leaf_fields(of, "row", *path))
         found_by = [tuple(flattened_values(of, key)) for key in keys]
         hashed = look.hashes(found_by)
         found = self.shared.tables.sought(output, hashed, look.values(found_by))
-        return consolidate(pairs_of(self._kept, found))
+        return consolidate(pairs_of(self._row_type, found))
 
     @property
-    def _kept(self) -> Typed:
+    def _row_type(self) -> Typed:
         """The type of the rows of the output."""
         return self._member.top.kept
 
-    def _looked_up(self, *, first: bool) -> Typed:
+    def _lookup_type(self, *, first: bool) -> Typed:
         """Return the type of the part of an output row that readers look up: its group, or the
         whole row."""
         if first:
-            assert isinstance(self._kept, Record)
-            return self._kept.fields[0]
-        return self._kept
+            assert isinstance(self._row_type, Record)
+            return self._row_type.fields[0]
+        return self._row_type
 
     def current(self) -> DataFrame | None:
         """Return the output on Spark, each row once with its weight."""
@@ -257,13 +259,13 @@ class StateRemote:
     @property
     def is_followable(self) -> bool:
         """True if files store the rows of the output in their own columns."""
-        return has_columns(self._kept)
+        return has_columns(self._row_type)
 
     def follow(self) -> TableReader:
         """Return a reader of the output, as of the last `apply`."""
         with self.shared.lock:
             self.shared.roster.compile()
-            made = self._session, self.shared.tables, self._member.output, self._kept
+            made = self._session, self.shared.tables, self._member.output, self._row_type
             return TableReader(
                 Output(*made, self._is_set, self._is_net, is_over=lambda: self.is_closed)
             )
@@ -284,7 +286,7 @@ class StateRemote:
             if number != self.applied:
                 return ()
             written = self.shared.tables.written(self._member.told, self._member.output)
-            return consolidate(pairs_of(self._kept, written)) if written is not None else ()
+            return consolidate(pairs_of(self._row_type, written)) if written is not None else ()
 
     def size(self) -> int:
         """Return the number of rows of the output, with copies."""
@@ -302,8 +304,8 @@ class StateRemote:
             of = self.shared.tables, self._member.output
             found = read_copies(*of, is_set=self._is_set, is_net=self._is_net)
         if found is None:
-            found = Copies(self._session.spark.createDataFrame([], schema_of(self._kept)), True)
-        return as_columns(Weighted(found.rows, self._kept), once=found.once)
+            found = Copies(self._session.spark.createDataFrame([], schema_of(self._row_type)), True)
+        return as_columns(Weighted(found.rows, self._row_type), once=found.once)
 
     def entries(self) -> Iterator[Entry]:
         """Yield the rows of inputs that came from the process, for a later process."""
@@ -361,9 +363,9 @@ class StateRemote:
         split = split_of(self._fragment.node).lines()
         few = _describe_flushes(self.shared.flushes, self.shared.flushes_here)
         how = ["Spark, state tables, one job per flush", *few, *beside, *self._member.lines]
-        return "; ".join([*how, *odd, *self._in_parts(), *split])
+        return "; ".join([*how, *odd, *self._describe_parts(), *split])
 
-    def _in_parts(self) -> list[str]:
+    def _describe_parts(self) -> list[str]:
         """Describe large groups whose values are in parts, if any."""
         rows = self.shared.tables.manifest.rows
         known = self.shared.tables.manifest.tables
@@ -371,8 +373,8 @@ class StateRemote:
         count = sum(sum(rows(spec.name)) for spec in specs)
         return [f"large groups in parts: {count:,} results of parts are kept"] if count else []
 
-    def _fetched(self, rows: DataFrame | None) -> list[Pair]:
-        return [] if rows is None else pairs_of(self._kept, rows.toArrow())
+    def _fetch(self, rows: DataFrame | None) -> list[Pair]:
+        return [] if rows is None else pairs_of(self._row_type, rows.toArrow())
 
 
 def _describe_flushes(flushes: int, here: int) -> list[str]:
@@ -518,14 +520,14 @@ class TableReader:
 
     def rows(self) -> FrameRows:
         """Return all rows as of the start of the reader."""
-        return self._given(self._first, partial(self._whole, self._first), is_net=True)
+        return self._frame_rows(self._first, partial(self._read_whole, self._first), is_net=True)
 
     def changes(self) -> FrameRows | None:
         """Return the rows that flushes have added since; None for no rows."""
         self._taken = self._hold.later
         if not self._taken:
             return None
-        return self._given(self._taken, partial(self._added, self._taken), is_net=False)
+        return self._frame_rows(self._taken, partial(self._read_added, self._taken), is_net=False)
 
     def forget(self) -> None:
         """Release the files of `rows` and of the last `changes`, which have been read."""
@@ -536,21 +538,21 @@ class TableReader:
         """Release all files."""
         self._hold.close()
 
-    def _given(
+    def _frame_rows(
         self, segments: tuple[Segment, ...], made: Callable[[Typed], DataFrame], *, is_net: bool
     ) -> FrameRows:
         output = self._output
         rows = sum(segment.rows for segment in segments)
         return FrameRows(output.session, output.kept, rows, (made,), is_net)
 
-    def _whole(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
+    def _read_whole(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
         o = self._output
         found = read_whole(o.tables, o.spec, is_set=o.is_set, is_net=o.is_net, held=segments)
         if found is None:
             found = o.session.spark.createDataFrame([], o.spec.schema)
         return to_file_columns(found, o.kept, of)
 
-    def _added(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
+    def _read_added(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
         o = self._output
         parts = o.tables.split(o.spec, held=segments).values()
         names = o.spec.schema.names

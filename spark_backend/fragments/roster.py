@@ -80,7 +80,7 @@ class Roster:
         NotColumns: columns cannot express it; nothing has been written.
         """
         inputs = inputs_of(self._session, fragment)
-        places = tuple(self._place(given) for given in inputs)
+        places = tuple(self._position(given) for given in inputs)
         node = substituted(fragment.node, LEVEL, lambda read: place_input(read, places))
         name = plan_name(fragment, inputs)
         staged = StagedFiles(self._session, f"{self._folder}/{LOADS}/{name}")
@@ -97,13 +97,13 @@ class Roster:
         if member in self.members:
             self.members.remove(member)
             member.staged.forget()
-            self._forget()
+            self._drop_unneeded()
 
     def unneeded(self) -> set[str]:
         """Return the tables that no member needs."""
         return set(self.tables.manifest.tables) - set(self._specs)
 
-    def _place(self, given: Input) -> int:
+    def _position(self, given: Input) -> int:
         """Return the position of an input: the same in any process, and unique."""
         for place, known in self.inputs.items():
             if known.node == given.node:
@@ -124,7 +124,7 @@ class Roster:
         found: Sequence[str] = self.tables.manifest.tokens.get(PLANS, ())
         return found
 
-    def _forget(self) -> None:
+    def _drop_unneeded(self) -> None:
         """Remove the tables and inputs that no member needs."""
         specs = [spec for m in self.members for spec in m.tables.values()]
         self._specs.clear()
@@ -155,12 +155,12 @@ class Roster:
             by_group=member.fragment.is_by_group,
             of_groups=isinstance(member.top, Totals),
         )
-        member.rows = {place: self._rows(place, steps) for place in member.places}
+        member.rows = {place: self._rows_table(place, steps) for place in member.places}
         own = [*steps.values(), member.output, *member.rows.values()]
         member.tables = {spec.name: spec for spec in own}
         self._specs.update(member.tables)
 
-    def _rows(self, place: int, steps: Mapping[str, TableSpec]) -> TableSpec:
+    def _rows_table(self, place: int, steps: Mapping[str, TableSpec]) -> TableSpec:
         """Return the table with the rows of an input: an arrangement by some key, if there is
         any."""
         assert self._compiler is not None

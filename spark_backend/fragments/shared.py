@@ -138,9 +138,9 @@ class SharedState:
             self.left += 1
             self.is_closed = not self.roster.members
             if not self._is_deleted and (for_good or not self._is_kept):
-                self._give_up(member)
+                self._forget_plan(member)
 
-    def _give_up(self, member: Member) -> None:
+    def _forget_plan(self, member: Member) -> None:
         """Forget a plan, so that it starts empty if it returns; delete its tables if no other plan
         can need them."""
         others = [name for name in self.roster.parked() if name != member.name]
@@ -179,7 +179,7 @@ class SharedState:
     def _take_in(self, due: Sequence[tuple[Member, RemotePart]]) -> None:
         if not due:
             return
-        entries, fed = self._owed.added(self._round, *self._merged(due))
+        entries, fed = self._owed.added(self._round, *self._merge_parts(due))
         number = max([self._number, *(part.number for _, part in due)])
         here = self.roster.inputs  # other inputs disappeared with their readers
         fed = [source for source in fed if source.place in here]
@@ -188,7 +188,7 @@ class SharedState:
             run_with_retries(
                 lambda: self._attempt(number, given, self._owed, None),
                 self._session,
-                self._goes_on,
+                self._can_retry,
                 self.tables,
             )
             self._owed.clear()
@@ -209,7 +209,7 @@ class SharedState:
         """The number of the next flush."""
         return 0 if self.tables.number is None else self.tables.number + 1
 
-    def _merged(
+    def _merge_parts(
         self, due: Sequence[tuple[Member, RemotePart]]
     ) -> tuple[list[Entry], list[ExternalInput]]:
         """Return the changes of each input, from one of the members that provide them."""
@@ -230,7 +230,7 @@ class SharedState:
     def _load(self, member: Member, part: RemotePart) -> None:
         """Load a member: from its own changes if its tables exist, else from all rows of its
         inputs."""
-        live, number = self._brought(member), max(self._number, part.number)
+        live, number = self._provided_inputs(member), max(self._number, part.number)
         own = [e for e in member.placed(part.entries) if e[0] not in live]
         sources = member.placed_inputs(part.fed)
         new = [f for f in sources if f.place not in live]
@@ -245,14 +245,14 @@ class SharedState:
             run_with_retries(
                 lambda: self._attempt(number, given, member.owed, loading),
                 self._session,
-                self._goes_on,
+                self._can_retry,
                 self.tables,
             )
         member.owed.clear()
         member.staged.forget()
         member.is_loaded, member.applied, member.told = True, part.number, number
 
-    def _brought(self, member: Member) -> set[int]:
+    def _provided_inputs(self, member: Member) -> set[int]:
         """Return the inputs that others provide, or provided when it began."""
         return self.roster.read_by_others(member) | member.brought
 
@@ -295,7 +295,7 @@ class SharedState:
         except (Exception, SystemExit) as error:
             log.debug("offloading: a flush by a job: %r", error)
             return False
-        tokens, gone = self._counts(of, None, has_changed=bool(flush.given))
+        tokens, gone = self._tokens_and_drops(of, None, has_changed=bool(flush.given))
         self.tables.put(number, flush.added, tokens=tokens, gone=gone)
         self.flushes_here += 1
         return True
@@ -334,7 +334,7 @@ class SharedState:
         there = {name for m in self.roster.here() for name in m.tables}
         there.update(self.tables.manifest.tables)  # all of them are as of the last flush
         for place in loading.member.places:
-            parts, count = self._so_far(place, loading)
+            parts, count = self._read_input(place, loading)
             counts[place] += count
             more = [flush.given[place]] if place in flush.given else []
             if parts or more:
@@ -366,9 +366,9 @@ class SharedState:
             return None, 0
         return read_whole(self.tables, spec), sum(self.tables.manifest.rows(spec.name))
 
-    def _so_far(self, place: int, loading: Loading) -> tuple[list[DataFrame], int]:
+    def _read_input(self, place: int, loading: Loading) -> tuple[list[DataFrame], int]:
         """Return the rows of an input as of the last flush, and their maximum number."""
-        if place in self._brought(loading.member):
+        if place in self._provided_inputs(loading.member):
             spec = self._rows_of(place)
             if spec is not None:
                 parts = [part.select("row", "weight") for part in self.tables.parts(spec)]
@@ -397,7 +397,7 @@ class SharedState:
         return known[0] if known else None
 
     def _write(self, number: int, flush: Flush, of: FlushInput, new: Member | None) -> None:
-        tokens, gone = self._counts(of, new, has_changed=bool(flush.given))
+        tokens, gone = self._tokens_and_drops(of, new, has_changed=bool(flush.given))
         self.tables.flush(
             number,
             flush.added,
@@ -409,7 +409,7 @@ class SharedState:
         )
         self.looks_through = False
 
-    def _counts(
+    def _tokens_and_drops(
         self, of: FlushInput, new: Member | None, *, has_changed: bool
     ) -> tuple[dict[str, Any], set[str]]:
         """Return the tokens of a flush, and the tables that are not needed after it."""
@@ -423,7 +423,7 @@ class SharedState:
         tokens.update((version_token(source.place), source.upto) for source in of.fed)
         return tokens, gone
 
-    def _goes_on(self, error: Exception) -> bool:
+    def _can_retry(self, error: Exception) -> bool:
         """Return True if a flush is to be repeated, now in careful mode."""
         told = callable_error(error)
         if told is not None:

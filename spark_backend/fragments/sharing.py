@@ -117,7 +117,7 @@ class SharingStates:
             if state.keeps(plan):
                 return each.folder, each.state
             free = each if free is None and state.has_room else free
-        found = free or self._begin(key, of, digest, self._unused(digest, is_kept=is_kept))
+        found = free or self._begin(key, of, digest, self._unused_folder(digest, is_kept=is_kept))
         return found.folder, found.state
 
     def _candidates(self, key: Key, of: object, digest: str) -> Iterator[_OpenState]:
@@ -127,7 +127,7 @@ class SharingStates:
             open_now = {each.folder for each in self._open}
             for folder in self._folders(digest):
                 if folder not in open_now:
-                    if not self._is_there(folder):
+                    if not self._exists(folder):
                         return
                     yield self._begin(key, of, digest, folder)
 
@@ -141,13 +141,13 @@ class SharingStates:
         yield first
         yield from (f"{first}-{number}" for number in count(2))
 
-    def _unused(self, digest: str, *, is_kept: bool) -> str:
+    def _unused_folder(self, digest: str, *, is_kept: bool) -> str:
         if not is_kept:
             return f"{self._folder}/{ANEW}{uuid4().hex}"
         open_now = {each.folder for each in self._open}
-        return next(f for f in self._folders(digest) if f not in open_now and not self._is_there(f))
+        return next(f for f in self._folders(digest) if f not in open_now and not self._exists(f))
 
-    def _is_there(self, folder: str) -> bool:
+    def _exists(self, folder: str) -> bool:
         found = locate(folder, self._session)
         return bool(found.files.get_file_info(found.root).type != fs.FileType.NotFound)
 
@@ -176,19 +176,19 @@ class NestRows:
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
         """Return all rows, a column per field of the inner rows."""
-        return as_columns(self._rows())
+        return as_columns(self._compute())
 
     def pieces(self) -> Iterator[list[Pair]]:
         """Yield all current rows in batches, from temporary files."""
         with ExitStack() as held:
             for remote, _ in self._parts:
                 held.callback(remote.hold_inputs())
-            rows = self._rows()
+            rows = self._compute()
             rows.frame.select("row", "weight").write.parquet(self._folder)
         assert not isinstance(rows.kept, Pickled)
-        return self._read(rows.kept)
+        return self._read_batches(rows.kept)
 
-    def _read(self, kept: Typed) -> Iterator[list[Pair]]:
+    def _read_batches(self, kept: Typed) -> Iterator[list[Pair]]:
         found = locate(self._folder, self._session)
         try:
             files = ds.dataset(found.root, filesystem=found.files, format="parquet")
@@ -198,13 +198,13 @@ class NestRows:
             with suppress(OSError):
                 found.files.delete_dir(found.root)
 
-    def _rows(self) -> Weighted:
+    def _compute(self) -> Weighted:
         inputs = dict(enumerate(inputs_of(self._session, self._fragment)))
         top = Compiler(self._session, inputs).top(self._fragment.node)
         given: dict[int, DataFrame] = {}
         counts: Counter[int] = Counter()
         for place, each in inputs.items():
-            frame, counts[place] = self._input(each.node)
+            frame, counts[place] = self._read_input(each.node)
             if frame is not None:
                 given[place] = frame
         tables = self._parts[0][0].shared.tables.as_new()
@@ -214,7 +214,7 @@ class NestRows:
         found = flush.delta(top)
         return Weighted(flush.empty(top.kept) if found is None else found, top.kept)
 
-    def _input(self, node: plan.Node) -> tuple[DataFrame | None, int]:
+    def _read_input(self, node: plan.Node) -> tuple[DataFrame | None, int]:
         """Return the rows of an input, and their maximum number."""
         for remote, fed in self._parts:
             found = remote.rows_of(node, fed)

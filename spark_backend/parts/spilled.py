@@ -75,7 +75,7 @@ class Fingerprints:
 
     def count(self, mark: Fingerprint) -> int:
         """Return the count of a mark."""
-        return self._sorted(mark) + self._changes.get(mark, 0)
+        return self._sorted_count(mark) + self._changes.get(mark, 0)
 
     def add(self, mark: Fingerprint, times: int) -> None:
         """Add `times` to the count of a mark."""
@@ -90,7 +90,7 @@ class Fingerprints:
         """Add to the counts of many marks."""
         marks, times = tuple(zip(*counts, strict=True)) or ((), ())
         self._merge()
-        self._take(marks, times)
+        self._add_counts(marks, times)
 
     def __len__(self) -> int:
         """Return the number of distinct marks."""
@@ -102,7 +102,7 @@ class Fingerprints:
         changes = len(self._changes) * 150
         return int(self._high.nbytes + self._low.nbytes + self._counts.nbytes) + changes
 
-    def _sorted(self, mark: Fingerprint) -> int:
+    def _sorted_count(self, mark: Fingerprint) -> int:
         high, low = np.frombuffer(mark, _HALF).astype(np.uint64)
         place = int(np.searchsorted(self._high, high))
         while place < len(self._high) and self._high[place] == high:
@@ -113,15 +113,15 @@ class Fingerprints:
 
     def _merge(self) -> None:
         changes, self._changes = self._changes, {}
-        self._take(changes.keys(), changes.values())
+        self._add_counts(changes.keys(), changes.values())
 
-    def _take(self, marks: Collection[Fingerprint], times: Iterable[int]) -> None:
+    def _add_counts(self, marks: Collection[Fingerprint], times: Iterable[int]) -> None:
         """Add to the counts of existing marks, and insert new marks. One array is copied at a time,
         which limits the extra memory to one array."""
         if not marks:
             return
         high, low, counts = _net_marks(marks, np.fromiter(times, np.int64))
-        place, is_there = self._places(high, low)
+        place, is_there = self._find_positions(high, low)
         self._counts[place[is_there]] += counts[is_there].astype(self._counts.dtype)
         new = ~is_there & (counts != 0)
         at = place[new]
@@ -133,7 +133,7 @@ class Fingerprints:
             self._high, self._low = self._high[kept], self._low[kept]
             self._counts = self._counts[kept]
 
-    def _places(self, high: Any, low: Any) -> tuple[Any, Any]:
+    def _find_positions(self, high: Any, low: Any) -> tuple[Any, Any]:
         """Return the position of each mark, or where to insert it, and whether it exists."""
         place = np.searchsorted(self._high, high, "left")
         last = np.searchsorted(self._high, high, "right")

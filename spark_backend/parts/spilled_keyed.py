@@ -109,7 +109,7 @@ class SpilledKeyedStore:
     def expect(self, keys: Iterable[Any]) -> None:
         """Fetch the rows of keys that are about to be read, in one batch."""
         marks = {mark for mark in map(_key_mark, keys) if mark is not None}
-        wanted = {m: place for m in marks - self._expected.keys() if (place := self._place(m))}
+        wanted = {m: place for m in marks - self._expected.keys() if (place := self._position(m))}
         self._fetch(wanted)
 
     def get(self, key: Any) -> Row | None:
@@ -119,14 +119,14 @@ class SpilledKeyedStore:
             if held is not None:
                 return held
         mark = _key_mark(key)
-        return None if mark is None else self._at(mark)
+        return None if mark is None else self._row_of(mark)
 
     def has(self, key: Any) -> bool:
         """Return True if a key is taken, without reading files."""
         if self._waiting.get(key) is not None or self._odd.get(key) is not None:
             return True
         mark = _key_mark(key)
-        return mark is not None and (mark in self._unwritten or self._place(mark) > 0)
+        return mark is not None and (mark in self._unwritten or self._position(mark) > 0)
 
     def count(self, row: Row) -> int:
         held = self.get(self.key(row))
@@ -138,7 +138,7 @@ class SpilledKeyedStore:
         for packed in list(self._unwritten.values()):
             yield self._files.unpacked(packed), 1
         for number in list(self._files.written):
-            for _, row in self._current(number):
+            for _, row in self._current_rows(number):
                 yield row, 1
 
     def keys(self) -> Iterator[Any]:
@@ -213,22 +213,22 @@ class SpilledKeyedStore:
                 near.remove(held, 1)
                 return
         mark = _key_mark(key)
-        if mark is None or (mark not in self._unwritten and not self._place(mark)):
+        if mark is None or (mark not in self._unwritten and not self._position(mark)):
             raise Absent
         if mark in self._unwritten:
             del self._unwritten[mark]
         else:
-            self._leave(mark, self._place(mark))
+            self._release(mark, self._position(mark))
 
-    def _leave(self, mark: Fingerprint, place: int) -> None:
+    def _release(self, mark: Fingerprint, place: int) -> None:
         self._places.add(mark, -place)
         self._live[place // FILE] -= 1
 
-    def _at(self, mark: Fingerprint) -> Row | None:
+    def _row_of(self, mark: Fingerprint) -> Row | None:
         packed = self._unwritten.get(mark)
         if packed is not None:
             return self._files.unpacked(packed)
-        place = self._place(mark)
+        place = self._position(mark)
         if not place:
             return None
         if mark not in self._expected:
@@ -241,15 +241,15 @@ class SpilledKeyedStore:
             self._expected = {}
         self._expected.update((mark, found[place]) for mark, place in places.items())
 
-    def _place(self, mark: Fingerprint) -> int:
+    def _position(self, mark: Fingerprint) -> int:
         return self._places.count(mark)
 
-    def _current(self, number: int) -> Iterator[tuple[Fingerprint, Row]]:
+    def _current_rows(self, number: int) -> Iterator[tuple[Fingerprint, Row]]:
         """Yield the rows of a file that are still rows of the table."""
         for place, row in self._files.rows(number):
             mark = _key_mark(self.key(row))
             assert mark is not None
-            if self._place(mark) == place:
+            if self._position(mark) == place:
                 yield mark, row
 
     def _make_room(self) -> None:
@@ -262,11 +262,11 @@ class SpilledKeyedStore:
         rows = dict(self._unwritten)
         written = self._files.written
         sparse = [n for n, count in written.items() if self._live[n] * SPARSE < count]
-        kept = {mark: row for n in sparse for mark, row in self._current(n)}
+        kept = {mark: row for n in sparse for mark, row in self._current_rows(n)}
         rows.update((mark, self._files.packed(row)) for mark, row in kept.items())
         first = self._files.write(list(rows.values()))
         for mark in kept:
-            self._leave(mark, self._place(mark))
+            self._release(mark, self._position(mark))
         self._places.add_all((mark, first + n) for n, mark in enumerate(rows))
         self._live[first // FILE] = len(rows)
         self._unwritten, self._expected = {}, {}

@@ -207,12 +207,12 @@ class _KnownRows:
         self._looks.count()
         tables = self._looks.flush.tables
         if self._looks.are_few(self._spec):
-            self._all = self._read(tables.all_rows(self._spec))
+            self._all = self._parse(tables.all_rows(self._spec))
             return self._all
         keys = {tuple(flattened_values(self._kept, row)) for row in rows}
-        return self._read(self._looks.flush.found(self._spec, self._lookup, keys))
+        return self._parse(self._looks.flush.found(self._spec, self._lookup, keys))
 
-    def _read(self, found: Any) -> Mapping[Row, DerivationCounts]:
+    def _parse(self, found: Any) -> Mapping[Row, DerivationCounts]:
         known: dict[Row, list[int]] = {}
         if found.num_rows:
             add_derivations(
@@ -307,16 +307,16 @@ class RoundsRecursion:
 
     def delta(self, flush: Flush) -> DataFrame | None:
         """Return how all relations change: for one, its rows; for several, the columns of
-        `_changed`."""
+        `_change_schema`."""
         sides = [flush.delta(side) for side in self._read.sides]
         seeds = [flush.delta(seed) for seed in self._read.seeds]
         if not flush.is_first and all(delta is None for delta in (*sides, *seeds)):
             return None
-        found = self._followed(flush, sides, seeds)
+        found = self._follow(flush, sides, seeds)
         if len(self.relations) == 1:  # one frame for all readers and writers
             found = found.select(F.col("row0").alias("row"), *NUMBERS)
         for place, spec in enumerate(self.specs):
-            flush.add(spec, self._of(found, place))
+            flush.add(spec, self._changes_of(found, place))
         for asked in self._read.asked:
             flush.add(asked.own.spec, self.rows(found, asked.relation))
             change = sides[asked.side]
@@ -333,16 +333,16 @@ class RoundsRecursion:
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
         """Return how the rows of a relation change."""
-        return self._of(found, place).select("row", "weight")
+        return self._changes_of(found, place).select("row", "weight")
 
-    def _of(self, found: DataFrame, place: int) -> DataFrame:
+    def _changes_of(self, found: DataFrame, place: int) -> DataFrame:
         """Return how the rows of a relation and their derivations change."""
         if len(self.relations) == 1:
             return found
         rows = found.filter(F.col("kind") == place)
         return rows.select(F.col(f"row{place}").alias("row"), *NUMBERS)
 
-    def _followed(
+    def _follow(
         self,
         flush: Flush,
         sides: Sequence[DataFrame | None],
@@ -355,12 +355,14 @@ class RoundsRecursion:
         ]
         kind = len(self.specs)
         for place in range(len(sides)):
-            frames += [self._given(part, kind + place) for part in self._side(flush, place)]
+            frames += [
+                self._worker_rows(part, kind + place) for part in self._side_rows(flush, place)
+            ]
         for place, change in enumerate((*sides, *seeds), kind + len(sides)):
             if change is not None:
-                frames.append(self._given(change, place))
+                frames.append(self._worker_rows(change, place))
         if not frames:
-            frames = [self._given(flush.empty(self._kinds[kind]), kind)]
+            frames = [self._worker_rows(flush.empty(self._kinds[kind]), kind)]
         run = worker_function(
             flush.paths,
             "spark_backend.recursion.rounds_worker",
@@ -369,16 +371,16 @@ class RoundsRecursion:
             self._classes,
             _first_round(flush.tables.number),
         )
-        changes = union_frames(frames).repartition(1).mapInArrow(run, self._changed())
+        changes = union_frames(frames).repartition(1).mapInArrow(run, self._change_schema())
         # An exchange, for the same reason as in `decomposed.py`.
         return changes.repartition(flush.tables.tasks(), *changes.columns)
 
-    def _side(self, flush: Flush, place: int) -> list[DataFrame]:
+    def _side_rows(self, flush: Flush, place: int) -> list[DataFrame]:
         """Return the rows of a side, before the flush."""
         asked = next(asked for asked in self._read.asked if asked.side == place)
         return flush.parts(asked.other.spec)
 
-    def _given(self, frame: DataFrame, kind: int) -> DataFrame:
+    def _worker_rows(self, frame: DataFrame, kind: int) -> DataFrame:
         return frame.select(*self._columns(kind, frame["row"], known=False))
 
     def _columns(self, of: int, row: Column, *, known: bool) -> list[Column]:
@@ -390,7 +392,7 @@ class RoundsRecursion:
             columns.append(value.cast(spark_type(kept)).alias(f"row{kind}"))
         return columns
 
-    def _changed(self) -> T.StructType:
+    def _change_schema(self) -> T.StructType:
         fields = [T.StructField("kind", T.IntegerType())]
         fields += [T.StructField(name, T.LongType()) for name in NUMBERS]
         for place, kept in enumerate(self.relations):

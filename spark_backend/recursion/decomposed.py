@@ -105,15 +105,15 @@ class PartitionRecursion:
 
     def delta(self, flush: Flush) -> DataFrame | None:
         self._parts.own.change = None
-        seeds = self._typed(flush, self._parts.seeds)
-        ways = self._typed(flush, self._parts.ways)
+        seeds = self._derive(flush, self._parts.seeds)
+        ways = self._derive(flush, self._parts.ways)
         if seeds is not None:
             flush.add(self._seeds, seeds)
         derived = [frame for frame in (seeds, ways) if frame is not None]
         if not derived:
             return None
         keys = self._touched(flush, union_frames(derived))
-        found = self._brought_to_end(flush, keys, seeds)
+        found = self._recompute(flush, keys, seeds)
         flush.add(self._rows, found)
         self._arrange(flush, found)
         return found
@@ -121,7 +121,7 @@ class PartitionRecursion:
     def direct(self, flush: DirectFlush) -> Bag:
         return self._direct.delta(flush)
 
-    def _typed(self, flush: Flush, steps: Sequence[Step]) -> DataFrame | None:
+    def _derive(self, flush: Flush, steps: Sequence[Step]) -> DataFrame | None:
         """Return the rows that some steps derive, as rows of the relation."""
         found = []
         for step in steps:
@@ -137,14 +137,14 @@ class PartitionRecursion:
         rows = derived.filter("row is not null")
         lost = rows.filter("weight < 0").select("row")
         coming = rows.filter("weight > 0").select("row").distinct()
-        new = self._absent(flush, coming)
+        new = self._missing_rows(flush, coming)
         keys = union_frames([lost, new]).select(self._key().alias("key")).distinct()
         bucket = F.pmod(F.col("h"), F.lit(flush.tables.tasks())).cast("int")
         return keys.withColumn("h", hash_column(Value(F.col("key"), self._key_type()))).withColumn(
             "p", bucket
         )
 
-    def _absent(self, flush: Flush, rows: DataFrame) -> DataFrame:
+    def _missing_rows(self, flush: Flush, rows: DataFrame) -> DataFrame:
         """Return the rows that the relation does not have, of some distinct rows."""
         wanted = flush.small(rows.withColumn("h", self._hash()).filter("h is not null"))
         zero = F.lit(0).cast("long")
@@ -160,14 +160,14 @@ class PartitionRecursion:
         )
         return summed.filter("is = 1 and n <= 0").select("row")
 
-    def _brought_to_end(self, flush: Flush, keys: DataFrame, seeds: DataFrame | None) -> DataFrame:
+    def _recompute(self, flush: Flush, keys: DataFrame, seeds: DataFrame | None) -> DataFrame:
         """Return how the rows of touched partitions change."""
         tasks = flush.tables.tasks()
-        frames = [self._of_keys(flush, keys, self._rows, None, BEFORE)]
-        frames.append(self._of_keys(flush, keys, self._seeds, seeds, SEED))
+        frames = [self._rows_of_keys(flush, keys, self._rows, None, BEFORE)]
+        frames.append(self._rows_of_keys(flush, keys, self._seeds, seeds, SEED))
         buckets = F.broadcast(keys.select("p").distinct())
         for place, side in enumerate(self._parts.sides):
-            frames.append(self._whole(flush, side, buckets, SIDE + place))
+            frames.append(self._side_rows(flush, side, buckets, SIDE + place))
         there = [frame for frame in frames if frame is not None]
         given = _spread_buckets(union_frames(there), tasks)
         run = worker_function(
@@ -181,7 +181,7 @@ class PartitionRecursion:
         # An exchange, so that all written tables share the result of the workers.
         return changes.repartition(tasks, "row")
 
-    def _of_keys(
+    def _rows_of_keys(
         self, flush: Flush, keys: DataFrame, spec: TableSpec, change: DataFrame | None, kind: int
     ) -> DataFrame | None:
         """Return the rows of touched partitions in a table, with the rows added to it."""
@@ -195,7 +195,7 @@ class PartitionRecursion:
             found.append(joined.select(*self._columns(kind, joined["row"])))
         return union_frames(found) if found else None
 
-    def _whole(
+    def _side_rows(
         self, flush: Flush, side: ArrangedRows, buckets: DataFrame, kind: int
     ) -> DataFrame | None:
         """Return all rows of a side after the flush, for each bucket with touched partitions."""
@@ -336,7 +336,7 @@ class WorkerRecursion:
         if not flush.is_first and all(delta is None for delta in deltas):
             return None
         own = len(self.relations)
-        found = self._brought_to_end(flush, [*[None] * own, *deltas])
+        found = self._recompute(flush, [*[None] * own, *deltas])
         if own == 1:  # one frame for all readers and writers
             found = found.select(F.col(_row_column(0)).alias("row"), "weight")
         for place, spec in enumerate(self.specs[:own]):
@@ -356,7 +356,7 @@ class WorkerRecursion:
         if not any(deltas):
             return [NOTHING] * own
         given = list(zip(self.specs, self._kinds, deltas, strict=True))
-        changed = self._by_columns(flush, deltas)
+        changed = self._run_by_columns(flush, deltas)
         if changed is not None:
             for spec, kept, delta in given[own:]:
                 flush.add(spec, kept, delta)
@@ -369,7 +369,7 @@ class WorkerRecursion:
             flush.add(spec, kept, bag)
         return found
 
-    def _by_columns(self, flush: DirectFlush, deltas: Sequence[Bag]) -> list[Bag] | None:
+    def _run_by_columns(self, flush: DirectFlush, deltas: Sequence[Bag]) -> list[Bag] | None:
         """Return how all relations change, computed over columns; None if columns cannot run it, or
         there are too many rows."""
         if not self._of.is_loop or flush.rows_of(self.specs) > MOST_COLUMNS:
@@ -395,7 +395,7 @@ class WorkerRecursion:
         rows = found.filter(F.col("kind") == place)
         return rows.select(F.col(_row_column(place)).alias("row"), "weight")
 
-    def _brought_to_end(self, flush: Flush, deltas: Sequence[DataFrame | None]) -> DataFrame:
+    def _recompute(self, flush: Flush, deltas: Sequence[DataFrame | None]) -> DataFrame:
         frames = [
             frame.select(*self._columns(kind, frame["row"]))
             for kind, (spec, delta) in enumerate(zip(self.specs, deltas, strict=True))
@@ -410,7 +410,7 @@ class WorkerRecursion:
             self._task,
             self._classes,
         )
-        changes = given.repartition(1).mapInArrow(run, self._changed())
+        changes = given.repartition(1).mapInArrow(run, self._change_schema())
         # An exchange by all columns, so that the written tables share the result of the worker. For
         # several relations the worker runs once for each, because Spark moves the filter on `kind`
         # before the exchange.
@@ -424,7 +424,7 @@ class WorkerRecursion:
         ]
         return [F.lit(of).alias("kind"), F.col("weight"), *columns]
 
-    def _changed(self) -> T.StructType:
+    def _change_schema(self) -> T.StructType:
         fields = [T.StructField("kind", T.IntegerType()), T.StructField("weight", T.LongType())]
         for place, kept in enumerate(self.relations):
             fields.append(T.StructField(_row_column(place), spark_type(kept)))
@@ -468,23 +468,23 @@ class DirectPartitions:
             return NOTHING
         flush.check_anew(side.spec for side in self._parts.sides)
         flush.add(self._seeds, self._kept, seeds)
-        found = self._brought_to_end(flush, self._touched(flush, seeds, changes), seeds, changes)
+        found = self._recompute(flush, self._touched_keys(flush, seeds, changes), seeds, changes)
         flush.add(self._rows, self._kept, found)
         later = flush.beside({self._parts.own: found})
         for premise in self._parts.premises:
             flush.add(premise.spec, premise.source.kept, later.delta(premise.source))
         return found
 
-    def _touched(self, flush: DirectFlush, seeds: Bag, changes: Sequence[Bag]) -> set[Any]:
+    def _touched_keys(self, flush: DirectFlush, seeds: Bag, changes: Sequence[Bag]) -> set[Any]:
         """Return the partitions of rows that may be deleted or inserted."""
         lost = {row for row, weight in seeds.items() if weight < 0}
-        lost.update(self._derived(flush, changes, -1))
+        lost.update(self._derive_from(flush, changes, -1))
         come = {row for row, weight in seeds.items() if weight > 0}
-        come.update(self._derived(flush, changes, 1))
-        there = self._of(flush, self._rows, self._keys(come))
+        come.update(self._derive_from(flush, changes, 1))
+        there = self._rows_of(flush, self._rows, self._keys(come))
         return self._keys(lost) | self._keys(row for row in come if there.get(row, 0) <= 0)
 
-    def _derived(self, flush: DirectFlush, changes: Sequence[Bag], sign: int) -> set[Row]:
+    def _derive_from(self, flush: DirectFlush, changes: Sequence[Bag], sign: int) -> set[Row]:
         """Return the rows that deleted, or inserted, rows derive from the current rows."""
         known = {
             side.source: Counter({row: 1 for row, weight in change.items() if weight * sign > 0})
@@ -493,11 +493,11 @@ class DirectPartitions:
         beside = flush.beside(known)
         return {row for way in self._parts.ways for row in beside.delta(way)}
 
-    def _brought_to_end(
+    def _recompute(
         self, flush: DirectFlush, keys: set[Any], seeds: Bag, changes: Sequence[Bag]
     ) -> Bag:
-        before = self._of(flush, self._rows, keys)
-        after = add_bags([self._of(flush, self._seeds, keys), self._among(seeds, keys)])
+        before = self._rows_of(flush, self._rows, keys)
+        after = add_bags([self._rows_of(flush, self._seeds, keys), self._restrict(seeds, keys)])
         sides = [
             add_bags([flush.all_rows(side.spec, side.source.kept), change])
             for side, change in zip(self._parts.sides, changes, strict=True)
@@ -506,14 +506,14 @@ class DirectPartitions:
         gone = Counter({row: -1 for row, weight in before.items() if weight > 0})
         return add_bags([found, gone])
 
-    def _of(self, flush: DirectFlush, spec: TableSpec, keys: set[Any]) -> Bag:
+    def _rows_of(self, flush: DirectFlush, spec: TableSpec, keys: set[Any]) -> Bag:
         """Return the rows of some partitions in a table."""
         if not keys:
             return NOTHING
         asked = {tuple(flattened_values(self._key, key)) for key in keys}
-        return self._among(flush.having(spec, self._kept, self._lookup, asked), keys)
+        return self._restrict(flush.having(spec, self._kept, self._lookup, asked), keys)
 
-    def _among(self, rows: Bag, keys: set[Any]) -> Bag:
+    def _restrict(self, rows: Bag, keys: set[Any]) -> Bag:
         return Counter({row: n for row, n in rows.items() if self._partition(row) in keys})
 
     def _keys(self, rows: Iterable[Row]) -> set[Any]:

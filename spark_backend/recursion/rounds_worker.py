@@ -139,10 +139,10 @@ class StoredDerivations:
         for node, (relation, side) in zip(program.readers, program.reads, strict=True):
             changed, rows = self._given.changes[side], self._given.known[relation]
             if changed and rows:
-                found[relation].update(dict.fromkeys(self._meeting(node, relation, side)))
+                found[relation].update(dict.fromkeys(self._matching_rows(node, relation, side)))
         return found
 
-    def _meeting(self, node: plan.Node, relation: int, side: int) -> list[Row]:
+    def _matching_rows(self, node: plan.Node, relation: int, side: int) -> list[Row]:
         ways = DeltaRules([node], self._program.level, 1, may_be_nan=False)
         ways.over([dict.fromkeys(self._given.changes[side], 1)])
         return list(ways.derived([list(self._given.known[relation])])[0])
@@ -480,21 +480,21 @@ class DeltaRules:
     def derived(self, rows: Sequence[list[Row]]) -> list[Bag]:
         """Return the rows of each relation that rows derive, with their counts."""
         found = [Counter[Row]() for _ in range(self._own)]
-        for place, made in zip(self._places, self._made(rows), strict=True):
+        for place, made in zip(self._places, self._derive(rows), strict=True):
             found[place] = made
         return found
 
-    def _made(self, rows: Sequence[list[Row]]) -> list[Bag]:
+    def _derive(self, rows: Sequence[list[Row]]) -> list[Bag]:
         if self._quick is not None:
             try:
                 made = self._quick.round(rows)
             except Exception as error:  # plain evaluation decides whether it counts
                 reraise_asynchronous(error)
             else:
-                return [Counter(self._kept(some)) for some in made]
+                return [Counter(self._canonical_rows(some)) for some in made]
         bags = [Counter(some) for some in rows] + [Counter(side) for side in self._sides]
         given = {(self._level, place): bag for place, bag in enumerate(bags)}
         return [evaluate_part(body, given) for body in self._bodies]
 
-    def _kept(self, rows: list[Row]) -> Any:
+    def _canonical_rows(self, rows: list[Row]) -> Any:
         return rows if self._as_kept is None else map(self._as_kept, rows)

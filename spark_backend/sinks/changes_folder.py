@@ -106,7 +106,7 @@ class ChangesFolder:
             other files.
         """
         self._staged = None
-        numbers = self._that_count(self._numbers())
+        numbers = self._published_numbers(self._numbers())
         if numbers != list(range(len(numbers))):
             missing = min(set(range(len(numbers))) - set(numbers))
             raise OffloadError(
@@ -115,9 +115,9 @@ class ChangesFolder:
             )
         if not numbers:
             return None
-        note = self._note(numbers[-1])
+        note = self._read_note(numbers[-1])
         note.check(plan, self._root)
-        self._bring(numbers[-1])
+        self._move_files(numbers[-1])
         with self._files.open_input_file(self._parts(numbers[-1])[0]) as opened:
             self._columns.wrote(pq.read_schema(opened))
         return note.position
@@ -126,18 +126,20 @@ class ChangesFolder:
         """Return the difference from the sum of all batches to `rows`."""
         wanted = list(rows)
         self._columns.learn([row for row, _ in wanted])
-        found = [self._read(path) for number in self._numbers() for path in self._parts(number)]
+        found = [
+            self._read_file(path) for number in self._numbers() for path in self._parts(number)
+        ]
         written = self._columns.pairs(pa.concat_tables(found)) if found else []
         return consolidate([*wanted, *negate(written)])
 
     def stage(self, batch: ChangeBatch) -> None:
         """Write a batch to a folder that readers do not see."""
         table = self._columns.weighted(batch.changes)
-        folder = self._aside(batch.number)
+        folder = self._hidden_folder(batch.number)
         self._files.create_dir(folder, recursive=True)
         with self._files.open_output_stream(f"{folder}/{PART}") as stream:
             pq.write_table(table, stream)
-        self._note_of(batch)
+        self._make_staged_note(batch)
 
     def difference_frame(self, rows: Any) -> Any:
         """Return the difference as `difference` does, for rows on Spark."""
@@ -148,23 +150,23 @@ class ChangesFolder:
     def stage_frame(self, batch: ChangeBatch) -> bool:
         """Stage a batch as `stage` does, for changes on Spark, which writes them."""
         found = self._columns.typed(batch.changes.kept)
-        folder = self._aside(batch.number)
+        folder = self._hidden_folder(batch.number)
         batch.changes.write_changes(found, f"{self._uri}{folder.removeprefix(self._root)}")
         parts = list_parquet(self._files, folder)
         if not any(count_rows(self._files, part) for part in parts):
-            self._aside(batch.number)
+            self._hidden_folder(batch.number)
             return False
-        self._note_of(batch)
+        self._make_staged_note(batch)
         return True
 
-    def _aside(self, number: int) -> str:
+    def _hidden_folder(self, number: int) -> str:
         """Delete the hidden folder of a batch, if it exists, and return its path."""
         folder = f"{self._root}/_{_batch_name(number)}"
         with suppress(FileNotFoundError):
             self._files.delete_dir(folder)
         return folder
 
-    def _note_of(self, batch: ChangeBatch) -> None:
+    def _make_staged_note(self, batch: ChangeBatch) -> None:
         """Make the note of a batch that is written aside."""
         note = make_note(batch)
         folder = f"{self._root}/_{_batch_name(batch.number)}"
@@ -190,14 +192,14 @@ class ChangesFolder:
         try:
             if moves_folders(self._files):
                 self._move(f"{self._root}/_{_batch_name(number)}", to)
-            elif not self._counts(number, note):
+            elif not self._is_published(number, note):
                 self._files.create_dir(to, recursive=True)
                 create_file(self._files, f"{to}/{POSITION}", json.dumps(note).encode())
         except FileExistsError:
             raise OffloadError(
                 f"{to} is there already: another sink writes to the same folder"
             ) from None
-        self._bring(number)
+        self._move_files(number)
         self._staged = None
 
     def _move(self, folder: str, to: str) -> None:
@@ -205,7 +207,7 @@ class ChangesFolder:
             raise FileExistsError(to)
         self._files.move(folder, to)
 
-    def _counts(self, number: int, note: dict[str, Any]) -> bool:
+    def _is_published(self, number: int, note: dict[str, Any]) -> bool:
         """Return True if the batch counts already: moving its files was interrupted."""
         try:
             found: Any = read_json(self._files, f"{self._root}/{_batch_name(number)}/{POSITION}")
@@ -213,7 +215,7 @@ class ChangesFolder:
             return False
         return bool(found == note)
 
-    def _bring(self, number: int) -> None:
+    def _move_files(self, number: int) -> None:
         """Move the files of a published batch to their place; files that are there were moved
         before.
 
@@ -234,7 +236,7 @@ class ChangesFolder:
             with suppress(FileNotFoundError):
                 self._files.delete_dir(aside)
 
-    def _that_count(self, numbers: list[int]) -> list[int]:
+    def _published_numbers(self, numbers: list[int]) -> list[int]:
         """Return the batches that count; delete a last one that was interrupted before it
         counted."""
         if numbers:
@@ -276,7 +278,7 @@ class ChangesFolder:
             )
         return found
 
-    def _note(self, number: int) -> Note:
+    def _read_note(self, number: int) -> Note:
         path = f"{self._root}/{_batch_name(number)}/{POSITION}"
         try:
             note = parse_note(read_json(self._files, path))
@@ -286,7 +288,7 @@ class ChangesFolder:
         except (FileNotFoundError, KeyError, TypeError, ValueError) as error:
             raise unreadable_error(path, error) from error
 
-    def _read(self, path: str) -> pa.Table:
+    def _read_file(self, path: str) -> pa.Table:
         return self._columns.as_written(read_table(self._files, path))
 
 

@@ -135,10 +135,12 @@ class FrameRows:
         """
         with refusals():
             if buckets is None:
-                found = self._net(self._all(of), _quoted_names(of)).withColumnRenamed(COUNT, WEIGHT)
+                found = self._net(self._union(of), _quoted_names(of)).withColumnRenamed(
+                    COUNT, WEIGHT
+                )
                 found.coalesce(self.session.tasks).write.parquet(folder)
             else:
-                net = self._net(self._placed(of, buckets), [BUCKET, *_quoted_names(of)])
+                net = self._net(self._with_buckets(of, buckets), [BUCKET, *_quoted_names(of)])
                 net.write.partitionBy(BUCKET).parquet(folder)
 
     def write_rows(self, of: Typed, folder: str, buckets: HashedRows, whose: str) -> None:
@@ -153,7 +155,7 @@ class FrameRows:
         OffloadError: the files cannot store a value, a row has a negative weight, or two rows have
             one key that must be unique.
         """
-        net = self._net(self._placed(of, buckets), [BUCKET, *_quoted_names(of)])
+        net = self._net(self._with_buckets(of, buckets), [BUCKET, *_quoted_names(of)])
         count = _guard_count(F.col(COUNT) >= 0, GONE.format(whose=whose), of)
         if buckets.is_unique:
             same = Window.partitionBy(BUCKET, *(f"`{name}`" for name in buckets.key))
@@ -167,11 +169,11 @@ class FrameRows:
             rows = net.select(BUCKET, *_quoted_names(of), times).drop("__time__")
             rows.write.partitionBy(BUCKET).parquet(folder)
 
-    def _placed(self, of: Typed, buckets: HashedRows) -> DataFrame:
+    def _with_buckets(self, of: Typed, buckets: HashedRows) -> DataFrame:
         """Return rows with their bucket; all rows of a bucket are in one task."""
         key = [f"`{name}`" for name in buckets.key] or _quoted_names(of)
         bucket = F.pmod(F.xxhash64(*key), F.lit(buckets.count)).cast("int")
-        found = self._all(of).withColumn(BUCKET, bucket)
+        found = self._union(of).withColumn(BUCKET, bucket)
         return found if self._is_small else found.repartition(self.session.tasks, BUCKET)
 
     def _net(self, found: DataFrame, by: list[str]) -> DataFrame:
@@ -186,7 +188,7 @@ class FrameRows:
     def _is_small(self) -> bool:
         return self.rows <= ONE_TASK
 
-    def _all(self, of: Typed) -> DataFrame:
+    def _union(self, of: Typed) -> DataFrame:
         self.session.restart()
         return reduce(lambda a, b: a.unionByName(b), [made(of) for made in self.made])
 

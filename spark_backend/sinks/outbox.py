@@ -114,12 +114,12 @@ class FileOutbox:
         OffloadError: it has the changes of another query, or cannot be read.
         """
         self._files.create_dir(self._root, recursive=True)
-        self._found = self._manifest()
+        self._found = self._read_manifest()
         self._sweep()
         if self._found is None:
             return None
         self._found.note.check(plan, self._root)
-        self._read(self._found.files[-1][0])
+        self._read_files(self._found.files[-1][0])
         return self._found.note.position
 
     def difference(self, rows: Iterable[Pair]) -> ChangedRows:
@@ -133,7 +133,9 @@ class FileOutbox:
         table = self._columns.weighted(batch.changes)
         name = f"{batch.number:012}.parquet"
         self._write(name, table)
-        self._count(batch, (*self._added_up(batch.number, self._written), (name, table.num_rows)))
+        self._publish(
+            batch, (*self._merge_files(batch.number, self._write_sum), (name, table.num_rows))
+        )
 
     def difference_frame(self, rows: Any) -> Any:
         """Return the difference as `difference` does, for rows on Spark."""
@@ -143,16 +145,16 @@ class FileOutbox:
     def stage_frame(self, batch: ChangeBatch) -> bool:
         """Stage a batch as `stage` does, for changes on Spark, which writes them."""
         of, changes = self._columns.typed(batch.changes.kept), batch.changes
-        found = self._written_by(changes, of, f"{batch.number:012}")
+        found = self._write_on_spark(changes, of, f"{batch.number:012}")
         if not found[1]:
             self._sweep()
             return False
 
         def added_up(name: str, files: Files) -> tuple[str, int]:
             some = changes.only_changes(self._uris(files), sum(rows for _, rows in files))
-            return self._written_by(some, of, name)
+            return self._write_on_spark(some, of, name)
 
-        self._count(batch, (*self._added_up(batch.number, added_up), found))
+        self._publish(batch, (*self._merge_files(batch.number, added_up), found))
         return True
 
     def staged_files(self) -> tuple[int, list[str]] | None:
@@ -177,25 +179,25 @@ class FileOutbox:
                 f"batch {found.note.position.batch} in {self._root} has rows of a class of yours, "
                 f"and the view has none now\n{ROW_TYPE}"
             )
-        changes = self._columns.pairs(self._read(found.files[-1][0]))
+        changes = self._columns.pairs(self._read_files(found.files[-1][0]))
         at = found.note.position
         return ChangeBatch(at.batch, changes, found.note.plan, at.version)
 
     def delivered(self) -> None:
         """Mark the batch as delivered."""
         assert self._found is not None
-        self._put(replace(self._found, delivered=True))
+        self._write_manifest(replace(self._found, delivered=True))
 
     def _segments(self) -> Files:
         return () if self._found is None else self._found.files
 
-    def _count(self, batch: ChangeBatch, files: Files) -> None:
+    def _publish(self, batch: ChangeBatch, files: Files) -> None:
         """Publish files, with the changes of a batch in the last one."""
         note = Note(batch.position, batch.plan)
-        self._put(_Manifest(note, False, files, self._columns.has_classes))
+        self._write_manifest(_Manifest(note, False, files, self._columns.has_classes))
         self._sweep()
 
-    def _added_up(self, number: int, written: Callable[[str, Files], tuple[str, int]]) -> Files:
+    def _merge_files(self, number: int, written: Callable[[str, Files], tuple[str, int]]) -> Files:
         """Return the files of all batches before one; the last files are merged if there are many.
 
         Parameters
@@ -214,13 +216,13 @@ class FileOutbox:
             last = [written(f"sum-{number - 1:012}", tuple(last))]
         return (*files, *last)
 
-    def _written(self, name: str, files: Files) -> tuple[str, int]:
+    def _write_sum(self, name: str, files: Files) -> tuple[str, int]:
         """Write the sum of some files to a file."""
         summed = self._sum(files)
         self._write(f"{name}.parquet", self._columns.weighted(summed))
         return f"{name}.parquet", len(summed)
 
-    def _written_by(self, changes: Any, of: Typed, name: str) -> tuple[str, int]:
+    def _write_on_spark(self, changes: Any, of: Typed, name: str) -> tuple[str, int]:
         """Write changes on Spark to a folder."""
         with suppress(FileNotFoundError):
             self._files.delete_dir(f"{self._root}/{name}")
@@ -238,10 +240,10 @@ class FileOutbox:
         return [f"{self._uri}{path.removeprefix(self._root)}" for path in found]
 
     def _sum(self, files: Iterable[tuple[str, int]]) -> list[Pair]:
-        found = [self._read(name) for name, _ in files]
+        found = [self._read_files(name) for name, _ in files]
         return self._columns.pairs(pa.concat_tables(found)) if found else []
 
-    def _manifest(self) -> _Manifest | None:
+    def _read_manifest(self) -> _Manifest | None:
         path = f"{self._root}/{MANIFEST}"
         try:
             found = read_json(self._files, path)
@@ -255,7 +257,7 @@ class FileOutbox:
         except (KeyError, TypeError, ValueError) as error:
             raise unreadable_error(path, error) from error
 
-    def _put(self, manifest: _Manifest) -> None:
+    def _write_manifest(self, manifest: _Manifest) -> None:
         """Publish a manifest."""
         at = manifest.note.position
         note = make_note(ChangeBatch(at.batch, (), manifest.note.plan, at.version))
@@ -278,7 +280,7 @@ class FileOutbox:
         with self._files.open_output_stream(f"{self._root}/{name}") as stream:
             pq.write_table(table, stream)
 
-    def _read(self, name: str) -> pa.Table:
+    def _read_files(self, name: str) -> pa.Table:
         found = [read_table(self._files, path) for path in self._paths(name)]
         if self._columns.schema is None:
             self._columns.wrote(found[0].schema)

@@ -108,7 +108,7 @@ class RowsFolder:
             if found is None:
                 raise OffloadError(f"{self._root} has no rows of a sink yet")
             with suppress(FileNotFoundError):  # replaced twice meanwhile
-                return pa.concat_tables(self._table(file.name) for file in found.files)
+                return pa.concat_tables(self._read_file(file.name) for file in found.files)
         raise OffloadError(f"{self._root} is written faster than it can be read: try again")
 
     def open(self, plan: str) -> Position | None:
@@ -127,7 +127,9 @@ class RowsFolder:
         wanted = list(rows)
         self._columns.learn([row for row, _ in wanted])
         try:
-            written = [(row, 1) for row in self._rows(() if self._now is None else self._now.files)]
+            written = [
+                (row, 1) for row in self._read_rows(() if self._now is None else self._now.files)
+            ]
         except OffloadError:
             if not self._columns.is_known:
                 raise
@@ -138,20 +140,24 @@ class RowsFolder:
     def stage(self, batch: ChangeBatch) -> None:
         """Rewrite the buckets with changes, to files that are not in the list."""
         now = self._now
-        whole, buckets = self._layout(self._by, sum(weight for _, weight in batch.changes))
+        whole, buckets = self._layout(
+            self._bucket_function, sum(weight for _, weight in batch.changes)
+        )
         changes: list[Pair] = list(batch.changes)
         kept: tuple[ListedFile, ...] = ()
         if whole:
-            changes += [(row, 1) for row in self._rows(() if now is None else now.files)]
+            changes += [(row, 1) for row in self._read_rows(() if now is None else now.files)]
             parts = self._parts(changes, buckets)
         else:
             assert now is not None
             parts = self._parts(changes, buckets)
             for file in now.of(set(parts)):
-                parts[file.bucket] += [(row, 1) for row in self._rows([file])]
-            kept = self._others(set(parts))
-        files = [self._written(b, batch.number, self._whole(pairs)) for b, pairs in parts.items()]
-        self._stage(batch, self._by, buckets, [*kept, *files])
+                parts[file.bucket] += [(row, 1) for row in self._read_rows([file])]
+            kept = self._other_files(set(parts))
+        files = [
+            self._write_bucket(b, batch.number, self._net_rows(pairs)) for b, pairs in parts.items()
+        ]
+        self._stage(batch, self._bucket_function, buckets, [*kept, *files])
 
     def difference_frame(self, rows: Any) -> Any:
         """Return the difference as `difference` does, for rows on Spark."""
@@ -169,7 +175,7 @@ class RowsFolder:
         of, changes, now = self._columns.typed(batch.changes.kept), batch.changes, self._now
         assert self._columns.schema is not None
         self._check_fields(self._columns.schema.names)
-        by = self._by.replace(BY_VALUE, BY_HASH)
+        by = self._bucket_function.replace(BY_VALUE, BY_HASH)
         whole, count = self._layout(by, changes.rows)
         buckets = HashedRows(self._key, count, is_unique=bool(self._key))
         place = Place(self._files, self._root, self._uri)
@@ -180,7 +186,7 @@ class RowsFolder:
             changes, touched = away.touched(changes)
             if not touched:
                 return False
-            before, kept = (before, ()) if whole else (now.of(touched), self._others(touched))
+            before, kept = (before, ()) if whole else (now.of(touched), self._other_files(touched))
         files = away.write(changes, before, batch.number)
         self._stage(batch, by, count, [*kept, *files])
         return True
@@ -194,7 +200,7 @@ class RowsFolder:
             return False, now.buckets
         return True, max(1, min(MOST_BUCKETS, -(-rows // PER_BUCKET)))
 
-    def _others(self, touched: set[int]) -> tuple[ListedFile, ...]:
+    def _other_files(self, touched: set[int]) -> tuple[ListedFile, ...]:
         """Return the files of the other buckets."""
         assert self._now is not None
         files = self._now.files
@@ -203,7 +209,7 @@ class RowsFolder:
     def _stage(
         self, batch: ChangeBatch, by: str, buckets: int, files: Sequence[ListedFile]
     ) -> None:
-        empty = self._written(NO_ROWS, batch.number, [])
+        empty = self._write_bucket(NO_ROWS, batch.number, [])
         listed = (empty, *(file for file in files if file.rows))
         before = () if self._now is None else self._now.names
         self._next = Listing(Note(batch.position, batch.plan), buckets, by, listed, before)
@@ -236,7 +242,7 @@ class RowsFolder:
             )
 
     @property
-    def _by(self) -> str:
+    def _bucket_function(self) -> str:
         """The function that assigns buckets."""
         return f"{BY_VALUE} of {', '.join(self._key) or 'all'}"
 
@@ -261,7 +267,7 @@ class RowsFolder:
         if missing:
             raise OffloadError(f"key {missing[0]!r} is none of the columns {', '.join(names)}")
 
-    def _whole(self, pairs: list[Pair]) -> list[Any]:
+    def _net_rows(self, pairs: list[Pair]) -> list[Any]:
         """Return the current rows of a bucket."""
         found = consolidate(pairs)
         for row, weight in found:
@@ -287,7 +293,7 @@ class RowsFolder:
                 )
             seen.add(key)
 
-    def _written(self, bucket: int, number: int, rows: list[Any]) -> ListedFile:
+    def _write_bucket(self, bucket: int, number: int, rows: list[Any]) -> ListedFile:
         """Write a file with the rows of a bucket; no file for no rows."""
         shown = "none" if bucket == NO_ROWS else f"{bucket}"
         name = f"_b={shown}-{number:012}-{self._name}.parquet"
@@ -300,15 +306,15 @@ class RowsFolder:
         (info,) = self._files.get_file_info([path])
         return ListedFile(name, bucket, len(rows), info.size)
 
-    def _rows(self, files: Iterable[ListedFile]) -> list[Any]:
-        tables = [self._table(file.name) for file in files if file.rows]
+    def _read_rows(self, files: Iterable[ListedFile]) -> list[Any]:
+        tables = [self._read_file(file.name) for file in files if file.rows]
         return self._columns.rows(pa.concat_tables(tables)) if tables else []
 
     def _schema(self, listing: Listing) -> pa.Schema:
         with self._files.open_input_file(f"{self._root}/{listing.files[0].name}") as opened:
             return pq.read_schema(opened)
 
-    def _table(self, name: str) -> pa.Table:
+    def _read_file(self, name: str) -> pa.Table:
         found = read_table(self._files, f"{self._root}/{name}")
         return found if self._columns.schema is None else self._columns.as_written(found)
 
@@ -375,9 +381,9 @@ class SparkBuckets:
 
     def touched(self, changes: Any) -> tuple[Any, set[int]]:
         """Write the net changes to files, and return them with their buckets."""
-        folder = self._aside("changes")
+        folder = self._hidden_folder("changes")
         changes.write_changes(self.of, self._uri(folder), self.buckets)
-        parts = list(self._parts(folder))
+        parts = list(self._list_parts(folder))
         uris = [self._uri(path) for _, path, _ in parts]
         written = changes.of_changes(uris, sum(rows for _, _, rows in parts))
         return written, {bucket for bucket, _, rows in parts if rows}
@@ -391,18 +397,20 @@ class SparkBuckets:
         """
         names = [file.name for file in before if file.rows]
         given = changes.with_rows_in(list(map(self._uri, names)), sum(f.rows for f in before))
-        folder = self._aside("rows")
+        folder = self._hidden_folder("rows")
         given.write_rows(self.of, self._uri(folder), self.buckets, self.place.root)
-        return list(self._moved(self._parts(folder), number))
+        return list(self._move_files(self._list_parts(folder), number))
 
-    def _aside(self, what: str) -> str:
+    def _hidden_folder(self, what: str) -> str:
         """Delete a folder aside, if it exists, and return its path."""
         folder = f"{ASIDE}-{self.name}/{what}"
         with suppress(FileNotFoundError):
             self.place.files.delete_dir(f"{self.place.root}/{folder}")
         return folder
 
-    def _moved(self, parts: Iterable[tuple[int, str, int]], number: int) -> Iterator[ListedFile]:
+    def _move_files(
+        self, parts: Iterable[tuple[int, str, int]], number: int
+    ) -> Iterator[ListedFile]:
         files, root = self.place.files, self.place.root
         for at, (bucket, path, rows) in enumerate(parts):
             name = f"_b={bucket}-{number:012}-{self.name}-{at}.parquet"
@@ -410,7 +418,7 @@ class SparkBuckets:
             (info,) = files.get_file_info([f"{root}/{name}"])
             yield ListedFile(name, bucket, rows, info.size)
 
-    def _parts(self, folder: str) -> Iterator[tuple[int, str, int]]:
+    def _list_parts(self, folder: str) -> Iterator[tuple[int, str, int]]:
         """Yield the bucket of each written file, its path below the root, and its rows."""
         root = self.place.root
         for path in list_parquet(self.place.files, f"{root}/{folder}"):

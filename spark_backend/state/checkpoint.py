@@ -87,7 +87,7 @@ class ViewLedger:
     def __init__(self, session: Session, folder: str) -> None:
         found = locate(folder, session)
         self._files, self._root = found.files, found.root
-        self._before = self._read()
+        self._before = self._read_file()
         self._now: dict[str, list[str]] = {}
 
     def changed(self, views: Mapping[str, str]) -> list[str]:
@@ -105,14 +105,14 @@ class ViewLedger:
         for name, plan in new.items():
             self._now.setdefault(name, []).append(plan)
         if new:
-            self._write()
+            self._write_file()
 
-    def _write(self) -> None:
+    def _write_file(self) -> None:
         self._files.create_dir(self._root, recursive=True)
         found = {"format": FORMAT, "views": self._before | self._now}
         replace_file(self._files, f"{self._root}/{FILE}", json.dumps(found).encode())
 
-    def _read(self) -> dict[str, list[str]]:
+    def _read_file(self) -> dict[str, list[str]]:
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             with self._files.open_input_stream(f"{self._root}/{FILE}") as stream:
                 found: Any = json.loads(stream.read())

@@ -165,7 +165,7 @@ class Manifests:
         numbers = self._numbers()
         if not numbers:
             return self._new
-        found = self._read(numbers[-1])
+        found = self._read_manifest(numbers[-1])
         if found.pickled and not self._trust:
             raise not_trusted_error(self._folder)
         if -1 < self._last < numbers[-1] and found.writer != self._writer:
@@ -202,7 +202,7 @@ class Manifests:
         names = (info.base_name.removesuffix(".json") for info in found)
         return sorted(int(name) for name in names if name.isdecimal())
 
-    def _read(self, number: int) -> Manifest:
+    def _read_manifest(self, number: int) -> Manifest:
         path = self._path(number)
         try:
             with self._files.open_input_stream(path) as stream:

@@ -154,11 +154,11 @@ class SortedBases:
             self._asked[table] = of
             return None
         self._made.pop(table, None)
-        found = self._copied(read(), column)
+        found = self._copy(read(), column)
         self._made[table] = of, found
         return found
 
-    def _copied(self, rows: pa.Table, column: Column) -> SortedBase | None:
+    def _copy(self, rows: pa.Table, column: Column) -> SortedBase | None:
         taken = sum(copy.rows.nbytes for _, copy in self._made.values() if copy is not None)
         leaf = _leaf_column(rows, column)
         if leaf.type != pa.int64() or taken + rows.nbytes > MOST_SORTED:

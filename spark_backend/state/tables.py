@@ -234,7 +234,7 @@ class StateTables:
         ------
         Refused: with the rows for the table `refused`.
         """
-        if self._has_happened(number):
+        if self._is_flushed(number):
             return
         names = added.tables if isinstance(added, TaggedRows) else tuple(added)
         is_first = self.manifest.tables.keys().isdisjoint(names) and rows > PER_BUCKET
@@ -265,14 +265,14 @@ class StateTables:
         ------
         OffloadError: the files cannot be written; nothing has been added.
         """
-        if not self._has_happened(number):
+        if not self._is_flushed(number):
             with writing(self._root):
                 found = self._write_here(FLUSH, number, added)
             self._add(number, found, tokens, gone)
 
-    def _has_happened(self, number: int) -> bool:
+    def _is_flushed(self, number: int) -> bool:
         """Return True if a flush already counts."""
-        self._ensure()
+        self._recover_manifest()
         return self.number is not None and number <= self.number
 
     def _add(
@@ -356,7 +356,7 @@ class StateTables:
         for place in range(count):
             left = of - (of / count) * count  # as in C: with the sign of the hash
             here = (left == place) | (left == place - count) if count > 1 else None
-            yield self._fetched(spec, self._in_buckets(spec, [place]), here)
+            yield self._fetched(spec, self._segments_of_buckets(spec, [place]), here)
 
     def _near(self, spec: TableSpec, hashes: Collection[int] | None) -> Sequence[Segment]:
         """Return the later segments, and the base segments of the buckets of some hashes, or of
@@ -364,9 +364,9 @@ class StateTables:
         if hashes is None:
             return self._segments(spec)
         count = self.buckets(spec)
-        return self._in_buckets(spec, {hash_of % count for hash_of in hashes})
+        return self._segments_of_buckets(spec, {hash_of % count for hash_of in hashes})
 
-    def _in_buckets(self, spec: TableSpec, places: Collection[int]) -> list[Segment]:
+    def _segments_of_buckets(self, spec: TableSpec, places: Collection[int]) -> list[Segment]:
         """Return the later segments, and the base segments with only the files of some buckets."""
         starts = {f"{BUCKET}={place}" for place in places}
         return [
@@ -391,9 +391,9 @@ class StateTables:
         ----------
         last: of a table, the number of the flush to treat as the last one.
         """
-        self._ensure()
+        self._recover_manifest()
         for spec in self._specs.values():
-            segments = self._settled(spec, last.get(spec.name, self.number))
+            segments = self._segments_before(spec, last.get(spec.name, self.number))
             first = find_merge_start(
                 [s.rows for s in segments],
                 has_base=bool(segments) and segments[0].is_base,
@@ -402,9 +402,9 @@ class StateTables:
                 least=PER_BUCKET,
             )
             if first is not None:
-                self._put_together(spec, segments[first:], is_base=first == 0)
+                self._merge(spec, segments[first:], is_base=first == 0)
 
-    def _settled(self, spec: TableSpec, number: int | None) -> Sequence[Segment]:
+    def _segments_before(self, spec: TableSpec, number: int | None) -> Sequence[Segment]:
         """Return the segments of a table without the segment of the flush `number`."""
         segments = self._segments(spec)
         last = flush_prefix(number)
@@ -426,7 +426,7 @@ class StateTables:
         discard_folder(self._files, f"{self._root}/{MANIFESTS}")
         discard_folder(self._files, self._root)
 
-    def _put_together(self, spec: TableSpec, gone: Sequence[Segment], *, is_base: bool) -> None:
+    def _merge(self, spec: TableSpec, gone: Sequence[Segment], *, is_base: bool) -> None:
         """Merge segments into one that replaces them."""
         rows = sum(segment.rows for segment in gone)
         count = self._buckets(spec, rows) if is_base else 0
@@ -469,7 +469,7 @@ class StateTables:
         self._holds.counts(manifest)
         self.manifest, self._is_sure = manifest, True
 
-    def _ensure(self) -> None:
+    def _recover_manifest(self) -> None:
         """Read the current manifest again if writing one was interrupted."""
         if not self._is_sure:
             last = self._manifests.last()

@@ -132,7 +132,7 @@ class Firsts:
         if given is None:
             return None
         flush.add(self.spec, given)
-        net = sum_counts(union_frames(self._of_groups(flush, given)))
+        net = sum_counts(union_frames(self._rows_of_groups(flush, given)))
         shown = [
             count_places(F.col(n), F.col(f"start_{n}"), self._first, self._last) for n in ("a", "b")
         ]
@@ -144,15 +144,17 @@ class Firsts:
             return given
         flush.add(self.spec, self.kept, given)
         change = self._by_group(given)
-        held = self._held(flush, change)
+        held = self._read_held(flush, change)
         small = [key for key in change if key not in held]
         most = MOST_HELD if len(small) <= FEW_GROUPS else None
         there = self._rows_of(flush, self.spec, small, most)
         new = add_bags([change[key] for key in small])
         found = [node_change(self._node, [add_bags(list(there.values()))], [new])]
-        kept = [self._made(add_bags([there.get(key, NOTHING), change[key]])) for key in small]
+        kept = [
+            self._rows_to_hold(add_bags([there.get(key, NOTHING), change[key]])) for key in small
+        ]
         for key, before in held.items():
-            placed, is_left = self._placed(flush, key, before, change[key])
+            placed, is_left = self._place(flush, key, before, change[key])
             found.append(self._first_rows.shown(placed))
             kept.append(self._first_rows.held(placed) if is_left else _negate_bag(before))
         flush.add(self.held, self.kept, add_bags(kept))
@@ -175,17 +177,17 @@ class Firsts:
         found = self._by_group(bag_of(self.kept, table))
         return {key: found[key] for key in keys if key in found}
 
-    def _held(self, flush: DirectFlush, keys: Collection[Any]) -> dict[Any, Bag]:
+    def _read_held(self, flush: DirectFlush, keys: Collection[Any]) -> dict[Any, Bag]:
         """Return the held rows of large groups."""
         return self._rows_of(flush, self.held, keys) if flush.tables.rows_near(self.held) else {}
 
-    def _made(self, rows: Bag) -> Bag:
+    def _rows_to_hold(self, rows: Bag) -> Bag:
         """Return the rows to hold of a group: its first rows if it is large now."""
         if len(rows) < LARGE:
             return NOTHING
         return self._first_rows.held(self._first_rows.of_all(NOTHING, rows))
 
-    def _placed(
+    def _place(
         self, flush: DirectFlush, key: Any, before: Bag, change: Bag
     ) -> tuple[list[HeldRow], bool]:
         """Return the first rows of a large group before and after, and whether it stays large."""
@@ -196,7 +198,7 @@ class Firsts:
         rows = add_bags([there, change])
         return self._first_rows.of_all(before, rows), len(rows) * SHRUNK >= LARGE
 
-    def _of_groups(self, flush: Flush, given: DataFrame) -> list[DataFrame]:
+    def _rows_of_groups(self, flush: Flush, given: DataFrame) -> list[DataFrame]:
         """Return the rows of the groups that changed, and the changed rows."""
         key = self._key.column.alias("key")
         keys = given.select(key, self._hash().alias("h")).distinct()
@@ -317,9 +319,13 @@ class First:
         there = [_as_one_group(part) for part in flush.parts(held)]
         if self._looks_through(flush):
             gone = [with_counts(part).withColumn("a", F.lit(0).cast("long")) for part in there]
-            found = self._kept(sum_counts(union_frames([*gone, self._first_of_all(flush, given)])))
+            found = self._with_counts(
+                sum_counts(union_frames([*gone, self._first_of_all(flush, given)]))
+            )
         else:
-            found = self._enough(self._kept(self._within(given, [with_counts(p) for p in there])))
+            found = self._check_enough(
+                self._with_counts(self._within_held(given, [with_counts(p) for p in there]))
+            )
         flush.add(held, drop_unchanged(found, F.col("a") - F.col("b")))
         return drop_unchanged(found, F.col("shown_a") - F.col("shown_b"))
 
@@ -341,7 +347,7 @@ class First:
         there = sum(flush.tables.manifest.rows(self.specs[0].name))
         return flush.looks_through or there <= FEW or flush.rows > MOST_BROADCAST
 
-    def _within(self, given: DataFrame, held: Sequence[DataFrame]) -> DataFrame:
+    def _within_held(self, given: DataFrame, held: Sequence[DataFrame]) -> DataFrame:
         """Return the held rows, and the changed rows up to the last of them: there are no others
         before it."""
         net = sum_counts(union_frames([with_counts(_as_one_group(given), is_change=True), *held]))
@@ -363,7 +369,7 @@ class First:
             found = net.join(marks, reduce(lambda a, b: a & b, same), "left_semi")
         return with_counts(_as_one_group(found), is_change=True)
 
-    def _kept(self, rows: DataFrame) -> DataFrame:
+    def _with_counts(self, rows: DataFrame) -> DataFrame:
         """Return the rows to hold after the change, and the shown counts before and after.
 
         A row is held with all its copies, and with all rows that tie with it.
@@ -372,15 +378,15 @@ class First:
         kept = F.when(start_a < self._wanted, F.col("a")).otherwise(F.lit(0).cast("long"))
         found = with_starts(rows, self._by).withColumn("a", kept)
         shown = {"a": start_a, "b": start_b}
-        columns = [self._shown(n, start).alias(f"shown_{n}") for n, start in shown.items()]
+        columns = [self._shown_count(n, start).alias(f"shown_{n}") for n, start in shown.items()]
         return found.select("key", "row", "b", "a", *columns)
 
-    def _shown(self, name: str, start: Any) -> Any:
+    def _shown_count(self, name: str, start: Any) -> Any:
         if self._is_total:
             return count_places(F.col(name), start, self._first, self._needed)
         return F.when(start < self._needed, F.col(name)).otherwise(F.lit(0).cast("long"))
 
-    def _enough(self, rows: DataFrame) -> DataFrame:
+    def _check_enough(self, rows: DataFrame) -> DataFrame:
         """Return the rows; raise in the job if fewer are held than needed."""
         every = Window.partitionBy("key")
         few = f"if(total < {self._needed}, cast(raise_error('{TOO_FEW}') as bigint), a)"
@@ -428,11 +434,11 @@ class DirectFirst:
         last = max(
             (n for n, run in enumerate(runs) if any(row in before for row in run)), default=-1
         )
-        return list(self._placed(runs[: last + 1], before, after))
+        return list(self._place(runs[: last + 1], before, after))
 
     def of_all(self, before: Bag, every: Bag) -> list[HeldRow]:
         """Return the held rows, and all rows after the change."""
-        return list(self._placed(self._runs({**before, **every}), before, every))
+        return list(self._place(self._runs({**before, **every}), before, every))
 
     def is_enough(self, found: Iterable[HeldRow]) -> bool:
         """Return True if enough rows are held to show n."""
@@ -453,18 +459,18 @@ class DirectFirst:
         keyed = groupby(ordered, key=lambda row: (self._key(row), tie_key(row)))
         return [list(run) for _, run in keyed]
 
-    def _placed(self, runs: list[list[Row]], before: Bag, after: Bag) -> Iterator[HeldRow]:
+    def _place(self, runs: list[list[Row]], before: Bag, after: Bag) -> Iterator[HeldRow]:
         start_b = start_a = 0
         for run in runs:
             for row in run:
                 b, a = before.get(row, 0), max(0, after.get(row, 0))
                 held = a if start_a < self._wanted else 0
-                shown = self._shown(b, start_b), self._shown(held, start_a)
+                shown = self._shown_copies(b, start_b), self._shown_copies(held, start_a)
                 yield HeldRow(row, b, held, *shown)
             start_b += sum(before.get(row, 0) for row in run)
             start_a += sum(max(0, after.get(row, 0)) for row in run)
 
-    def _shown(self, weight: int, start: int) -> int:
+    def _shown_copies(self, weight: int, start: int) -> int:
         """Return the number of shown copies of a row with `start` rows before it."""
         if self._is_total:
             return max(0, min(start + weight, self._needed) - max(start, self._first))

@@ -194,12 +194,12 @@ class Join:
         on_right = self._right.by_key(self._right.direct_found(flush, set(left)))
         on_left = self._left.by_key(self._left.direct_found(flush, set(right)))
         return [
-            *self._paired(left, right),
-            *self._paired(left, on_right),
-            *self._paired(on_left, right),
+            *self._pair(left, right),
+            *self._pair(left, on_right),
+            *self._pair(on_left, right),
         ]
 
-    def _paired(self, left: ByKey, right: ByKey) -> list[Pair]:
+    def _pair(self, left: ByKey, right: ByKey) -> list[Pair]:
         """Return the pairs of rows that match.
 
         Raises
@@ -286,7 +286,7 @@ class MatchedRows:
         self._count = len(rows.side.types)
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        found = [] if self._present else self._alone(flush)
+        found = [] if self._present else self._unmatchable_rows(flush)
         rows, others = self._rows.change(flush, "x"), self._others.change(flush, "y")
         if rows is not None or others is not None:
             found += self._by_key(flush, rows, others)
@@ -298,7 +298,7 @@ class MatchedRows:
         change = self._others.by_key(others.items())
         keys = of_rows.keys() | change.keys()
         before = self._others.by_key(self._others.direct_found(flush, keys))
-        found = [] if self._present else self._direct_alone(rows)
+        found = [] if self._present else self._direct_unmatchable(rows)
         for key, pairs in of_rows.items():
             there = [*before.get(key, ()), *change.get(key, ())]
             found += [(row, n) for row, n in pairs if self._is_shown(row, there)]
@@ -306,10 +306,10 @@ class MatchedRows:
         stand = self._rows.by_key(self._rows.direct_found(flush, turned))
         for key in turned:
             was = before.get(key, [])
-            found += self._turned(stand.get(key, ()), was, [*was, *change[key]])
+            found += self._turned_rows(stand.get(key, ()), was, [*was, *change[key]])
         return net_bag([(self._shown_here(row), n) for row, n in found])
 
-    def _direct_alone(self, rows: Bag) -> list[Pair]:
+    def _direct_unmatchable(self, rows: Bag) -> list[Pair]:
         """Return the rows that match nothing, which an anti join always outputs."""
         key_of = self._rows.side.key_of
         return [pair for pair in rows.items() if key_of(pair[0]) is None]
@@ -327,7 +327,7 @@ class MatchedRows:
         was = sum(n for _, n in before)
         return (was > 0) is not (was + sum(n for _, n in change) > 0)
 
-    def _turned(
+    def _turned_rows(
         self, rows: Sequence[Pair], before: Sequence[Pair], after: Sequence[Pair]
     ) -> list[Pair]:
         """Return how unchanged rows change in the output, given their partners before and after.
@@ -343,7 +343,7 @@ class MatchedRows:
         ]
         return [(row, n if is_now else -n) for row, n, was, is_now in shown if was is not is_now]
 
-    def _alone(self, flush: Flush) -> list[DataFrame]:
+    def _unmatchable_rows(self, flush: Flush) -> list[DataFrame]:
         """Return the rows that match nothing, which an anti join always outputs."""
         given = flush.delta(self._rows.source)
         found = None if given is None else self._rows.side.unmatchable(given)
@@ -357,18 +357,18 @@ class MatchedRows:
         self, flush: Flush, rows: DataFrame | None, others: DataFrame | None
     ) -> list[DataFrame]:
         flush.spread()
-        parts = [] if rows is None else [self._weighted(rows, is_change=True)]
+        parts = [] if rows is None else [self._as_counts(rows, is_change=True)]
         if others is not None:
             turned = self._keys(None, others)
             for there in self._rows.having(flush, turned, ("k", "x"), None, "left_semi"):
-                parts.append(self._weighted(there))
+                parts.append(self._as_counts(there))
         if not parts:
             return []
         keys = self._keys(rows, others)
-        found = self._counted(union_frames(parts), self._partners(flush, keys, others))
-        return [self._out(found)]
+        found = self._count_partners(union_frames(parts), self._partners(flush, keys, others))
+        return [self._output_rows(found)]
 
-    def _counted(self, rows: DataFrame, partners: DataFrame | None) -> DataFrame:
+    def _count_partners(self, rows: DataFrame, partners: DataFrame | None) -> DataFrame:
         """Return rows with the number of their partners before (`nb`), and its change (`nd`)."""
         none = F.lit(0).cast("long")
         if partners is None:
@@ -393,7 +393,7 @@ class MatchedRows:
         found = union_frames(frames).distinct()
         return found.filter(F.col(HASH) >= F.lit(-(2**63) + 1))
 
-    def _weighted(self, frame: DataFrame, *, is_change: bool = False) -> DataFrame:
+    def _as_counts(self, frame: DataFrame, *, is_change: bool = False) -> DataFrame:
         names = [f"x_{n}" for n in range(self._count)]
         none = F.lit(0).cast("long")
         before, change = (none, F.col("x_weight")) if is_change else (F.col("x_weight"), none)
@@ -414,7 +414,7 @@ class MatchedRows:
             parts.append(there.select(*names, F.col("y_weight").alias("nb"), none.alias("nd")))
         return union_frames(parts) if parts else None
 
-    def _out(self, rows: DataFrame) -> DataFrame:
+    def _output_rows(self, rows: DataFrame) -> DataFrame:
         zero = F.lit(0).cast("long")
         before, change = F.coalesce("nb", zero), F.coalesce("nd", zero)
         was, is_now = before > 0, before + change > 0

@@ -101,7 +101,7 @@ class Side:
         matchable = self._matchable
         more = [name for name in rows.columns if name not in ("row", "weight")]
         found = rows if matchable is None else rows.filter(matchable)
-        return found.select(*self._named(prefix), *more)
+        return found.select(*self._prefixed_columns(prefix), *more)
 
     def unmatchable(self, rows: DataFrame) -> DataFrame | None:
         """Return the rows that match no row of any other side; None if all may match."""
@@ -120,7 +120,7 @@ class Side:
     def _keys(self) -> list[Column]:
         return self.columns(self._values())
 
-    def _named(self, prefix: str) -> list[Column]:
+    def _prefixed_columns(self, prefix: str) -> list[Column]:
         """Return the row, its weight and its key, with a prefix of their names; made once."""
         if prefix not in self._made:
             keys = (key.alias(f"{prefix}_{place}") for place, key in enumerate(self._keys))

@@ -94,7 +94,7 @@ class ByWeight:
         ]
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        changes = [self._changed(flush, place) for place in range(len(self._sides))]
+        changes = [self._change(flush, place) for place in range(len(self._sides))]
         there = [frame for frame in changes if frame is not None]
         if not there:
             return None
@@ -111,7 +111,7 @@ class ByWeight:
                 flush, spec, rows, lambda p: p["row"].eqNullSafe(rows["row"]), hashes
             ):
                 parts.append(self._weights(part, side))
-        return flush.handed_on(self._out(flush.together(union_frames(parts))))
+        return flush.handed_on(self._output_rows(flush.together(union_frames(parts))))
 
     def direct(self, flush: DirectFlush) -> Bag:
         changes = [flush.delta(side) for side in self._sides]
@@ -129,7 +129,7 @@ class ByWeight:
             found[row] = output_weight(self._node, *now) - output_weight(self._node, *was)
         return without_zeros(found)
 
-    def _changed(self, flush: Flush, place: int) -> DataFrame | None:
+    def _change(self, flush: Flush, place: int) -> DataFrame | None:
         found = flush.delta(self._sides[place])
         if found is None:
             return None
@@ -159,7 +159,7 @@ class ByWeight:
         ]
         return frame.select("row", *columns)
 
-    def _out(self, weights: DataFrame) -> DataFrame:
+    def _output_rows(self, weights: DataFrame) -> DataFrame:
         names = [f"{kind}{side}" for side in _SIDES for kind in ("b", "d")]
         sums = weights.groupBy("row").agg(*(F.sum(name).alias(name) for name in names))
         before = _weight_column(self._node, F.col("bl"), F.col("br"))

@@ -139,15 +139,15 @@ class Feed:
             yield _PreparedBatch(self, once, None, None, is_change=False)
             return
         with ExitStack() as aside:
-            yield self._written(batch.frame, once, aside)
+            yield self._prepare(batch.frame, once, aside)
 
-    def _written(self, frame: DataFrame, once: Once, aside: ExitStack) -> _PreparedBatch:
+    def _prepare(self, frame: DataFrame, once: Once, aside: ExitStack) -> _PreparedBatch:
         frames = self.rows.frames
         if self._options.changes == "snapshot":
-            return self._snapshot(frame, once, aside)
-        given = self._given(frame, aside)
+            return self._prepare_snapshot(frame, once, aside)
+        given = self._write_changes(frame, aside)
         changes = with_literal_paths(self._session.spark.read).parquet(given)
-        unfit = self._look_through(changes)
+        unfit = self._count_unfit(changes)
         if frames.key is None:
             if not unfit:
                 return _PreparedBatch(self, once, given, None)
@@ -159,16 +159,18 @@ class Feed:
             rows = frames.replaced(
                 new.select("row", F.lit(1).cast("long").alias("weight")), last.select("key")
             )
-            left_out = self._left_out(changes, last, frames.key)
+            left_out = self._unfit_by_key(changes, last, frames.key)
         path = aside.enter_context(frames.aside())
         rows.write.parquet(path)
-        apart = self._unfit_aside(left_out, changes, aside) if self.unfit is not None else None
+        apart = self._write_unfit(left_out, changes, aside) if self.unfit is not None else None
         return _PreparedBatch(self, once, path, apart)
 
-    def _snapshot(self, frame: DataFrame, once: Once, aside: ExitStack) -> _PreparedBatch:
+    def _prepare_snapshot(self, frame: DataFrame, once: Once, aside: ExitStack) -> _PreparedBatch:
         frames = self.rows.frames
-        changes = with_literal_paths(self._session.spark.read).parquet(self._given(frame, aside))
-        unfit = self._look_through(changes)
+        changes = with_literal_paths(self._session.spark.read).parquet(
+            self._write_changes(frame, aside)
+        )
+        unfit = self._count_unfit(changes)
         fit = changes.filter("unfit is null").select("row", "weight")
         frames.check_keys(fit)
         path = aside.enter_context(frames.aside())
@@ -183,14 +185,14 @@ class Feed:
         found.is_change = bool(found.rows) or not frames.batches
         return found
 
-    def _given(self, frame: DataFrame, aside: ExitStack) -> str:
+    def _write_changes(self, frame: DataFrame, aside: ExitStack) -> str:
         """Write a batch as changes, once, and return the folder."""
         frames = self.rows.frames
         given = aside.enter_context(frames.aside())
         as_changes(frame, frames.kept, frames.key, self.name, self._options).write.parquet(given)
         return given
 
-    def _look_through(self, changes: DataFrame) -> int:
+    def _count_unfit(self, changes: DataFrame) -> int:
         """Return the number of unfit rows; raise for one unless they are skipped."""
         found = fetch_first(
             changes.filter("unfit is not null").agg(
@@ -235,14 +237,14 @@ class Feed:
             )
         return one
 
-    def _left_out(self, changes: DataFrame, last: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    def _unfit_by_key(self, changes: DataFrame, last: DataFrame, key: tuple[str, ...]) -> DataFrame:
         """Return the unfit rows: the last of each key, and all without a key."""
         names = ("weight", "unfit", "shown", "key")
         odd = last.filter("unfit is not null").withColumn("key", _key_as_text(key)).select(*names)
         lost = changes.filter("not keyed").withColumn("key", F.lit("")).select(*names)
         return odd.unionByName(lost)
 
-    def _unfit_aside(self, left_out: DataFrame, changes: DataFrame, aside: ExitStack) -> str:
+    def _write_unfit(self, left_out: DataFrame, changes: DataFrame, aside: ExitStack) -> str:
         """Write the change of the unfit rows: it replaces the old ones with the keys of the
         batch."""
         assert self.unfit is not None

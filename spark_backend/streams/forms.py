@@ -244,7 +244,7 @@ class Batches:
             return
         frame = self._frame()
         if frame.isStreaming:
-            yield from self._of_query(frame, stop)
+            yield from self._query_batches(frame, stop)
         elif last is None:
             yield FrameBatch(frame, ONCE, 0, time.time())
 
@@ -265,7 +265,7 @@ class Batches:
                 return
             stop.wait(self._every)
 
-    def _of_query(self, frame: DataFrame, stop: threading.Event) -> Iterator[FrameBatch]:
+    def _query_batches(self, frame: DataFrame, stop: threading.Event) -> Iterator[FrameBatch]:
         exchange = _Exchange()
         writer = frame.writeStream.foreachBatch(exchange.hand_over)
         writer = writer.option("checkpointLocation", self._checkpoint)
@@ -282,7 +282,7 @@ class Batches:
                     yield FrameBatch(rows, str(query.id), number, made)
                     exchange.done()
                 elif not query.isActive:
-                    self._raise_of(query)
+                    self._raise_failure(query)
                     return
         finally:
             self._query = None
@@ -290,7 +290,7 @@ class Batches:
             with suppress(Exception):  # the JVM may be gone
                 query.stop()
 
-    def _raise_of(self, query: Any) -> None:
+    def _raise_failure(self, query: Any) -> None:
         error = query.exception()
         if error is not None:
             told = str(error).strip().partition("\n")[0]

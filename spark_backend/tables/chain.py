@@ -113,8 +113,8 @@ class Chain:
         ------
         OffloadError: a callable cannot be sent to Python workers.
         """
-        done, waiting = self._columns(tuple(chain), given)
-        return self._in_python(waiting, done) if waiting else done
+        done, waiting = self._run_in_columns(tuple(chain), given)
+        return self._run_in_python(waiting, done) if waiting else done
 
     def entries(
         self,
@@ -137,12 +137,12 @@ class Chain:
         A DataFrame with the columns bucket, side, row and weight. Rows that the part ignores are
         left out; rows are not netted.
         """
-        done, waiting = self._columns(tuple(chain), given)
+        done, waiting = self._run_in_columns(tuple(chain), given)
         more = (_serialize_node(_with_placeholders(onto)), place, stable)
         source = waiting or (_placeholder(shapes(onto.inputs()[place])),)
-        return self._mapped("chain_entries", source, done, _ENTRIES, *more)
+        return self._map("chain_entries", source, done, _ENTRIES, *more)
 
-    def _columns(
+    def _run_in_columns(
         self, chain: tuple[plan.Node, ...], given: Weighted
     ) -> tuple[Weighted, tuple[plan.Node, ...]]:
         """Run all nodes up to a last run of nodes that needs Python, and return that run."""
@@ -156,7 +156,9 @@ class Chain:
             nodes[place + 1 : place + 1] = later
             reason = None
             try:
-                found = _as_columns(node, replace(done, frame=self._filtered(waiting, done)))
+                found = _as_columns(
+                    node, replace(done, frame=self._filter_in_python(waiting, done))
+                )
                 done, waiting = found, ()
             except Inexact as inexact:
                 reason = str(inexact)
@@ -166,7 +168,7 @@ class Chain:
                 of, reason = _worker_type(node, done, reason)
             done = replace(done, steps=(*done.steps, ChainStep(headline(node), reason)))
             if of is not None:
-                done, waiting = self._typed(waiting, done, of), ()
+                done, waiting = self._run_typed(waiting, done, of), ()
             elif reason is not None and not isinstance(node, plan.Where):
                 rest = tuple(
                     ChainStep(headline(n), "after a step there") for n in nodes[place + 1 :]
@@ -174,28 +176,28 @@ class Chain:
                 return replace(done, steps=done.steps + rest), (*waiting, *nodes[place + 1 :])
         return done, waiting
 
-    def _filtered(self, waiting: tuple[plan.Node, ...], done: Weighted) -> DataFrame:
+    def _filter_in_python(self, waiting: tuple[plan.Node, ...], done: Weighted) -> DataFrame:
         """Filter rows by predicates in Python; rows stay as they are encoded."""
         if not waiting:
             return done.frame
         schema: Any = _PACKED if isinstance(done.kept, Pickled) else done.frame.schema
-        return self._mapped("filter_rows", waiting, done, schema)
+        return self._map("filter_rows", waiting, done, schema)
 
-    def _in_python(self, waiting: tuple[plan.Node, ...], done: Weighted) -> Weighted:
+    def _run_in_python(self, waiting: tuple[plan.Node, ...], done: Weighted) -> Weighted:
         if all(isinstance(node, plan.Where) for node in waiting):
-            return replace(done, frame=self._filtered(waiting, done))
-        frame = self._mapped("pack_rows", waiting, done, _PACKED)
+            return replace(done, frame=self._filter_in_python(waiting, done))
+        frame = self._map("pack_rows", waiting, done, _PACKED)
         return Weighted(frame, Pickled("what a callable returns has no known type"), done.steps)
 
-    def _typed(self, waiting: tuple[plan.Node, ...], done: Weighted, of: Typed) -> Weighted:
+    def _run_typed(self, waiting: tuple[plan.Node, ...], done: Weighted, of: Typed) -> Weighted:
         """Run nodes in Python, and return their results as columns."""
         fields = [T.StructField("row", spark_type(of)), T.StructField("weight", T.LongType())]
-        frame = self._mapped(
+        frame = self._map(
             "columnize_rows", waiting, done, T.StructType(fields), _pickle_encoding(of)
         )
         return replace(done, frame=frame, kept=of)
 
-    def _mapped(
+    def _map(
         self, name: str, nodes: tuple[plan.Node, ...], on: Weighted, schema: Any, *more: Any
     ) -> DataFrame:
         given = (

@@ -47,18 +47,18 @@ class Changes:
         names = [info.base_name for info in self._files.get_file_info(fs.FileSelector(self._root))]
         notes = {int(name.removesuffix(NOTE)) for name in names if _NOTE.fullmatch(name)}
         self.last = max(notes, default=0)
-        self._names = self._that_count(sorted(filter(_FOLDER.fullmatch, names)), notes)
-        self.batches: Mapping[str, int] = self._noted(self.last)[1] if self.last else {}
+        self._names = self._published_folders(sorted(filter(_FOLDER.fullmatch, names)), notes)
+        self.batches: Mapping[str, int] = self._read_note(self.last)[1] if self.last else {}
         """The number of the last batch of each query."""
 
-    def _that_count(self, folders: list[str], notes: set[int]) -> dict[int, str]:
+    def _published_folders(self, folders: list[str], notes: set[int]) -> dict[int, str]:
         """Return the folder of each number, and delete the other folders, of a process that was
         killed."""
         found: dict[int, list[str]] = {}
         for name in folders:
             found.setdefault(int(name.partition("-")[0]), []).append(name)
         names = {
-            n: found[n][0] if len(found[n]) == 1 else self._noted(n)[0]
+            n: found[n][0] if len(found[n]) == 1 else self._read_note(n)[0]
             for n in notes & found.keys()
         }
         if set(names) != set(range(1, self.last + 1)):
@@ -75,7 +75,7 @@ class Changes:
         """Return True if a batch is already included."""
         return once is not None and self.batches.get(once[0], -1) >= once[1]
 
-    def _noted(self, number: int) -> tuple[str, dict[str, int]]:
+    def _read_note(self, number: int) -> tuple[str, dict[str, int]]:
         """Return the folder of a change, and the last batches as of that change."""
         path = f"{self._root}/{number:012}{NOTE}"
         try:

@@ -98,7 +98,7 @@ class Frames:
         self.name = name
         self._session, self._source, self._format = session, source, format
         self._changes = Changes(session, folder)
-        self.rows_at_first = 0 if source is None else self._checked()
+        self.rows_at_first = 0 if source is None else self._validate()
 
     @property
     def version(self) -> int:
@@ -250,7 +250,7 @@ class Frames:
         """
         last = self.version if upto is None else upto
         if self.is_local(version, last):
-            return Weighted(self._fetched(version + 1, last), self.kept)
+            return Weighted(self._fetch(version + 1, last), self.kept)
         paths = self._changes.paths(max(version, 0) + 1, last)
         return Weighted(self._union(paths, whole=version < 0), self.kept)
 
@@ -302,14 +302,14 @@ class Frames:
         """Delete the changes."""
         self._changes.delete()
 
-    def _checked(self) -> int:
+    def _validate(self) -> int:
         """Validate the initial rows against the row type, and return their number.
 
         Raises
         ------
         TableError: a column or a value is not of the type.
         """
-        given, source = self._given(), self._source
+        given, source = self._source_frame(), self._source
         rows = as_rows(given, self.kept, self.name)
         if isinstance(source, str) and format_of(source, self._format) == PARQUET:
             found = rows_by_ends(self._session, given.inputFiles(), self.kept)
@@ -317,7 +317,7 @@ class Frames:
                 return found
         return check_values(rows, self.kept, self.name)
 
-    def _given(self) -> DataFrame:
+    def _source_frame(self) -> DataFrame:
         """Return the DataFrame of the source."""
         source = self._source
         assert source is not None
@@ -326,15 +326,15 @@ class Frames:
         given: DataFrame = self._session.own(source)
         return given
 
-    def _at_first(self) -> DataFrame:
+    def _initial_rows(self) -> DataFrame:
         if self._source is None:
             return self.read([])
-        return as_rows(self._given(), self.kept, self.name)
+        return as_rows(self._source_frame(), self.kept, self.name)
 
     def _union(self, paths: list[str], *, whole: bool) -> DataFrame:
         if not whole:
             return self.read(paths)
-        return self._at_first().unionByName(self.read(paths)) if paths else self._at_first()
+        return self._initial_rows().unionByName(self.read(paths)) if paths else self._initial_rows()
 
     def read(self, paths: list[str]) -> DataFrame:
         """Read the rows with weights of folders."""
@@ -344,7 +344,7 @@ class Frames:
             return found
         return spark.createDataFrame([], self._schema)
 
-    def _fetched(self, first: int, last: int) -> DataFrame:
+    def _fetch(self, first: int, last: int) -> DataFrame:
         """Read changes into the driver, and return them as a DataFrame of local rows."""
         spark: Any = self._session.spark
         found: DataFrame = spark.createDataFrame(self._changes.fetched(first, last), self._schema)

@@ -143,7 +143,7 @@ class ScanRemote:
             self._last = source
         if quiet:
             return ()
-        return [pair for source in fed for pair in collect_pairs(self._run(source))]
+        return [pair for source in fed for pair in collect_pairs(self._run_chain(source))]
 
     def contents(self) -> Iterator[Pair]:
         """Fetch all rows."""
@@ -159,7 +159,7 @@ class ScanRemote:
         frames = self._last.rows.frames  # type: ignore[attr-defined]
         return self._chain.run(self._last.chain, frames.current(self._last.upto))
 
-    def _run(self, fed: ExternalInput) -> Weighted:
+    def _run_chain(self, fed: ExternalInput) -> Weighted:
         frames = fed.rows.frames  # type: ignore[attr-defined]
         return self._chain.run(fed.chain, frames.since(fed.after, fed.upto))
 
