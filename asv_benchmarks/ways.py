@@ -330,7 +330,10 @@ WAYS = (
         (join_sum, join_sum_right),
         ("reactive/engine/operators/loops/factored.py",),
         off=(
-            ("reactive.engine.operators.loops.factored.alone", lambda *_, **__: None),
+            (
+                "reactive.engine.operators.loops.factored.make_single_side_runner",
+                lambda *_, **__: None,
+            ),
             ("reactive.engine.operators.join.SumsBy._take_one", _take_as_many),
             ("reactive.engine.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),
         ),

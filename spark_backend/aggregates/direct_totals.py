@@ -26,7 +26,7 @@ from optimizer import plan
 from optimizer.expr import Function
 from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections.zset import Pair, Row, canonical
-from reactive.engine.operators.plain import spread
+from reactive.engine.operators.plain import spread_bindings
 from reactive.engine.reference.bags import Bag
 from spark_backend.aggregates.parts import GroupParts, Parts
 from spark_backend.aggregates.summed import (
@@ -168,7 +168,7 @@ class DirectTotals:
     @cached_property
     def _key_of(self) -> Callable[[Row], Any]:
         key = self._node.key
-        return (lambda row: 0) if key is None else spread(key, self._count, compiled_of)
+        return (lambda row: 0) if key is None else spread_bindings(key, self._count, compiled_of)
 
     @cached_property
     def _reads(self) -> dict[AggregateInput, Callable[[Row], Any]]:
@@ -314,7 +314,7 @@ def _merge_sums(group: Group, odd: Odd, sums: Sums) -> None:
 
 def _row_reader(function: Function | None, count: int) -> Callable[[Row], Any]:
     """Return a function that reads a value of a row; without a callable, the row."""
-    return (lambda row: row) if function is None else spread(function, count, compiled_of)
+    return (lambda row: row) if function is None else spread_bindings(function, count, compiled_of)
 
 
 def _scale_value(of: SummedValue, value: Any) -> tuple[int, int, Any]:

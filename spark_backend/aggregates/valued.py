@@ -69,7 +69,7 @@ from reactive.engine.operators.accumulators import (
     MinAccumulator,
     SumAccumulator,
 )
-from reactive.engine.operators.plain import spread
+from reactive.engine.operators.plain import spread_bindings
 from reactive.engine.operators.tolerant import Tolerant
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.aggregates.summed import (
@@ -449,7 +449,7 @@ class ReducedAccumulator:
 
     @cached_property
     def _key_of(self) -> Callable[[Row], Any]:
-        return spread(self.key, self.count)
+        return spread_bindings(self.key, self.count)
 
     @cached_property
     def _make(self) -> Callable[[Any, Bag[Row]], Any]:

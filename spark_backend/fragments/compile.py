@@ -34,7 +34,7 @@ from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.forms import unique_key
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
-from reactive.engine.operators.plain import LINEAR, chain_over, spread
+from reactive.engine.operators.plain import LINEAR, chain_over, spread_bindings
 from reactive.engine.reference.bags import Bag, pair_maker
 from spark_backend.aggregates.totals import ReducedRows, Totals
 from spark_backend.aggregates.valued import as_aggregate
@@ -431,7 +431,7 @@ def residual_test(node: Any) -> Asked | None:
     if asked is None:
         return None
     pair = pair_maker(node.left)
-    call = spread(asked, bindings(node.left) + 1)
+    call = spread_bindings(asked, bindings(node.left) + 1)
     return lambda row, other: call(pair(row, other))
 
 

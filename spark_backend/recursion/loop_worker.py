@@ -27,9 +27,9 @@ from reactive import Database
 from reactive.api.relation import Relation
 from reactive.engine.collections.zset import Row
 from reactive.engine.compiler.hops import evaluated
-from reactive.engine.operators.loop.anew import Near
-from reactive.engine.operators.loop.anew import changes as difference
-from reactive.engine.operators.plain import spread
+from reactive.engine.operators.loop.anew import RowTolerance
+from reactive.engine.operators.loop.anew import bag_changes as difference
+from reactive.engine.operators.plain import spread_bindings
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow
 from spark_backend.codec.schema import Typed
@@ -173,7 +173,9 @@ def _shown_change(
     if not isinstance(top, plan.Tolerate):
         return difference(after, was)
     tolerance = top.tolerance
-    near = Near(spread(tolerance.by, 1), spread(tolerance.value, 1), tolerance.least)
+    near = RowTolerance(
+        spread_bindings(tolerance.by, 1), spread_bindings(tolerance.value, 1), tolerance.least
+    )
     return difference(dict(Counter(near.shown(was, list(Counter(after).elements())))), was)
 
 

@@ -49,7 +49,7 @@ import pyarrow.compute as pc
 from optimizer import plan
 from reactive import FixpointError
 from reactive.engine.collections.zset import Row, canonical
-from reactive.engine.operators.loops.whole import whole_of
+from reactive.engine.operators.loops.whole import compile_whole_round
 from reactive.engine.reference.evaluate import evaluate_part
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from spark_backend.codec.arrow import arrow_type, from_arrow
@@ -466,7 +466,7 @@ class DeltaRules:
         self._own, self._level = len(bodies), level
         self._places = [place for place, body in enumerate(bodies) if body is not None]
         self._bodies = [body for body in bodies if body is not None]
-        self._quick = whole_of(self._bodies, self._own + sides, self._own)
+        self._quick = compile_whole_round(self._bodies, self._own + sides, self._own)
         self._as_kept: Callable[[Row], Row] | None = canonical if may_be_nan else None
         self._sides: Sequence[Mapping[Row, int]] = ()
 

@@ -55,7 +55,7 @@ from optimizer import plan
 from optimizer.plans.forms import Key
 from reactive.engine.collections.order import tie_key
 from reactive.engine.collections.zset import Row, canonical
-from reactive.engine.operators.plain import spread
+from reactive.engine.operators.plain import spread_bindings
 from reactive.engine.reference.bags import Bag, ordered_rows, reference_sort_key
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.hashing import flattened_values, leaf_types
@@ -115,7 +115,7 @@ class Firsts:
         check_decided(stands)
         self._by = stands.by
         self._key = value_of(node.key, row_bindings(row, count))
-        self._node, self._call = over_placeholders(node), spread(node.key, count)
+        self._node, self._call = over_placeholders(node), spread_bindings(node.key, count)
         self._lookup = Lookup(leaf_types(self._key.of), key_fields((node.key,), self.kept, count))
         self._first, self._last = node.offset, node.offset + node.limit
         self._hash()

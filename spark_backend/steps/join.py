@@ -39,7 +39,7 @@ from pyspark.sql import functions as F
 from optimizer import plan
 from optimizer.expr import Function
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.operators.plain import spread
+from reactive.engine.operators.plain import spread_bindings
 from reactive.engine.reference.bags import Bag, pair_maker
 from spark_backend.codec.arrow import pairs_of
 from spark_backend.codec.columns import truth_of
@@ -160,7 +160,7 @@ class Join:
     ) -> None:
         self._left, self._right, self._count = left, right, count
         self._made = pair_maker(node.inputs()[0])
-        self._asked = None if residual is None else spread(residual, count + 1)
+        self._asked = None if residual is None else spread_bindings(residual, count + 1)
         self.kept: Typed = pair_type(left.source.kept, right.source.kept, count)
         self._condition = None if residual is None else self._fits(residual)
         pair = pair_value(left.source.kept, right.source.kept, count)

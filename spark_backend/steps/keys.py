@@ -65,7 +65,7 @@ from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections.order import is_comparable_class
 from reactive.engine.collections.zset import Row
 from reactive.engine.operators.accumulators import CountAccumulator
-from reactive.engine.operators.plain import sides, spread
+from reactive.engine.operators.plain import sides, spread_bindings
 from spark_backend.codec.columns import truth_of, value_of
 from spark_backend.codec.hashing import flattened_values
 from spark_backend.codec.schema import Plain, Record, Typed, type_name
@@ -162,8 +162,8 @@ class Side:
     @cached_property
     def key_of(self) -> Callable[[Row], Leaves | None]:
         """A function from a row to its key, or None if it matches nothing."""
-        tests = [spread(test, self.bindings, compiled_of) for test in self.tests]
-        calls = [spread(key, self.bindings, compiled_of) for key in self.keys]
+        tests = [spread_bindings(test, self.bindings, compiled_of) for test in self.tests]
+        calls = [spread_bindings(key, self.bindings, compiled_of) for key in self.keys]
         floats = [place for place, of in enumerate(self.types) if of.kind is float]
         if len(calls) == 1 and not (tests or floats or self.has_records):
             only = calls[0]

@@ -29,15 +29,15 @@ from reactive.engine.operators.fixpoint import closure as closures
 from reactive.engine.operators.fixpoint import fixpoint
 from reactive.engine.operators.fuse import (
     Make,
-    chained,
-    factored,
-    joined,
-    keys_of,
-    looped,
-    matched,
-    multiway,
-    sums_of_pairs,
-    sums_of_rows,
+    chain_runner,
+    make_factored_operator,
+    make_join_operator,
+    make_keyer,
+    make_loop_operator,
+    make_multiway_operator,
+    make_outer_join_operator,
+    make_pair_sums,
+    make_row_sums,
 )
 from reactive.engine.operators.loop import anew
 from reactive.engine.operators.plain import (
@@ -45,8 +45,8 @@ from reactive.engine.operators.plain import (
     Inner,
     PipelineSource,
     Side,
+    all_callables,
     all_read,
-    called,
     constant_tests_of,
     plain_join,
     plain_operator,
@@ -155,8 +155,8 @@ def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node
     return builder.node(
         node,
         inputs,
-        looped(parts[-1], below, builder.graph.loops, recall_of(node.known)),
-        called(parts),
+        make_loop_operator(parts[-1], below, builder.graph.loops, recall_of(node.known)),
+        all_callables(parts),
         constant_tests=constant_tests,
     )
 
@@ -209,7 +209,7 @@ def _cannot_raise(node: physical.PhysicalIndex) -> bool:
 def _keys(builder: Builder, node: physical.PhysicalKeys, inputs: Inputs) -> Node:
     below = node.chain
     recall = recall_of(node.known)
-    make, _ = keys_of(below, node.side, 1, generate=builder.generates, recall=recall)
+    make, _ = make_keyer(below, node.side, 1, generate=builder.generates, recall=recall)
     return builder.node(
         node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
     )
@@ -217,9 +217,13 @@ def _keys(builder: Builder, node: physical.PhysicalKeys, inputs: Inputs) -> Node
 
 def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
     index, wanted = inputs[0].operator, node.wanted
-    ask = chained((node.of,))
+    ask = chain_runner((node.of,))
     return builder.node(
-        node, inputs, lambda: at_operator.At(index, wanted, ask), called([node.of]), at=wanted
+        node,
+        inputs,
+        lambda: at_operator.IndexLookup(index, wanted, ask),
+        all_callables([node.of]),
+        at=wanted,
     )
 
 
@@ -246,11 +250,15 @@ def _probe(
     operators = (left.operator, right.operator)
     if isinstance(join, INNER):
         table = None if left.deferred or left.inputs[0].inputs else left.inputs[0].contents
-        make = joined(join, parts[-1], tuple(chain), *operators, table, recall_of(node.known))
+        make = make_join_operator(
+            join, parts[-1], tuple(chain), *operators, table, recall_of(node.known)
+        )
     else:
         assert isinstance(join, plan.OuterJoin)
-        make = matched(join, parts[-1], tuple(chain), *operators, recall_of(node.known))
-    return builder.node(node, inputs, make, called(parts))
+        make = make_outer_join_operator(
+            join, parts[-1], tuple(chain), *operators, recall_of(node.known)
+        )
+    return builder.node(node, inputs, make, all_callables(parts))
 
 
 def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
@@ -275,8 +283,8 @@ def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node
     top = [join, *chain, *_nodes(node.sink)][-1]
     ports = tuple(dict.fromkeys(inputs))  # different indexes may be one node of the graph
     recall = recall_of(node.known)
-    make = multiway(join, node.multiway, top, tuple(chain), indexes, recall)
-    functions = called([*_nodes(*node.joins), *chain, *_nodes(node.sink)])
+    make = make_multiway_operator(join, node.multiway, top, tuple(chain), indexes, recall)
+    functions = all_callables([*_nodes(*node.joins), *chain, *_nodes(node.sink)])
     return builder.node(node, ports, make, functions, wiring=tuple(map(ports.index, inputs)))
 
 
@@ -299,7 +307,9 @@ def _cyclic(
     wiring = tuple(map(ports.index, inputs))
     is_one = len({(id(chain.base), chain) for chain in node.chains}) == 1
     tests = constant_tests_of(node.chains[0]) if is_one else NO_CONSTANT_TESTS
-    return builder.node(node, ports, make, called(parts), wiring=wiring, constant_tests=tests)
+    return builder.node(
+        node, ports, make, all_callables(parts), wiring=wiring, constant_tests=tests
+    )
 
 
 def _nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node:
@@ -314,7 +324,7 @@ def _nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node
 def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
     below = node.chain
     recall = recall_of(node.known)
-    make = sums_of_rows(below, node.side, node.arguments, node.sums, node.owner, recall)
+    make = make_row_sums(below, node.side, node.arguments, node.sums, node.owner, recall)
     return builder.node(
         node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
     )
@@ -324,8 +334,8 @@ def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Nod
     join, chain = _inner(node.join), tuple(_nodes(*node.chain))
     operators = (inputs[0].operator, inputs[1].operator)
     recall, of = recall_of(node.known), (node.side, node.arguments, node.sums)
-    make = sums_of_pairs(join, chain, *of, operators, node.owner, recall)
-    functions = (*called([join, *chain]), *side_functions(node.side))
+    make = make_pair_sums(join, chain, *of, operators, node.owner, recall)
+    functions = (*all_callables([join, *chain]), *side_functions(node.side))
     return builder.node(node, inputs, make, functions)
 
 
@@ -333,8 +343,10 @@ def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs
     join, aggregate = _inner(node.join), node.sink.node
     assert isinstance(aggregate, plan.Aggregate)
     operators = (inputs[0].operator, inputs[1].operator)
-    make = factored(aggregate, join, node.factors, operators, recall_of(node.known))
-    return builder.node(node, inputs, make, called([aggregate, join, *_nodes(*node.between)]))
+    make = make_factored_operator(aggregate, join, node.factors, operators, recall_of(node.known))
+    return builder.node(
+        node, inputs, make, all_callables([aggregate, join, *_nodes(*node.between)])
+    )
 
 
 def _fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:
@@ -429,7 +441,7 @@ def _keyed(
 ) -> tuple[Make, Callable[[], Iterable[Any]] | None]:
     """Return the factory of the loop that keys rows for an index, and the function for all rows."""
     graph = builder.graph
-    make, rows = keys_of(
+    make, rows = make_keyer(
         node.chain,
         side,
         node.arguments,
@@ -442,7 +454,7 @@ def _keyed(
 
 def _called(below: PipelineSource, side: Side) -> tuple[Function | None, ...]:
     """Return the callables of a chain, and of a side of a join over it."""
-    return (*called(below.chain), *side_functions(side))
+    return (*all_callables(below.chain), *side_functions(side))
 
 
 def _inner(op: Op) -> Inner:

@@ -53,8 +53,8 @@ from reactive.engine.operators.plain import (
     Side,
     by_key_alone,
     can_nest,
+    count_nested,
     is_read,
-    nested,
     sides,
 )
 
@@ -203,7 +203,7 @@ class Chooser:
         if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
-            below = self.below(node.input, above=nested((node,)))
+            below = self.below(node.input, above=count_nested((node,)))
             return PipelineSource((*below.chain, node), below.base)
         if isinstance(node, plan.Aggregate) and is_in_line(a.accumulator for a in node.aggregates):
             return self.below(node.input)
@@ -222,7 +222,7 @@ class Chooser:
         """
         chain: list[plan.Node] = []
         if self.generates:
-            while self._is_link(node) and can_nest(above := above + nested((node,))):
+            while self._is_link(node) and can_nest(above := above + count_nested((node,))):
                 chain.append(node)
                 node = node.input
         return PipelineSource(tuple(chain[::-1]), node)
@@ -240,7 +240,7 @@ class Chooser:
             return False
         multiway = self.multiway(base) if isinstance(base, plan.Join) else None
         inputs = 2 if multiway is None else len(multiway.tests)
-        return can_nest(inputs + nested(below.chain))
+        return can_nest(inputs + count_nested(below.chain))
 
     def multiway(self, join: plan.Join) -> multiways.MultiwayJoin | None:
         """Return the multiway join of a join and those below it; None if that way has failed."""
@@ -271,7 +271,7 @@ class Chooser:
             return None
         base = below.base
         is_ours = base is node or (self.readers[id(base)] < 2 and not self.is_elsewhere(base))
-        can_be = is_read(base) and can_nest(2 + nested(below.chain))
+        can_be = is_read(base) and can_nest(2 + count_nested(below.chain))
         return (base, below) if is_ours and can_be else None
 
     # Physical nodes for several rules.

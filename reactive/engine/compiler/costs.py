@@ -42,7 +42,7 @@ from reactive.engine.compiler.physical import (
     Pipeline,
 )
 from reactive.engine.compiler.queries import Running
-from reactive.engine.operators.plain import keys_of
+from reactive.engine.operators.plain import side_key_functions
 
 MEETING = (Multiway, PhysicalCyclicCount, PhysicalCyclicJoin, PairSums, Intervals)
 """Physical nodes that find the partners of a row, some of them as sums."""
@@ -184,6 +184,6 @@ def _finds_one(side: PhysicalIndex | PhysicalKeys) -> bool:
 def _keys(side: PhysicalIndex | PhysicalKeys) -> frozenset[Expr | None]:
     """Return the expressions of the look-up key; None stands for an opaque callable."""
     found: set[Expr | None] = set()
-    for function in keys_of(side.side):
+    for function in side_key_functions(side.side):
         found.update(key_parts(function.body) if isinstance(function, Lifted) else [None])
     return frozenset(found)

@@ -55,19 +55,19 @@ from reactive.engine.collections.trie import joined_pairs
 from reactive.engine.collections.zset import Pair, Pairs, Row
 from reactive.engine.dataflow.delta import Move
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.loop.anew import Anew, Loop, Measured, Near
-from reactive.engine.operators.loop.onward import OneRound, Onward
+from reactive.engine.operators.loop.anew import AdaptiveLoop, Loop, LoopRecomputation, RowTolerance
+from reactive.engine.operators.loop.onward import LoopContinuation, OneRound
 from reactive.engine.operators.loops.cyclic_count import variables_of
 from reactive.engine.operators.loops.cyclic_join import Below, CyclicRows
-from reactive.engine.operators.loops.whole import has_layout, whole_of
+from reactive.engine.operators.loops.whole import compile_whole_round, has_layout
 from reactive.engine.operators.plain import (
     Inner,
     Side,
-    maybe,
     pair_with,
     plain_operator,
     side_key,
-    spread,
+    spread_bindings,
+    spread_or_none,
 )
 from reactive.engine.operators.rowwise import Tolerate
 from reactive.engine.reference.evaluate import evaluate_part
@@ -163,7 +163,9 @@ class JoinHop(Looking):
         count = bindings(join.left)
         pair = pair_with(count)
         made = pair if is_left else lambda row, other: pair(other, row)
-        super().__init__((own, other), partial(_found, made, maybe(join_match(join).on, count + 1)))
+        super().__init__(
+            (own, other), partial(_found, made, spread_or_none(join_match(join).on, count + 1))
+        )
         self._key = _key(side, count if is_left else 1)
         self._other = other
         self._is_left = is_left
@@ -427,14 +429,14 @@ def pays(node: plan.Iterate) -> bool:
     if not any(isinstance(part, plan.Aggregate) for part in parts):
         return False
     inputs, given = over_given(node)
-    return whole_of(given.bodies, len(inputs), len(node.names)) is not None
+    return compile_whole_round(given.bodies, len(inputs), len(node.names)) is not None
 
 
 def laid_out(node: plan.Iterate, given: int) -> bool:
     """Return True if the rounds of an iteration over given relations can keep a layout."""
     if node.times is None or not has_layout(node.times):
         return False
-    whole = whole_of(node.bodies, given, len(node.names))
+    whole = compile_whole_round(node.bodies, given, len(node.names))
     return whole is not None and whole.layout is not None
 
 
@@ -447,7 +449,7 @@ def loop_of(
     """
     loop = _loop(node)
 
-    def body(held: Anew) -> InnerNodes:
+    def body(held: LoopRecomputation) -> InnerNodes:
         return inner(unrolled(node), [given.items for given in held.given], generate=generate)
 
     def one_round(contents: Sequence[Contents]) -> OneRound:
@@ -456,11 +458,11 @@ def loop_of(
     def make() -> Any:
         anew = _anew(loop, node, places, generate=generate)
         if node.times is not None:
-            return anew if any(loop.near) else Measured(anew, body)
+            return anew if any(loop.near) else AdaptiveLoop(anew, body)
         if node.contraction is None or not all(loop.near):
             return anew
         shown = [Tolerate(each.by, each.value, each.least) for each in loop.near if each]
-        return Onward(anew, loop, shown, one_round)
+        return LoopContinuation(anew, loop, shown, one_round)
 
     return make
 
@@ -484,11 +486,17 @@ def _loop(node: plan.Iterate) -> Loop:
     return Loop(node.names, node.times, node.max_rounds, near)
 
 
-def _anew(loop: Loop, node: plan.Iterate, places: tuple[int, ...], *, generate: bool) -> Anew:
-    whole = whole_of(node.bodies, len(places), len(node.names)) if generate else None
-    return Anew(loop, places, whole, ByReference(node))
+def _anew(
+    loop: Loop, node: plan.Iterate, places: tuple[int, ...], *, generate: bool
+) -> LoopRecomputation:
+    whole = compile_whole_round(node.bodies, len(places), len(node.names)) if generate else None
+    return LoopRecomputation(loop, places, whole, ByReference(node))
 
 
-def _near(tolerance: plan.Tolerance, node: plan.Iterate, index: int) -> Near:
+def _near(tolerance: plan.Tolerance, node: plan.Iterate, index: int) -> RowTolerance:
     count = bindings(node.starts[index])
-    return Near(spread(tolerance.by, count), spread(tolerance.value, count), tolerance.least)
+    return RowTolerance(
+        spread_bindings(tolerance.by, count),
+        spread_bindings(tolerance.value, count),
+        tolerance.least,
+    )

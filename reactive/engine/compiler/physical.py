@@ -28,7 +28,7 @@ from reactive.engine.codegen import probe_order
 from reactive.engine.collections.index import Range
 from reactive.engine.compiler import levels
 from reactive.engine.operators import join as join_keys
-from reactive.engine.operators.plain import PipelineSource, Side, keys_of, signature
+from reactive.engine.operators.plain import PipelineSource, Side, side_key_functions, signature
 from reactive.engine.remote import fragments, remote
 
 
@@ -175,7 +175,7 @@ class PhysicalRangeIndex(Physical):
     @property
     def side(self) -> Side:
         """The key terms of a row."""
-        return (None, (*self.tests, join_keys.placed(self.span)))
+        return (None, (*self.tests, join_keys.range_key(self.span)))
 
     def headline(self) -> str:
         kind = "interval" if self.range.own == "interval" else "ordered"
@@ -430,7 +430,7 @@ def _fused(chain: Ops, sink: Op | None) -> str:
 
 
 def _by(side: Side) -> str:
-    keys = keys_of(side)
+    keys = side_key_functions(side)
     return f" by {', '.join(map(written, keys))}" if keys else " of all"
 
 

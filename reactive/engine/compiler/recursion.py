@@ -51,7 +51,7 @@ from reactive.engine.operators.fixpoint.recursive_relation import (
     RecursiveRelation,
     SubsumingRelation,
 )
-from reactive.engine.operators.fuse import chained, keys_of
+from reactive.engine.operators.fuse import chain_runner, make_keyer
 from reactive.engine.operators.index_by import IndexBy, KeyedStream
 from reactive.engine.operators.loops.joined import KeyLoop
 from reactive.engine.operators.loops.nests import DeltaRule
@@ -59,14 +59,14 @@ from reactive.engine.operators.plain import (
     PipelineSource,
     can_nest,
     chain_over,
-    fitting,
+    count_nested,
     group_of_row,
-    nested,
+    match_predicates,
     plain_join,
     side_key,
     sides,
     signature,
-    spread,
+    spread_bindings,
 )
 from reactive.engine.operators.plain import Side as KeySide
 from reactive.engine.operators.tree import tree as trees
@@ -122,13 +122,13 @@ class _Builder:
             return
         chain, base = chain_over(clause.body)
         if isinstance(base, plan.Recursive):
-            is_loop = self._reads([*chain]) and can_nest(nested(chain))
+            is_loop = self._reads([*chain]) and can_nest(count_nested(chain))
             loops = UnaryLoops(PipelineSource(chain, base)) if is_loop else None
-            circuit.left.append((UnaryRule(clause.head, chained(chain), loops), base.index))
+            circuit.left.append((UnaryRule(clause.head, chain_runner(chain), loops), base.index))
         elif isinstance(base, plan.AntiJoin):
-            self._add_negated(clause.head, base, chained(chain))
+            self._add_negated(clause.head, base, chain_runner(chain))
         elif isinstance(base, plan.Aggregate):
-            self._add_grouped(clause.head, base, chained(chain))
+            self._add_grouped(clause.head, base, chain_runner(chain))
         else:
             assert isinstance(base, plan.Join | plan.Product)
             self._add_binary(clause.head, base, chain)
@@ -146,7 +146,7 @@ class _Builder:
     def _partners(self, join: plan.AntiJoin) -> Partners:
         left, right = self._sides(join)
         assert isinstance(left, RecursiveIndex) and isinstance(right, IndexBy)
-        return Partners((left, right), *fitting(join))
+        return Partners((left, right), *match_predicates(join))
 
     def _add_binary(
         self, head: int, join: plan.Join | plan.Product, chain: tuple[plan.Node, ...]
@@ -160,7 +160,7 @@ class _Builder:
         rule = BinaryRule(
             head,
             plain_join(join, *indexes),
-            chained(chain),
+            chain_runner(chain),
             (left, right),
             loops,
             bindings(join.left),
@@ -236,8 +236,8 @@ class _Builder:
     def _key_maker(self, below: PipelineSource, key: KeySide, arguments: int) -> tuple[Any, Any]:
         """Return the factory of the loop that keys the rows of a relation, and its filter."""
         if self._reads(below.chain):
-            return keys_of(below, key, arguments, generate=self._generates)
-        run = chained(below.chain)
+            return make_keyer(below, key, arguments, generate=self._generates)
+        run = chain_runner(below.chain)
         return lambda: FilteredKeys(run, KeyedStream(side_key(key, arguments))), run
 
     def _loops(
@@ -258,7 +258,7 @@ class _Builder:
         called += [f for f in (key, rest, *(s.function for s in steps)) if f is not None]
         if not isinstance(mine, RecursiveIndex) or not self._all_read(called):
             return None
-        if not can_nest(2 + nested(chain)):
+        if not can_nest(2 + count_nested(chain)):
             return None
         assert key is None or isinstance(key, Lifted)
         assert rest is None or isinstance(rest, Lifted)
@@ -282,7 +282,7 @@ def _relation_of(best: plan.Best | None) -> RecursiveRelation:
     if best is None:
         return RecursiveRelation()
     return SubsumingRelation(
-        by=spread(best.by, 1), value=spread(best.value, 1), largest=best.largest
+        by=spread_bindings(best.by, 1), value=spread_bindings(best.value, 1), largest=best.largest
     )
 
 

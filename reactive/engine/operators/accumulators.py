@@ -203,7 +203,7 @@ class MinAccumulator(ValuesAccumulator):
         return multisets.OrderedValues(in_order=True)
 
     def result(self, state: multisets.OrderedValues) -> Any:
-        return _asked(state, multisets.OrderedValues.least)
+        return _read_values(state, multisets.OrderedValues.least)
 
 
 @record
@@ -214,10 +214,12 @@ class MaxAccumulator(ValuesAccumulator):
         return multisets.OrderedValues(in_order=True)
 
     def result(self, state: multisets.OrderedValues) -> Any:
-        return _asked(state, multisets.OrderedValues.greatest)
+        return _read_values(state, multisets.OrderedValues.greatest)
 
 
-def _asked(state: multisets.OrderedValues, read: Callable[[multisets.OrderedValues], Any]) -> Any:
+def _read_values(
+    state: multisets.OrderedValues, read: Callable[[multisets.OrderedValues], Any]
+) -> Any:
     """Read from values, which may compare them for the first time."""
     try:
         return read(state)

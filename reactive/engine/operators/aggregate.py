@@ -243,7 +243,7 @@ class GroupAggregates:
         columns: list[Sequence[Any]] = []
         for position, value in enumerate(self._values, 1):
             is_own = self._homes[position - 1] == position and value is not None
-            columns.append(_column(value, delta) if is_own and value else delta)
+            columns.append(_evaluate_column(value, delta) if is_own and value else delta)
         if self._key is None:
             return [()] * len(delta), columns
         keys = []
@@ -339,14 +339,14 @@ def shared_accumulators_of(accumulators: Sequence[tuple[Accumulator, Any]]) -> l
 
 def _removals_first(delta: Pairs) -> Pairs:
     """Return the net delta, deletions first: old and new values may not be comparable."""
-    return sorted(consolidate(delta), key=_weight)
+    return sorted(consolidate(delta), key=_pair_weight)
 
 
-def _weight(pair: Pair) -> int:
+def _pair_weight(pair: Pair) -> int:
     return pair[1]
 
 
-def _column(value: Value, delta: Pairs) -> list[Any]:
+def _evaluate_column(value: Value, delta: Pairs) -> list[Any]:
     column = []
     for row, _ in delta:
         column.append(value(row))
@@ -467,35 +467,35 @@ def is_restorable(operator: object) -> TypeGuard[Restorable]:
     return "restore" in vars(type(operator))
 
 
-def shortened(values: list[Any]) -> Any:
+def compress_constant(values: list[Any]) -> Any:
     """Return the single value of a list whose items are all equal, since it is read faster.
 
-    >>> shortened([1, 1]), shortened([1, 2]), shortened([])
+    >>> compress_constant([1, 1]), compress_constant([1, 2]), compress_constant([])
     (1, [1, 2], [])
     """
     return values[0] if values and values.count(values[0]) == len(values) else values
 
 
-def repeated(value: Any, length: int) -> list[Any]:
-    """Undo `shortened`."""
+def expand_constant(value: Any, length: int) -> list[Any]:
+    """Undo `compress_constant`."""
     return value if isinstance(value, list) else [value] * length
 
 
-def columns_of(weights: Mapping[Any, int], prefix: str = "") -> State:
+def weight_columns(weights: Mapping[Any, int], prefix: str = "") -> State:
     """Return rows and their weights as two columns, whose names begin with `prefix`.
 
-    >>> columns_of({"a": 1, "b": 1})
+    >>> weight_columns({"a": 1, "b": 1})
     {'rows': ['a', 'b'], 'weights': 1}
     """
-    weight = shortened(list(weights.values()))
+    weight = compress_constant(list(weights.values()))
     return {f"{prefix}rows": list(weights), f"{prefix}weights": weight}
 
 
 def weighted_rows(state: State, prefix: str = "") -> Iterable[tuple[Any, int]]:
-    """Undo `columns_of`.
+    """Undo `weight_columns`.
 
     >>> list(weighted_rows({"rows": ["a", "b"], "weights": 1}))
     [('a', 1), ('b', 1)]
     """
     rows = state[f"{prefix}rows"]
-    return zip(rows, repeated(state[f"{prefix}weights"], len(rows)), strict=True)
+    return zip(rows, expand_constant(state[f"{prefix}weights"], len(rows)), strict=True)

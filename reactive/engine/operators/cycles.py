@@ -22,7 +22,7 @@ from reactive.engine.operators.loops.cyclic_count import (
 )
 from reactive.engine.operators.loops.cyclic_join import (
     CyclicJoin,
-    CyclicJoined,
+    CyclicJoinRunner,
     CyclicRows,
     cyclic_join_loop,
 )
@@ -100,9 +100,9 @@ def cyclic_join(
         loops = partial(cyclic_join_loop, found, above, sink_of(above), held)
         return CyclicRows(loops, held, list(map(is_interned, bases)))
 
-    def make() -> CyclicJoin | CyclicJoined:
+    def make() -> CyclicJoin | CyclicJoinRunner:
         if not isinstance(node, plan.Aggregate):
-            return CyclicJoined(made(ListSink), join)
+            return CyclicJoinRunner(made(ListSink), join)
         plain = plain_aggregate(node)
         return CyclicJoin(plain, made(lambda above: grouping_sink(node, above, plain)), join)
 

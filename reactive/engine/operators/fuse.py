@@ -64,8 +64,8 @@ from reactive.engine.operators.plain import (
     PlainChain,
     Side,
     all_read,
+    count_nested,
     inputs_of_multiway,
-    nested,
     plain_aggregate,
     plain_join,
     shared_accumulators,
@@ -83,22 +83,22 @@ G = TypeVar("G", bound=Grouping)
 S = TypeVar("S", bound="factored_sums.GroupingOfSums")
 
 
-def looped(
+def make_loop_operator(
     node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall = make_without_reuse
 ) -> Make:
     """Return the maker of the operator of a chain or its reader. `loops` caches loops in use."""
     match node:
         case plan.Aggregate():
-            return grouped(node, below, loops, recall)
+            return make_grouped_operator(node, below, loops, recall)
         case plan.Distinct() if below.chain:
-            return lambda: set_operators.Distinct(linear(below, loops, recall))
+            return lambda: set_operators.Distinct(make_linear_operator(below, loops, recall))
         case plan.Distinct():
             return set_operators.Distinct
         case _:
-            return lambda: linear(below, loops, recall)
+            return lambda: make_linear_operator(below, loops, recall)
 
 
-def linear(
+def make_linear_operator(
     below: PipelineSource, loops: Loops, recall: Recall = make_without_reuse
 ) -> linear_loop.Linear:
     """Return the operator of a chain. Equal chains over rows of one shape share a loop."""
@@ -117,7 +117,7 @@ def linear(
         return delta_loop("delta", pipeline, called, ListSink(pipeline))
 
     if recall is make_without_reuse:
-        loop = _shared(loops, _doing(below), lambda: listing()[0])
+        loop = _share_loop(loops, _doing(below), lambda: listing()[0])
     else:
         loop, _ = recall("loop", listing)
     return linear_loop.Linear(loop, PlainChain(below.chain).run, generated_source(loop), made)
@@ -128,7 +128,7 @@ def _doing(below: PipelineSource) -> tuple[Hashable, ...]:
     return below.does, bindings(below.base), shapes(below.base)
 
 
-def _shared(
+def _share_loop(
     loops: Loops, key: Hashable, make: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
     """Return the loop with this key, if an operator runs it, or make one."""
@@ -138,7 +138,7 @@ def _shared(
     return found
 
 
-def keys_of(
+def make_keyer(
     below: PipelineSource,
     side: Side,
     arguments: int,
@@ -155,14 +155,14 @@ def keys_of(
     key = side_key(side, arguments)
     identity = is_interned(below.top) and not deferred
     if generate and all_read(side_functions(side)):
-        return _keyed(below, side, arguments, key, recall, identity=identity)
+        return _generate_keys(below, side, arguments, key, recall, identity=identity)
     return (lambda: index_by.KeyedStream(key, identity=identity)), (lambda rows: rows)
 
 
-def keys_of_rows(node: plan.Node, side: Side, arguments: int) -> Callable[[list[Any]], Any]:
+def make_key_lister(node: plan.Node, side: Side, arguments: int) -> Callable[[list[Any]], Any]:
     """Return the loop that lists the keys of rows and the rows, for a side that is lifted."""
     below = PipelineSource((), node)
-    called = list(filter(_is_read, side_functions(side)))
+    called = list(filter(_is_lifted_function, side_functions(side)))
     pipeline = below.pipeline()
     pipeline.narrow(arguments)
     parts, is_written = _key(pipeline, side)
@@ -170,7 +170,7 @@ def keys_of_rows(node: plan.Node, side: Side, arguments: int) -> Callable[[list[
     return keyed_loop(pipeline, called, sink, batch=True)[0]
 
 
-def _keyed(
+def _generate_keys(
     below: PipelineSource,
     side: Side,
     arguments: int,
@@ -180,7 +180,7 @@ def _keyed(
     identity: bool,
 ) -> tuple[Make, Rows]:
     rows = PlainChain(below.chain).run
-    called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
+    called = [*read_functions(*below.chain), *filter(_is_lifted_function, side_functions(side))]
 
     def made(batch: bool) -> Made:
         pipeline = below.pipeline()
@@ -207,7 +207,7 @@ def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
     return loop_expressions.key_parts(pipeline, written, steps), written is not None
 
 
-def grouped(
+def make_grouped_operator(
     node: plan.Aggregate, below: PipelineSource, loops: Loops, recall: Recall = make_without_reuse
 ) -> Make:
     """Return the maker of the operator of an aggregate over a chain.
@@ -234,10 +234,10 @@ def grouped(
         plain = plain_aggregate(node)
         held = loops if recall is make_without_reuse and not plain.keeps_negative else {}
         key = (signature(node), *_doing(below))
-        loop = _shared(held, (Grouping, key), lambda: made(plain, Grouping))
+        loop = _share_loop(held, (Grouping, key), lambda: made(plain, Grouping))
         one = None
-        if not nested(below.chain) and GroupingOfOne.fits(plain.accumulators):
-            one = _shared(held, (GroupingOfOne, key), lambda: made(plain, GroupingOfOne))
+        if not count_nested(below.chain) and GroupingOfOne.fits(plain.accumulators):
+            one = _share_loop(held, (GroupingOfOne, key), lambda: made(plain, GroupingOfOne))
         sink_of = partial(grouping_sink, node, plain=plain)
         columns = when_large(lambda: group_columns.group_columns(below.pipeline, sink_of))
         first = when_large(
@@ -256,7 +256,7 @@ def grouped(
     return make
 
 
-def joined(
+def make_join_operator(
     join: plan.Join | plan.Product,
     node: plan.Node,
     chain: tuple[plan.Node, ...],
@@ -297,7 +297,7 @@ def joined(
     return make
 
 
-def matched(
+def make_outer_join_operator(
     join: plan.OuterJoin,
     node: plan.Node,
     chain: tuple[plan.Node, ...],
@@ -311,18 +311,18 @@ def matched(
         count, of = bindings(join.left), shapes(join)
         return outer_loops(count, of, _residual(join), chain, join.kind, sink_of)
 
-    def make() -> matched_loop.Matched | matched_loop.GroupedMatched:
+    def make() -> matched_loop.OuterJoinRunner | matched_loop.GroupedOuterJoin:
         pairing = joined_groups.JoinIndexes(left, right)
         plain = plain_join(join, left, right)
         chained = PlainChain(chain).run
         if not isinstance(node, plan.Aggregate):
             found = recall("loop", lambda: loops(ListSink))
-            return matched_loop.Matched(plain, pairing, *found, chained)
+            return matched_loop.OuterJoinRunner(plain, pairing, *found, chained)
         groups = plain_aggregate(node)
         again = make_without_reuse if groups.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, groups)  # noqa: E731
         made = again("loop", lambda: loops(sink))
-        return matched_loop.GroupedMatched(groups, plain, pairing, *made, chained)
+        return matched_loop.GroupedOuterJoin(groups, plain, pairing, *made, chained)
 
     return make
 
@@ -333,12 +333,12 @@ def _residual(join: AnyJoin) -> Lifted | None:
     return rest
 
 
-def _asked(join: plan.Join | plan.Product) -> tuple[Expr, ...]:
+def _residual_tests(join: plan.Join | plan.Product) -> tuple[Expr, ...]:
     rest = _residual(join)
     return () if rest is None else (rest.body,)
 
 
-def sums_of_rows(
+def make_row_sums(
     below: PipelineSource,
     side: Side,
     arguments: int,
@@ -347,7 +347,7 @@ def sums_of_rows(
     recall: Recall = make_without_reuse,
 ) -> Make:
     """Return the maker of the operator that maintains the rows of a chain as sums by key."""
-    called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
+    called = [*read_functions(*below.chain), *filter(_is_lifted_function, side_functions(side))]
 
     def row_pipeline() -> RowPipeline:
         pipeline = below.pipeline()
@@ -371,7 +371,7 @@ def sums_of_rows(
         )
         width, by_group = len(sums.values), bool(sums.groups)
         lists = when_large(
-            lambda: first_load.of_lists(
+            lambda: first_load.sum_by_lists(
                 loop_over("changed, delta", first_load.SummingInLists)[0], width
             ),
             needs_fields=False,
@@ -392,7 +392,7 @@ def sums_of_rows(
     return make
 
 
-def sums_of_pairs(
+def make_pair_sums(
     join: plan.Join | plan.Product,
     chain: tuple[plan.Node, ...],
     side: Side,
@@ -421,7 +421,7 @@ def sums_of_pairs(
             )
 
         above = () if below is not None else chain
-        factors = below or replace(NO_FACTORIZATION, tests=_asked(join))
+        factors = below or replace(NO_FACTORIZATION, tests=_residual_tests(join))
         loop, text = recall(
             "loop", lambda: _pair_loops(join, above, factors, called, sink_of, counts=False)
         )
@@ -434,7 +434,7 @@ def sums_of_pairs(
     return make
 
 
-def factored(
+def make_factored_operator(
     node: plan.Aggregate,
     join: plan.Join | plan.Product,
     factors: Factorization,
@@ -443,7 +443,7 @@ def factored(
 ) -> Make:
     """Return the maker of the operator of an aggregate over a join of sums."""
 
-    def make() -> factored_sums.Factored:
+    def make() -> factored_sums.FactoredAggregate:
         def sink_of(pipeline: RowPipeline, kind: type[S] = factored_sums.GroupingOfSums) -> S:  # type: ignore[assignment]
             given = zip(node.aggregates, factors.values, strict=True)
             accumulators = [
@@ -460,7 +460,7 @@ def factored(
         of = shapes(join)
         names = row_names(called, len(of))
         accumulators = [folded.accumulator for folded in node.aggregates]
-        one = alone.alone(
+        one = alone.make_single_side_runner(
             names,
             of,
             factors,
@@ -469,12 +469,12 @@ def factored(
             both,
             recall,
         )
-        return factored_sums.Factored(plain_aggregate(node), loop, text, both, node, one)
+        return factored_sums.FactoredAggregate(plain_aggregate(node), loop, text, both, node, one)
 
     return make
 
 
-def multiway(
+def make_multiway_operator(
     join: plan.Join,
     of: multiways.MultiwayJoin,
     node: plan.Node,
@@ -493,14 +493,14 @@ def multiway(
             loop, text = recall(
                 "loop", lambda: multiway_loops(names, shown, of, paths, chain, ListSink)
             )
-            return multiway_loop.MultiwayJoined(
+            return multiway_loop.MultiwayJoinRunner(
                 multiway_loop.ProbeOrders(paths, indexes, is_filled=True), loop, text, join
             )
         plain = plain_aggregate(node)
         again = make_without_reuse if plain.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, plain)  # noqa: E731
         loop, text = again("loop", lambda: multiway_loops(names, shown, of, paths, chain, sink))
-        return factored_sums.Factored(
+        return factored_sums.FactoredAggregate(
             plain, loop, text, multiway_loop.ProbeOrders(paths, indexes), join
         )
 
@@ -537,11 +537,11 @@ def _term(pipeline: RowPipeline, value: Expr | tuple[Expr, Expr]) -> factored_su
     return factored_sums.Term(*map(pipeline.take, factors))
 
 
-def _is_read(function: Function | None) -> TypeGuard[Lifted]:
+def _is_lifted_function(function: Function | None) -> TypeGuard[Lifted]:
     return isinstance(function, Lifted)
 
 
-def chained(chain: tuple[plan.Node, ...]) -> Rows:
+def chain_runner(chain: tuple[plan.Node, ...]) -> Rows:
     """Return the function that applies the plain operators of a chain to a delta."""
     return PlainChain(chain).run
 
@@ -569,11 +569,13 @@ def _taken(node: plan.Aggregate, pipeline: RowPipeline) -> Taken:
         if isinstance(folded.accumulator, CountAccumulator):
             accumulators.append((folded.accumulator, None))
             continue
-        value = pipeline.value() if folded.value is None else pipeline.take(_body(folded.value))
+        value = (
+            pipeline.value() if folded.value is None else pipeline.take(_lifted_body(folded.value))
+        )
         accumulators.append((folded.accumulator, value))
-    return None if node.key is None else pipeline.take(_body(node.key)), accumulators
+    return None if node.key is None else pipeline.take(_lifted_body(node.key)), accumulators
 
 
-def _body(function: Any) -> Expr:
+def _lifted_body(function: Any) -> Expr:
     assert isinstance(function, Lifted)
     return function.body

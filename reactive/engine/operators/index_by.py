@@ -178,7 +178,7 @@ class IndexBy:
             else:
                 self.was_empty = self._is_empty
                 self._is_empty = self._is_empty and not keyed
-                if self._keyed.emits_filtered or not are_hashable(keyed):
+                if self._keyed.emits_filtered or not has_valid_keys(keyed):
                     self._make(self._table)
                     self._note_marks(keyed)
         except BaseException:
@@ -325,7 +325,7 @@ class IndexBy:
                 self._index.add(key, row, -weight)
 
 
-def are_hashable(keyed: Sequence[KeyedPair]) -> bool:
+def has_valid_keys(keyed: Sequence[KeyedPair]) -> bool:
     """True if no key is an error; raises, as an index would, if a key cannot be hashed."""
     keys = keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
     kinds = set(map(type, keys))

@@ -194,7 +194,7 @@ Change = tuple[Any, Sums]
 """A key, or a key and a part of the group, and the change of its sums."""
 
 
-class KeptSide(dict[Any, Any]):
+class OldGenerationDict(dict[Any, Any]):
     """Sums by key that stay in the oldest generation of the garbage collector.
 
     The collector untracks a plain dictionary whose values are tuples of numbers. Inserting a new
@@ -244,7 +244,7 @@ class SumsBy:
         self._last: Sequence[Change] = ()
         self.by_group = by_group
         self.source = source
-        self.sums: dict[Any, Any] = KeptSide()
+        self.sums: dict[Any, Any] = OldGenerationDict()
         self.step: Callable[..., Sequence[Change]] = (
             self._step if look_ups is None else self._step_pairs
         )
@@ -301,7 +301,7 @@ class SumsBy:
 
     def undo(self) -> None:
         if self._is_whole:  # otherwise the state is undefined, and the next step raises
-            self._take(negated(self._last))
+            self._take(negate_changes(self._last))
         self._last = ()
 
     def commit(self) -> None:
@@ -350,7 +350,7 @@ class SumsBy:
         for key in touched & self.sums.keys():
             now = self.sums[key]
             had[key] = dict(now) if self.by_group else now  # merging makes new tuples
-        self._merge(had, negated(changes))
+        self._merge(had, negate_changes(changes))
         sums = self.sums
         return lambda key, default: (had if key in touched else sums).get(key, default)
 
@@ -377,7 +377,7 @@ else: {out} = step_{n}({given})"""
 _FINALIZE = "own_{n}._last = ()"
 
 
-def negated(changes: Sequence[Change]) -> list[Change]:
+def negate_changes(changes: Sequence[Change]) -> list[Change]:
     """Return the changes that undo `changes`."""
     return [(key, tuple([scale_sum(part, -1) for part in sums])) for key, sums in changes]
 
@@ -451,7 +451,7 @@ def found_key(
     def of(row: Row) -> Key:
         own = () if written is None else match_key(written(row))
         try:
-            found = _found(row, steps)
+            found = _evaluate_steps(row, steps)
         except Exception as error:  # the error shows when the whole predicate is evaluated
             reraise_asynchronous(error)
             return ERROR_KEY
@@ -465,7 +465,7 @@ def found_key(
     return of
 
 
-def placed(span: Span) -> SideTerm:
+def range_key(span: Span) -> SideTerm:
     """Build the key of an index of points or intervals. It raises if a value has no place in an
     order; the row is then an error row."""
     one, *ends = span.ends
@@ -480,7 +480,7 @@ def of_classes(value: Any, classes: Collection[type]) -> None:
         raise TypeError(f"{type(value).__name__} is not what is compared here")
 
 
-def _found(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:
+def _evaluate_steps(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:
     found = []
     for is_key, evaluate in steps:
         value = evaluate(row)
@@ -496,13 +496,13 @@ Ask = Callable[[Sequence[Pair]], Sequence[Pair]]
 """Returns the pairs whose rows pass the condition."""
 
 
-class At:
+class IndexLookup:
     """Emit the rows of an index that have one key, one of several keys, or a key in a range.
 
     `node.py` delivers candidate rows only; `ask` filters rows without a comparable key.
 
     >>> by_length = IndexBy(len)
-    >>> four = At(by_length, 4, list)
+    >>> four = IndexLookup(by_length, 4, list)
     >>> four.step(by_length.step([("anna", 1)])), list(four.contents())
     ([('anna', 1)], [('anna', 1)])
     """
@@ -566,12 +566,12 @@ class KeyCandidates:
         return [*index.pairs(key), *index.pairs(ERROR_KEY)]
 
 
-def product(left: IndexBy, right: IndexBy, pair: Callable[[Row, Row], Row]) -> Join:
+def make_product(left: IndexBy, right: IndexBy, pair: Callable[[Row, Row], Row]) -> Join:
     """Return the operator over two indexes made by `IndexBy(None)`.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> left, right = IndexBy(None), IndexBy(None)
-    >>> both = product(left, right, lambda a, b: (a, b))
+    >>> both = make_product(left, right, lambda a, b: (a, b))
     >>> both.step(left.step([(1, 1)]), right.step([(2, 1), (3, 1)]))
     [((1, 2), 1), ((1, 3), 1)]
     """

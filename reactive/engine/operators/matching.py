@@ -297,7 +297,7 @@ Part = Callable[..., list[Pair]]
 
 
 class MatchingJoin:
-    """Emit the left rows of one part of a matching: `partnered`, or `alone`."""
+    """Emit the left rows of one part of a matching: `partnered_delta`, or `alone_delta`."""
 
     __slots__ = ("_matching", "_part")
 
@@ -339,13 +339,13 @@ class MatchingJoin:
         return self._matching.footprint()
 
 
-def partnered(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
+def partnered_delta(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
     """Return the delta of the rows with a partner."""
     pairs = [(row, weight) for row, weight, _ in changes if weight]
     return consolidate(pairs) if both_changed else pairs
 
 
-def alone(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
+def alone_delta(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
     """Return the delta of the rows without a partner."""
     pairs = [(row, weight) for row, _, weight in changes if weight]
     return consolidate(pairs) if both_changed else pairs
@@ -395,7 +395,7 @@ class OuterJoin:
                 changes = matching.step(right, left) if side else matching.step(left, right)
                 done.append(matching)
                 if changes:
-                    found[side] = alone(changes, both_changed=bool(left and right))
+                    found[side] = alone_delta(changes, both_changed=bool(left and right))
         except BaseException:
             for matching in done:
                 matching.undo()
@@ -425,7 +425,7 @@ class OuterJoin:
     def contents(self) -> Iterable[Pair]:
         yield from self._join.contents()
         for _, (matching, pad) in self._kept:
-            for row, weight in alone(matching.contents(), both_changed=False):
+            for row, weight in alone_delta(matching.contents(), both_changed=False):
                 yield pad(row), weight
 
     def footprint(self) -> tuple[int, int]:
@@ -444,7 +444,7 @@ def anti_join(matching: Matching) -> MatchingJoin:
     >>> join.step([], [(4, ("otto", 1))])
     [('anna', -1)]
     """
-    return MatchingJoin(matching, alone)
+    return MatchingJoin(matching, alone_delta)
 
 
 def semi_join(matching: Matching) -> MatchingJoin:
@@ -458,7 +458,7 @@ def semi_join(matching: Matching) -> MatchingJoin:
     >>> join.step([], [(4, ("otto", 1))])
     [('anna', 1)]
     """
-    return MatchingJoin(matching, partnered)
+    return MatchingJoin(matching, partnered_delta)
 
 
 class LiteralRows:

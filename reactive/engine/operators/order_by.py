@@ -94,7 +94,7 @@ class OrderBy:
         are_hashable: bool = False,
     ) -> None:
         self._key = key
-        self._hash = _nothing if are_hashable else hash
+        self._hash = _no_hash if are_hashable else hash
         self._show = show
         self._descending = descending
         self._ranked = self._no_rows()
@@ -158,7 +158,7 @@ class OrderBy:
 
     def _step_many(self, delta: Pairs) -> Sequence[Pair]:
         if len(delta) >= MANY and not (self._ranked.size or self._owed):
-            rows = _copies(delta)
+            rows = _inserted_rows(delta)
             if rows is not None:
                 self._refuse_unhashable(rows)
                 return self._load(self._keys(rows), rows)
@@ -208,7 +208,7 @@ class OrderBy:
             return [
                 order for _, order, _ in self._keyed(UniformDelta(rows, 1))
             ]  # evaluates row by row, for the note
-        return keys if _are_plain(keys) else list(map(sort_key, keys))
+        return keys if _are_own_sort_keys(keys) else list(map(sort_key, keys))
 
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
         """Return each row with its sort key."""
@@ -366,7 +366,7 @@ class OrderBy:
         ranked.tidy(at[0])
 
 
-def _are_plain(keys: list[Any]) -> bool:
+def _are_own_sort_keys(keys: list[Any]) -> bool:
     """True if keys are their own sort keys: also numbers, and tuples without NaN."""
     kinds = set(map(type, keys))
     if kinds == {tuple}:
@@ -376,11 +376,11 @@ def _are_plain(keys: list[Any]) -> bool:
     return kinds <= PLAIN or (kinds == {float} and all(map(eq, keys, keys)))
 
 
-def _nothing(row: Row) -> int:
+def _no_hash(row: Row) -> int:
     return 0
 
 
-def _copies(delta: Pairs) -> list[Row] | None:
+def _inserted_rows(delta: Pairs) -> list[Row] | None:
     """Return the inserted rows, repeated by weight; None if rows are deleted."""
     if type(delta) is UniformDelta and delta.weight == 1:
         return list(delta.rows)

@@ -97,20 +97,23 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
     """Return the maker of the operator of a node that is not a join, and its callables."""
     match node:
         case plan.Where(source, f):
-            return lambda: rowwise.Where(spread(f, bindings(source))), (f,)
+            return lambda: rowwise.Where(spread_bindings(f, bindings(source))), (f,)
         case plan.Select(source, f):
-            return lambda: rowwise.Select(spread(f, bindings(source))), (f,)
+            return lambda: rowwise.Select(spread_bindings(f, bindings(source))), (f,)
         case plan.Extend(source, _, columns):
             made = callable_of_row(node)
-            return lambda: rowwise.Select(spread(made, bindings(source))), columns
+            return lambda: rowwise.Select(spread_bindings(made, bindings(source))), columns
         case plan.SelectMany(source, f):
-            return lambda: rowwise.SelectMany(spread(f, bindings(source))), (f,)
+            return lambda: rowwise.SelectMany(spread_bindings(f, bindings(source))), (f,)
         case plan.Unnest(source, f):
             count = bindings(source)
-            return lambda: rowwise.Unnest(spread(f, count), pair_with(count)), (f,)
+            return lambda: rowwise.Unnest(spread_bindings(f, count), pair_with(count)), (f,)
         case plan.Tolerate(source, tolerance):
             count = bindings(source)
-            by, value = spread(tolerance.by, count), spread(tolerance.value, count)
+            by, value = (
+                spread_bindings(tolerance.by, count),
+                spread_bindings(tolerance.value, count),
+            )
             return lambda: rowwise.Tolerate(by, value, tolerance.least), (
                 tolerance.by,
                 tolerance.value,
@@ -137,10 +140,10 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node), (key, *functions)
         case plan.Reduce(_, key, function):
-            return lambda: _reducing(node), (key, function)
+            return lambda: _make_reduce(node), (key, function)
         case plan.Top(source, key, keys, limit, offset):
             return lambda: rowwise.Top(
-                spread(key, bindings(source)),
+                spread_bindings(key, bindings(source)),
                 order_key(node.order),
                 descending=node.order.descending,
                 limit=limit,
@@ -159,8 +162,8 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             raise TypeError(f"no operator for plan node {type(node).__name__}")
 
 
-def _reducing(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
-    key, kept = spread(node.key, bindings(node.input)), keeper(node.function)
+def _make_reduce(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
+    key, kept = spread_bindings(node.key, bindings(node.input)), keeper(node.function)
     if kept is not None:
         return aggregate.KeptGroups(key, kept.kept())
     return rowwise.Reduce(key, callable_of(node.function))
@@ -169,7 +172,9 @@ def _reducing(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     """Return the sort key of the rows of an order."""
     count = bindings(node.input)
-    return sorting.make_sort_key(node.keys, [spread(key.function, count) for key in node.keys])
+    return sorting.make_sort_key(
+        node.keys, [spread_bindings(key.function, count) for key in node.keys]
+    )
 
 
 def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:
@@ -178,13 +183,15 @@ def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:
     accumulators = [
         (
             a.accumulator,
-            known.setdefault(a.value, _value(a, count)) if a.value else _value(a, count),
+            known.setdefault(a.value, _accumulator_value(a, count))
+            if a.value
+            else _accumulator_value(a, count),
         )
         for a in node.aggregates
     ]
     keeps_negative = may_be_negative(node.input)
     return GroupAggregates(
-        maybe(node.key, count), accumulators, keeps_negative=keeps_negative, row=node.row
+        spread_or_none(node.key, count), accumulators, keeps_negative=keeps_negative, row=node.row
     )
 
 
@@ -209,44 +216,49 @@ def shared_accumulators(node: plan.Aggregate) -> list[int]:
     return shared_accumulators_of([(a.accumulator, a.value or itself) for a in node.aggregates])
 
 
-def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:
+def _accumulator_value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:
     """Return the value that an accumulator reads of a row: by callable, the row itself, or none."""
     if isinstance(folded.accumulator, CountAccumulator):
         return None
-    return itself if folded.value is None else spread(folded.value, count)
+    return itself if folded.value is None else spread_bindings(folded.value, count)
 
 
 def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
     """Return the operator of a join; `left` and `right` are the operators of its inputs."""
     count = bindings(node.inputs()[0])
     pair = pair_with(count)
-    whole, on = maybe(join_match(node).on, count + 1), maybe(residual(node), count + 1)
+    whole, on = (
+        spread_or_none(join_match(node).on, count + 1),
+        spread_or_none(residual(node), count + 1),
+    )
     match node:
         case plan.Product():
-            return product.product(left, right, pair)
+            return product.make_product(left, right, pair)
         case plan.Join():
             return product.Join(left, right, pair, on, whole)
         case plan.SemiJoin():
-            return matching.semi_join(_matching(node, left, right, on, whole, pair))
+            return matching.semi_join(_make_matching(node, left, right, on, whole, pair))
         case plan.AntiJoin():
-            return matching.anti_join(_matching(node, left, right, on, whole, pair))
+            return matching.anti_join(_make_matching(node, left, right, on, whole, pair))
         case plan.OuterJoin(kind=kind):
             join = product.Join(left, right, pair, on, whole)
             keep_left: matching.Kept | None = None
             keep_right: matching.Kept | None = None
             if kind != "right":
-                ours = _matching(node, left, right, on, whole, pair)
+                ours = _make_matching(node, left, right, on, whole, pair)
                 keep_left = (ours, lambda row: pair(row, None))
             if kind != "left":
                 nothing = None if count == 1 else (None,) * count
-                back = _matching(node, right, left, on, whole, lambda row, other: pair(other, row))
+                back = _make_matching(
+                    node, right, left, on, whole, lambda row, other: pair(other, row)
+                )
                 keep_right = (back, lambda row: pair(nothing, row))
             return matching.OuterJoin(join, left=keep_left, right=keep_right)
         case _:
             raise TypeError(f"{type(node).__name__} is no join")
 
 
-def _matching(
+def _make_matching(
     node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin,
     left: Any,
     right: Any,
@@ -256,10 +268,12 @@ def _matching(
 ) -> matching.Matching:
     if (found := lookups.looked_up(node.match)) is not None:
         value, memory = found
-        return hash_matching.HashMatching(left, spread(value, bindings(node.inputs()[0])), memory)
+        return hash_matching.HashMatching(
+            left, spread_bindings(value, bindings(node.inputs()[0])), memory
+        )
     if whole is None or by_key_alone(node):
         return matching.KeyMatching(left.index)
-    fits = _of_two(on, pair), _of_two(whole, pair)
+    fits = _predicate_of_two(on, pair), _predicate_of_two(whole, pair)
     bound = None if isinstance(node, plan.OuterJoin) else multiway.bound_of(node)
     if bound is None:
         return matching.PredicateMatching(left, right, *fits)
@@ -273,22 +287,26 @@ def _matching(
 
 
 def _bound_side(side: multiway.BoundSide, count: int) -> bound_matching.BoundSide:
-    before, after = ([spread(t, count) for t in tests] for tests in (side.before, side.after))
-    return bound_matching.BoundSide(before, spread(side.value, count), after)
+    before, after = (
+        [spread_bindings(t, count) for t in tests] for tests in (side.before, side.after)
+    )
+    return bound_matching.BoundSide(before, spread_bindings(side.value, count), after)
 
 
-def fitting(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]:
+def match_predicates(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]:
     """Return the tests of two rows of equal key, and of two rows of any keys."""
     count = bindings(node.left)
-    whole, on = maybe(node.match.on, count + 1), maybe(residual(node), count + 1)
-    return _of_two(on, pair_with(count)), _of_two(whole, pair_with(count))
+    whole, on = spread_or_none(node.match.on, count + 1), spread_or_none(residual(node), count + 1)
+    return _predicate_of_two(on, pair_with(count)), _predicate_of_two(whole, pair_with(count))
 
 
-def _of_two(on: Callable[[Row], object] | None, pair: Callable[[Row, Row], Row]) -> matching.Fits:
-    return _always if on is None else lambda row, other: on(pair(row, other))
+def _predicate_of_two(
+    on: Callable[[Row], object] | None, pair: Callable[[Row, Row], Row]
+) -> matching.Fits:
+    return _always_true if on is None else lambda row, other: on(pair(row, other))
 
 
-def _always(row: Row, other: Row) -> bool:
+def _always_true(row: Row, other: Row) -> bool:
     return True
 
 
@@ -299,7 +317,7 @@ def pair_with(count: int) -> Callable[[Row, Any], Row]:
     return lambda row, other: (*row, other)
 
 
-def spread(
+def spread_bindings(
     function: Function, count: int, made: Callable[[Function], Callable[..., Any]] = callable_of
 ) -> Callable[[Row], Any]:
     """Return a callable of one row for a function that takes an argument per binding."""
@@ -307,15 +325,15 @@ def spread(
     return call if count == 1 else lambda row: call(*row)
 
 
-def maybe(function: Function | None, count: int) -> Callable[[Row], Any] | None:
-    return None if function is None else spread(function, count)
+def spread_or_none(function: Function | None, count: int) -> Callable[[Row], Any] | None:
+    return None if function is None else spread_bindings(function, count)
 
 
 Side = tuple[Function | None, tuple[SideTerm, ...]]
 """The written key of a side, and the tests and keys extracted from the predicate."""
 
 
-def keys_of(side: Side) -> list[Function]:
+def side_key_functions(side: Side) -> list[Function]:
     """Return all key parts of a side, written and extracted."""
     key, steps = side
     written = [] if key is None else [key]
@@ -335,9 +353,11 @@ def side_functions(side: Side) -> tuple[Function | None, ...]:
 
 def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
     written, steps = side
-    key = maybe(written, count)
+    key = spread_or_none(written, count)
     if steps:
-        return product.found_key(key, [(s.is_key, spread(s.function, count)) for s in steps])
+        return product.found_key(
+            key, [(s.is_key, spread_bindings(s.function, count)) for s in steps]
+        )
     return None if key is None else product.written_key(key)
 
 
@@ -357,17 +377,17 @@ def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
 
 def signature(node: plan.Node) -> Hashable:
     """Return the node without its inputs, as a value that can be compared."""
-    return once(node, "signature", _signature)
+    return once(node, "signature", _compute_signature)
 
 
-def _signature(node: plan.Node) -> Hashable:
+def _compute_signature(node: plan.Node) -> Hashable:
     kind: Any = type(node)
-    values = [getattr(node, name) for name in _names(kind)]
+    values = [getattr(node, name) for name in _init_fields(kind)]
     return CachedHash((kind, *[v for v in values if not isinstance(v, plan.Node)]))
 
 
 @lru_cache(maxsize=64)
-def _names(kind: Any) -> tuple[str, ...]:
+def _init_fields(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind) if each.init)
 
 
@@ -425,7 +445,7 @@ class PlainChain:
         return delta
 
 
-def nested(chain: Sequence[plan.Node]) -> int:
+def count_nested(chain: Sequence[plan.Node]) -> int:
     """Return the number of loops that a chain nests: one for each node that makes several rows."""
     return sum(isinstance(node, plan.SelectMany | plan.Unnest) for node in chain)
 
@@ -448,7 +468,7 @@ def constant_tests_of(below: PipelineSource) -> ConstantTests:
     return found
 
 
-def called(parts: Sequence[plan.Node]) -> list[Function]:
+def all_callables(parts: Sequence[plan.Node]) -> list[Function]:
     """Return the callables of nodes."""
     return [function for part in parts for function in functions(part)]
 
@@ -463,7 +483,7 @@ def all_read(functions: Sequence[Function | None]) -> bool:
     return all(function is None or isinstance(function, Lifted) for function in functions)
 
 
-def within(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
+def merged_nodes(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
     """Return the joins that a multiway join merges and the selects between them, top first."""
     found: list[plan.Node] = []
     node: plan.Node = join
@@ -480,7 +500,7 @@ def within(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
 
 def inputs_of_multiway(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
     """Return the inputs of a multiway join, in their order."""
-    parts = within(join, multiway)
+    parts = merged_nodes(join, multiway)
     rights = [part.right for part in parts if isinstance(part, plan.Join)]
     return [parts[-1].inputs()[0], *rights[::-1]]
 

@@ -137,7 +137,7 @@ class Tolerate:
                 self.held.pop(key, None)
             else:
                 self.held[key] = now
-            _tell(out, was, now)
+            _emit_change(out, was, now)
         return out
 
     def reset(self, rows: Iterable[Row]) -> None:
@@ -218,7 +218,7 @@ class Tolerate:
         return not abs(self._value(row) - self._value(shown)) < self._least
 
 
-def _tell(out: list[Pair], was: Held | None, now: Held | None) -> None:
+def _emit_change(out: list[Pair], was: Held | None, now: Held | None) -> None:
     if was is not None and now is not None and was[1] == now[1]:
         return
     if was is not None:
@@ -278,7 +278,9 @@ class Reduce:
         out: list[Pair] = []
         for key, changes in by_group(delta, self._key).items():
             old = before[key] = self._groups.get(key)
-            group = after[key] = _changed(Group(key, {}, {}) if old is None else old, changes)
+            group = after[key] = _change_weights(
+                Group(key, {}, {}) if old is None else old, changes
+            )
             self.touched += len(group.weights)
             out += self._renew(group, {} if old is None else old.shown)
         self._replace(before, after)
@@ -345,7 +347,7 @@ class Reduce:
             raise
 
 
-def _changed(group: Group, changes: Sequence[Pair]) -> Group:
+def _change_weights(group: Group, changes: Sequence[Pair]) -> Group:
     """Return a copy of a group with changed weights, without shown rows."""
     weights = dict(group.weights)
     for row, change in changes:

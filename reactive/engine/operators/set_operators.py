@@ -86,7 +86,7 @@ from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate
-from reactive.engine.operators.aggregate import Inputs, State, columns_of, weighted_rows
+from reactive.engine.operators.aggregate import Inputs, State, weight_columns, weighted_rows
 
 if TYPE_CHECKING:
     from reactive.engine.operators.loops.joined import Linear
@@ -129,7 +129,7 @@ class Pointwise:
         move, done = self._move, 0
         out: list[Pair] = []
         try:
-            for row, dl, dr in _both(left, right):
+            for row, dl, dr in _changed_weights(left, right):
                 moved = move(row, dl, dr)
                 done += 1  # before `out.append`: an interrupt can arrive after that call
                 if moved:
@@ -147,7 +147,7 @@ class Pointwise:
     def undo(self) -> None:
         left, right, done = self._last
         if done:  # otherwise rows may have failed before the first was reached
-            for row, dl, dr in islice(_both(left, right), done):
+            for row, dl, dr in islice(_changed_weights(left, right), done):
                 self._move(row, -dl, -dr)
         self._last = NOTHING
 
@@ -165,7 +165,7 @@ class Pointwise:
     def state(self) -> State:
         """Return the result rows with their weights, and other rows with both input weights."""
         others = self._others
-        own = columns_of(self._held)
+        own = weight_columns(self._held)
         return {**own, "others": list(others), "both": list(others.values())}
 
     def restore(self, state: State, inputs: Inputs) -> None:
@@ -214,7 +214,7 @@ class Pointwise:
         return value - before
 
 
-def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
+def _changed_weights(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
     """Yield the changes of both weights of each row; a row of a `UniformDelta` may come
     repeatedly."""
     if not right and type(left) is UniformDelta:
@@ -335,7 +335,7 @@ class Distinct:
         """Return the rows with their weights; None while a weight is negative."""
         if self._owed:
             return None
-        return columns_of(self.shown)
+        return weight_columns(self.shown)
 
     def restore(self, state: State, inputs: Inputs) -> None:
         """Load a stored state."""
@@ -412,10 +412,10 @@ def difference() -> Pointwise:
     >>> difference().step([("a", 2), ("b", 1)], [("b", 1)])
     [('a', 1)]
     """
-    return Pointwise(_difference, usual=0, is_set=True)
+    return Pointwise(_difference_law, usual=0, is_set=True)
 
 
-def _difference(left: int, right: int) -> int:
+def _difference_law(left: int, right: int) -> int:
     return 1 if left > 0 >= right else 0
 
 
@@ -451,10 +451,10 @@ def intersection() -> Pointwise:
     >>> intersection().step([("a", 2), ("b", 1)], [("a", 1)])
     [('a', 1)]
     """
-    return Pointwise(_intersection, usual=1, is_set=True)
+    return Pointwise(_intersection_law, usual=1, is_set=True)
 
 
-def _intersection(left: int, right: int) -> int:
+def _intersection_law(left: int, right: int) -> int:
     return int(left > 0 and right > 0)
 
 

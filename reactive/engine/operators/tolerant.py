@@ -110,7 +110,7 @@ class TolerantState:
 
     def _hold_loose(self, value: Any, weight: int) -> None:
         for place, (other, before) in enumerate(self._loose):
-            if other is value or _is_equal(other, value):
+            if other is value or _are_equal(other, value):
                 self._loose[place][1] = before + weight
                 if not before + weight:
                     del self._loose[place]
@@ -118,7 +118,7 @@ class TolerantState:
         self._loose.append([value, weight])
 
 
-def _is_equal(value: Any, other: Any) -> bool:
+def _are_equal(value: Any, other: Any) -> bool:
     try:
         return bool(value == other)
     except Exception as error:

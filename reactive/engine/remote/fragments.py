@@ -47,7 +47,7 @@ from optimizer.traverse import functions, has_components, with_inputs
 from reactive.engine.collections.index import ERROR_KEY, FILTERED, NO_MATCH
 from reactive.engine.collections.zset import NAN, Row, canonical
 from reactive.engine.operators.accumulators import CountAccumulator
-from reactive.engine.operators.plain import Side, by_key_alone, side_key, sides, spread
+from reactive.engine.operators.plain import Side, by_key_alone, side_key, sides, spread_bindings
 from reactive.errors import OffloadError
 
 LEVEL = "part"
@@ -190,7 +190,7 @@ def by_row(row: Row) -> tuple[Any, Row]:
 def _aggregate_part(node: plan.Aggregate, source: plan.Node, key: Function) -> Fragment:
     """Return the fragment of an aggregate; it stores the keys and the aggregated values."""
     count = bindings(source)
-    of_key = spread(key, count)
+    of_key = spread_bindings(key, count)
     values = [_value(folded, count) for folded in node.aggregates]
 
     def prepare(row: Row) -> tuple[Any, Row]:
@@ -209,7 +209,7 @@ def _aggregate_part(node: plan.Aggregate, source: plan.Node, key: Function) -> F
 def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any]:
     if isinstance(folded.accumulator, CountAccumulator):
         return lambda row: None
-    return _itself if folded.value is None else spread(folded.value, count)
+    return _itself if folded.value is None else spread_bindings(folded.value, count)
 
 
 def _itself(row: Row) -> Row:

@@ -51,7 +51,7 @@ from reactive.engine.collections.zset import (
 from reactive.engine.operators.tree.changes import LevelChanges, Touched
 from reactive.engine.operators.tree.levels import Label as LevelLabel
 from reactive.engine.operators.tree.levels import Level
-from reactive.engine.operators.tree.tree import Tree, Unread
+from reactive.engine.operators.tree.tree import Tree, UnreadDelta
 from reactive.engine.remote.remote_operator import RemoteOperator
 
 MOST_HERE = 100_000
@@ -96,11 +96,11 @@ class RemoteTree(Tree):
 
     # Flushes.
 
-    def step(self, *deltas: Pairs) -> Unread:  # type: ignore[override]
+    def step(self, *deltas: Pairs) -> UnreadDelta:  # type: ignore[override]
         self.outdated()
         self.touched += sum(map(len, deltas))
         keyed = [part.keyed(delta) for part, delta in zip(self.parts, deltas, strict=True)]
-        found = Unread(self, RemoteChanges(self, keyed))
+        found = UnreadDelta(self, RemoteChanges(self, keyed))
         self._last = weakref.ref(found)
         return found
 

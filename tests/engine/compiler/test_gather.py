@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Delta, Sum
-from reactive.engine.operators.join import At
+from reactive.engine.operators.join import IndexLookup
 from tests.counted_calls import calls_of
 from tests.thresholds import thresholds
 
@@ -115,10 +115,10 @@ def test_those_that_came_first_are_found_by_the_index(name: str) -> None:
         for _ in range(FEW):
             side.one_more()
         graph = side.orders._engine.graph
-        assert not any(isinstance(node.operator, At) for node in graph.nodes())
+        assert not any(isinstance(node.operator, IndexLookup) for node in graph.nodes())
         for _ in range(FEW, ALL):
             side.one_more()
-    found = [node for node in graph.nodes() if isinstance(node.operator, At)]
+    found = [node for node in graph.nodes() if isinstance(node.operator, IndexLookup)]
     assert len({node.at for node in found}) == len(found) >= ALL - 1
     assert [reader in found for (reader, _) in side.orders._node.consumers] == [False]
 

@@ -11,7 +11,7 @@ import pytest
 
 from reactive import Count, Database, StaleCaptureError, Sum
 from reactive.engine.dataflow.node import LOOKED_AT
-from reactive.engine.operators.join import At
+from reactive.engine.operators.join import IndexLookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def shapes(orders: Any, customer: Any) -> list[Any]:
 
 
 def routed(db: Database) -> list[Any]:
-    return [n for n in db._engine.graph.nodes() if isinstance(n.operator, At)]
+    return [n for n in db._engine.graph.nodes() if isinstance(n.operator, IndexLookup)]
 
 
 @pytest.mark.long

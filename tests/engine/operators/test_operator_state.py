@@ -42,7 +42,14 @@ COMPUTED = {
         "holds the rows of its input and no more",
     ),
     **dict.fromkeys(
-        ("CyclicCount", "CyclicRows", "CyclicJoined", "CyclicJoin", "Matched", "GroupedMatched"),
+        (
+            "CyclicCount",
+            "CyclicRows",
+            "CyclicJoinRunner",
+            "CyclicJoin",
+            "OuterJoinRunner",
+            "GroupedOuterJoin",
+        ),
         "the rows of its inputs are what takes long, and it would have to hold them again",
     ),
     **dict.fromkeys(
@@ -373,7 +380,14 @@ def test_each_operator_with_state_is_restored_or_computed_for_a_reason() -> None
     restored = {kind.__name__ for kind in stateful() if "restore" in vars(kind)}
     others = {kind.__name__ for kind in stateful()} - restored
     assert others - {"Tolerate"} == COMPUTED.keys()
-    assert {"Fixpoint", "Closure", "Onward", "Measured", "GroupAggregates", "Distinct"} <= restored
+    assert {
+        "Fixpoint",
+        "Closure",
+        "LoopContinuation",
+        "AdaptiveLoop",
+        "GroupAggregates",
+        "Distinct",
+    } <= restored
 
 
 @pytest.mark.long

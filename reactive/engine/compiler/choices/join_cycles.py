@@ -26,7 +26,7 @@ from reactive.engine.operators.plain import (
     PipelineSource,
     inputs_of_multiway,
     is_read,
-    within,
+    merged_nodes,
 )
 
 
@@ -60,7 +60,7 @@ def _in_cycle(
     sources = []
     for base in {id(below.base): below.base for below in inputs}.values():
         sources.append((yield base))
-    joins, multiway = ops(tuple(within(*of))), of[1]
+    joins, multiway = ops(tuple(merged_nodes(*of))), of[1]
     sink = sink_of(node, below)
     return kind(node, tuple(sources), tuple(inputs), joins, ops(below.chain), sink, multiway)
 

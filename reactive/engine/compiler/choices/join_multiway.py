@@ -16,7 +16,12 @@ from reactive.engine.codegen import probe_order
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Multiway, Physical, PhysicalIndex, ops
-from reactive.engine.operators.plain import PipelineSource, inputs_of_multiway, is_read, within
+from reactive.engine.operators.plain import (
+    PipelineSource,
+    inputs_of_multiway,
+    is_read,
+    merged_nodes,
+)
 
 
 def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -35,7 +40,7 @@ def wide_in(
     multiway = chooser.multiway(join) if isinstance(join, plan.Join) else None
     if multiway is None or not isinstance(join, plan.Join) or chooser.depends(join):
         return None
-    _, *inner = within(join, multiway)
+    _, *inner = merged_nodes(join, multiway)
     if any(chooser.readers[id(link)] > 1 or not is_read(link) for link in inner):
         return None
     is_all = len(inputs_of_multiway(join, multiway)) == len(multiway.tests)
@@ -57,7 +62,7 @@ def _follow(
                 found[key] = yield from _index(chooser, (join, multiway), relations[key[0]], key)
     indexes = list(dict.fromkeys(found.values()))
     places = tuple((key, indexes.index(index)) for key, index in found.items())
-    joins, chain = ops(tuple(within(join, multiway))), ops(below.chain)
+    joins, chain = ops(tuple(merged_nodes(join, multiway))), ops(below.chain)
     return Multiway(node, tuple(indexes), places, joins, chain, sink_of(node, below), multiway)
 
 

@@ -232,8 +232,8 @@ class ClosureRows(Mapping[Row, None]):
         self._numbering = numbering
         self._graph = graph
         self._kind = kind
-        self._make = _maker(kind)
-        self._names = _names(kind)
+        self._make = _pair_maker(kind)
+        self._names = _end_names(kind)
         self.size = 0
 
     def of(self, node: int, bits: Bits) -> list[Row]:
@@ -267,12 +267,12 @@ class ClosureRows(Mapping[Row, None]):
         return tuple([getattr(row, n) for n in self._names] if type(row) is self._kind else ())
 
 
-def _names(kind: Any) -> tuple[str, ...]:
+def _end_names(kind: Any) -> tuple[str, ...]:
     """Return the field names of rows that are not tuples."""
     return () if issubclass(kind, tuple) else constructor(kind) or ()
 
 
-def _maker(kind: type) -> Make:
+def _pair_maker(kind: type) -> Make:
     """Return a function that pairs one value with each of others, as rows of class `kind`."""
     if kind is tuple:
         return lambda one, others: list(zip(repeat(one), others, strict=False))

@@ -39,14 +39,14 @@ Side = RecursiveIndex | IndexBy
 """A recursive or an input side of a join."""
 
 
-def appearing(index: Index, keyed: Keyed) -> Keyed:
+def presence_changes(index: Index, keyed: Keyed) -> Keyed:
     """Return the rows of a delta, already applied to `index`, that appeared (1) or disappeared
     (-1).
 
     >>> index = Index()
     >>> for row, weight in (("a", 2), ("b", 1)):
     ...     index.add(1, row, weight)
-    >>> appearing(index, [(1, ("a", 1)), (1, ("b", 1)), (1, ("c", -1))])
+    >>> presence_changes(index, [(1, ("a", 1)), (1, ("b", 1)), (1, ("c", -1))])
     [(1, ('b', 1)), (1, ('c', -1))]
     """
     if len(keyed) == 1:
@@ -154,7 +154,7 @@ class BinaryRule:
         if not mine.index_by.index.rows:
             return ()
         if not self._is_set:
-            keyed = appearing(others.index, keyed)
+            keyed = presence_changes(others.index, keyed)
         loops = self._loops[is_left]
         out = None if loops is None else loops.given(keyed)
         if out is None:

@@ -100,7 +100,7 @@ class Derivations:
             for at in derivations:
                 self._take(*at)
         except BaseException:
-            derivations = derivations[: _place(derivations, at)]
+            derivations = derivations[: _derivation_place(derivations, at)]
             raise
         finally:
             gone = sum([weight < 0 for _, weight in derivations])
@@ -226,7 +226,7 @@ class Derivations:
             if left is at is not None and since is not None:
                 rounds[row] = since
                 leaving.pop(row, None)
-            derivations = derivations[: _place(derivations, at)]
+            derivations = derivations[: _derivation_place(derivations, at)]
             raise
         finally:
             self.vanished += len(derivations)
@@ -305,5 +305,5 @@ class Derivations:
         self.well_founded.update(owed)
 
 
-def _place(derivations: Pairs, pair: Pair | None) -> int:
+def _derivation_place(derivations: Pairs, pair: Pair | None) -> int:
     return next((i for i, other in enumerate(derivations) if other is pair), 0)

@@ -134,14 +134,14 @@ class Fixpoint:
         """Follow changes of the inputs. If measured, raise `TooManyLost` once it does not pay."""
         try:
             if max(map(len, inputs), default=0) >= MANY:
-                self._ask(expected(self._circuit, inputs))
+                self._ask(estimate_removed(self._circuit, inputs))
             self._take(inputs, self._circuit.fed)
             self._settle()
         except (FixpointError, TooManyLost):
             raise
         except Exception as error:
             reraise_asynchronous(error)
-            if not (self._is_negated(inputs) or _is_mixed(inputs)):
+            if not (self._is_negated(inputs) or _has_both_signs(inputs)):
                 raise
             self.undo()
             self._is_measured = False
@@ -162,7 +162,7 @@ class Fixpoint:
         only after a callable raised.
         """
         gone, came = (
-            [[part for part in delta if _weight(part) * sign > 0] for delta in inputs]
+            [[part for part in delta if _part_weight(part) * sign > 0] for delta in inputs]
             for sign in (-1, 1)
         )
         circuit = self._circuit
@@ -172,7 +172,7 @@ class Fixpoint:
             for port, index in circuit.indexes.items():
                 hidden.enter_context(index.without(came[port]))
             self._take_with(gone, others, [rule.before(gone[port]) for rule, port in negated])
-            back = [[*gone[port], *_negated(came[port])] for _, port in negated]
+            back = [[*gone[port], *_negate_keyed(came[port])] for _, port in negated]
             seeing = [rule.before(keyed) for (rule, _), keyed in zip(negated, back, strict=True)]
             self._take_with(came, negated, seeing)
         self._take(came, others)
@@ -207,7 +207,7 @@ class Fixpoint:
             dated = not all(relation.has_only_ones for relation in relations)
             leaving = [relation.leave(dated=dated) for relation in relations]
             if max(map(len, leaving)) >= MANY:
-                self._ask(following(self._circuit, leaving))
+                self._ask(estimate_following(self._circuit, leaving))
             self._derive(leaving, is_loss=True)
 
     def _ask(self, gone: int) -> None:
@@ -282,14 +282,14 @@ class Fixpoint:
         """Show the rows of a stored state; derivations and indexes are built by the next step."""
         self._round = state["round"]
         for place, relation in enumerate(self._circuit.relations):
-            relation.show(_state_of(state, place))
+            relation.show(_relation_state(state, place))
         self._stored = state
 
     def _build(self, state: State) -> None:
         """Build derivations and indexes of a stored state; a call that fails can be repeated."""
         circuit = self._circuit
         for place, relation in enumerate(circuit.relations):
-            relation.restore(_state_of(state, place))
+            relation.restore(_relation_state(state, place))
         for index in circuit.recursive_indexes:
             index.set_aside()
             index.change(UniformDelta(list(index.relation.rounds), GIVEN))
@@ -374,21 +374,21 @@ class Fixpoint:
         )
 
 
-def _state_of(state: State, place: int) -> State:
+def _relation_state(state: State, place: int) -> State:
     """Return the part of a fixpoint state that belongs to one relation."""
     own = f"{place} "
     return {name.removeprefix(own): v for name, v in state.items() if name.startswith(own)}
 
 
-def _is_mixed(inputs: Sequence[Sequence[Any]]) -> bool:
-    return len({_weight(part) > 0 for delta in inputs for part in delta}) > 1
+def _has_both_signs(inputs: Sequence[Sequence[Any]]) -> bool:
+    return len({_part_weight(part) > 0 for delta in inputs for part in delta}) > 1
 
 
-def _negated(keyed: Sequence[KeyedPair]) -> list[KeyedPair]:
+def _negate_keyed(keyed: Sequence[KeyedPair]) -> list[KeyedPair]:
     return [(key, (row, -weight)) for key, (row, weight) in keyed]
 
 
-def _weight(part: Any) -> int:
+def _part_weight(part: Any) -> int:
     """The weight of a pair, or of a pair beside its key."""
     weight: int = part[1] if isinstance(part[1], int) else part[1][1]
     return weight
@@ -438,28 +438,32 @@ def is_dear(relations: Sequence[RecursiveRelation], more: int = 0) -> bool:
     return more > affordable(max(left, 0), RATIO)
 
 
-def expected(circuit: Circuit, inputs: Sequence[Sequence[Any]]) -> int:
+def estimate_removed(circuit: Circuit, inputs: Sequence[Sequence[Any]]) -> int:
     """Estimate how many derivations a large change of the inputs removes directly."""
     return sum(
         [
-            vanishing(rule.given, _deleted(inputs[port]))
+            estimate_removals(rule.given, _deleted_pairs(inputs[port]))
             for rule, port in circuit.fed
             if not isinstance(rule, Negating)
         ]
     )
 
 
-def following(circuit: Circuit, leaving: Sequence[Pairs]) -> int:
+def estimate_following(circuit: Circuit, leaving: Sequence[Pairs]) -> int:
     """Estimate how many derivations many leaving rows remove directly."""
-    left = [vanishing(rule.from_left, leaving[of]) for rule, of in circuit.left]
-    return sum([*left, *(vanishing(rule.from_right, leaving[of]) for rule, of in circuit.right)])
+    left = [estimate_removals(rule.from_left, leaving[of]) for rule, of in circuit.left]
+    return sum(
+        [*left, *(estimate_removals(rule.from_right, leaving[of]) for rule, of in circuit.right)]
+    )
 
 
-def vanishing(derive: Callable[[Any], Sequence[Any]], delta: Sequence[Any]) -> int:
+def estimate_removals(derive: Callable[[Any], Sequence[Any]], delta: Sequence[Any]) -> int:
     """Estimate how many derivations a large change removes, from a sample of its rows.
 
-    >>> vanishing(lambda rows: [*rows, *rows], range(10_000)), vanishing(list, range(10))
-    (20000, 0)
+    >>> estimate_removals(lambda rows: [*rows, *rows], range(10_000))
+    20000
+    >>> estimate_removals(list, range(10))
+    0
     """
     if len(delta) < MANY:
         return 0
@@ -471,13 +475,13 @@ def vanishing(derive: Callable[[Any], Sequence[Any]], delta: Sequence[Any]) -> i
         return 0
 
 
-def _deleted(delta: Sequence[Any]) -> Sequence[Any]:
+def _deleted_pairs(delta: Sequence[Any]) -> Sequence[Any]:
     """Return the deleted pairs of a large change, with or without keys."""
     if len(delta) < MANY:
         return ()
     if isinstance(delta, UniformDelta | KeyedBatch):
         return delta if delta.weight < 0 else ()
-    return [part for part in delta if _weight(part) < 0]
+    return [part for part in delta if _part_weight(part) < 0]
 
 
 class StateBefore:
@@ -499,17 +503,17 @@ class StateBefore:
     def changes(self, place: int) -> Sequence[Pair]:
         """Return the difference between the rows of a relation now and before the commit."""
         relation, before = self._relations[place]
-        return differences(relation.shown, before.shown, before.net(before.moved()))
+        return compare_rows(relation.shown, before.shown, before.net(before.moved()))
 
 
-def differences(
+def compare_rows(
     now: Mapping[Row, object], was: Mapping[Row, object], moved: Sequence[Pair]
 ) -> Sequence[Pair]:
     """Return the difference `now - was`, where `was` already includes the changes `moved`.
 
-    >>> list(differences({"b": 1, "c": 1}, {"a": 1, "b": 1}, ()))
+    >>> list(compare_rows({"b": 1, "c": 1}, {"a": 1, "b": 1}, ()))
     [('a', -1), ('c', 1)]
-    >>> list(differences({"b": 1, "c": 1}, {"a": 1}, [("a", 1), ("b", -1)]))
+    >>> list(compare_rows({"b": 1, "c": 1}, {"a": 1}, [("a", 1), ("b", -1)]))
     [('c', 1)]
     """
     if moved:

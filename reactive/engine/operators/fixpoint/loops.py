@@ -39,10 +39,10 @@ from reactive.engine.operators.join import KeyCandidates
 from reactive.engine.operators.loops.nests import (
     DeltaRule,
     delta_loop,
-    entering,
-    leaving,
-    leaving_both,
-    meeting,
+    entering_loop,
+    leaving_both_loop,
+    leaving_loop,
+    meeting_loop,
 )
 from reactive.engine.operators.plain import PipelineSource
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -56,7 +56,7 @@ class UnaryLoops:
     __slots__ = ("_enter", "_leave")
 
     def __init__(self, below: PipelineSource) -> None:
-        self._enter, self._leave = (_copying(below, batch=batch) for batch in (True, False))
+        self._enter, self._leave = (_copy_loop(below, batch=batch) for batch in (True, False))
 
     def run(self, delta: Pairs) -> Pairs | None:
         """Return the derivations from rows that enter or leave."""
@@ -74,7 +74,7 @@ class UnaryLoops:
         return [generated_source(loop) for loop in (self._enter, self._leave)]
 
 
-def _copying(below: PipelineSource, *, batch: bool) -> Loop:
+def _copy_loop(below: PipelineSource, *, batch: bool) -> Loop:
     pipeline, called = below.pipeline(), read_functions(*below.chain)
     sink = ListSink(pipeline, batch=batch)
     return delta_loop("delta", pipeline, called, sink, batch=batch)[0]
@@ -90,9 +90,9 @@ class BinaryLoops:
     ) -> None:
         self._mine = mine
         self._other = other
-        makers = {"enter": entering, "leave": leaving, "given": meeting}
+        makers = {"enter": entering_loop, "leave": leaving_loop, "given": meeting_loop}
         if isinstance(other, RecursiveIndex):
-            makers = {"enter": entering, "leave": leaving_both}
+            makers = {"enter": entering_loop, "leave": leaving_both_loop}
         self._loops: dict[str, Loop] = {kind: make(rule)[0] for kind, make in makers.items()}
 
     def run(self, delta: Pairs) -> Pairs | None:
@@ -235,11 +235,11 @@ class RecursiveIndex:
 
     def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
         """Return rows that enter or leave with their keys, without storing them."""
-        return self.index_by.keyed(_weighted(delta))
+        return self.index_by.keyed(_with_unit_weights(delta))
 
     def change(self, delta: Pairs) -> None:
         """Apply rows that enter or leave; the weights in the index are 1."""
-        self._taken.append(self.index_by.step(_weighted(delta)))
+        self._taken.append(self.index_by.step(_with_unit_weights(delta)))
 
     def undo(self) -> None:
         """Undo the commit."""
@@ -299,7 +299,7 @@ class FilteredKeys:
         return self._keys.step(self._wheres(delta))
 
 
-def _weighted(delta: Pairs) -> Sequence[Pair]:
+def _with_unit_weights(delta: Pairs) -> Sequence[Pair]:
     if type(delta) is UniformDelta:
         return UniformDelta(delta.rows, 1 if delta.weight > 0 else -1)
     return [(row, 1 if weight > 0 else -1) for row, weight in delta]

@@ -44,7 +44,7 @@ from typing import Any, Self
 from reactive.engine.collections.index import NOTHING
 from reactive.engine.collections.sorting import Rank, ranker
 from reactive.engine.collections.zset import Pair, Row, UniformDelta, canonical, consolidate
-from reactive.engine.operators.aggregate import State, repeated, shortened
+from reactive.engine.operators.aggregate import State, compress_constant, expand_constant
 from reactive.engine.operators.fixpoint.derivations import GIVEN, Derivations
 
 
@@ -179,7 +179,7 @@ class RecursiveRelation(Derivations):
             for name in getattr(each, "__slots__", ()):
                 setattr(self, name, getattr(before, name))
         self.rounds, self.touched = rounds, touched
-        fill(rounds, before.rounds)
+        replace_contents(rounds, before.rounds)
         self.undo()
 
     def commit(self) -> None:
@@ -195,9 +195,9 @@ class RecursiveRelation(Derivations):
         well_founded = self.well_founded
         return {
             "rows": rows,
-            "rounds": shortened(list(self.rounds.values())),
-            "supports": shortened(supports),
-            "well_founded": shortened(list(map(well_founded.get, rows, repeat(1))))
+            "rounds": compress_constant(list(self.rounds.values())),
+            "supports": compress_constant(supports),
+            "well_founded": compress_constant(list(map(well_founded.get, rows, repeat(1))))
             if well_founded
             else 1,
             "derivations": self.derivations,
@@ -206,7 +206,7 @@ class RecursiveRelation(Derivations):
     def show(self, state: State) -> None:
         """Load the rows of a stored state, and nothing else; the relation was empty."""
         rows = state["rows"]
-        self.rounds.update(zip(rows, repeated(state["rounds"], len(rows)), strict=True))
+        self.rounds.update(zip(rows, expand_constant(state["rounds"], len(rows)), strict=True))
 
     def restore(self, state: State) -> None:
         """Load the rest of a stored state, whose rows are already shown."""
@@ -218,7 +218,7 @@ class RecursiveRelation(Derivations):
             (self.well_founded, state["well_founded"]),
         ):
             if counts != 1:
-                pairs = zip(rows, repeated(counts, len(rows)), strict=True)
+                pairs = zip(rows, expand_constant(counts, len(rows)), strict=True)
                 held.update([pair for pair in pairs if pair[1] != 1])
         self.derivations = state["derivations"]
         self.commit()
@@ -237,7 +237,7 @@ class RecursiveRelation(Derivations):
                 self.well_founded.pop(row, None)
 
 
-def fill(rows: dict[Row, Any], others: Mapping[Row, Any]) -> None:
+def replace_contents(rows: dict[Row, Any], others: Mapping[Row, Any]) -> None:
     """Replace the contents of `rows` by those of `others`."""
     rows.clear()
     rows.update(others)
@@ -330,7 +330,7 @@ class SubsumingRelation(RecursiveRelation):
 
     def bring_back(self, before: Self) -> None:
         shows = self._shows
-        fill(shows, before._shows)
+        replace_contents(shows, before._shows)
         before._shows = shows
         super().bring_back(before)
 
@@ -345,27 +345,27 @@ class SubsumingRelation(RecursiveRelation):
         rows = list(self.support)
         return {
             "rows": rows,
-            "supports": shortened(list(self.support.values())),
-            "rounds": shortened(list(map(self.rounds.get, rows, repeat(0)))),
-            "well_founded": shortened(list(map(self.well_founded.get, rows, repeat(1)))),
-            "shown": shortened([row in self._shows for row in rows]),
+            "supports": compress_constant(list(self.support.values())),
+            "rounds": compress_constant(list(map(self.rounds.get, rows, repeat(0)))),
+            "well_founded": compress_constant(list(map(self.well_founded.get, rows, repeat(1)))),
+            "shown": compress_constant([row in self._shows for row in rows]),
             "derivations": self.derivations,
         }
 
     def show(self, state: State) -> None:
         """Load the shown rows of a stored state; the relation was empty."""
         rows = state["rows"]
-        shown = compress(rows, repeated(state["shown"], len(rows)))
+        shown = compress(rows, expand_constant(state["shown"], len(rows)))
         self._shows.update(dict.fromkeys(shown))
 
     def restore(self, state: State) -> None:
         """Load the rest of a stored state, whose rows are already shown."""
         rows, length = state["rows"], len(state["rows"])
         rounds, supports, well_founded = (
-            repeated(state[name], length) for name in ("rounds", "supports", "well_founded")
+            expand_constant(state[name], length) for name in ("rounds", "supports", "well_founded")
         )
         self.support = dict(zip(rows, supports, strict=True))
-        fill(self.rounds, {row: at for row, at in zip(rows, rounds, strict=True) if at})
+        replace_contents(self.rounds, {row: at for row, at in zip(rows, rounds, strict=True) if at})
         pairs = zip(rows, well_founded, strict=True)
         self.well_founded = {row: number for row, number in pairs if number != 1}
         self.entries, self.groups, self.chosen = {}, {}, {}

@@ -12,7 +12,7 @@ Source: [mrql] repeat.
 Adaptive loop: follow small changes round by round, and recompute all rounds after large ones.
 
     operators    one per round and node: work for the changed rows
-    recompute    work for all rows, a small fraction for each       (`Anew`)
+    recompute    work for all rows, a small fraction for each       (`LoopRecomputation`)
 
 Which one pays depends on the change: an edge in a corner of a graph touches a few rows in each
 round, an edge in the middle nearly all. So the loop measures. Operators may touch as many rows as
@@ -20,7 +20,7 @@ take half the time of recomputing; beyond that they are undone and released, and
 recomputed: never more than 1.5 times the cost of recomputing. Operators are built again once
 recomputing the changes that they would have followed for less has cost as much as building them.
 
-State:  the state of `Anew`; the operators, while changes are small.
+State:  the state of `LoopRecomputation`; the operators, while changes are small.
 Cost:   the lower of both, times 1.5 at most; building operators costs at most what was spent
         before.
 Source: the rent-or-buy problem: Karlin et al., *Competitive Snoopy Caching*, 1988.
@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate
-from reactive.engine.operators.aggregate import Inputs, State, columns_of, weighted_rows
+from reactive.engine.operators.aggregate import Inputs, State, weight_columns, weighted_rows
 from reactive.engine.operators.rowwise import Tolerate
 from reactive.engine.runtime.collector import pause_collector
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -65,7 +65,7 @@ class Rounds(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class RowTolerance:
     """Tolerance of a relation: the key of its rows, and the least change of a value that counts."""
 
     by: Callable[[Row], Any]
@@ -98,7 +98,7 @@ class Near:
         tolerate = Tolerate(self.by, self.value, self.least)
         tolerate.reset(before)
         was = dict.fromkeys(before, 1)
-        tolerate.step(changes(dict(Counter(made)), was))
+        tolerate.step(bag_changes(dict(Counter(made)), was))
         return [row for row, _ in tolerate.contents()]
 
 
@@ -109,7 +109,7 @@ class Loop:
     names: tuple[str, ...]
     times: int | None
     max_rounds: int
-    near: tuple[Near | None, ...]
+    near: tuple[RowTolerance | None, ...]
 
     def run(self, rounds: Rounds, rows: list[list[Row]]) -> list[list[Row]]:
         """Run all rounds, starting from `rows`."""
@@ -156,7 +156,7 @@ class Loop:
         )
 
 
-class Anew:
+class LoopRecomputation:
     """Recompute a loop from its start. Its first inputs are the start of its relations.
 
     `quick` evaluates the rounds; if something raises in it, `careful` evaluates them again.
@@ -194,7 +194,7 @@ class Anew:
             nets.append(net)
             if net:
                 self.touched += len(net)
-                grow(self.given[place], net, self._log)
+                add_logged(self.given[place], net, self._log)
         return nets
 
     def begin_with(self, rows: Sequence[Pairs]) -> None:
@@ -209,21 +209,21 @@ class Anew:
             made = [dict(Counter(rows)) for rows in found]
         before, self._rows = self._rows, made
         self._before = before
-        changed = [changes(now, was) for now, was in zip(made, before, strict=True)]
+        changed = [bag_changes(now, was) for now, was in zip(made, before, strict=True)]
         return changed if any(changed) else ()
 
     def accept(self, found: Sequence[Pairs]) -> Sequence[Sequence[Pair]]:
         """Apply changes of all relations that operators have computed."""
         nets = [consolidate(delta) for delta in found]
         for rows, net in zip(self._rows, nets, strict=True):
-            grow(rows, net, self._log)
+            add_logged(rows, net, self._log)
         return nets if any(nets) else ()
 
     def undo(self) -> None:
         if self._before is not None:
             self._rows, self._before = self._before, None
             self._forget()
-        shrink(self._log)
+        undo_logged(self._log)
 
     def commit(self) -> None:
         self._log, self._before = [], None
@@ -246,7 +246,7 @@ class Anew:
         """
         found: dict[str, Any] = {"whole": self.whole}
         for place, rows in enumerate(self._rows):
-            found |= columns_of(rows, f"{place} ")
+            found |= weight_columns(rows, f"{place} ")
         return found
 
     def restore(self, state: State, inputs: Inputs) -> None:
@@ -286,11 +286,11 @@ class Anew:
         return found
 
     def _starts(self) -> list[list[Row]]:
-        return [listed(bag) for bag in self.given[: len(self._loop.names)]]
+        return [list_rows(bag) for bag in self.given[: len(self._loop.names)]]
 
     def _begin(self, rounds: Rounds, starts: int) -> None:
         for place, bag in enumerate(self.given[starts:], starts):
-            rounds.begin(place, listed(bag))
+            rounds.begin(place, list_rows(bag))
 
     def _forget(self) -> None:
         if self._quick is not None:
@@ -315,14 +315,14 @@ class LoopRelation:
         return list(self._loop.rows(self._relation))
 
 
-def listed(bag: dict[Row, int]) -> list[Row]:
+def list_rows(bag: dict[Row, int]) -> list[Row]:
     """Return the rows of a bag, each repeated by its weight."""
     if len(bag) == sum(bag.values()):
         return list(bag)
     return list(Counter(bag).elements())
 
 
-def grow(bag: dict[Row, int], net: Iterable[Pair], log: Log) -> None:
+def add_logged(bag: dict[Row, int], net: Iterable[Pair], log: Log) -> None:
     """Add net changes to a bag and delete rows of weight zero; append the previous weights to
     `log`.
     """
@@ -335,7 +335,7 @@ def grow(bag: dict[Row, int], net: Iterable[Pair], log: Log) -> None:
             del bag[row]
 
 
-def shrink(log: Log) -> None:
+def undo_logged(log: Log) -> None:
     """Undo the changes of bags in `log`."""
     while log:
         bag, row, weight = log.pop()
@@ -345,7 +345,7 @@ def shrink(log: Log) -> None:
             bag.pop(row, None)
 
 
-def changes(now: dict[Row, int], was: dict[Row, int]) -> list[Pair]:
+def bag_changes(now: dict[Row, int], was: dict[Row, int]) -> list[Pair]:
     """Return the difference `now - was` of two bags."""
     found = [(row, -weight) for row, weight in was.items() if row not in now]
     get = was.get
@@ -377,12 +377,14 @@ class LoopBody(Protocol):
     def footprint(self) -> tuple[int, int]: ...
 
 
-class Measured:
+class AdaptiveLoop:
     """Follow a change by operators, or recompute the loop."""
 
     __slots__ = ("_anew", "_body", "_is_new", "_make", "_spent", "evaluated", "touched")
 
-    def __init__(self, anew: Anew, make: Callable[[Anew], LoopBody]) -> None:
+    def __init__(
+        self, anew: LoopRecomputation, make: Callable[[LoopRecomputation], LoopBody]
+    ) -> None:
         self._anew = anew
         self._make = make
         self._body: LoopBody | None = None

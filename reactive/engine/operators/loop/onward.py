@@ -25,7 +25,13 @@ from typing import Any, Protocol
 
 from reactive.engine.collections.zset import Pair, Pairs, consolidate
 from reactive.engine.operators.aggregate import Inputs, State
-from reactive.engine.operators.loop.anew import Anew, Log, Loop, grow, shrink
+from reactive.engine.operators.loop.anew import (
+    Log,
+    Loop,
+    LoopRecomputation,
+    add_logged,
+    undo_logged,
+)
 from reactive.engine.operators.rowwise import Tolerate
 
 PART = 8
@@ -50,7 +56,7 @@ class OneRound(Protocol):
     def footprint(self) -> tuple[int, int]: ...
 
 
-class Onward:
+class LoopContinuation:
     """Follow rows that move until none does."""
 
     __slots__ = (
@@ -71,7 +77,7 @@ class Onward:
 
     def __init__(
         self,
-        anew: Anew,
+        anew: LoopRecomputation,
         loop: Loop,
         shown: Sequence[Tolerate],
         make: Callable[[Sequence[Contents]], OneRound],
@@ -105,7 +111,7 @@ class Onward:
 
     def undo(self) -> None:
         self._anew.undo()
-        shrink(self._log)
+        undo_logged(self._log)
         for tolerate in self._shown:
             tolerate.undo()
         if self._body is not None and (self._is_new or not self._is_back(self._body)):
@@ -143,7 +149,7 @@ class Onward:
             tolerate.restore(state[f"{place} there"], state[f"{place} shown"])
             starts = self._anew.given[place].items()
             started = consolidate([(tolerate.key(row), n) for row, n in starts])
-            grow(self._started[place], started, [])
+            add_logged(self._started[place], started, [])
         self.commit()
 
     def footprint(self) -> tuple[int, int]:
@@ -156,7 +162,7 @@ class Onward:
         """Return the rows by which a relation starts with new keys, or without old ones."""
         tolerate, started = self._shown[place], self._started[place]
         held, keyed = tolerate.held, [(tolerate.key(row), row, n) for row, n in starts]
-        grow(started, consolidate([(key, n) for key, _, n in keyed]), self._log)
+        add_logged(started, consolidate([(key, n) for key, _, n in keyed]), self._log)
         come = {key: row for key, row, n in keyed if n > 0 and key not in held}
         gone = {key for key, _, n in keyed if n < 0 and key in held and key not in started}
         return [(row, 1) for row in come.values()] + [(held[key][1], -1) for key in gone]
@@ -183,7 +189,7 @@ class Onward:
             passed = [t.step(out) for t, out in zip(self._shown, outs, strict=True)]
             for pairs, more in zip(moved, passed, strict=True):
                 pairs += more
-            feeds = [_less(*both) for both in zip(passed, self._injected, strict=True)]
+            feeds = [_subtract_pairs(*both) for both in zip(passed, self._injected, strict=True)]
             self._injected = [()] * len(feeds)
             body = self._body
             assert body is not None
@@ -212,7 +218,7 @@ class Onward:
             return None
         self._is_new = True
         found = zip(self._body.contents(), self._shown, strict=True)
-        return [consolidate([*rows, *_negated(t.there())]) for rows, t in found]
+        return [consolidate([*rows, *_negate_pairs(t.there())]) for rows, t in found]
 
     def _stepped(self, body: OneRound, feeds: Sequence[Pairs]) -> list[Pairs] | None:
         before = body.touched
@@ -225,7 +231,7 @@ class Onward:
         """Undo all steps of the operators; return False if that failed."""
         body.undo()
         for feeds in reversed(self._fed[:-1]):
-            if body.step([_negated(feed) for feed in feeds]) is None:
+            if body.step([_negate_pairs(feed) for feed in feeds]) is None:
                 return False
             body.commit()
         return True
@@ -244,12 +250,12 @@ class Onward:
         self.touched += self._anew.whole
         for tolerate, rows, was, pairs in zip(self._shown, settled, before, moved, strict=True):
             tolerate.reset(rows)
-            pairs += [*_negated(was), *((row, 1) for row in rows)]
+            pairs += [*_negate_pairs(was), *((row, 1) for row in rows)]
 
 
-def _less(pairs: Pairs, others: Pairs) -> Pairs:
-    return consolidate([*pairs, *_negated(others)]) if others else pairs
+def _subtract_pairs(pairs: Pairs, others: Pairs) -> Pairs:
+    return consolidate([*pairs, *_negate_pairs(others)]) if others else pairs
 
 
-def _negated(pairs: Iterable[Pair]) -> list[Pair]:
+def _negate_pairs(pairs: Iterable[Pair]) -> list[Pair]:
     return [(row, -weight) for row, weight in pairs]

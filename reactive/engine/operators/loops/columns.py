@@ -323,7 +323,7 @@ class ColumnSums:
         if self.keys and 2 * len(there) > max(len(codes), grouped.MANY):
             raise NotTaken
         counted = counts[there].tolist()
-        sums = [_added(columns, expr, codes, there, counted) for expr in self.values]
+        sums = [_sums_by_code(columns, expr, codes, there, counted) for expr in self.values]
         return dict(zip(keys_of(there, first), zip(counted, *sums, strict=True), strict=True))
 
 
@@ -337,12 +337,12 @@ def column_sums(
     tests: list[Expr] = []
     touched: list[Expr] = []
     for instruction in pipeline.instructions:
-        expr = _whole(instruction.expr, made)
+        expr = _inline_rows(instruction.expr, made)
         if instruction.kind == "set":
             made[instruction.name] = expr
             touched += expr.items if isinstance(expr, Display) and expr.kind == "tuple" else [expr]
         elif instruction.kind == "attempt":
-            needed, test = _attempted(expr)
+            needed, test = _split_attempt(expr)
             touched += needed
             tests += test
         else:
@@ -350,14 +350,15 @@ def column_sums(
         if instruction.kind == "test":
             tests.append(expr)
     parts = [
-        tuple(_whole(expr, made) for expr in exprs) for exprs in (touched, tests, keys, values)
+        tuple(_inline_rows(expr, made) for expr in exprs)
+        for exprs in (touched, tests, keys, values)
     ]
     if not all(is_columnar(expr) for exprs in parts for expr in exprs):
         return None
     return ColumnSums(*parts)
 
 
-def _attempted(expr: Expr) -> tuple[list[Expr], list[Expr]]:
+def _split_attempt(expr: Expr) -> tuple[list[Expr], list[Expr]]:
     """Return the expressions that a condition evaluates first, and the condition, if it is not
     `TRUE`; nothing raises over columns."""
     needed: list[Expr] = []
@@ -367,7 +368,7 @@ def _attempted(expr: Expr) -> tuple[list[Expr], list[Expr]]:
     return ([*needed, expr], [expr]) if expr != TRUE else (needed, [])
 
 
-def _whole(expr: Expr, made: Mapping[str, Expr]) -> Expr:
+def _inline_rows(expr: Expr, made: Mapping[str, Expr]) -> Expr:
     """Return an expression without the variables of rows that a loop makes."""
 
     def named(part: Expr) -> Expr:
@@ -421,7 +422,7 @@ def _in_turn(numpy: Any, codes: Any, counts: Any) -> tuple[Any, Any]:
     return there, first[there]
 
 
-def _added(
+def _sums_by_code(
     columns: Columns, expr: Expr, codes: Any, there: Any, counted: Sequence[int]
 ) -> list[RunningSum]:
     """Return the sum of each code, as a running sum of `exact.py`."""
@@ -429,7 +430,7 @@ def _added(
     if not isinstance(value.values, columns.numpy.ndarray):
         raise NotTaken
     if value.kind is float:
-        return list(map(scaled_sum, _scaled(columns.numpy, value, codes, there), counted))
+        return list(map(scaled_sum, _scale_by_code(columns.numpy, value, codes, there), counted))
     if value.kind is not int or value.most * count >= EXACT:
         raise NotTaken
     return _whole_sums(columns.numpy, value.values, codes, there)
@@ -441,7 +442,7 @@ def _whole_sums(numpy: Any, whole: Any, codes: Any, there: Any) -> list[int]:
     return found.astype(numpy.int64).tolist()  # type: ignore[no-any-return]
 
 
-def _scaled(numpy: Any, value: ValueColumn, codes: Any, there: Any) -> list[int]:
+def _scale_by_code(numpy: Any, value: ValueColumn, codes: Any, there: Any) -> list[int]:
     """Return exact sums of floats, times 2**BITS, by adding some leading bits of all at a time."""
     most = float(numpy.abs(value.values).max())
     bits = EXACT.bit_length() - 2 - len(codes).bit_length()

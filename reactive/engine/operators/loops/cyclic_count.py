@@ -227,12 +227,12 @@ def cyclic_count_loop(
     values = BoundValues()
     texts = []
     for number, each in enumerate(held):
-        _bind(values, number, each)
+        _bind_neighbours(values, number, each)
     for number in range(len(held)):
         text = _turn(of, number)
         texts.append(text)
         values.bind({f"turn_{number}": build(f"turn_{number}", text, values)})
-    loops = [line for number in range(len(held)) for line in _loop(values, of, number)]
+    loops = [line for number in range(len(held)) for line in _write_loop(values, of, number)]
     counted = Emitter(values, ("row",), above.shapes, 2)
     counted.write(above.instructions)
     sink.write(counted, "weight")
@@ -252,7 +252,7 @@ def cyclic_count_loop(
     return build("step", text, values), "\n".join([text, *texts])
 
 
-def _bind(values: BoundValues, number: int, held: Neighbours) -> None:
+def _bind_neighbours(values: BoundValues, number: int, held: Neighbours) -> None:
     """Bind the sets of an input that the loops read and write."""
     values.bind(
         {
@@ -286,7 +286,7 @@ def _turn(of: Cycle, number: int) -> str:
     return "\n".join([*lines, ""])
 
 
-def _loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
+def _write_loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
     """Return the loop over the changes of an input."""
     edges = of.edges[number]
     pipeline = edges.pipeline
@@ -308,31 +308,31 @@ def _loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
         (1, "continue"),
         (0, f"log(({number}, left, right, old))"),
         (0, "if not old:"),
-        *_put("kept", f"right_{number}", "left", "right"),
+        *_insert_lines("kept", f"right_{number}", "left", "right"),
         *([] if is_unary else [(1, f"also = find_left_{number}(right)")]),
-        *([] if is_unary else _put("also", f"left_{number}", "right", "left")),
+        *([] if is_unary else _insert_lines("also", f"left_{number}", "right", "left")),
         (0, "met = 0"),
         *terms,
         (0, "if not old:"),
         (1, "closed += met"),
         (1, "continue"),
         (0, "closed -= met"),
-        *_take("kept", f"right_{number}", "left", "right"),
+        *_delete_lines("kept", f"right_{number}", "left", "right"),
         *([] if is_unary else [(0, f"also = left_{number}[right]")]),
-        *([] if is_unary else _take("also", f"left_{number}", "right", "left")),
+        *([] if is_unary else _delete_lines("also", f"left_{number}", "right", "left")),
     ]:
         emitter.line(line, depth)
     return [f"    for row, weight in delta_{edges.base}:", *emitter.lines]
 
 
-def _put(held: str, below: str, one: str, other: str) -> list[tuple[int, str]]:
+def _insert_lines(held: str, below: str, one: str, other: str) -> list[tuple[int, str]]:
     return [
         (1, f"if {held} is None: {below}[{one}] = {{{other}}}"),
         (1, f"else: {held}.add({other})"),
     ]
 
 
-def _take(held: str, below: str, one: str, other: str) -> list[tuple[int, str]]:
+def _delete_lines(held: str, below: str, one: str, other: str) -> list[tuple[int, str]]:
     return [
         (0, f"if len({held}) > 1: {held}.remove({other})"),
         (0, f"else: del {below}[{one}]"),
@@ -457,7 +457,7 @@ class ProbeOrders:
                 del self._not_made[place]
 
 
-class MultiwayJoined:
+class MultiwayJoinRunner:
     """Run the loops of all probe orders into a list."""
 
     __slots__ = ("_loop", "_orders", "_owner", "source", "touched")

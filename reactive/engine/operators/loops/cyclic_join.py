@@ -47,7 +47,7 @@ Below = dict[Any, Sequence[Pair]]
 """The rows that share an end, by their other end."""
 
 
-class Crowded(Exception):
+class CrowdedEnds(Exception):
     """Raised if a row of this input has the same ends as another one."""
 
 
@@ -94,7 +94,7 @@ class CyclicRows:
             self._begin(given)
             try:
                 return self._loop(groups, new_before(), self._log.append, *given)  # type: ignore[no-any-return]
-            except Crowded as crowded:
+            except CrowdedEnds as crowded:
                 undo()
                 self._crowded |= {*crowded.args}
                 self._loop, self.source = self._loops(crowded=self._crowded)
@@ -129,21 +129,21 @@ class CyclicRows:
         """Return the look-up of the rows that have an end of an input: `find(end, is_onward)`."""
         held = self._held[number]
         if not before:
-            return partial(_below, held, {})
+            return partial(_rows_below, held, {})
         if self._log.__class__ is deque:
-            return partial(_below, NeighbourRows(), {})
+            return partial(_rows_below, NeighbourRows(), {})
         had: dict[tuple[Any, Any], Sequence[Pair]] = {}
         for of, left, right, pairs in reversed(self._log):
             if of == number:
                 had[left, right] = pairs
-        return partial(_below, held, had)
+        return partial(_rows_below, held, had)
 
     def footprint(self) -> tuple[int, int]:
         found = [each.footprint() for each in self._held]
         return sum(rows for rows, _ in found), sum(size for _, size in found)
 
 
-def _below(
+def _rows_below(
     held: NeighbourRows, had: Mapping[tuple[Any, Any], Sequence[Pair]], end: Any, is_onward: bool
 ) -> Below:
     """Return the rows that have an end; `had` are the previous rows of changed pairs of ends."""
@@ -156,7 +156,7 @@ def _below(
     return found
 
 
-class CyclicJoined:
+class CyclicJoinRunner:
     """Run the loops into a list; any error becomes a `BailOut`."""
 
     __slots__ = ("holds_for", "rows", "source", "touched")
@@ -169,7 +169,7 @@ class CyclicJoined:
 
     def step(self, *deltas: Sequence[Pair]) -> Sequence[Pair]:
         try:
-            out, met = self.rows.step(None, _none, deltas, self.rows.undo)
+            out, met = self.rows.step(None, _return_none, deltas, self.rows.undo)
         except Exception as error:
             self.rows.undo()
             raise BailOut(self.holds_for, self) from error
@@ -193,7 +193,7 @@ class CyclicJoined:
         return self.rows.footprint()
 
 
-def _none() -> None: ...
+def _return_none() -> None: ...
 
 
 class CyclicJoin(Grouped):
@@ -249,7 +249,7 @@ def cyclic_join_loop(
 ) -> tuple[Callable[..., Any], str]:
     """Return the function and its text; `above` is the pipeline of joined rows."""
     values = BoundValues()
-    values.bind({"empty": {}, "nothing": None, "NOTHING": NOTHING, "Crowded": Crowded})
+    values.bind({"empty": {}, "nothing": None, "NOTHING": NOTHING, "Crowded": CrowdedEnds})
     values.bind(
         {"rows_of": bucket_pairs, "without": subtract_row, "SEVERAL": SEVERAL, **sink.bound}
     )
@@ -310,10 +310,10 @@ class _LoopWriter:
         below.line(f"left, right, row = {ends[0]}, {ends[1]}, {made}")
         below.line("if left != left or right != right: continue")
         crowded = number in self.crowded
-        for depth, line in _put(number, is_unary=is_unary, crowded=crowded):
+        for depth, line in _row_insert_lines(number, is_unary=is_unary, crowded=crowded):
             below.line(line, depth)
         below.lines.extend(self._terms(number, below.indent))
-        for depth, line in _take(number, is_unary=is_unary, crowded=crowded):
+        for depth, line in _row_delete_lines(number, is_unary=is_unary, crowded=crowded):
             below.line(line, depth)
         return [f"    for row, weight in delta_{edges.base}:", *below.lines]
 
@@ -342,7 +342,7 @@ class _LoopWriter:
         return tuple(f"row{place}" for place in range(len(self.of.occurrences)))
 
 
-def _put(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
+def _row_insert_lines(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
     """Return the lines that insert a row, or check that a deleted row is the only one."""
     also = [
         (1, f"also = find_left_{number}(right)"),
@@ -370,7 +370,7 @@ def _put(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]
     ]
 
 
-def _take(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
+def _row_delete_lines(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
     """Return the lines that delete a row."""
     also = [
         (1, f"also = left_{number}[right]"),

@@ -124,7 +124,7 @@ def _finds(side: IndexBy | SumsBy) -> Callable[..., Any]:
     return found
 
 
-class OfOne(Protocol):
+class SingleChange(Protocol):
     """Runs the loop of a single change."""
 
     def step(
@@ -135,7 +135,7 @@ class OfOne(Protocol):
         """Return the code for a commit (`operator.py`)."""
 
 
-class Factored(Grouped):
+class FactoredAggregate(Grouped):
     """Run loops over sides, or by probe orders; any error becomes a `BailOut`."""
 
     __slots__ = ("_alone", "_owner", "_sides")
@@ -147,7 +147,7 @@ class Factored(Grouped):
         source: str,
         sides: Sides | ProbeOrders,
         owner: plan.Node,
-        alone: OfOne | None = None,
+        alone: SingleChange | None = None,
     ) -> None:
         super().__init__(plain, loop, _never, source)
         self._sides = sides
@@ -307,7 +307,7 @@ class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
         return new
 
 
-class Alone:
+class SingleSideRunner:
     """Run the loop of the side with the only changed row."""
 
     __slots__ = ("_left", "_right", "_sides")
@@ -340,7 +340,7 @@ class Alone:
             before.clear()
         return found
 
-    def in_line(self, own: Factored) -> InLine:
+    def in_line(self, own: FactoredAggregate) -> InLine:
         """Return the code for a commit."""
         sides = self._sides
         by_name = {"own": own, "groups": own.groups, "none": NONE_BEFORE, "sides": sides}
@@ -355,7 +355,7 @@ class Alone:
         )
 
 
-def alone(
+def make_single_side_runner(
     names: tuple[str, ...],
     shapes: Shapes,
     factors: Factorization,
@@ -363,7 +363,7 @@ def alone(
     accumulators: Sequence[Any],
     sides: Sides,
     recall: Recall,
-) -> Alone | None:
+) -> SingleSideRunner | None:
     """Return the loops of single changes; None if sums are by group, so that several may match."""
     by_group = any(of is not None and of.groups for of in (factors.left, factors.right))
     if by_group or any(isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators):
@@ -373,7 +373,7 @@ def alone(
         made = recall(f"{side} alone", lambda: loop_of_one(names, shapes, factors, sink_of, side))
         return made[0]
 
-    return Alone(sides, loop(LEFT), loop(RIGHT))
+    return SingleSideRunner(sides, loop(LEFT), loop(RIGHT))
 
 
 _IN_LINE = """\
@@ -400,7 +400,7 @@ def group_columns(
     pipeline: Callable[[], RowPipeline], grouping: Callable[[RowPipeline], Grouping]
 ) -> Columns | None:
     """Return the function that aggregates a delta over columns, if the aggregate allows it."""
-    sums = _sums(pipeline(), grouping)
+    sums = _column_sums(pipeline(), grouping)
     if sums is None:
         return None
     loops: list[Callable[..., Sequence[Pair]]] = []
@@ -412,28 +412,32 @@ def group_columns(
         if changed is None:
             return None
         if not loops:  # few views ever need it
-            loops.append(_made(pipeline(), grouping))
+            loops.append(_build_changes_loop(pipeline(), grouping))
         return loops[0](groups, before, changed.items())
 
     return step
 
 
-def _sums(pipeline: RowPipeline, grouping: Callable[[RowPipeline], Grouping]) -> ColumnSums | None:
+def _column_sums(
+    pipeline: RowPipeline, grouping: Callable[[RowPipeline], Grouping]
+) -> ColumnSums | None:
     sink = grouping(pipeline)
     if not all(isinstance(a, SUMMED) and not a.skip_none for a, _ in sink.accumulators):
         return None
-    return column_sums(pipeline, [] if sink.key is None else [sink.key], _values(sink))
+    return column_sums(pipeline, [] if sink.key is None else [sink.key], _summed_values(sink))
 
 
-def _values(sink: Grouping) -> list[Expr]:
+def _summed_values(sink: Grouping) -> list[Expr]:
     """Return the distinct values that are summed."""
     return list(dict.fromkeys(value for _, value in sink.accumulators if value is not None))
 
 
-def _made(of: RowPipeline, grouping: Callable[[RowPipeline], Grouping]) -> Callable[..., Any]:
+def _build_changes_loop(
+    of: RowPipeline, grouping: Callable[[RowPipeline], Grouping]
+) -> Callable[..., Any]:
     """Build the loop that adds sums by key to groups."""
     sink = grouping(of)
-    values = _values(sink)
+    values = _summed_values(sink)
     names = [f"left_sum{place}" for place in range(len(values))]
     terms = [
         (a, None if value is None else Term(Local(names[values.index(value)])))

@@ -87,7 +87,7 @@ class FirstLoad:
         called: Sequence[Lifted],
     ) -> None:
         sink = grouping(pipeline)
-        values = _values(sink)
+        values = _distinct_values(sink)
         self._plain = plain
         self._places = [None if v is None else values.index(v) for _, v in sink.accumulators]
         self._homes, self._row, self._is_keyed = sink.shared, sink.row, sink.is_keyed
@@ -137,12 +137,14 @@ class FirstLoad:
         if not self._is_keyed:
             return [None] * len(keys)
         accumulators = zip(self._homes, self._plain.accumulators, strict=True)
-        columns = [shown(accumulator, states[home - 1]) for home, accumulator in accumulators]
+        columns = [
+            accumulator_results(accumulator, states[home - 1]) for home, accumulator in accumulators
+        ]
         rows = zip(keys, *columns, strict=True)
         return list(rows if self._row is None else map(partial(tuple.__new__, self._row), rows))
 
 
-def _values(sink: Grouping) -> list[Expr]:
+def _distinct_values(sink: Grouping) -> list[Expr]:
     """Return the distinct values that are read."""
     return list(dict.fromkeys(value for _, value in sink.accumulators if value is not None))
 
@@ -229,7 +231,7 @@ class SummingInLists(SumColumns):
         emitter.line(f"changed[{key}].append({value})")
 
 
-def of_lists(
+def sum_by_lists(
     loop: Callable[..., dict[Any, list[Any]]], width: int
 ) -> Callable[[UniformDelta], Any]:
     """Return a function that sums a batch by such a loop; it returns None if the weight is not
@@ -318,7 +320,7 @@ class GroupColumn:
         try:
             return self._quick(accumulator)
         except (Slow, OverflowError, ValueError):
-            return [_added(accumulator, values) for values in self._groups]
+            return [_add_each(accumulator, values) for values in self._groups]
 
     def _quick(self, accumulator: Any) -> list[Any]:
         groups = self._groups
@@ -346,16 +348,17 @@ class GroupColumn:
         if kinds <= WHOLE:
             return list(map(sum, groups))
         if kinds == {float}:
-            return list(map(scaled_sum, map(_scaled, groups), map(len, groups)))
+            return list(map(scaled_sum, map(_scale_floats, groups), map(len, groups)))
         if kinds <= NUMBERS:
-            return list(map(_mixed, groups))
+            return list(map(_mixed_sum, groups))
         raise Slow
 
 
-def shown(accumulator: Any, states: Sequence[Any]) -> list[Any]:
+def accumulator_results(accumulator: Any, states: Sequence[Any]) -> list[Any]:
     """Return the result of an accumulator for each state.
 
-    >>> shown(SumAccumulator(), GroupColumn([[1, 2], [0.5, 1]]).states(SumAccumulator()))
+    >>> states = GroupColumn([[1, 2], [0.5, 1]]).states(SumAccumulator())
+    >>> accumulator_results(SumAccumulator(), states)
     [3, 1.5]
     """
     match accumulator:
@@ -369,14 +372,14 @@ def shown(accumulator: Any, states: Sequence[Any]) -> list[Any]:
     return list(map(accumulator.result, states))
 
 
-def _added(accumulator: Any, values: Sequence[Any]) -> Any:
+def _add_each(accumulator: Any, values: Sequence[Any]) -> Any:
     state, add = accumulator.zero(), accumulator.add
     for value in values:
         state = add(state, value, 1)
     return state
 
 
-def _scaled(floats: list[float]) -> int:
+def _scale_floats(floats: list[float]) -> int:
     """Return the exact sum of floats times 2**BITS, if that is an integer.
 
     It is the sum of a rounded float and, in the same way, of the rounding errors.
@@ -392,11 +395,11 @@ def _scaled(floats: list[float]) -> int:
     return number
 
 
-def _mixed(values: list[Any]) -> RunningSum:
+def _mixed_sum(values: list[Any]) -> RunningSum:
     """Return the sum of integers and floats."""
     floats = [value for value in values if value.__class__ is float]
     whole = sum(value for value in values if value.__class__ is not float)
-    return scaled_sum(_scaled(floats) + (whole << BITS), len(floats))
+    return scaled_sum(_scale_floats(floats) + (whole << BITS), len(floats))
 
 
 class Gathering:
@@ -425,7 +428,7 @@ class Gathering:
         body.line(f"groups[{key}].append({value})")
 
 
-def value_of(pipeline: RowPipeline, value: Any) -> Expr:
+def aggregate_value(pipeline: RowPipeline, value: Any) -> Expr:
     """Return the expression that an aggregate reads of the rows of a pipeline."""
     if value is None:
         return pipeline.value()
@@ -433,7 +436,7 @@ def value_of(pipeline: RowPipeline, value: Any) -> Expr:
     return pipeline.take(value.body)
 
 
-def indexed(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, FewRows]:
+def index_rows(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, FewRows]:
     """Return the rows by their keys."""
     found: dict[Any, FewRows] = {}
     get = found.get

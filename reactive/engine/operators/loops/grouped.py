@@ -263,7 +263,7 @@ BOUND: dict[str, Any] = {**RUNNING_SUMS, "avg_of": AvgAccumulator().result}
 """Names that the written lines call."""
 
 
-class Remembered(dict[Any, Any]):
+class GroupsBefore(dict[Any, Any]):
     """Groups before a delta; `log` lists additions to values, which are not copied."""
 
     __slots__ = ("log",)
@@ -305,7 +305,7 @@ class Grouped:
         has_values = any(
             isinstance(accumulator, ValuesAccumulator) for accumulator in plain.accumulators
         )
-        self.new_before: Callable[[], dict[Any, Any]] | None = Remembered if has_values else None
+        self.new_before: Callable[[], dict[Any, Any]] | None = GroupsBefore if has_values else None
         self.step: Callable[..., Sequence[Pair]] = (
             self._step if pairing is None else self._step_pairs
         )
@@ -392,7 +392,7 @@ class Grouped:
 
     def _restore(self) -> None:
         groups = self._groups
-        if self._before.__class__ is Remembered:
+        if self._before.__class__ is GroupsBefore:
             for values, value, weight in reversed(self._before.log):
                 values.add(value, -weight)
         for key, group in self._before.items():

@@ -317,7 +317,7 @@ class KeyLoop:
             return self._carefully(delta)
         if self._identity or len(keyed) < 2 or not is_mixed(delta):
             return keyed
-        return _net(keyed)
+        return _net_keyed(keyed)
 
     def make_batch(self) -> Callable[..., Any]:
         """Generate the loop over batches now; otherwise the first batch generates it."""
@@ -336,7 +336,7 @@ class KeyLoop:
         return self._plain.step(self._rows(delta))
 
 
-def _net(keyed: Sequence[KeyedPair]) -> Sequence[KeyedPair]:
+def _net_keyed(keyed: Sequence[KeyedPair]) -> Sequence[KeyedPair]:
     """Remove rows that are both inserted and deleted."""
     gone = {pair[0] for _, pair in keyed if pair[1] < 0}
     if gone.isdisjoint([pair[0] for _, pair in keyed if pair[1] > 0]):

@@ -104,7 +104,7 @@ class KeptRounds:
                         later.append((form, columns))
             for form, columns in later:
                 self._fields[form] = columns
-        return {a.groups.slot: rows_of(made[r]) for r, a in self._arranged.items()}
+        return {a.groups.slot: rows_from_columns(made[r]) for r, a in self._arranged.items()}
 
     def looked(self) -> int:
         """Return the number of pairs and groups that a round touches."""
@@ -120,7 +120,9 @@ class KeptRounds:
         return found
 
 
-def kept(layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> KeptRounds | None:
+def arrange_rounds(
+    layout: Layout, slots: list[Any], rows: Sequence[list[Row]]
+) -> KeptRounds | None:
     """Return the rounds that start with `rows`; None if the keys may change."""
     arranging = _Arranging(layout, slots, rows)
     arranged = {}
@@ -171,7 +173,7 @@ class _Arranging:
             for pairs, (outer, at, keys) in zip(groups.pairs, met, strict=True)
         ]
         own = list(map(given.__getitem__, names))
-        of_values = _of_values(own, len(groups.valued)) if groups.given else []
+        of_values = _values_by_aggregate(own, len(groups.valued)) if groups.given else []
         kinds = [set(map(type, chain.from_iterable(some))) for some in of_values]
         counts = list(map(len, own))
         for part in parts:
@@ -227,9 +229,11 @@ class _Arranging:
         if not of_keys:  # no loop reads the rows of the previous round
             return dict(zip(names, range(len(names)), strict=True))
         size = self._sizes[relation]
-        places = dict(zip(_tied([fields[place] for place in of_keys]), range(size), strict=True))
+        places = dict(
+            zip(_zip_columns([fields[place] for place in of_keys]), range(size), strict=True)
+        )
         own = {place: _canonical(make(names)) for place, make in of_keys.items()}
-        found = [places.get(key) for key in _tied(list(own.values()))]
+        found = [places.get(key) for key in _zip_columns(list(own.values()))]
         if len(places) != size or None in found or not len({*found}) == len(names) == size:
             return None
         if not all(are_alike([*fields[place], *values]) for place, values in own.items()):
@@ -249,9 +253,9 @@ class _Arranging:
             ends.append((begin, begin + len(some)))
             begin += len(some)
         columns = [self._column(pairs, value, outer, at) for value in pairs.kept]
-        kept = [_ordered(values, order) for values in columns]
-        kinds = {Local(f"kept_{place}"): kind for place, kind in _single(columns)}
-        return ArrangedPairs(pairs, _ordered(at, order), ends, kept, kinds)
+        kept = [_reorder_column(values, order) for values in columns]
+        kinds = {Local(f"kept_{place}"): kind for place, kind in _single_class_columns(columns)}
+        return ArrangedPairs(pairs, _reorder_column(at, order), ends, kept, kinds)
 
 
 def are_alike(keys: Column) -> bool:
@@ -270,7 +274,7 @@ def are_alike(keys: Column) -> bool:
     return all(first.setdefault(key, key) is key for key in keys)
 
 
-def kind_of(expr: Expr, kinds: dict[Local, type]) -> type | None:
+def class_of_values(expr: Expr, kinds: dict[Local, type]) -> type | None:
     """Return the class of all values of an expression, if the classes of its variables decide
     it."""
     match expr:
@@ -279,7 +283,7 @@ def kind_of(expr: Expr, kinds: dict[Local, type]) -> type | None:
         case Local():
             return kinds.get(expr)
         case Operation("+" | "-" | "*" | "/" as symbol, (left, right)):
-            both = {kind_of(left, kinds), kind_of(right, kinds)}
+            both = {class_of_values(left, kinds), class_of_values(right, kinds)}
             if not both <= {int, float}:
                 return None
             return int if both == {int} and symbol != "/" else float
@@ -298,11 +302,11 @@ def _totals(arrangement: Arrangement, forms: list[list[Column]]) -> list[Column]
         if isinstance(aggregate.accumulator, CountAccumulator):
             found.append(arrangement.counts)
         else:
-            found.append(_shown(arrangement, aggregate.accumulator, next(valued), fields))
+            found.append(_group_results(arrangement, aggregate.accumulator, next(valued), fields))
     return found
 
 
-def _shown(
+def _group_results(
     arrangement: Arrangement, accumulator: Any, place: int, fields: list[list[Column]]
 ) -> Column:
     """Return the results of an aggregate of values for all groups."""
@@ -311,8 +315,11 @@ def _shown(
     for part, columns in zip(arrangement.parts, fields, strict=True):
         value = part.pairs.values[place]
         flat = _values(part, value, columns)
-        known = {Local(f"found_{j}[pair]"): kind for j, kind in _single(columns, value.found)}
-        kind = kind_of(value.expr, {**part.kinds, **known})
+        known = {
+            Local(f"found_{j}[pair]"): kind
+            for j, kind in _single_class_columns(columns, value.found)
+        }
+        kind = class_of_values(value.expr, {**part.kinds, **known})
         kinds |= set(map(type, flat)) if kind is None else {kind} if flat else set()
         if lists is None:
             lists = [flat[a:b] for a, b in part.ends]
@@ -326,7 +333,9 @@ def _values(part: ArrangedPairs, value: PairColumn, columns: list[Column]) -> Co
     return value.make(part.at, *kept, *[columns[place] for place in value.found])
 
 
-def _single(columns: list[Column], places: Iterable[int] | None = None) -> list[tuple[int, type]]:
+def _single_class_columns(
+    columns: list[Column], places: Iterable[int] | None = None
+) -> list[tuple[int, type]]:
     """Return the columns whose values have a single class, with that class."""
     found = []
     for place in range(len(columns)) if places is None else places:
@@ -336,7 +345,7 @@ def _single(columns: list[Column], places: Iterable[int] | None = None) -> list[
     return found
 
 
-def _of_values(groups: list[list[Any]], count: int) -> list[list[list[Any]]]:
+def _values_by_aggregate(groups: list[list[Any]], count: int) -> list[list[list[Any]]]:
     """Return the values of groups, for each of `count` aggregates."""
     if count == 1:
         return [groups]
@@ -353,11 +362,11 @@ def _canonical(values: Column) -> Column:
     return list(map(canonical, values))
 
 
-def _tied(columns: list[Column]) -> Iterable[Any]:
+def _zip_columns(columns: list[Column]) -> Iterable[Any]:
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
-def _ordered(values: Column, order: list[int]) -> Column:
+def _reorder_column(values: Column, order: list[int]) -> Column:
     if len(order) < 2:
         return [values[place] for place in order]
     return list(itemgetter(*order)(values))
@@ -392,12 +401,12 @@ def totals_of(node: plan.Aggregate) -> Callable[[dict[Any, Values]], list[Any]]:
             if not is_one:
                 every = [list(map(itemgetter(place), values)) for values in every]
             columns.append(totals(accumulator, list(every)))
-        return rows_of(columns)
+        return rows_from_columns(columns)
 
     return rows
 
 
-def rows_of(columns: Sequence[Sequence[Any]]) -> list[Any]:
+def rows_from_columns(columns: Sequence[Sequence[Any]]) -> list[Any]:
     """Return the rows of an aggregate, from its key and its results."""
     return list(columns[0]) if len(columns) == 1 else list(zip(*columns, strict=True))
 
@@ -427,7 +436,7 @@ def _quick(accumulator: Any, kinds: set[type]) -> Show | None:
         case AvgAccumulator() if kinds == {float}:
             return lambda groups: list(map(_float_mean, groups))
         case AvgAccumulator() if kinds == {int}:
-            return lambda groups: list(map(_mean, groups))
+            return lambda groups: list(map(_integer_mean, groups))
         case MinAccumulator() if kinds and kinds <= PLAIN:
             return lambda groups: [min(values, default=None) for values in groups]
         case MaxAccumulator() if kinds and kinds <= PLAIN:
@@ -447,7 +456,7 @@ def _float_mean(values: Values) -> Any:
     return canonical(fsum(values) / len(values)) if values else None
 
 
-def _mean(values: Values) -> Any:
+def _integer_mean(values: Values) -> Any:
     return sum(values) / len(values) if values else None
 
 

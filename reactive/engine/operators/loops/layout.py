@@ -46,7 +46,7 @@ from optimizer.plans.side_conditions import residual
 from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.loop_expressions import Column, column
 from reactive.engine.operators.accumulators import CountAccumulator
-from reactive.engine.operators.fuse import keys_of_rows
+from reactive.engine.operators.fuse import make_key_lister
 from reactive.engine.operators.plain import Side, all_read, is_read, sides
 
 Joined = plan.Join | plan.Product
@@ -57,7 +57,7 @@ ROW = Local("row")
 KEY = Local("key")
 
 
-class Unfit(Exception):
+class NoLayout(Exception):
     """Raised if the rounds of a loop have no layout."""
 
 
@@ -149,11 +149,11 @@ class Fields:
             chain.insert(0, node)
             node = node.input
         if not isinstance(node, plan.Aggregate) or node.key is None or bindings(body) != 1:
-            raise Unfit
+            raise NoLayout
         self.aggregate = node
         self.is_now = is_now
         self._pipeline = RowPipeline(chain, bindings(node), shapes(node))
-        self._inlined, self._touched = _inlined(self._pipeline)
+        self._inlined, self._touched = _make_inliner(self._pipeline)
         self._read: dict[Expr, int] = {}
         self._made: list[Expr] = []
 
@@ -219,14 +219,14 @@ class Layout:
         self._of_node: dict[int, int] = {}
         self._owners = {id(form.aggregate): place for place, form in enumerate(self._forms)}
         if len(self._owners) != len(bodies) or len(loops) != len(bodies):
-            raise Unfit
+            raise NoLayout
         self.groups: dict[int, GroupLayout] = {}
         """Aggregates by the relation that they compute, in the order of a round."""
         self.reads: list[int] = []
         """The slots of constant relations that the layout reads."""
         for node, slot, streams in loops:
             if id(node) not in self._owners:
-                raise Unfit
+                raise NoLayout
             self.groups[self._owners[id(node)]] = self._groups(node, slot, streams)
         self.relations = [self._owners[id(form.aggregate)] for form in self._forms]
         """The relation of each form; the first forms are those of the previous round."""
@@ -256,7 +256,7 @@ class Layout:
         if place is None:
             form = Fields(node, is_now=True)
             if id(form.aggregate) not in self._owners:
-                raise Unfit
+                raise NoLayout
             place = self._of_node[id(node)] = len(self._forms)
             self._forms.append(form)
         return place
@@ -266,14 +266,14 @@ class Layout:
         if join is None:
             form = self._form(base)
             if bindings(base) != 1:
-                raise Unfit
+                raise NoLayout
             reader = Reader(self._forms[form], 0, {})
             pipeline = RowPipeline(chain, 1, shapes(base))
             return self._read(node, pipeline, reader, (form, None, None, None))
         (left, of_left), (right, of_right) = self._slot_of(join.left), self._slot_of(join.right)
         count = bindings(join.left)
         if (of_left and of_right) or residual(join) is not None or (of_left and count != 1):
-            raise Unfit
+            raise NoLayout
         form = self._form(join.left if of_left else join.right)
         others: dict[int, Expr] = {count: ROW}
         if of_right:
@@ -282,7 +282,7 @@ class Layout:
         reader = Reader(self._forms[form], 0 if of_left else count, others)
         pipeline = RowPipeline(chain, count + 1, (*shapes(join.left), row_shape(join.right)))
         stays, outer = (join.right, right) if of_left else (join.left, left)
-        keys = keys_of_rows(stays, sides(join)[of_left], 1 if of_left else count)
+        keys = make_key_lister(stays, sides(join)[of_left], 1 if of_left else count)
         told = (form, outer, keys, self._inner(form, sides(join)[of_right]))
         return self._read(node, pipeline, reader, told)
 
@@ -291,13 +291,13 @@ class Layout:
         written, steps = side
         functions = [*([] if written is None else [written]), *(step.function for step in steps)]
         if not all(step.is_key for step in steps) or not all_read(functions):
-            raise Unfit
+            raise NoLayout
         reader = Reader(self._forms[form], 0, {})
         parts = [reader.read(f.body) for f in functions if isinstance(f, Lifted)]
         key = one_value(parts)
         if self._forms[form].moves(key):
-            raise Unfit
-        return _value(key)
+            raise NoLayout
+        return _pair_column(key)
 
     def _read(
         self, node: plan.Aggregate, pipeline: RowPipeline, reader: Reader, told: Told
@@ -310,19 +310,19 @@ class Layout:
         ]
         taken = [pipeline.take(node.key.body)]
         taken += [pipeline.value() if f is None else pipeline.take(f.body) for f in asked]  # type: ignore[union-attr]
-        inlined, needed = _inlined(pipeline)
+        inlined, needed = _make_inliner(pipeline)
         key, *values = [reader.read(inlined(expr)) for expr in taken]
         touched = list(map(reader.read, needed))
         if fields.moves(key):
-            raise Unfit
+            raise NoLayout
         if not fields.stay:  # no field identifies the rows
-            raise Unfit
+            raise NoLayout
         sure = {part for expr in (key, *values) for part in surely(expr)}
         kept: list[Expr] = []
-        made = [_value(reader.hoisted(value, kept)) for value in values]
-        checked = [_value(reader.hoisted(t, kept)) for t in touched if t not in sure]
-        stays = tuple(_value(expr) for expr in kept)
-        return Pairs(*told, _value(key), stays, tuple(checked), tuple(made))
+        made = [_pair_column(reader.hoisted(value, kept)) for value in values]
+        checked = [_pair_column(reader.hoisted(t, kept)) for t in touched if t not in sure]
+        stays = tuple(_pair_column(expr) for expr in kept)
+        return Pairs(*told, _pair_column(key), stays, tuple(checked), tuple(made))
 
 
 class Reader:
@@ -361,7 +361,7 @@ class Reader:
         return change(expr)
 
 
-def _inlined(pipeline: RowPipeline) -> tuple[Callable[[Expr], Expr], list[Expr]]:
+def _make_inliner(pipeline: RowPipeline) -> tuple[Callable[[Expr], Expr], list[Expr]]:
     """Return a function that inlines the rows of a pipeline, and the expressions that may raise."""
     known: dict[Expr, Expr] = {}
     touched: list[Expr] = []
@@ -373,15 +373,15 @@ def _inlined(pipeline: RowPipeline) -> tuple[Callable[[Expr], Expr], list[Expr]]
         expr = inlined(instruction.expr)
         if instruction.kind == "touch":
             touched.append(expr)
-        elif instruction.kind == "set" and (makes_record(expr) or _is_tuple(expr)):
+        elif instruction.kind == "set" and (makes_record(expr) or _is_tuple_display(expr)):
             known[Local(instruction.name)] = expr
             touched += needs(expr, pipeline.shapes)
         else:
-            raise Unfit
+            raise NoLayout
     return inlined, touched
 
 
-def _is_tuple(expr: Expr) -> bool:
+def _is_tuple_display(expr: Expr) -> bool:
     return isinstance(expr, Display) and expr.kind == "tuple"
 
 
@@ -390,11 +390,11 @@ def _with_parts(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return rebuilt(expr, tuple(map(change, old))) if old else expr
 
 
-def _value(expr: Expr) -> PairColumn:
+def _pair_column(expr: Expr) -> PairColumn:
     """Return the column of an expression over pairs, with the columns that it reads."""
     names = {part.name for part in walk(expr) if isinstance(part, Local)}
-    kept = _numbers(names, "kept_")
-    found = _numbers({name.removesuffix("[pair]") for name in names}, "found_")
+    kept = _column_numbers(names, "kept_")
+    found = _column_numbers({name.removesuffix("[pair]") for name in names}, "found_")
     each = ["pair", "row"] if ROW.name in names else ["pair"]
     width = len(each)
     each += [f"kept_{place}" for place in kept]
@@ -402,5 +402,5 @@ def _value(expr: Expr) -> PairColumn:
     return PairColumn(made, expr, width, kept, found)
 
 
-def _numbers(names: set[str], prefix: str) -> tuple[int, ...]:
+def _column_numbers(names: set[str], prefix: str) -> tuple[int, ...]:
     return tuple(sorted(int(n.removeprefix(prefix)) for n in names if n.startswith(prefix)))

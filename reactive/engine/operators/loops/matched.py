@@ -24,7 +24,7 @@ from reactive.engine.operators.matching import OuterJoin
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
-class Matched:
+class OuterJoinRunner:
     """Run the loops over the rows that the plain join matched; run the plain operators if the loops
     cannot run, or raise.
 
@@ -88,8 +88,8 @@ class Matched:
         return self._plain.footprint()
 
 
-class GroupedMatched(Grouped):
-    """Run the loops into the groups of a plain operator; otherwise as `Matched`."""
+class GroupedOuterJoin(Grouped):
+    """Run the loops into the groups of a plain operator; otherwise as `OuterJoinRunner`."""
 
     __slots__ = ("_chained", "_join", "_met", "_sides")
 
@@ -178,13 +178,13 @@ def _run(
             return loop(*into, left, right, *found, *alone)  # type: ignore[no-any-return]
         if into[0] is not None:
             return None  # groups must receive all changes in one call
-        return _of_parts(loop, into, pairing.parts(left, right), alone)
+        return _run_parts(loop, into, pairing.parts(left, right), alone)
     except Exception as error:  # the plain operators raise it, or find that it is ignored
         reraise_asynchronous(error)
         return None
 
 
-def _of_parts(
+def _run_parts(
     loop: Callable[..., Any],
     into: tuple[Any, Any],
     parts: Sequence[tuple[Any, ...]],

@@ -69,7 +69,7 @@ def delta_loop(
     places = range(pipeline.bindings)
     if not batch:
         _look_inside(nest, pipeline, sink, "delta", places)
-    nest.loop(_rows(nest, places) if batch else _pairs(nest, places))
+    nest.loop(_row_source(nest, places) if batch else _pair_source(nest, places))
     return nest.build(parameters)
 
 
@@ -100,16 +100,16 @@ def keyed_loop(
     source = LoopSource("delta", "pair", ("row, weight = pair",), places=places)
     if not batch:
         _look_inside(nest, pipeline, sink, "delta", places)
-    nest.loop(_rows(nest, places) if batch else source)
+    nest.loop(_row_source(nest, places) if batch else source)
     return nest.build("delta", "keyed")
 
 
-def _pairs(nest: LoopNest, places: Iterable[int]) -> LoopSource:
+def _pair_source(nest: LoopNest, places: Iterable[int]) -> LoopSource:
     places = tuple(places)
     return LoopSource("delta", f"{nest.one(places)}, weight", places=places)
 
 
-def _rows(nest: LoopNest, places: Iterable[int]) -> LoopSource:
+def _row_source(nest: LoopNest, places: Iterable[int]) -> LoopSource:
     places = tuple(places)
     return LoopSource("delta", nest.one(places), weights=(), places=places)
 
@@ -179,7 +179,7 @@ def _nest_of_pairs(
         ("right", right, "find_left", left),
     ):
         keyed = LoopSource(over, f"key, {nest.one(mine)}", weights=(), places=mine)
-        source = keyed if batch else _keyed(nest, over, "weight", mine)
+        source = keyed if batch else _keyed_source(nest, over, "weight", mine)
         if not batch:
             _look_inside(nest, pipeline, sink, over, mine, keyed=True)
         nest.loop(source, probing.ProbeCode(find, probing.split_form(*theirs)))
@@ -206,7 +206,7 @@ def _of_joined(
     return pipeline
 
 
-def _keyed(nest: LoopNest, over: str, weight: str, places: tuple[int, ...]) -> LoopSource:
+def _keyed_source(nest: LoopNest, over: str, weight: str, places: tuple[int, ...]) -> LoopSource:
     return LoopSource(
         over, "key, pair", (f"{nest.one(places)}, {weight} = pair",), (weight,), places
     )
@@ -233,8 +233,8 @@ def sums_loops(
     """
     nest = _nest_of_sums(names, shapes, factors, chain, sink_of, counts=counts)
     for outer, inner in ((LEFT, RIGHT), (RIGHT, LEFT)):
-        form = _form(factors, names, inner)
-        nest.loop(_kept(nest, factors, outer), probing.ProbeCode(f"find_{inner}", form))
+        form = _side_form(factors, names, inner)
+        nest.loop(_side_source(nest, factors, outer), probing.ProbeCode(f"find_{inner}", form))
     given = "groups, before, " if counts else ""
     return nest.build(f"{given}{OF_SIDES}")
 
@@ -254,8 +254,8 @@ def loop_of_one(
     """Build the loop over a single change of a side, whose partner is a single row or sum."""
     nest = _nest_of_sums(names, shapes, factors, (), sink_of, counts=False)
     inner = RIGHT if outer == LEFT else LEFT
-    form = _form(factors, names, inner, alone=True)
-    nest.loop(_kept(nest, factors, outer), probing.ProbeCode(f"find_{inner}", form))
+    form = _side_form(factors, names, inner, alone=True)
+    nest.loop(_side_source(nest, factors, outer), probing.ProbeCode(f"find_{inner}", form))
     return nest.build(f"groups, before, {outer}, find_{inner}")
 
 
@@ -270,38 +270,40 @@ def _nest_of_sums(
 ) -> LoopNest:
     pipeline = _of_joined(shapes, factors.tests, chain)
     kept = ((LEFT, factors.left), (RIGHT, factors.right))
-    spelled = [name for side, of in kept if of for name in (*_groups(side, of), *_sums(side, of))]
+    spelled = [
+        name for side, of in kept if of for name in (*_groups(side, of), *_sum_names(side, of))
+    ]
     more = (*spelled, "times_left", "times_right")
     return LoopNest(names, pipeline, sink_of(pipeline), more=more, counts=counts)
 
 
-def _side(factors: Factorization, side: str) -> Sums | None:
+def _sums_of_side(factors: Factorization, side: str) -> Sums | None:
     return factors.left if side == LEFT else factors.right
 
 
-def _places(names: Sequence[str], side: str) -> tuple[int, ...]:
+def _side_places(names: Sequence[str], side: str) -> tuple[int, ...]:
     count = len(names) - 1
     return tuple(range(count)) if side == LEFT else (count,)
 
 
-def _kept(nest: LoopNest, factors: Factorization, side: str) -> LoopSource:
+def _side_source(nest: LoopNest, factors: Factorization, side: str) -> LoopSource:
     """Return the source over the changes of a side, whose state is rows or sums."""
-    of, weight = _side(factors, side), f"times_{side}"
+    of, weight = _sums_of_side(factors, side), f"times_{side}"
     if of is None:
-        return _keyed(nest, side, weight, _places(nest.names, side))
+        return _keyed_source(nest, side, weight, _side_places(nest.names, side))
     each = "(key, part), sums" if of.groups else "key, sums"
-    return LoopSource(side, each, tuple(_taken(side, of)), (weight,), ())
+    return LoopSource(side, each, tuple(_assignment_lines(side, of)), (weight,), ())
 
 
-def _form(
+def _side_form(
     factors: Factorization, names: Sequence[str], side: str, *, alone: bool = False
 ) -> probing.Form:
     """Return the code for the partners found on a side; for an `alone` change, one sum or row."""
-    of, weight = _side(factors, side), f"times_{side}"
+    of, weight = _sums_of_side(factors, side), f"times_{side}"
     if of is None:
-        places = _places(names, side)
+        places = _side_places(names, side)
         return probing.single_form(weight, *places) if alone else probing.pair_form(weight, *places)
-    taken = _taken(side, of)
+    taken = _assignment_lines(side, of)
 
     def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.hoist(emitter, bound)
@@ -318,14 +320,14 @@ def _form(
     return form
 
 
-def _taken(side: str, of: Sums) -> Iterator[str]:
+def _assignment_lines(side: str, of: Sums) -> Iterator[str]:
     """Yield the lines that assign the stored values of a side to variables."""
-    yield f"{', '.join([f'times_{side}', *_sums(side, of)])}, = sums"
+    yield f"{', '.join([f'times_{side}', *_sum_names(side, of)])}, = sums"
     if of.groups:
         yield f"{', '.join(_groups(side, of))} = part"
 
 
-def _sums(side: str, of: Sums) -> list[str]:
+def _sum_names(side: str, of: Sums) -> list[str]:
     return [f"{side}_sum{place}" for place in range(len(of.values))]
 
 
@@ -365,7 +367,9 @@ def multiway_loops(
             nest.loop(source, *orders[0])
         else:
             same = next(n for n, (a, b) in enumerate(zip(*path, strict=False)) if a != b)
-            one, other = (_found_as(moves[same:], f"found_{n}") for n, moves in enumerate(orders))
+            one, other = (
+                _rename_found(moves[same:], f"found_{n}") for n, moves in enumerate(orders)
+            )
             nest.loop(source, *orders[0][:same], probing.Shorter(one, other))
     return nest.build(", ".join(parameters))
 
@@ -405,7 +409,7 @@ def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, 
     return made
 
 
-def _found_as(moves: Sequence[Move], found: str) -> list[Move]:
+def _rename_found(moves: Sequence[Move], found: str) -> list[Move]:
     first = moves[0]
     assert isinstance(first, probing.ProbeCode)
     return [replace(first, found=found), *moves[1:]]
@@ -445,35 +449,35 @@ class DeltaRule:
         return tuple(place for place in range(self.bindings) if place not in self.mine)
 
 
-def entering(rule: DeltaRule, sink_of: SinkOf = _batch, into: str = "") -> Made:
+def entering_loop(rule: DeltaRule, sink_of: SinkOf = _batch, into: str = "") -> Made:
     """Build `rows, find -> rows`: all derivations are of this round. Other sinks may take more."""
     nest = _nest_of(rule, sink_of)
-    return _outward(rule, nest, _rows(nest, rule.mine), f"{into}delta, find", "entering")
+    return _outward(rule, nest, _row_source(nest, rule.mine), f"{into}delta, find", "entering")
 
 
-def leaving(rule: DeltaRule) -> Made:
+def leaving_loop(rule: DeltaRule) -> Made:
     """Build `(row, -round), find -> (row, -round)`, a join with an input."""
     nest = _nest_of(rule)
-    return _outward(rule, nest, _pairs(nest, rule.mine), "delta, find", "leaving")
+    return _outward(rule, nest, _pair_source(nest, rule.mine), "delta, find", "leaving")
 
 
-def leaving_both(rule: DeltaRule) -> Made:
+def leaving_both_loop(rule: DeltaRule) -> Made:
     """Build `(row, -round), find, since -> (row, -round)`, a join with a relation; the round is the
     later one of the two rows."""
     nest = _nest_of(rule)
     later = "min({weight}, -since({row}))"
-    source = _pairs(nest, rule.mine)
+    source = _pair_source(nest, rule.mine)
     return _outward(rule, nest, source, "delta, find, since", "leaving", weight=later)
 
 
-def meeting(rule: DeltaRule) -> Made:
+def meeting_loop(rule: DeltaRule) -> Made:
     """Build `keyed, find, rounds -> pairs`, for inserted (1) or deleted (-1) rows of an input.
 
     The round is that of the recursive row.
     """
     nest = _nest_of(rule)
     form = probing.set_form(*rule.mine, weight="{weight} * rounds[{row}]")
-    nest.loop(_keyed(nest, "delta", "weight", rule.theirs), probing.ProbeCode("find", form))
+    nest.loop(_keyed_source(nest, "delta", "weight", rule.theirs), probing.ProbeCode("find", form))
     return nest.build("delta, find, rounds", "meeting")
 
 
@@ -489,11 +493,11 @@ def _outward(
     first = RowPipeline((), rule.bindings, rule.shapes)
     for node in rule.below:
         assert isinstance(node, plan.Where) and isinstance(node.predicate, Lifted)
-        first.test(_moved(rule, node.predicate.body, rule.width))
+        first.test(_read_pair(rule, node.predicate.body, rule.width))
     written, steps = rule.key
-    moved = [replace(s, function=_moved_in(rule, s.function)) for s in steps]
+    moved = [replace(s, function=_function_of_pair(rule, s.function)) for s in steps]
     key = loop_expressions.key_parts(
-        first, None if written is None else _moved_in(rule, written), moved
+        first, None if written is None else _function_of_pair(rule, written), moved
     )
     form = probing.set_form(*rule.theirs, weight=weight)
     probe = probing.ProbeCode("find", form, tuple(key), is_written=written is not None)
@@ -508,11 +512,11 @@ def _nest_of(rule: DeltaRule, sink_of: SinkOf = ListSink) -> LoopNest:
     return LoopNest(names, pipeline, sink_of(pipeline))
 
 
-def _moved_in(rule: DeltaRule, function: Lifted) -> Lifted:
-    return function.with_body(_moved(rule, function.body, len(rule.mine)))
+def _function_of_pair(rule: DeltaRule, function: Lifted) -> Lifted:
+    return function.with_body(_read_pair(rule, function.body, len(rule.mine)))
 
 
-def _moved(rule: DeltaRule, expr: Expr, arguments: int) -> Expr:
+def _read_pair(rule: DeltaRule, expr: Expr, arguments: int) -> Expr:
     """Rewrite an expression of the recursive row, of `arguments` parameters, to read the pair."""
     places = rule.mine
     if arguments == len(places):

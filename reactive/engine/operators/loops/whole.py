@@ -31,17 +31,17 @@ from optimizer.traverse import read_functions
 from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.nest import ListSink, LoopSink
 from reactive.engine.operators.accumulators import CountAccumulator
-from reactive.engine.operators.fuse import keys_of_rows
-from reactive.engine.operators.loops.first_load import Gathering, indexed, value_of
-from reactive.engine.operators.loops.kept import KeptRounds, kept, totals_of
-from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, Unfit
-from reactive.engine.operators.loops.nests import DeltaRule, SinkOf, delta_loop, entering
+from reactive.engine.operators.fuse import make_key_lister
+from reactive.engine.operators.loops.first_load import Gathering, aggregate_value, index_rows
+from reactive.engine.operators.loops.kept import KeptRounds, arrange_rounds, totals_of
+from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, NoLayout
+from reactive.engine.operators.loops.nests import DeltaRule, SinkOf, delta_loop, entering_loop
 from reactive.engine.operators.plain import (
     LINEAR,
     PipelineSource,
     can_nest,
+    count_nested,
     is_read,
-    nested,
     side_functions,
     sides,
 )
@@ -67,7 +67,7 @@ class NoWholeRound(Exception):
     """Raised if a plan has no passes."""
 
 
-class Whole:
+class WholeRound:
     """Passes of a round, for the bodies of a loop.
 
     Parameters
@@ -151,7 +151,7 @@ class Whole:
         ]
         try:
             return Layout(self._keep, loops, self._slot_of)
-        except Unfit:
+        except NoLayout:
             return None
 
     def _slot_of(self, node: plan.Node) -> tuple[int, bool]:
@@ -172,7 +172,7 @@ class Whole:
         try:
             for place in self.layout.reads:
                 self._fill(place)
-            return kept(self.layout, self._slots, rows)
+            return arrange_rounds(self.layout, self._slots, rows)
         except Exception as error:  # a round raises it, or finds that it is ignored
             reraise_asynchronous(error)
             return None
@@ -271,7 +271,7 @@ class Whole:
             part, chain = waiting.pop()
             is_ours = part is node or self._readers[id(part)] < 2
             if isinstance(part, LINEAR) and is_ours:
-                if not is_read(part) or not can_nest(2 + nested((part, *chain))):
+                if not is_read(part) or not can_nest(2 + count_nested((part, *chain))):
                     raise NoWholeRound
                 waiting.append((part.input, (part, *chain)))
             elif isinstance(part, plan.UnionAll) and is_ours:
@@ -311,7 +311,7 @@ class Whole:
         key: Any = sides(join)[not is_left]
         asked: Any = rest
         rule = DeltaRule((), key, is_left, len(of), width, of, asked, chain)
-        loop, _ = entering(rule, sink_of, into)
+        loop, _ = entering_loop(rule, sink_of, into)
         index = self._index(join, inner, is_left=not is_left)
         return (lambda slots, *given: loop(*given, slots[outer], slots[index].get)), [outer, index]
 
@@ -322,8 +322,8 @@ class Whole:
         source = join.left if is_left else join.right
         told = (place, side)
         if told not in self._made:
-            keyed = keys_of_rows(source, side, bindings(source) if is_left else 1)
-            self._made[told] = self._add(lambda slots: indexed(*keyed(slots[place])), [place])
+            keyed = make_key_lister(source, side, bindings(source) if is_left else 1)
+            self._made[told] = self._add(lambda slots: index_rows(*keyed(slots[place])), [place])
         return self._made[told]
 
     def _half(self, join: plan.SemiJoin | plan.AntiJoin) -> tuple[Pass, list[int]]:
@@ -333,7 +333,7 @@ class Whole:
         if has_rest or not all(isinstance(f, Lifted) for f in functions):
             raise NoWholeRound
         left, wanted = self._list(join.left), isinstance(join, plan.SemiJoin)
-        keyed = keys_of_rows(join.left, sides(join)[0], bindings(join.left))
+        keyed = make_key_lister(join.left, sides(join)[0], bindings(join.left))
         index = self._index(join, self._list(join.right), is_left=False)
 
         def make(slots: Slots) -> list[Row]:
@@ -350,7 +350,7 @@ class Whole:
         places = [a.value for a in asked]
 
         def sink_of(pipeline: RowPipeline) -> LoopSink:
-            values = [value_of(pipeline, value) for value in places]
+            values = [aggregate_value(pipeline, value) for value in places]
             key = node.key
             assert key is None or isinstance(key, Lifted)
             return Gathering(None if key is None else pipeline.take(key.body), values)
@@ -372,10 +372,12 @@ class Whole:
         return make, _read_by(streams)
 
 
-def whole_of(bodies: Sequence[plan.Node], given: int, changing: int) -> Whole | None:
+def compile_whole_round(
+    bodies: Sequence[plan.Node], given: int, changing: int
+) -> WholeRound | None:
     """Return the passes of a round; None if there are none."""
     try:
-        return Whole(bodies, given, changing)
+        return WholeRound(bodies, given, changing)
     except NoWholeRound:
         return None
 

@@ -61,7 +61,7 @@ class LevelChanges:
         found = self._own.get(level.number)
         if found is None:
             delta = self._deltas[level.port]
-            found = self._own[level.number] = _net(level, delta) if delta else {}
+            found = self._own[level.number] = _net_by_label(level, delta) if delta else {}
         return found
 
     def touched(self, level: Level) -> dict[Label, Touched]:
@@ -234,7 +234,7 @@ class LevelChanges:
             yield from inner_edits(level.naming, *own, path, labels)
 
 
-def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
+def _net_by_label(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
     """Return a net delta by label, without `NO_MATCH`; the label of the top level is None."""
     handle, is_top = level.handle, level.label is None
     if len(delta) == 1:

@@ -7,7 +7,7 @@
 
 Levels are flat relations, indexed by their own label and by the labels of their inner levels: the
 same indexes that joins would need without nesting. A step reads only its changes and emits an
-`Unread` delta. The rows before and after and the edits with their paths are computed from indexes
+`UnreadDelta`. The rows before and after and the edits with their paths are computed from indexes
 and changes when the delta is read: before the next commit, or never.
 
 A bag with at least `large` rows is cached once it is read, and updated by later changes, so that
@@ -69,20 +69,20 @@ class Tree:
         """Context in which state that only commits change may be read."""
         self.touched = 0
         self._changes: LevelChanges | None = None
-        self._last: weakref.ref[Unread] | None = None
+        self._last: weakref.ref[UnreadDelta] | None = None
         self._by_key: dict[Any, Row] | None = None
         self._ordered = [level.sequences for level in levels if level.sequences is not None]
 
     # Commits.
 
-    def step(self, *deltas: Sequence[KeyedPair]) -> Unread:
+    def step(self, *deltas: Sequence[KeyedPair]) -> UnreadDelta:
         for delta in deltas:
             self.touched += len(delta)
         changes = LevelChanges(self, deltas)
         if self._ordered:
             changes.step()
         self._changes = changes
-        found = Unread(self, changes)
+        found = UnreadDelta(self, changes)
         self._last = weakref.ref(found)
         return found
 
@@ -223,7 +223,7 @@ class Tree:
         by_key.update((top.naming.key(top.parts(row)), row) for row, weight in pairs if weight > 0)
 
 
-class Unread(Sequence[Pair]):
+class UnreadDelta(Sequence[Pair]):
     """Deleted and inserted rows, computed at the first read, which must precede the next commit."""
 
     __slots__ = ("__weakref__", "_changes", "_edits", "_is_some", "_pairs", "_tree")

@@ -12,7 +12,7 @@ import pytest
 
 from reactive import Avg, Count, Database, Sum
 from reactive.engine.operators.join import SumsBy
-from reactive.engine.operators.loops.factored import Factored
+from reactive.engine.operators.loops.factored import FactoredAggregate
 
 INTEGERS: tuple[Any, ...] = (1, 2, -3, 2**70, True, 0)
 ODD: tuple[Any, ...] = (*INTEGERS, 0.1, 1e300, -1e300, math.nan, math.inf)
@@ -153,7 +153,7 @@ def test_sums_and_groups_of_a_single_change_are_those_of_its_key() -> None:
     side.orders.add(Order(1, 5))
     side.orders.add(Order(2, 7))  # two customers: the loops for many
     side.orders.add(Order(3, 9))  # none
-    (over,) = side.operators(Factored)
+    (over,) = side.operators(FactoredAggregate)
     (kept,) = side.operators(SumsBy)
     assert over._alone is not None
     assert kept._one is not None

@@ -16,9 +16,14 @@ from hypothesis import strategies as st
 from optimizer.callables.captures import meaning
 from optimizer.expr import Constant, Local, Operation
 from reactive import Avg, Collect, Count, Database, Max, Min, Sum, iterate
-from reactive.engine.operators.loop.anew import Measured
+from reactive.engine.operators.loop.anew import AdaptiveLoop
 from reactive.engine.operators.loops import whole
-from reactive.engine.operators.loops.kept import KeptRounds, are_alike, kept, kind_of
+from reactive.engine.operators.loops.kept import (
+    KeptRounds,
+    are_alike,
+    arrange_rounds,
+    class_of_values,
+)
 from tests.budget import examples, sampled
 
 Rel = Any
@@ -62,7 +67,7 @@ WEIGHTS: dict[str, list[Any]] = {
 @pytest.fixture(autouse=True)
 def only_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds are evaluated whole, also where operators would follow changes of so few rows."""
-    monkeypatch.setattr(Measured, "_consider", lambda self, changed: None)
+    monkeypatch.setattr(AdaptiveLoop, "_consider", lambda self, changed: None)
 
 
 def nodes_of(edges: Rel) -> Rel:
@@ -297,9 +302,9 @@ def test_a_layout_is_tried_seldom_where_keys_do_not_stay(monkeypatch: pytest.Mon
 
     def counted(*given: Any) -> KeptRounds | None:
         tried.append(1)
-        return kept(*given)
+        return arrange_rounds(*given)
 
-    monkeypatch.setattr("reactive.engine.operators.loops.whole.kept", counted)
+    monkeypatch.setattr("reactive.engine.operators.loops.whole.arrange_rounds", counted)
     side = Side(sinks, 9, optimize=True)
     for n in range(60):
         side.edges.add(Edge(n, n + 1, 1.0))
@@ -357,7 +362,7 @@ def test_the_class_of_values_is_that_of_python_or_not_known(
     left: Any, right: Any, symbol: Any
 ) -> None:
     expr = Operation(symbol, (Local("kept_0"), Constant(right, meaning(right))))
-    found = kind_of(expr, {Local("kept_0"): type(left)})
+    found = class_of_values(expr, {Local("kept_0"): type(left)})
     both = {type(left), type(right)}
     assert (found is None) is not (both <= {int, float})
     if found is not None:

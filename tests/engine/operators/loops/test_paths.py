@@ -15,7 +15,7 @@ from reactive.engine.collections.index import NOTHING, bucket_pairs
 from reactive.engine.collections.trie import Trie, common_keys, count_joined_pairs
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.loops.cyclic_count import CyclicCount
-from reactive.engine.operators.loops.cyclic_join import CyclicJoin, CyclicJoined
+from reactive.engine.operators.loops.cyclic_join import CyclicJoin, CyclicJoinRunner
 from reactive.engine.transactions.transaction import Transaction
 from tests.budget import sampled, seeds
 
@@ -265,9 +265,9 @@ def test_they_equal_the_plan_as_written(query: Any, values: tuple[Any, ...], of_
         (count_askew, True, CyclicCount),
         (by_corner, True, CyclicJoin),
         (with_labels, False, CyclicJoin),
-        (all_rows, True, CyclicJoined),
-        (cliques, False, CyclicJoined),
-        (to_and_fro, True, CyclicJoined),
+        (all_rows, True, CyclicJoinRunner),
+        (cliques, False, CyclicJoinRunner),
+        (to_and_fro, True, CyclicJoinRunner),
         (alike, True, IndexBy),
         (with_a_kind, True, IndexBy),
     ],
