@@ -43,7 +43,6 @@ EXCEPTIONS: dict[str, str] = {
     **dict.fromkeys(("is_adult", "older_than"), "functions of a reader"),
     "umask": "of the operating system",
     "set_int_max_str_digits": "of Python's sys",
-    "unittest/mock.py": "of the standard library",
     "max_slot_wal_keep_size": "a setting of Postgres",
     "receive_text": "of FastAPI",
     "group_concat": "of SQL",
