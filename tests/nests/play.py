@@ -39,7 +39,7 @@ def play(seed: int, depth: int = 3) -> None:
     kept = {"return_value": None} if seed % 3 == 2 else {"wraps": shredding.shred}
     with (
         thresholds(drawn(Random(seed)) if seed % 2 else {}),
-        patch.object(shredding, "shredded", **kept),
+        patch.object(shredding, "shred", **kept),
     ):
         _play(random, depth)
 
