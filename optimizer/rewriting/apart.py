@@ -77,7 +77,7 @@ class ClashChecks:
         self._written, self._count = written, 0
 
     def rows(self, *sides: LookUp) -> list[plan.Node]:
-        """The rows of each side without those whose values clash."""
+        """Return the rows of each side without those whose values clash."""
         if not self._checks or not may_clash(sides, self._given):
             return [each.rows for each in sides]
         found = self._told_apart(sides)

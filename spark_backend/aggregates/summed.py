@@ -103,11 +103,11 @@ class SummedValue:
         return [*self.limbs, self.count] if self.may_be_none else self.limbs
 
     def parts(self) -> dict[str, str]:
-        """SQL of first results from the value `{name}_in`: for a float, the part with limbs."""
+        """Return SQL of first results from `{name}_in`: for a float, the part with limbs."""
         return float_parts(self._present, self.name) if self.is_float else {}
 
     def of_row(self) -> dict[str, str]:
-        """SQL of the summed columns of a row, from the value `{name}_in` and its `parts`."""
+        """Return SQL of the summed columns of a row, from `{name}_in` and its `parts`."""
         if self.is_float:
             found = float_limbs(f"{self.name}_good", self.name)
         else:
@@ -123,13 +123,15 @@ class SummedValue:
         return f"coalesce({self.name}_in, {zero})" if self.may_be_none else f"{self.name}_in"
 
     def total(self, when: str) -> str:
-        """SQL of the sum, from columns whose names begin with `when`."""
+        """Return SQL of the sum, from columns whose names begin with `when`."""
         limbs = [f"{when}{limb}" for limb in self.limbs]
         return float_sum(limbs) if self.is_float else integer_sum(limbs)
 
     def average(self, when: str) -> str:
-        """SQL of the sum in `{when}{name}` over the count, as Python divides them; null for no
-        values."""
+        """Return SQL of the mean: the sum in `{when}{name}` over the count, as Python divides.
+
+        It is null for no values.
+        """
         total, count = f"{when}{self.name}", f"{when}{self.count}"
         if self.is_float:
             return f"if({count} > 0, try_divide({total}, cast({count} as double)), null)"

@@ -542,7 +542,7 @@ class StateTables:
         return read_segment(self._files, self._root, folder, spec, buckets.get(name, 0))
 
     def tasks(self) -> int:
-        """The number of tasks of a job."""
+        """Return the number of tasks of a job."""
         return self._session.tasks
 
 

@@ -260,7 +260,7 @@ class GroupJournal(Journal):
             super().write_beside(changes, is_safe=is_safe)
 
     def is_settled(self) -> bool:
-        """True if no commit waits to be written."""
+        """Return True if no commit waits to be written."""
         return not self._noted and super().is_settled()
 
     def after_fork(self) -> None:

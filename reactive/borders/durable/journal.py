@@ -146,7 +146,7 @@ class Journal:
                 raise
 
     def has(self, version: int) -> bool:
-        """True if the store has commit `version`, the one that may have been written last.
+        """Return True if the store has commit `version`, the one that may have been written last.
 
         If the store cannot tell, return False, and refuse all later writes.
         """
@@ -277,7 +277,7 @@ class Journal:
         self.settle()
 
     def is_settled(self) -> bool:
-        """True if all commits are in the store."""
+        """Return True if all commits are in the store."""
         return self._refusal is None
 
     def after_fork(self) -> None:
@@ -296,7 +296,7 @@ class Journal:
 
 
 def _are_single(table: JournaledTable, weight: int) -> bool:
-    """True if no row of a table has, or had before this delta, more than one copy."""
+    """Return True if no row of a table has, or had before this delta, more than one copy."""
     if table._keyed is not None:
         return True
     store: Any = table._store

@@ -267,7 +267,7 @@ class PostgresStore:
         self._has_past = False
 
     def _stands(self, records: Sequence[Record]) -> bool:
-        """True if a transaction whose connection was lost is committed.
+        """Return True if a transaction whose connection was lost is committed.
 
         Holding the lock again proves that the lost session has ended, and its transaction with it.
         """

@@ -73,7 +73,7 @@ class ReadOnlyJournal(Journal):
         self._writing, self.store = record.version, self._coming
 
     def has(self, version: int) -> bool:
-        """True if the file has moved with commit `version`."""
+        """Return True if the file has moved with commit `version`."""
         return self._writing == version
 
     @contextmanager

@@ -124,7 +124,7 @@ def call_failure(name: str, what: str, error: BaseException) -> str:
 
 
 def is_unsure(error: BaseException) -> bool:
-    """True if the log may contain a commit that SQLite reported as failed.
+    """Return True if the log may contain a commit that SQLite reported as failed.
 
     The pages were written, and a later step failed, such as waiting for the disk.
     """

@@ -290,7 +290,7 @@ class SqliteSnapshot(SqliteFile):
         self._id = self._run("select value from reactive_state where name = 'id'").fetchone()
 
     def newer(self) -> SqliteSnapshot:
-        """The file as it is now."""
+        """Return the file as it is now."""
         found = SqliteSnapshot(self.name)
         found._is_known = True
         found.open()
@@ -321,18 +321,18 @@ class SqliteSnapshot(SqliteFile):
             newer.close()
 
     def write(self, records: Sequence[Record]) -> NoReturn:
-        """It is not written to."""
+        """Refuse, because the file is read-only."""
         raise DurabilityError(is_for_reading(self.name))
 
     def create(self, schema: Schema, rows: Rows = ()) -> NoReturn:
-        """It is not written to."""
+        """Refuse, because the file is read-only."""
         there = ", ".join(map(repr, self.tables())) or "none"
         raise DurabilityError(
             f"{is_for_reading(self.name)}; it has no table {schema.table!r}; there are: {there}"
         )
 
     def drop(self, table: str) -> NoReturn:
-        """It is not written to."""
+        """Refuse, because the file is read-only."""
         raise DurabilityError(is_for_reading(self.name))
 
     def after_fork(self) -> None:
@@ -433,7 +433,7 @@ MADE = (
 
 
 def escape_name(name: str) -> str:
-    """A name as text of Postgres, which has no NUL."""
+    """Return a name as text of Postgres, which has no NUL."""
     return json.dumps(name)
 
 
@@ -520,7 +520,7 @@ def trim_history(run: Run, keep: int) -> None:
 
 
 def read_history(run: Run, since: int) -> list[LoggedCommit]:
-    """The commits after a version."""
+    """Return the commits after a version."""
     commits = run(
         "select version, time from reactive_commits where version > ? order by version", (since,)
     ).fetchall()

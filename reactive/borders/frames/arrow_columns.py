@@ -234,7 +234,7 @@ def _enum(values: Sequence[Any], kind: type) -> pa.Array:
 
 
 def _holds_itself(of: Struct) -> bool:
-    """True if a record may contain records of its class: empty columns then have no finite type."""
+    """Return True if a record may contain records of its class: its type is then infinite."""
     waiting: list[Kind] = [*of.fields.values()]
     found: list[Kind] = []
     while waiting:
@@ -248,7 +248,7 @@ def _holds_itself(of: Struct) -> bool:
 
 
 def _are_unnamed_records(values: Iterable[Any]) -> bool:
-    """True if tuples are records without names: of equal length, with items of several classes."""
+    """Return True if tuples are records without names: of one length, with several classes."""
     kinds = {type(item) for value in values if value is not None for item in value}
     return _widths(values) == 1 and len(kinds - {NoneType}) > 1
 
@@ -371,7 +371,7 @@ _BARE: dict[Any, Callable[[Any], Any]] = {int: int, float: float, str: str.__str
 
 
 def _has_zones(values: Sequence[Any]) -> bool:
-    """True if times have time zones; raises if only some have."""
+    """Return True if times have time zones; raises if only some have."""
     zoned = [v.tzinfo is not None for v in values if v is not None]
     if len(set(zoned)) < 2:
         return any(zoned)

@@ -150,7 +150,7 @@ def _records(shown: Any) -> Any:
 
 
 def _says_names(shown: Any) -> bool:
-    """True if the class of the rows names the columns for pandas, or rows are single values."""
+    """Return True if the class of the rows names columns for pandas, or rows are single values."""
     if getattr(shown, "nesting", None) is not None:
         return False
     types = binding_types(getattr(shown, "relation", shown).plan)

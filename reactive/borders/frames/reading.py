@@ -72,7 +72,7 @@ def read_frame(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
 
 
 def is_frame(data: Any) -> bool:
-    """True for objects with columns; paths and lists have none."""
+    """Return True for objects with columns; paths and lists have none."""
     return hasattr(data, "__arrow_c_stream__") or _is_known_to_narwhals(data)
 
 

@@ -258,7 +258,7 @@ def _slot(kind: Any, name: str) -> Any:
 
 
 def _has_generated_init(kind: Any, count: int) -> bool:
-    """True if the `__init__` of a frozen dataclass is the generated one, for its own fields."""
+    """Return True if the `__init__` of a frozen dataclass is generated, for its own fields."""
     made: Any = getattr(kind, "__dataclass_params__", None)
     code = getattr(vars(kind).get("__init__"), "__code__", None)
     if code is None or made is None or not (made.init and made.frozen):

@@ -69,7 +69,7 @@ class MirrorPublisher:
         """The follower that records touched rows."""
 
     def has_no_tables(self) -> bool:
-        """True if all tables were dropped or replaced."""
+        """Return True if all tables were dropped or replaced."""
         there = self._engine.tables
         return all(there.get(table.plan.number) is not table for _, table in self.tables)
 
@@ -161,7 +161,7 @@ class MirrorPublisher:
                 self._fill(touched, kind, table, touched.of(kind))
 
     def follows(self, connection: Connection) -> bool:
-        """True if a connection belongs to the followed engine."""
+        """Return True if a connection belongs to the followed engine."""
         return connection.dialect is self.source.dialect
 
     def gather(self, connection: Connection) -> None:
@@ -226,7 +226,7 @@ class MirrorPublisher:
             write(table, statements.upsert_all, new)
 
     def _is_unknown(self, error: BaseException, touched: TouchedRows) -> bool:
-        """True if the SQL database may have committed nevertheless."""
+        """Return True if the SQL database may have committed nevertheless."""
         dialect: Any = self.source.dialect
         if not isinstance(error, dialect.loaded_dbapi.Error):
             return True
@@ -255,7 +255,7 @@ def _roll_back(connection: Connection) -> None:
 
 
 def _is_there(connection: Connection, kind: MirrorKind) -> bool:
-    """True if all SQL tables exist that a kind reads."""
+    """Return True if all SQL tables exist that a kind reads."""
     found = inspect(connection)
     return all(found.has_table(table.name, schema=table.schema) for table in kind.places)
 

@@ -150,7 +150,7 @@ def _check_changes(kind: Any) -> None:
 
 
 def _is_to_be_made(kind: Any) -> bool:
-    """True for a class that only declares its attributes."""
+    """Return True for a class that only declares its attributes."""
     return (
         not is_record(kind)
         and kind.__init__ is object.__init__
@@ -295,7 +295,7 @@ def _check_declared(record: ObjectRecord, name: str, value: Any) -> None:
 
 
 def _is_equal_plain(new: Any, old: Any) -> bool:
-    """True if two plain values are of one class and equal; datetimes as instants."""
+    """Return True if two plain values are of one class and equal; datetimes as instants."""
     if new.__class__ is not old.__class__ or new != old:
         return False
     return new.__class__ is not datetime or bool(canonical(new) == canonical(old))

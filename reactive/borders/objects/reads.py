@@ -114,7 +114,7 @@ def _mark_bindings(node: plan.Node, table: plan.Table, found: set[str]) -> Marks
 
 
 def _folds_rows(folded: plan.Folded) -> bool:
-    """True if an aggregate reads the rows themselves, and not only their number."""
+    """Return True if an aggregate reads the rows themselves, and not only their number."""
     return folded.value is None and type(folded.accumulator) is not CountAccumulator
 
 

@@ -106,7 +106,7 @@ class ObjectRecord:
                 self._is_marking = False
 
     def holds(self, name: Any, value: Any) -> bool:
-        """True if a value is still that of an attribute, or may be inside a tuple that is."""
+        """Return True if a value is still that of an attribute, or may be in its tuple."""
         stored = self.shape.read(self.object, name)
         return stored is value or isinstance(stored, tuple)
 
@@ -145,7 +145,7 @@ class ObjectRecord:
         return made
 
     def is_other(self, name: str, *, anew: bool = True) -> bool:
-        """True if an attribute differs from the last snapshot, whether it was assigned or not.
+        """Return True if an attribute differs from the last snapshot, assigned or not.
 
         anew: True to search containers for changes that bypassed tracking.
         """
@@ -187,7 +187,7 @@ class ObjectRecord:
             self._frozen(name)
 
     def is_in_transaction(self) -> bool:
-        """True if a transaction of a database with this object is open.
+        """Return True if a transaction of a database with this object is open.
 
         See `containers.container.Owner`.
         """
@@ -476,7 +476,7 @@ def _instead(kind: type) -> str:
 
 
 def differs(value: Any, old: Any) -> bool:
-    """True if a value of a snapshot differs from that of an older snapshot."""
+    """Return True if a value of a snapshot differs from that of an older snapshot."""
     if value is old:
         return False
     kind = value.__class__
@@ -497,13 +497,13 @@ def _is_same_object(one: Any, other: Any) -> bool:
 
 @by_recent_class(64)
 def is_settled(kind: Any) -> bool:
-    """True if values of a class are held unchanged, because they contain no tracked object."""
+    """Return True if values of a class are held unchanged, because they hold no tracked object."""
     return is_lasting(kind) and kind not in PLAIN and not may_hold_objects(kind)
 
 
 @by_recent_class(64)
 def is_lasting(kind: Any) -> bool:
-    """True if values of a class are immutable, with everything that they hold."""
+    """Return True if values of a class are immutable, with everything that they hold."""
     if is_twin(kind):
         return True
     if is_tracked(kind) or issubclass(kind, tuple) or kind.__hash__ is None:

@@ -189,12 +189,12 @@ def shape_of(kind: Any) -> ClassShape:
 
 
 def is_tracked(kind: Any) -> bool:
-    """True if objects of a class are tracked."""
+    """Return True if objects of a class are tracked."""
     return isinstance(kind, type) and hasattr(kind, TRACKED) and not is_twin(kind)
 
 
 def is_twin(kind: Any) -> bool:
-    """True for a class of snapshots."""
+    """Return True for a class of snapshots."""
     return "__reactive_twin__" in vars(kind)
 
 

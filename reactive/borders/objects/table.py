@@ -162,7 +162,7 @@ class ObjectTable(Table[T, K]):
     # Reading.
 
     def __contains__(self, item: object) -> bool:
-        """True if an object is in the table; for a keyed table, also if a key is."""
+        """Return True if an object is in the table; for a keyed table, also if a key is."""
         if self._keyed is not None and not isinstance(item, self._kind):
             return self._find(item) is not None
         return self.count(item) > 0

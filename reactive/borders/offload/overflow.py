@@ -98,7 +98,7 @@ class OverflowWatch:
         self._calm.clear()
 
     def _is_too_late(self) -> bool:
-        """True if more changes wait than allowed."""
+        """Return True if more changes wait than allowed."""
         rows, size = self._offload.max_waiting, self._offload.max_waiting_bytes
         return (rows is not None and self._lag() > rows) or (
             size is not None and self._lag_bytes() > size
@@ -169,7 +169,7 @@ class OverflowWatch:
         return refused is not None
 
     def _is_small(self, node: plan.Node) -> bool:
-        """True if a part was below half the threshold at several successive checks."""
+        """Return True if a part was below half the threshold at several successive checks."""
         sizes = [operator.remote.footprint() for operator in self._of.operators(node)]
         rows, size = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
         self._calm[node] = (
@@ -178,7 +178,7 @@ class OverflowWatch:
         return self._calm[node] >= CALM
 
     def _exceeds(self, size: Size, times: int) -> bool:
-        """True if `times` times a size exceeds the threshold."""
+        """Return True if `times` times a size exceeds the threshold."""
         limits = (self._offload.threshold_rows, self._offload.threshold_bytes)
         return any(
             n * times > most for n, most in zip(size, limits, strict=True) if most is not None
@@ -223,7 +223,7 @@ def nodes_to_move(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]
 
 
 def is_whole(of: Offloading, node: plan.Node) -> bool:
-    """True if a node can move together with everything below it."""
+    """Return True if a node can move together with everything below it."""
     away = of.offloaded(of.moved)
     return away is not None and away.is_whole(node)
 
@@ -274,7 +274,7 @@ def why_recursion_stays(of: Offloading, node: plan.Node) -> str | None:
 
 
 def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:
-    """True if the chain from a recursion to a node can move with it."""
+    """Return True if the chain from a recursion to a node can move with it."""
     return top is node or _offloaded_nodes(of).is_whole(top)
 
 

@@ -185,7 +185,7 @@ class RemoteTable(Table[T, Any]):
             return next((row for row, _ in self._store.pairs() if of(row) == key), default)
 
     def __contains__(self, item: object) -> bool:
-        """True if a row is in the table; for a keyed table, if a key is."""
+        """Return True if a row is in the table; for a keyed table, if a key is."""
         if self.plan.key is not None:
             return self.get(item) is not None
         return super().__contains__(item)
@@ -385,7 +385,7 @@ class StreamNotes:
         return self._stream.token
 
     def has_come_to(self, token: object) -> bool:
-        """True if the batch of a number, or a later one, is committed, by any process."""
+        """Return True if the batch of a number, or a later one, is committed, by any process."""
         last = self.token
         return last is not None and isinstance(token, int) and token <= last
 

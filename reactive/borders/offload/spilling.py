@@ -118,7 +118,7 @@ def _empty_store(table: Table[Any]) -> BagStore | KeyedStore:
 
 
 def _is_read_elsewhere_only(source: Node) -> bool:
-    """True if all stateful operators that read a table's rows are remote."""
+    """Return True if all stateful operators that read a table's rows are remote."""
     waiting = list(source.readers())
     while waiting:
         node = waiting.pop()

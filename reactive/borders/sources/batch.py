@@ -211,7 +211,7 @@ class Targets:
         return found
 
     def is_keyed(self, number: int) -> bool:
-        """True if the table has a key."""
+        """Return True if the table has a key."""
         return self.tables[number]._keyed is not None
 
     def number(self, kind: type) -> int:

@@ -75,7 +75,7 @@ class Notes(Protocol):
         ...
 
     def has_come_to(self, token: Token) -> bool:
-        """True if the batch of `token` is known to be committed."""
+        """Return True if the batch of `token` is known to be committed."""
         ...
 
     def keep_errors(self) -> None:

@@ -117,7 +117,7 @@ class Ledger:
         return {key: part for key, part in {**entry.token, **parts}.items() if part is not None}
 
     def has_come_to(self, token: Token) -> bool:
-        """True if `token` is that of the last commit with a token; tokens have no order."""
+        """Return True if `token` is that of the last commit with a token; tokens have no order."""
         return bool(self.token == token)
 
     @property
@@ -202,7 +202,7 @@ class Ledger:
 
 
 def _is_part(entry: Entry) -> bool:
-    """True if the entry is a part of the token."""
+    """Return True if the entry is a part of the token."""
     return entry.owner[0] == TOKEN[0] and len(entry.owner) > 1
 
 

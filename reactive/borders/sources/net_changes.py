@@ -258,7 +258,7 @@ class _Changes:
         return tuple(rows)
 
     def _takes_places(self, number: int, rows: list[Row]) -> bool:
-        """True if a row has a key that is in use, or two rows have the same key."""
+        """Return True if a row has a key that is in use, or two rows have the same key."""
         if number == NOWHERE or not self._targets.is_keyed(number):
             return False
         held, key_of = self._targets.held(number), self._targets.key_of(number)

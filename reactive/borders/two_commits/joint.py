@@ -405,7 +405,7 @@ NOT_DONE = frozenset({"IntegrityError", "DataError", "ProgrammingError", "NotSup
 
 
 def is_refusal(error: BaseException) -> bool:
-    """True if a database that raised this error at COMMIT has surely not committed.
+    """Return True if a database that raised this error at COMMIT has surely not committed.
 
     >>> import sqlite3
     >>> is_refusal(sqlite3.IntegrityError("FOREIGN KEY constraint failed"))

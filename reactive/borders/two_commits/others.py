@@ -209,7 +209,7 @@ def why_autocommit(connection: Any) -> str | None:
 
 
 def is_without_begin(connection: Any) -> bool:
-    """True for a SQLite connection that does not begin transactions, and has none open."""
+    """Return True for a SQLite connection that does not begin transactions, and has none open."""
     kinds = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
     if not kinds & {"sqlite3", "_sqlite3", "aiosqlite"}:
         return False

@@ -258,7 +258,7 @@ def _is_special(value: Any) -> bool:
 
 
 def _is_nothing(total: Any) -> bool:
-    """True if a sum without values left is zero."""
+    """Return True if a sum without values left is zero."""
     return not total if isinstance(total, Decimal) else bool(total == total - total)
 
 

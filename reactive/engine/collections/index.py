@@ -394,7 +394,7 @@ class Index:
 
 
 def _are_different(keys: Sequence[Key]) -> bool:
-    """True if no key occurs twice; a sample rejects most other batches."""
+    """Return True if no key occurs twice; a sample rejects most other batches."""
     few = keys[:SAMPLED]
     return len(set(few)) == len(few) and len(set(keys)) == len(keys)
 
@@ -435,7 +435,7 @@ class IndexBefore:
         return NOTHING if left == 0 else rows[0] if left == 1 else FewRows(rows[:left])
 
     def _have_come(self, key: Key, rows: Sequence[Row]) -> bool:
-        """True if the last rows of a key are its inserted rows."""
+        """Return True if the last rows of a key are its inserted rows."""
         delta = self._delta
         if type(delta) is KeyedBatch and delta.weight == 1:
             self._come = self._come or {*map(id, delta.rows)}

@@ -317,14 +317,14 @@ def _members(kind: Any) -> list[str]:
 
 
 def _are_alike(old: _ChangedRow, new: _ChangedRow) -> bool:
-    """True if weights are opposite, bags have one class, and all other values are identical."""
+    """Return True if weights are opposite, bags of one class, and other values identical."""
     if old.weight != -new.weight or old.read[-1].__class__ is not new.read[-1].__class__:
         return False
     return all(map(_are_identical, old.read[:-1], new.read[:-1]))
 
 
 def _are_identical(old: Any, new: Any) -> bool:
-    """True if two values cannot be told apart."""
+    """Return True if two values cannot be told apart."""
     return old is new or (old.__class__ is new.__class__ and old.__class__ in EXACT and old == new)
 
 
@@ -372,12 +372,12 @@ def nested_row(roots: int, columns: tuple[str, ...], values: Iterable[Any]) -> A
 
 
 def is_nested(value: Any) -> bool:
-    """True if a value is a nested row."""
+    """Return True if a value is a nested row."""
     return is_nested_class(type(value))
 
 
 def is_nested_class(kind: Any) -> bool:
-    """True if a class is one of nested rows."""
+    """Return True if a class is one of nested rows."""
     return getattr(kind, "__reduce__", None) is _reduce_row
 
 

@@ -123,7 +123,7 @@ class LongTuple(Sequence[T], Foldable):
         return len(self) == len(other) and self._is_same(other)
 
     def _is_same(self, other: LongTuple[Any]) -> bool:
-        """True if another one of equal length has the same rows; stops at the first difference
+        """Return True if one of equal length has the same rows; stops at the first difference
         after the shared parts."""
         parts = order_tree.parts_between(self._tree, other._tree)
         if all(was == now and start == at for start, was, at, now in parts):

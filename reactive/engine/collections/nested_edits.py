@@ -253,7 +253,7 @@ def _itself(row: Row) -> Row:
 
 
 def has_bags(pairs: Iterable[Pair]) -> bool:
-    """True if a row has a bag."""
+    """Return True if a row has a bag."""
     return any(value.__class__ is Bag for row, _ in pairs for _, value in named_fields(row))
 
 

@@ -134,14 +134,14 @@ def add_none_note(error: BaseException) -> None:
 
 
 def is_comparable_class(kind: Any) -> bool:
-    """True if rows of a class with equal keys are sorted by themselves, not by arrival."""
+    """Return True if rows of a class with equal keys are sorted by themselves, not by arrival."""
     if kind.__lt__ is _NO_ORDER:
         return kind is type(None)
     return not issubclass(kind, Set | complex)
 
 
 def are_plainly_comparable(rows: Sequence[Row]) -> bool:
-    """True if rows compare like their tie keys: tuples, or values, of equal plain classes.
+    """Return True if rows compare like their tie keys: tuples, or values, of equal plain classes.
 
     >>> are_plainly_comparable([("a", 1), ("b", 2)])
     True
@@ -200,7 +200,7 @@ def _is_plain_column(values: Sequence[Any]) -> bool:
 
 
 def precedes(row: Row, other: Row) -> bool:
-    """True if a row sorts before another with an equal key, whatever their order of arrival.
+    """Return True if a row sorts before another with an equal key, whatever their order of arrival.
 
     Equals `tie_key(row) < tie_key(other)`, but stops at the first difference.
     """
@@ -373,7 +373,7 @@ def _copies_around(position: int, row_at: Callable[[int], Row], size: int) -> tu
 
 
 def _is_copy(row: Row, other: Row) -> bool:
-    """True if rows are copies of each other, also if they are NaN."""
+    """Return True if rows are copies of each other, also if they are NaN."""
     return row is other or bool(row == other)
 
 

@@ -277,7 +277,7 @@ class RankedIndex:
         return chunk, offset, not key < keys[offset]
 
     def _goes_on(self, key: Any, chunk: int) -> bool:
-        """True if the next chunk begins with the key."""
+        """Return True if the next chunk begins with the key."""
         return chunk + 1 < len(self._keys) and not key < self._keys[chunk + 1][0]
 
     def _stretch(self, key: Any, first: int) -> list[tuple[int, int, int]]:

@@ -142,7 +142,7 @@ class Reachability:
         self.reach.update(state["reach"])
 
     def is_isolated(self, node: int) -> bool:
-        """True if no arc begins or ends there."""
+        """Return True if no arc begins or ends there."""
         return node not in self.after and node not in self.before
 
     # Arcs.
@@ -286,7 +286,7 @@ class Reachability:
         return found
 
     def _leads(self, source: int, target: int, members: set[int]) -> bool:
-        """True if a path within a component leads from one node to another."""
+        """Return True if a path within a component leads from one node to another."""
         after, found, waiting = self.after, {source}, [source]
         for node in waiting:
             for other in after.get(node, NONE):

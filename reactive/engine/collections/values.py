@@ -219,7 +219,7 @@ class OrderedValues:
         return from_sortable(order[-1]) if order else None
 
     def has_none(self) -> bool:
-        """True if None is a value; None is always in the dictionary."""
+        """Return True if None is a value; None is always in the dictionary."""
         return None in self._weights
 
     def weights(self) -> Mapping[Any, int]:
@@ -322,7 +322,7 @@ SIMPLE: frozenset[type] = frozenset({int, str, bool, float, bytes, type(None)})
 
 
 def has_plain_equality(value: Any) -> bool:
-    """True if `==` with other plain values never raises, and agrees with hashes.
+    """Return True if `==` with other plain values never raises, and agrees with hashes.
 
     >>> has_plain_equality((1, "a", None)), has_plain_equality([1])
     (True, False)
@@ -357,7 +357,7 @@ def _keeps_to_rules(kind: Any) -> bool:
 
 
 def _is_not_handwritten(kind: type, method: Any) -> bool:
-    """True if a method is not hand-written."""
+    """Return True if a method is not hand-written."""
     if not isinstance(method, FunctionType):
         return True
     module = str(method.__module__).partition(".")[0]
@@ -365,7 +365,7 @@ def _is_not_handwritten(kind: type, method: Any) -> bool:
 
 
 def _is_generated_method(kind: type, method: FunctionType) -> bool:
-    """True if a class generator wrote the method, from the fields of the class."""
+    """Return True if a class generator wrote the method, from the fields of the class."""
     code = method.__code__
     by_dataclass = code.co_qualname.startswith("__create_fn__.")
     return (by_dataclass or code.co_filename.startswith("<attrs ")) and bool(compared_names(kind))

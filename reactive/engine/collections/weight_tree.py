@@ -96,7 +96,7 @@ def hash_of(tree: Tree) -> int:
 
 
 def is_small(size: int) -> bool:
-    """True if a tree of `size` values is one dictionary."""
+    """Return True if a tree of `size` values is one dictionary."""
     return size <= LARGEST
 
 
@@ -250,7 +250,7 @@ def _by_child(changes: Iterable[Marked], shift: int) -> dict[int, list[Marked]]:
 
 
 def have_equal_weights(left: Tree, right: Tree) -> bool:
-    """True if each value has the same weight in both trees."""
+    """Return True if each value has the same weight in both trees."""
     if left is right:
         return True
     if isinstance(left, dict) or isinstance(right, dict):

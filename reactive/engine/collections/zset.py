@@ -140,7 +140,7 @@ def by_group(delta: Pairs, key: Callable[[Row], Any]) -> dict[Any, list[Pair]]:
 
 
 def _is_consolidated(pairs: list[Pair]) -> bool:
-    """True if a short list is consolidated, without hashing; most commits change a row or two."""
+    """Return True if a short list is consolidated, without hashing; most commits are short."""
     if len(pairs) < 2:
         return True
     if len(pairs) > 2:
@@ -164,7 +164,7 @@ def have_one_hash(one: Row, other: Row, error: Exception) -> bool:
 
 
 def is_mixed(pairs: Pairs) -> bool:
-    """True if rows are inserted and deleted, so that some may cancel."""
+    """Return True if rows are inserted and deleted, so that some may cancel."""
     if len(pairs) < 2 or pairs.__class__ is UniformDelta:
         return False
     return len({weight > 0 for _, weight in pairs}) == 2
@@ -342,7 +342,7 @@ def canonical(value: Any) -> Any:
 
 
 def is_nan(value: Any) -> bool:
-    """True if a canonical value is NaN."""
+    """Return True if a canonical value is NaN."""
     return value is NAN or value is DECIMAL_NAN
 
 
@@ -351,7 +351,7 @@ HOLDERS = (tuple, frozenset, object)
 
 
 def may_hold_nan(kind: Any) -> bool:
-    """True if a row of this type may contain a NaN or a zoned datetime that `canonical`
+    """Return True if a row of this type may contain a NaN or a zoned datetime that `canonical`
     replaces."""
     if kind in EXACT:
         return False
@@ -499,7 +499,7 @@ def interval(low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def may_have_family(annotation: Any) -> bool:
-    """True if values of this annotation may have a family.
+    """Return True if values of this annotation may have a family.
 
     >>> may_have_family(int), may_have_family(int | None), may_have_family(complex)
     (True, True, False)
@@ -558,7 +558,7 @@ def declared_kinds(kind: Any) -> dict[str, Kind]:
 
 
 def is_made_of(kind: Kind, classes: Set[type]) -> bool:
-    """True if values have these classes, or are tuples or frozen sets of such values.
+    """Return True if values have these classes, or are tuples or frozen sets of such values.
 
     >>> is_made_of(kind_of(tuple[str | None, ...]), {str, type(None)})
     True
@@ -577,7 +577,7 @@ def is_made_of(kind: Kind, classes: Set[type]) -> bool:
 
 
 def is_hashable(kind: Any) -> bool:
-    """True if all rows of a class are hashable, by its annotations.
+    """Return True if all rows of a class are hashable, by its annotations.
 
     >>> from typing import NamedTuple
     >>> is_hashable(NamedTuple("Point", [("x", int)])), is_hashable(tuple)

@@ -240,8 +240,9 @@ def over(
     *,
     complete: bool,
 ) -> T:
-    """Return the result of `act` on the node that computes a query, whose rows are known if
-    `complete`.
+    """Return the result of `act` on the node that computes a query.
+
+    The rows of the node are known if `complete`.
 
     `channel` gets the plan that is compiled.
 

@@ -351,7 +351,7 @@ class Graph:
             schedule.sources[0].compiled_step = schedule.compiled_step
 
     def deferred_nodes(self) -> list[Node]:
-        """The nodes that step at flushes, in topological order; leaves last."""
+        """Return the nodes that step at flushes, in topological order; leaves last."""
         inner = sorted(filter(is_deferred, self._nodes.values()), key=rank)
         return [node for node in inner if takes_part(node)] + [
             *filter(is_deferred, self._leaves.values())

@@ -173,9 +173,7 @@ class Node:
         self.clear()
 
     def bind(self) -> None:
-        """Set the functions that a commit calls: the operator's or, if deferred, functions that
-        wait.
-        """
+        """Set the functions that a commit calls: the operator's, or waiting ones if deferred."""
         self.deferred: bool = self._is_made_deferred or any(map(is_deferred, self.inputs))
         self.pending: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
         self.in_flight: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
@@ -259,7 +257,7 @@ class Node:
             self.routes.remove(reader)
 
     def readers(self) -> Iterator[Node]:
-        """The nodes that read this one."""
+        """Yield the nodes that read this one."""
         yield from self.routes.readers()
         for reader, _ in self.consumers:
             yield reader

@@ -184,7 +184,7 @@ def _in_line(node: Node) -> InLine | None:
 def _step(
     number: int, node: Node, given: Sequence[str], is_given: str, in_line: InLine | None
 ) -> list[str]:
-    """The lines that step a node."""
+    """Return the lines that step a node."""
     if _is_bare(node):
         return []
     lines = [f"at = {number}"]
@@ -201,7 +201,7 @@ def _step(
 
 
 def _finalize(number: int, is_given: str, in_line: InLine | None) -> list[str]:
-    """The lines that finalize a node."""
+    """Return the lines that finalize a node."""
     if in_line is None:
         return [f"    {is_given}finalize_{number}()"]
     lines = in_line.finalize.format(n=number).split("\n")

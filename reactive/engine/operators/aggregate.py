@@ -297,7 +297,7 @@ class GroupAggregates:
         return self._out(out) if self._bare else out
 
     def is_empty(self, group: Group) -> bool:
-        """True if a group of total weight zero has no rows, of negative weight neither."""
+        """Return True if a group of total weight zero has no rows, of negative weight neither."""
         if not self.keeps_negative:
             return True
         return all(self.accumulators[p - 1].is_zero(group[p]) for p, _ in self._adders)
@@ -463,7 +463,7 @@ class Restorable(Protocol):
 
 
 def is_restorable(operator: object) -> TypeGuard[Restorable]:
-    """True if the class of an operator itself, not its base, defines `restore`."""
+    """Return True if the class of an operator itself, not its base, defines `restore`."""
     return "restore" in vars(type(operator))
 
 

@@ -362,7 +362,7 @@ def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
 
 
 def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
-    """True if equal keys are the whole condition, and no key can raise."""
+    """Return True if equal keys are the whole condition, and no key can raise."""
     conditions = side_conditions_of(node)
     if conditions is None:
         return node.match.on is None
@@ -451,7 +451,7 @@ def count_nested(chain: Sequence[plan.Node]) -> int:
 
 
 def can_nest(loops: int) -> bool:
-    """True if Python can compile `loops` nested loops."""
+    """Return True if Python can compile `loops` nested loops."""
     return loops <= MOST_NESTED
 
 
@@ -474,12 +474,12 @@ def all_callables(parts: Sequence[plan.Node]) -> list[Function]:
 
 
 def is_read(node: plan.Node) -> bool:
-    """True if all callables of a node are lifted."""
+    """Return True if all callables of a node are lifted."""
     return all_read(functions(node))
 
 
 def all_read(functions: Sequence[Function | None]) -> bool:
-    """True if all functions that are not None are lifted."""
+    """Return True if all functions that are not None are lifted."""
     return all(function is None or isinstance(function, Lifted) for function in functions)
 
 

@@ -299,8 +299,9 @@ class RemoteOperator:
             self.commit()
 
     def fill(self, adopt: Adopt | None = None) -> None:
-        """Send the initial rows of the inputs, once; with a state of an earlier process, the
-        difference.
+        """Send the initial rows of the inputs, once.
+
+        With a state of an earlier process, send the difference.
 
         Rows are sent in pieces; each is freed once it has arrived. After an error, the next call
         continues with the piece that failed.

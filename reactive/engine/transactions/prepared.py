@@ -134,7 +134,7 @@ class Prepared(Uncopyable):
         return self.is_open and self._commit is not None
 
     def changed(self) -> Sequence[Base]:
-        """The tables that its statements have changed."""
+        """Return the tables that its statements have changed."""
         pending = self._pending if self._commit is None else self._commit.changes
         found = {table: None for table, changes in pending or () if changes}
         return [table for table in found if table._node is not None]

@@ -228,7 +228,7 @@ def _field_types(schema: Schema) -> dict[str, str]:
 
 
 def _is_key(schema: Schema, column: Column) -> bool:
-    """True if the column was added for a key that is not a field."""
+    """Return True if the column was added for a key that is not a field."""
     return column.name == schema.key and bool(json.loads(schema.about or "{}").get("added"))
 
 
@@ -281,7 +281,7 @@ def _stored_mappings(
 
 
 def _is_other(name: str, old: Schema, classes: Mapping[str, Any]) -> bool:
-    """True if an inner record must be passed as a dictionary, because its class has changed."""
+    """Return True if an inner record must be a dictionary, because its class has changed."""
     kind = classes.get(name)
     if kind is None:
         return True
@@ -319,7 +319,7 @@ class StoredKinds:
         self._kinds: list[set[type]] | None = [set() for _ in self._names]
 
     def are_plain(self, batch: Sequence[Values]) -> bool:
-        """True if these values, and all earlier ones, need no decoding."""
+        """Return True if these values, and all earlier ones, need no decoding."""
         if self._kinds is None:
             return False
         for kinds, read in zip(self._kinds, self._readers, strict=True):

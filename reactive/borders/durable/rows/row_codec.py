@@ -358,7 +358,7 @@ def _setter(kind: Any) -> Callable[[Any, str, Any], object]:
 
 
 def changes_fields(kind: Any) -> bool:
-    """True if constructing a record may run code that changes its fields."""
+    """Return True if constructing a record may run code that changes its fields."""
     return _runs_code(kind) or (
         dataclasses.is_dataclass(kind) and not _has_generated_code(getattr(kind, "__init__"))  # noqa: B009
     )

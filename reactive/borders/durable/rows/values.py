@@ -99,7 +99,7 @@ def unpack_value(stored: Any, classes: Mapping[str, type]) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """True if a store holds the value unchanged."""
+    """Return True if a store holds the value unchanged."""
     kind = value.__class__
     if kind is int:
         return bool(LEAST <= value <= MOST)
@@ -111,7 +111,7 @@ def is_plain(value: Any) -> bool:
 
 
 def is_text(value: str) -> bool:
-    """True if a text has no lone surrogates, which UTF-8 cannot encode."""
+    """Return True if a text has no lone surrogates, which UTF-8 cannot encode."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -261,7 +261,7 @@ def class_names(names: Mapping[str, type]) -> dict[type, str]:
 
 
 def can_be_known(kind: type) -> bool:
-    """True if values of a class are described by its name and fields, or its name and member."""
+    """Return True if a class is described by its name and fields, or its name and member."""
     return is_record(kind) or issubclass(kind, Enum)
 
 
@@ -477,7 +477,7 @@ def _is_literal(part: Any) -> bool:
 
 
 def holds_all(new: str, old: str) -> bool:
-    """True if a field of type `new` can hold every value of type `old`.
+    """Return True if a field of type `new` can hold every value of type `old`.
 
     >>> holds_all("int | None", "int"), holds_all("float", "int"), holds_all("int", "int | None")
     (True, True, False)

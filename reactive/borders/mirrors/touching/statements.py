@@ -118,7 +118,7 @@ class WatchedTables:
         self._touching = {t: b for t, b in self._touching.items() if b & self._mirrored}
 
     def concerns(self, statement: Any) -> bool:
-        """True if a statement changes rows of inspected tables."""
+        """Return True if a statement changes rows of inspected tables."""
         table = getattr(statement, "table", None)
         return not isinstance(table, Table) or table in self._touching
 
@@ -224,7 +224,7 @@ class WatchedTables:
 def _wants_keys(
     touched: TouchedRows, table: Table, statement: Insert, values: Sequence[Values]
 ) -> bool:
-    """True if the generated keys of many rows must be requested."""
+    """Return True if the generated keys of many rows must be requested."""
     asks_itself = statement._returning or statement._return_defaults
     if len(values) < 2 or asks_itself or statement._post_values_clause is not None:
         return False

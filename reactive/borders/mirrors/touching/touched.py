@@ -135,7 +135,7 @@ Changed = Mapping[Any, Iterable[Any]]
 
 
 def reads_one_state(connection: Connection) -> bool:
-    """True if a transaction may read an older state than others have committed."""
+    """Return True if a transaction may read an older state than others have committed."""
     dialect = connection.dialect
     level = (
         connection.get_execution_options().get("isolation_level")

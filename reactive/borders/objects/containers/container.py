@@ -42,13 +42,13 @@ class Owner(Protocol):
         """Add the objects whose snapshots contain this one's, and itself if it is an object."""
 
     def holds(self, key: Hashable, value: Any) -> bool:
-        """True if a value is still at a key of this owner."""
+        """Return True if a value is still at a key of this owner."""
 
     def mark(self, key: Hashable, value: Any) -> None:
         """Mark a value of this owner as changed inside, and so all owners. This cannot fail."""
 
     def is_in_transaction(self) -> bool:
-        """True if a transaction of a database with this object is open."""
+        """Return True if a transaction of a database with this object is open."""
 
     @staticmethod
     def change_all(objects: Sequence[Any], do: Change) -> None:
@@ -104,7 +104,7 @@ class Container:
         return is_loose
 
     def holds(self, key: Hashable, value: Any) -> bool:
-        """True if a value is in this container; see `Owner`."""
+        """Return True if a value is in this container; see `Owner`."""
         return id(value) in self._counts
 
     def mark(self, key: Hashable, value: Any) -> None:
@@ -117,11 +117,11 @@ class Container:
         self._owners[id(owner), key] = weakref.ref(owner)
 
     def follows_any(self) -> bool:
-        """True if the container holds a value that reports its changes."""
+        """Return True if the container holds a value that reports its changes."""
         return bool(self._counts)
 
     def is_of(self, owner: Any, key: Hashable) -> bool:
-        """True if `owner` is registered as an owner with this key."""
+        """Return True if `owner` is registered as an owner with this key."""
         found = self._owners.get((id(owner), key))
         return found is not None and found() is owner
 
@@ -198,12 +198,12 @@ class Container:
 
 @by_recent_class(64)
 def follows(kind: Any) -> bool:
-    """True if values of a class report their changes to their owners."""
+    """Return True if values of a class report their changes to their owners."""
     return issubclass(kind, Container) or hasattr(kind, TRACKED)
 
 
 def is_much(changes: int, size: int) -> bool:
-    """True if making a snapshot anew is faster than changing the last one."""
+    """Return True if making a snapshot anew is faster than changing the last one."""
     return changes > FEW + size // NOTED
 
 
@@ -271,7 +271,7 @@ def _undo_keeping(undo: Undo, before: Any) -> None:
 
 
 def _is_inside(value: Container, owner: Any) -> bool:
-    """True if a container is, or is in, another one."""
+    """Return True if a container is, or is in, another one."""
     if owner is value:
         return True
     if not isinstance(owner, Container):

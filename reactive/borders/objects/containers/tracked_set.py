@@ -214,11 +214,11 @@ class TrackedSet(set[Any], Container):
         return made if len(made) == len(self) else None
 
     def holds(self, key: Hashable, value: Any) -> bool:
-        """True if a value is in the set."""
+        """Return True if a value is in the set."""
         return value in self
 
     def follows_any(self) -> bool:
-        """True if the set holds a tracked object."""
+        """Return True if the set holds a tracked object."""
         return bool(self._shown)
 
     def _values(self) -> Iterable[Any]:
@@ -267,12 +267,12 @@ def wrap(value: Any, owner: Any, key: Hashable) -> Any:
 
 
 def is_container(value: Any) -> bool:
-    """True for a container that can be tracked."""
+    """Return True for a container that can be tracked."""
     return value.__class__ in FOLLOWED or isinstance(value, Container)
 
 
 def is_same(value: Any, old: Any) -> bool:
-    """True if two parts of snapshots are equal, in order and class, with all their contents.
+    """Return True if two parts of snapshots are equal, in order and class, with all their contents.
 
     >>> is_same(FrozenList([1, 2]), FrozenList([1, 2])), is_same(FrozenList([1]), FrozenList([1.0]))
     (True, False)
@@ -322,7 +322,7 @@ def snapshot(container: Container, of: Leaf) -> Any:
 
 
 def is_silent(container: Container, of: Leaf) -> bool:
-    """True if the container changed without a report, as by `list.append(order.lines, x)`.
+    """Return True if the container changed without a report, as by `list.append(order.lines, x)`.
 
     Cost: O(n).
     """

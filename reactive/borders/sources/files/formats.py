@@ -261,7 +261,7 @@ class GzipFormat:
         self._inner = inner
 
     def grows(self, path: str) -> bool:
-        """True if the file is not compressed, and its format can continue after a beginning."""
+        """Return True if the file is not compressed, and its format can be read in parts."""
         return not _is_packed(path) and self._inner.grows(path)
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:

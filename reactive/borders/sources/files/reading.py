@@ -137,7 +137,7 @@ class Bell:
 
 
 def has_watchfiles() -> bool:
-    """True if watchfiles is installed, which reports changes."""
+    """Return True if watchfiles is installed, which reports changes."""
     return find_spec("watchfiles") is not None
 
 
@@ -318,7 +318,7 @@ def unsure_stamp(of: Stamp) -> Stamp:
 
 
 def is_sure(of: Stamp, now: int | None = None) -> bool:
-    """True if a later change cannot have the times of this stamp."""
+    """Return True if a later change cannot have the times of this stamp."""
     latest = max(of[1], of[2])
     tick = LONG_TICK if of[1] % 1_000_000_000 == 0 else TICK
     return not -tick < (time.time_ns() if now is None else now) - latest < tick
@@ -514,7 +514,7 @@ class _FileReading:
         return found if found.hexdigest() == known.digest else None
 
     def _is_another(self, known: Fingerprint) -> bool:
-        """True if a different file has the name, as after a rotation."""
+        """Return True if a different file has the name, as after a rotation."""
         return self._stamp[3] != known.stamp[3] or self._stamp[0] < known.length
 
     def _told(self, kind: Kind, taken: FileChunk, of: Fingerprint) -> News:

@@ -390,7 +390,7 @@ class _Looks:
         return known is not None and known.is_failed
 
     def _is_over(self, path: str, now: float) -> bool:
-        """True if a file has been unreadable for longer than the grace time."""
+        """Return True if a file has been unreadable for longer than the grace time."""
         return now - self.failing.setdefault(path, now) >= GRACE
 
     def _take(self, piece: _Piece, gathered: _GatheredNews) -> None:

@@ -40,7 +40,7 @@ class Lines:
         self._is_record = isinstance(maker, RecordMaker)
 
     def grows(self, path: str) -> bool:
-        """True if a line break is one byte, so that the last lines can be read alone."""
+        """Return True if a line break is one byte, so that the last lines can be read alone."""
         return self._grows
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
@@ -110,7 +110,7 @@ class Cells:
         self._header = header
 
     def grows(self, path: str) -> bool:
-        """True if a line break is one byte, so that the last lines can be read alone."""
+        """Return True if a line break is one byte, so that the last lines can be read alone."""
         return self._grows
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
@@ -339,7 +339,7 @@ class Format(Protocol):
     """A conversion of bytes to rows."""
 
     def grows(self, path: str) -> bool:
-        """True if the end of a file with this name can be converted alone."""
+        """Return True if the end of a file with this name can be converted alone."""
         ...
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:

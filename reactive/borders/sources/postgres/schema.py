@@ -325,7 +325,7 @@ class Connection:
 
 
 def is_transient(error: Exception) -> bool:
-    """True if the connection is lost, or the server is full or shutting down.
+    """Return True if the connection is lost, or the server is full or shutting down.
 
     False if the server refused the request itself.
     """

@@ -353,7 +353,7 @@ class PostgresSource:
         return self._journal() is None
 
     def _is_settled(self) -> bool:
-        """True if all commits are durable, as far as the database promises."""
+        """Return True if all commits are durable, as far as the database promises."""
         journal = self._journal()
         return journal is None or bool(journal.is_settled())
 

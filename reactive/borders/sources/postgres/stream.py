@@ -509,7 +509,7 @@ class StreamProgress:
             self._changed.notify_all()
 
     def has_ended(self) -> bool:
-        """True if the source has ended, and is not about to be restarted."""
+        """Return True if the source has ended, and is not about to be restarted."""
         return self._ended is not None and time.monotonic() - self._ended > GRACE
 
     def server_is_at(self, position: int) -> None:

@@ -130,7 +130,7 @@ class Closure:
         return {arc: weight for arc, weight in net.items() if weight}
 
     def _number_in_order(self, arcs: Sequence[tuple[Any, Any]]) -> None:
-        """Number connected nodes consecutively, since neighbouring bits take less memory."""
+        """Give connected nodes consecutive numbers, because neighbouring bits take less memory."""
         after: dict[Any, list[Any]] = {}
         for source, target in arcs:
             after.setdefault(source, []).append(target)

@@ -445,7 +445,7 @@ class SubsumingRelation(RecursiveRelation):
         return list(best.values())
 
     def _is_open(self, entry: Entry) -> bool:
-        """True if an entry is the best of its key, and not chosen."""
+        """Return True if an entry is the best of its key, and not chosen."""
         _, _, row, key = entry
         group = self.groups.get(key)
         return group is not None and group[0] is entry and self.chosen.get(key, NOTHING) is not row

@@ -172,7 +172,7 @@ class LoopContinuation:
         return rows > 0 and sum(map(len, deltas)) <= FEW + rows // PART
 
     def _may_follow(self, nets: Sequence[Pairs]) -> bool:
-        """True if operators should be tried; rarely after failed attempts."""
+        """Return True if operators should be tried; rarely after failed attempts."""
         if not self._are_few(nets):
             return False
         self._waits -= 1

@@ -120,7 +120,7 @@ class ValueColumn:
 
 
 def is_columnar(expr: Expr) -> bool:
-    """True if an expression can be computed over columns of suitable classes."""
+    """Return True if an expression can be computed over columns of suitable classes."""
     match expr:
         case Constant(value):
             return type(value) in (int, float, str, bool)

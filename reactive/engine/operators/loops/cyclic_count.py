@@ -214,7 +214,7 @@ def variables_of(multiway: MultiwayJoin) -> list[dict[Expr, int]] | None:
 
 
 def counts_only(pipeline: RowPipeline, sink: GroupingOfOne) -> bool:
-    """True if no expression reads the joined rows."""
+    """Return True if no expression reads the joined rows."""
     return not any(
         map(reads, [*(instruction.expr for instruction in pipeline.instructions), *sink.exprs()])
     )
@@ -408,7 +408,7 @@ class ProbeOrders:
         return place if self._is_filled and place not in self._not_made else None
 
     def meet(self, deltas: Sequence[Sequence[Any]]) -> bool:
-        """True if changes of two inputs may join: a row may then be inserted and deleted in one
+        """Return True if changes of two inputs may join: a row may be inserted and deleted in one
         commit."""
         changed = [port for port, delta in enumerate(deltas) if delta]
         return len(changed) > 1 or not self._once.keys() >= set(changed)

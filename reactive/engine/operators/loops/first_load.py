@@ -338,7 +338,7 @@ class GroupColumn:
         raise Slow
 
     def _are_ordered(self) -> bool:
-        """True if the values have an order that agrees with equality, and none is NaN."""
+        """Return True if the values have an order that agrees with equality, and none is NaN."""
         if self._kinds == {float}:
             return not any(map(isnan, chain.from_iterable(self._groups)))
         return self._kinds <= NEVER_NAN

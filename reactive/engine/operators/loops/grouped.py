@@ -416,7 +416,7 @@ if own_{n}._was_plain: finalize_{n}()"""
 
 
 def is_in_line(accumulators: Iterable[Any]) -> bool:
-    """True if loops support all accumulators."""
+    """Return True if loops support all accumulators."""
     return all(isinstance(accumulator, IN_LINE) for accumulator in accumulators)
 
 
@@ -472,7 +472,7 @@ class GroupingOfOne(Grouping):
 
     @staticmethod
     def fits(accumulators: list[Any]) -> bool:
-        """True if the states of all accumulators can be replaced."""
+        """Return True if the states of all accumulators can be replaced."""
         return not any(
             isinstance(each, ValuesAccumulator) and not isinstance(each, CollectAccumulator)
             for each in accumulators

@@ -259,7 +259,7 @@ class _Arranging:
 
 
 def are_alike(keys: Column) -> bool:
-    """True if equal keys cannot be distinguished in any way."""
+    """Return True if equal keys cannot be distinguished in any way."""
     kinds = set(map(type, keys))
     if kinds <= SINGLE or (bool in kinds and kinds <= SINGLE - {int} | {bool}):
         return True

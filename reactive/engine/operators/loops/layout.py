@@ -176,7 +176,7 @@ class Fields:
         return [place for place, made in enumerate(self._made) if not reads(made) <= {0}]
 
     def moves(self, expr: Expr) -> bool:
-        """True if an expression over pairs reads totals."""
+        """Return True if an expression over pairs reads totals."""
         moving = {Local(f"found_{place}[pair]") for place in self.move}
         return any(part in moving for part in walk(expr))
 

@@ -160,7 +160,7 @@ class WholeRound:
         return place, self._varies[place]
 
     def _may_try(self) -> bool:
-        """True if a layout should be tried; rarely after failed attempts."""
+        """Return True if a layout should be tried; rarely after failed attempts."""
         if self.layout is None:
             return False
         self._waits -= 1
@@ -383,7 +383,7 @@ def compile_whole_round(
 
 
 def has_layout(times: int) -> bool:
-    """True if a number of rounds is worth a layout."""
+    """Return True if a number of rounds is worth a layout."""
     return times >= FEWEST
 
 

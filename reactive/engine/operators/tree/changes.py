@@ -75,7 +75,7 @@ class LevelChanges:
         return self.own(level)
 
     def reach(self) -> bool:
-        """True if any row of the top level changed."""
+        """Return True if any row of the top level changed."""
         levels, deltas = self._tree.levels, self._deltas
         if any(len(delta) > 1 and _may_cancel(delta) for delta in deltas):
             return bool(self.touched(levels[0]))
@@ -263,12 +263,12 @@ def _touch(level: Level, pairs: Iterable[Pair], found: dict[Label, Touched]) -> 
 
 
 def _may_cancel(delta: Sequence[KeyedPair]) -> bool:
-    """True if the delta has deletions, which might cancel insertions in it."""
+    """Return True if the delta has deletions, which might cancel insertions in it."""
     return type(delta) is not KeyedBatch and any(pair[1] < 0 for _, pair in delta)
 
 
 def _reaches(level: Level, delta: Sequence[KeyedPair]) -> bool:
-    """True if a row of the top level shows one of the changes."""
+    """Return True if a row of the top level shows one of the changes."""
     labels = delta.keys if type(delta) is KeyedBatch else (key for key, _ in delta)
     asked: set[Label] = set()
     for label in labels:
@@ -280,7 +280,7 @@ def _reaches(level: Level, delta: Sequence[KeyedPair]) -> bool:
 
 
 def _is_shown(level: Level, label: Label) -> bool:
-    """True if a row of the top level shows a label, directly or through other levels."""
+    """Return True if a row of the top level shows a label, directly or through other levels."""
     above = level.parent
     if label is NO_MATCH or above is None:
         return above is None

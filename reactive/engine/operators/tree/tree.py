@@ -248,7 +248,7 @@ class UnreadDelta(Sequence[Pair]):
         return self._pairs
 
     def touches(self, level: Level, label: Label) -> bool:
-        """True if `now` can give the contents of a label, because this commit changed it."""
+        """Return True if `now` can give the contents of a label, because this commit changed it."""
         return self._changes is not None and label in self._changes.touched(level)
 
     def now(self, level: Level, label: Label) -> Any:
