@@ -326,7 +326,7 @@ class IndexBy:
 
 
 def has_valid_keys(keyed: Sequence[KeyedPair]) -> bool:
-    """True if no key is an error; raises, as an index would, if a key cannot be hashed."""
+    """Return True if no key is an error; raises, as an index would, if a key cannot be hashed."""
     keys = keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
     kinds = set(map(type, keys))
     if kinds <= PLAIN:

@@ -367,7 +367,7 @@ class OrderBy:
 
 
 def _are_own_sort_keys(keys: list[Any]) -> bool:
-    """True if keys are their own sort keys: also numbers, and tuples without NaN."""
+    """Return True if keys are their own sort keys: also numbers, and tuples without NaN."""
     kinds = set(map(type, keys))
     if kinds == {tuple}:
         kinds = set(map(type, chain.from_iterable(keys)))

@@ -149,7 +149,7 @@ class Fixpoint:
         return self._finished()
 
     def _is_negated(self, inputs: Sequence[Sequence[Any]]) -> bool:
-        """True if a changed input is negated: its insertions remove rows, and its deletions add
+        """Return True if a changed input is negated: its inserts remove rows, and its deletes add
         rows.
         """
         return any(isinstance(rule, Negating) and inputs[port] for rule, port in self._circuit.fed)
@@ -389,7 +389,7 @@ def _negate_keyed(keyed: Sequence[KeyedPair]) -> list[KeyedPair]:
 
 
 def _part_weight(part: Any) -> int:
-    """The weight of a pair, or of a pair beside its key."""
+    """Return the weight of a pair, or of a pair beside its key."""
     weight: int = part[1] if isinstance(part[1], int) else part[1][1]
     return weight
 
@@ -429,7 +429,7 @@ class TooManyLost(Exception):
 
 
 def is_dear(relations: Sequence[RecursiveRelation], more: int = 0) -> bool:
-    """True if it takes too long to follow the removed derivations, and `more` that will be."""
+    """Return True if following the removed derivations, and `more`, takes too long."""
     for relation in relations:
         more += relation.vanished
     if more <= affordable(0, RATIO):
