@@ -196,11 +196,13 @@ class Journal:
                 for row, weight in delta:
                     (come if weight > 0 else gone).append(write(row))
                 return Change(kept.name, gone, come)
-            return self._counted(kept, table, delta)
+            return self._count_changes(kept, table, delta)
         except Unstorable as misfit:
             raise kept.refusal(row, misfit) from None
 
-    def _counted(self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]) -> Change:
+    def _count_changes(
+        self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]
+    ) -> Change:
         """Return the changes of a commit to a table whose rows may have several copies."""
         gone: list[Values] = []
         come: list[Values] = []

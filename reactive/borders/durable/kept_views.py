@@ -153,17 +153,17 @@ class KeptViews:
         ------
         PlanError: the view cannot be kept.
         """
-        named = self._checked(name, node)
+        named = self._check_keepable(name, node)
         found, why, query = None, "", fingerprint_of(node)
         try:
             found = stored_view(self._engine, named, node, query)
         except UnusableState as misfit:
             why = str(misfit)
         try:
-            view, restoration = self._made(found, make)
+            view, restoration = self._make_view(found, make)
         except RestoreFailure as error:
             found, why = None, f"its state does not fit: {error}"
-            view, restoration = self._made(None, make)
+            view, restoration = self._make_view(None, make)
         read = tables_read(self._engine, node)
         self._views[named] = KeptView(
             named,
@@ -210,7 +210,7 @@ class KeptViews:
 
     # Making.
 
-    def _checked(self, name: str | None, node: plan.Node) -> str:
+    def _check_keepable(self, name: str | None, node: plan.Node) -> str:
         """Return the name of a view, or raise if it cannot be kept."""
         if name is None:
             raise PlanError('a view that is kept has a name\n  write materialize("top", kept=True)')
@@ -227,7 +227,9 @@ class KeptViews:
                 )
         return name
 
-    def _made(self, found: StoredView | None, make: Callable[[], Any]) -> tuple[Any, Restoration]:
+    def _make_view(
+        self, found: StoredView | None, make: Callable[[], Any]
+    ) -> tuple[Any, Restoration]:
         graph = self._engine.graph
         restoration = Restoration()
         if found is not None:
@@ -244,7 +246,7 @@ class KeptViews:
         """Store a view, if it has changed; log what prevents it."""
         start = monotonic()
         try:
-            copied = self._copied(kept)
+            copied = self._copy_states(kept)
             if copied is not None:
                 self._write(kept, copied, _pack_states(kept, copied))
         except DurabilityError as error:
@@ -253,7 +255,7 @@ class KeptViews:
             now = monotonic()
             kept.due = now + SHARE * (now - start)
 
-    def _copied(self, kept: KeptView) -> CopiedStates | None:
+    def _copy_states(self, kept: KeptView) -> CopiedStates | None:
         """Copy the current states; None if they are stored already, or cannot be copied now."""
         engine, journal = self._engine, self._journal
         with pause_collector(), self._inside() as is_open:
@@ -276,17 +278,17 @@ class KeptViews:
         parts, generation = sqlite_tables.part_entries(packed), 1 - kept.generation
         header = Header(kept.query, copied.version, generation, copied.tables, kept.costs, parts)
         store = self._journal.store
-        with self._settled():
+        with self._block_commits():
             sqlite_tables.begin_generation(store, kept.name, generation)
         for change in sqlite_tables.state_changes(kept.name, generation, packed):
-            with self._settled():
+            with self._block_commits():
                 self._journal.write_beside([change], is_safe=False)
-        with self._settled():
+        with self._block_commits():
             sqlite_tables.finish_generation(store, kept.name, header)
             kept.version, kept.generation = copied.version, generation
 
     @contextmanager
-    def _settled(self) -> Iterator[None]:
+    def _block_commits(self) -> Iterator[None]:
         """Block other commits, after writing all earlier ones to the store."""
         with self._inside() as is_open:
             if not is_open:

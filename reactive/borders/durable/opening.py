@@ -386,7 +386,7 @@ class Adoption:
     def _again(self, old: Schema, rows: Sequence[Values]) -> list[Any]:
         """Convert rows stored elsewhere under another schema to rows of the current class."""
         self._check_fits(old)
-        return [row for row, _ in self._migrated(old, rows)]
+        return [row for row, _ in self._migrate(old, rows)]
 
     def _check_about(self, old: Schema) -> None:
         """Raise if the description of the stored schema cannot be read."""
@@ -406,7 +406,7 @@ class Adoption:
         if found and self.migrate is None:
             raise PlanError(misfit_message(self.table.name, self.where, self.table.row_type, found))
 
-    def _migrated(self, old: Schema, rows: Sequence[Values]) -> Any:
+    def _migrate(self, old: Schema, rows: Sequence[Values]) -> Any:
         """Convert stored rows; `migrate` is not called if only fields with defaults are missing."""
         differs = class_differences(old, self.codec.schema, self.known)
         migrate = self.migrate if differs else None
@@ -423,7 +423,7 @@ class Adoption:
             if self.known is None:
                 made: Any = _report_misfits(self.table, self.where, self._by_codec(batch))
             else:
-                made = list(self._migrated(old, batch))
+                made = list(self._migrate(old, batch))
             for given, _ in made:
                 row = row_of_instance(given)
                 try:

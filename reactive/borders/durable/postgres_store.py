@@ -104,9 +104,9 @@ class PostgresStore:
     def open(self, keep: int) -> None:
         self._keep = keep
         try:
-            with self._told("open"):
+            with self._reporting("open"):
                 self._connect()
-                self._within(self._make)
+                self._in_transaction(self._make)
                 self._look()
         except BaseException:
             self.close()
@@ -145,7 +145,7 @@ class PostgresStore:
             "on conflict do nothing",
             [str(FORMAT)],
         )
-        found = self._stated("format")
+        found = self._state_number("format")
         if found > FORMAT:
             raise DurabilityError(later_format(self.name, found, FORMAT))
         self._run(
@@ -156,7 +156,7 @@ class PostgresStore:
 
     def _look(self) -> None:
         """Read the catalog of tables."""
-        query = f"select {', '.join(LISTED)} from {self._listed} order by rank"
+        query = f"select {', '.join(LISTED)} from {self._catalog} order by rank"
         self._tables = {}
         for entry in self._run(query).fetchall():
             with report_damage(self.name, "tables", dict(zip(LISTED, entry, strict=True))):
@@ -164,7 +164,7 @@ class PostgresStore:
             self._tables[table.schema.table] = table
         self._connection.commit()
 
-    def _stated(self, name: str) -> int:
+    def _state_number(self, name: str) -> int:
         """Return a number of the state."""
         found = self._run(f"select value from {self._state} where name = ?", [name]).fetchone()
         with report_damage(self.name, "state", {name: found and found[0]}):
@@ -174,7 +174,7 @@ class PostgresStore:
         connection, self._connection = self._connection, None
         self._is_open = False
         if connection is not None:
-            with self._told("close"):
+            with self._reporting("close"):
                 _release(connection)
                 connection.close()
 
@@ -187,10 +187,10 @@ class PostgresStore:
 
     def version(self) -> int:
         self._check_open()
-        with self._told("read"):
+        with self._reporting("read"):
             self._recover()
             self._look()
-            found = self._stated("version")
+            found = self._state_number("version")
             self._connection.rollback()
             return found
 
@@ -230,24 +230,24 @@ class PostgresStore:
     def rows(self, table: str) -> Rows:
         self._check_open()
         found = self._tables[table]
-        with self._told("read"):
+        with self._reporting("read"):
             cursor = self._connection.cursor(name="reactive_rows")
             cursor.itersize = store.BATCH
             cursor.execute(found.rows)
         while True:
-            with self._told("read"):
+            with self._reporting("read"):
                 batch = cursor.fetchmany(store.BATCH)
             if not batch:
                 break
             yield from read_postgres_rows(self.name, found, batch)
-        with self._told("read"):
+        with self._reporting("read"):
             cursor.close()
             self._connection.rollback()
 
     def history(self, since: int) -> Sequence[LoggedCommit]:
         self._check_open()
         kept = f"a commit after {since}"
-        with self._told("read"), report_damage(self.name, "reactive_changes", kept):
+        with self._reporting("read"), report_damage(self.name, "reactive_changes", kept):
             found = sqlite_file.read_history(self._run, since)
             self._connection.rollback()
             return [unescape_commit(logged) for logged in found]
@@ -256,14 +256,14 @@ class PostgresStore:
 
     def write(self, records: Sequence[Record]) -> None:
         self._check_open()
-        with self._told("write"):
+        with self._reporting("write"):
             try:
-                self._within(lambda: self._write(records))
+                self._in_transaction(lambda: self._write(records))
             except driver().Error:
                 if not self._connection.closed or not records[-1].is_commit:
                     raise
                 if not self._stands(records):
-                    self._within(lambda: self._write(records))
+                    self._in_transaction(lambda: self._write(records))
         self._has_past = False
 
     def _stands(self, records: Sequence[Record]) -> bool:
@@ -272,7 +272,7 @@ class PostgresStore:
         Holding the lock again proves that the lost session has ended, and its transaction with it.
         """
         self._recover()
-        found = self._stated("version")
+        found = self._state_number("version")
         self._connection.rollback()
         return found >= records[-1].version
 
@@ -327,11 +327,11 @@ class PostgresStore:
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
         self._check_open()
-        with self._told("write"):
+        with self._reporting("write"):
             old = self._tables.get(schema.table)
             taken = [each.place for each in self._tables.values() if each is not old]
             new = place_postgres_table(schema, self._schema, taken)
-            self._within(lambda: self._create(new, old, rows))
+            self._in_transaction(lambda: self._create(new, old, rows))
             self._tables.pop(schema.table, None)
             self._tables[schema.table] = new
 
@@ -340,7 +340,7 @@ class PostgresStore:
             self._drop(old)
         self._run(new.create)
         self._run(
-            f"insert into {self._listed} (name, text, place, columns) values (?, ?, ?, ?)",
+            f"insert into {self._catalog} (name, text, place, columns) values (?, ?, ?, ?)",
             [
                 escape_name(new.schema.table),
                 text_of_schema(new.schema),
@@ -353,20 +353,20 @@ class PostgresStore:
 
     def drop(self, table: str) -> None:
         self._check_open()
-        with self._told("write"):
+        with self._reporting("write"):
             found = self._tables.get(table)
             if found is not None:
-                self._within(lambda: self._drop(found))
+                self._in_transaction(lambda: self._drop(found))
                 del self._tables[table]
 
     def _drop(self, table: PostgresTable) -> None:
         self._run(table.drop)
         name = escape_name(table.schema.table)
-        self._run(f"delete from {self._listed} where name = ?", [name])
+        self._run(f"delete from {self._catalog} where name = ?", [name])
         if not table.schema.is_beside:
             sqlite_file.trim_history(self._run, 0)
 
-    def _within(self, act: Callable[[], T]) -> T:
+    def _in_transaction(self, act: Callable[[], T]) -> T:
         """Run `act` in one transaction."""
         self._connection.rollback()
         try:
@@ -385,7 +385,7 @@ class PostgresStore:
         return f"{quote_name(self._schema)}.state"
 
     @property
-    def _listed(self) -> str:
+    def _catalog(self) -> str:
         return f"{quote_name(self._schema)}.tables"
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
@@ -403,7 +403,7 @@ class PostgresStore:
             raise DurabilityError(f"{self.name} is not open\n  open the database that it is of")
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _reporting(self, what: str) -> Iterator[None]:
         """Convert errors of the driver to `DurabilityError`."""
         try:
             yield

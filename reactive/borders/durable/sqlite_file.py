@@ -86,9 +86,9 @@ class SqliteFile:
 
     def version(self) -> int:
         """As `Store.version`."""
-        with self._told("read"):
+        with self._reporting("read"):
             self._look()
-            return self._stated("version")
+            return self._state_number("version")
 
     def tables(self) -> Mapping[str, Schema]:
         """As `Store.tables`."""
@@ -99,11 +99,11 @@ class SqliteFile:
         found = self._tables[table]
         self._check_columns(found)
         cursor = self._reading(found.rows)
-        while batch := self._fetched(cursor):
+        while batch := self._fetch_batch(cursor):
             yield batch if found.columns else [()] * len(batch), 1
         if not found.is_keyed:
             cursor = self._reading(found.rows_often)
-            while batch := self._fetched(cursor):
+            while batch := self._fetch_batch(cursor):
                 try:
                     weights = group_by_weight(batch)
                 except ValueError as error:
@@ -118,17 +118,17 @@ class SqliteFile:
             raise DurabilityError(changed_by_others(self.name, table.schema.table, table.name))
 
     def _reading(self, statement: str) -> Any:
-        with self._told("read"):
+        with self._reporting("read"):
             return self._run(statement)
 
-    def _fetched(self, cursor: Any) -> list[tuple[Any, ...]]:
-        with self._told("read"):
+    def _fetch_batch(self, cursor: Any) -> list[tuple[Any, ...]]:
+        with self._reporting("read"):
             found: list[tuple[Any, ...]] = cursor.fetchmany(sqlite_tables.BATCH)
             return found
 
     def history(self, since: int) -> Sequence[LoggedCommit]:
         """As `Store.history`."""
-        with self._told("read"):
+        with self._reporting("read"):
             try:
                 found = read_history(self._run, since)
                 for logged in found:
@@ -138,19 +138,19 @@ class SqliteFile:
                 kept = f"a commit after {since}"
                 raise DurabilityError(damaged_row(self.name, "reactive_changes", kept)) from error
 
-    def _opened(self) -> None:
+    def _check_opened(self) -> None:
         """Check the format of the opened file, and read its catalog.
 
         Raises
         ------
         DurabilityError: the format is later than this library's.
         """
-        found = self._stated("format")
+        found = self._state_number("format")
         if found > FORMAT:
             raise DurabilityError(later_format(self.name, found, FORMAT))
         self._look()
 
-    def _stated(self, name: str) -> int:
+    def _state_number(self, name: str) -> int:
         """Return a number of the state."""
         found = self._run("select value from reactive_state where name = ?", (name,)).fetchone()
         if found is None or type(found[0]) is not int:
@@ -199,7 +199,7 @@ class SqliteFile:
     def _begin_or_close(self) -> None:
         """Begin; what has been opened of a file that cannot be is closed."""
         try:
-            with self._told("open"):
+            with self._reporting("open"):
                 self._begin()
         except BaseException:
             self.close()
@@ -207,17 +207,17 @@ class SqliteFile:
 
     # Calls of SQLite.
 
-    def _closed(self) -> DurabilityError:
+    def _closed_error(self) -> DurabilityError:
         return DurabilityError(f"{self.name} is not open\n  {WRITER}")
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement, values)
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _reporting(self, what: str) -> Iterator[None]:
         """Tell what goes wrong as ours."""
         if self._connection is None and what not in ("open", "close"):
-            raise self._closed()
+            raise self._closed_error()
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -284,7 +284,7 @@ class SqliteSnapshot(SqliteFile):
             raise DurabilityError(no_database(self.name))
         if not self._is_known:
             self._check_whole()
-        self._opened()
+        self._check_opened()
         self.at = self.version()
         self._when = self._time_of(self.at)
         self._id = self._run("select value from reactive_state where name = 'id'").fetchone()
@@ -343,10 +343,10 @@ class SqliteSnapshot(SqliteFile):
         """As `Store.close`; and be at rest."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with self._told("close"):
+            with self._reporting("close"):
                 connection.close()
 
-    def _closed(self) -> DurabilityError:
+    def _closed_error(self) -> DurabilityError:
         return DurabilityError(
             f"{self.name} is not read now: a table of a file that is open for reading alone is "
             "made by db.table(), and not inside a transaction\n"

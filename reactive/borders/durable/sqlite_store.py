@@ -106,7 +106,7 @@ class SqliteStore(SqliteFile):
     # Opening and closing.
 
     def open(self, keep: int) -> None:
-        with self._told("open"):
+        with self._reporting("open"):
             if Path(self.name).is_dir():
                 raise IsADirectoryError("it is a directory")
             self._lock = FileLock(f"{self.name}-lock")
@@ -134,10 +134,10 @@ class SqliteStore(SqliteFile):
         self._run("pragma temp_store = memory")
         self._run(f"pragma wal_autocheckpoint = {CHECKPOINT}")
         if not tables:
-            self._within(self._make)
+            self._in_transaction(self._make)
         else:
             self._check_whole()
-        self._opened()
+        self._check_opened()
         if not self._keep:
             kept = self._run("select exists (select 1 from reactive_commits)").fetchone()
             self._has_past = bool(kept[0])
@@ -173,7 +173,7 @@ class SqliteStore(SqliteFile):
         inode, self._inode = self._inode, None
         try:
             if connection is not None:
-                with self._told("close"):
+                with self._reporting("close"):
                     if connection.in_transaction:
                         connection.execute("rollback")
                     if self._has_written:
@@ -181,7 +181,7 @@ class SqliteStore(SqliteFile):
         finally:
             try:
                 if connection is not None:
-                    with self._told("close"):
+                    with self._reporting("close"):
                         connection.close()
             finally:
                 if inode is not None:
@@ -200,7 +200,7 @@ class SqliteStore(SqliteFile):
     def version(self) -> int:
         if self._is_unsure:
             raise DurabilityError(unsure_commit(self.name))
-        with self._told("read"):
+        with self._reporting("read"):
             self._roll_back()
             return super().version()
 
@@ -209,7 +209,7 @@ class SqliteStore(SqliteFile):
     def write(self, records: Sequence[Record]) -> None:
         connection = self._connection
         if connection is None:
-            raise self._closed()
+            raise self._closed_error()
         try:
             if connection.in_transaction:
                 self._roll_back()
@@ -222,7 +222,7 @@ class SqliteStore(SqliteFile):
             if is_safe:
                 self._write_safely(records)
             elif at_once is None:
-                self._within(self._write, records)
+                self._in_transaction(self._write, records)
                 self._has_past = False
             else:
                 record = records[0]
@@ -242,7 +242,7 @@ class SqliteStore(SqliteFile):
         """Write with `synchronous = full`, which waits for the disk."""
         try:
             self._run("pragma synchronous = full")
-            self._within(self._write, records)
+            self._in_transaction(self._write, records)
         finally:
             self._run(f"pragma synchronous = {self._synchronous}")
 
@@ -337,13 +337,13 @@ class SqliteStore(SqliteFile):
             self._indexed.add(table.name)
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
-        with self._told("write"):
+        with self._reporting("write"):
             self._check_files()
             old = self._tables.get(schema.table)
             own = set() if old is None else {old.name.lower()}
             new = place_sqlite_table(schema, self._places - own if own else self._places)
             self._indexed.discard(new.name)
-            self._within(self._create, new, old, rows)
+            self._in_transaction(self._create, new, old, rows)
             if old is not None:
                 self._take_out(old)
             self._add(new)
@@ -364,11 +364,11 @@ class SqliteStore(SqliteFile):
                 self._many(new.put_often, [(*row, weight) for row in batch])
 
     def drop(self, table: str) -> None:
-        with self._told("write"):
+        with self._reporting("write"):
             self._check_files()
             found = self._tables.get(table)
             if found is not None:
-                self._within(self._drop, found)
+                self._in_transaction(self._drop, found)
                 self._indexed.discard(found.name)
                 self._take_out(found)
 
@@ -380,7 +380,7 @@ class SqliteStore(SqliteFile):
         if not table.schema.is_beside:
             sqlite_file.trim_history(self._run, 0)
 
-    def _within(self, act: Callable[..., object], *arguments: Any) -> None:
+    def _in_transaction(self, act: Callable[..., object], *arguments: Any) -> None:
         """Run `act` in one transaction."""
         run = self._connection.execute
         self._roll_back()  # what an asynchronous exception left unfinished

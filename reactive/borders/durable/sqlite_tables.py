@@ -196,13 +196,13 @@ class SqliteTable:
     def rows(self) -> str:
         """The statement that reads the rows; without a key, those with a single copy."""
         once = "" if self.is_keyed else f" where {quote_name(self.weight)} = 1"
-        return f"select {self._selected} from {self._table}{once}"
+        return f"select {self._column_list} from {self._table}{once}"
 
     @cached_property
     def rows_often(self) -> str:
         """The statement that reads the rows with several copies, the number as the last value."""
         weight = quote_name(self.weight)
-        return f"select {self._selected}, {weight} from {self._table} where {weight} is not 1"
+        return f"select {self._column_list}, {weight} from {self._table} where {weight} is not 1"
 
     @property
     def there(self) -> str:
@@ -231,7 +231,7 @@ class SqliteTable:
         return ", ".join("?" * len(self.columns))
 
     @property
-    def _selected(self) -> str:
+    def _column_list(self) -> str:
         return ", ".join(map(quote_name, self.columns)) or "null"
 
     @property

@@ -131,23 +131,23 @@ class _Record:
 
 
 def _collection_maker(kind: Any, make: Made) -> Made:
-    def made(values: Any) -> Any:
+    def make_value(values: Any) -> Any:
         if values is None:
             return None
         every = values.values() if isinstance(values, dict) else values
         return kind([make(value) for value in every])
 
-    return made
+    return make_value
 
 
 def _tuple_maker(makers: Sequence[Made]) -> Made:
-    def made(value: Any) -> Any:
+    def make_value(value: Any) -> Any:
         if value is None:
             return None
         every = value.values() if isinstance(value, dict) else value
         return tuple(make(part) for make, part in zip(makers, every, strict=True))
 
-    return made
+    return make_value
 
 
 def _plain_value(value: Any) -> Any:

@@ -381,11 +381,11 @@ class _Sync:
             changes: Sequence[Pair] = statements.add_all(made, known)
             self._told.append(Synced(len(made), 0, 0))
         else:
-            changes = self._changed()
+            changes = self._find_changes()
         table._frame = _held_frame(table._store, self._columns)
         return changes
 
-    def _changed(self) -> Sequence[Pair]:
+    def _find_changes(self) -> Sequence[Pair]:
         from reactive.borders.frames import difference
 
         old, key = self._columns_now(), _key_column(self._table)

@@ -115,7 +115,7 @@ class MirrorPublisher:
     def _publish(self, touched: TouchedRows, commit: Callable[[], None]) -> None:
         prepared = self._begun()
         try:
-            parts = self._gathered(touched)
+            parts = self._gather_parts(touched)
             for part, each in parts:
                 part.fill(each)
             prepared.prepare()
@@ -140,7 +140,7 @@ class MirrorPublisher:
         found: list[TouchedRows] = [] if self.follower is None else self.follower.others(touched)
         return found
 
-    def _gathered(self, touched: TouchedRows) -> list[tuple[MirrorPublisher, TouchedRows]]:
+    def _gather_parts(self, touched: TouchedRows) -> list[tuple[MirrorPublisher, TouchedRows]]:
         """Return this part and the other mirrors over the same engine, each with the rows to read.
 
         The other mirrors would otherwise commit only after this one has stepped.

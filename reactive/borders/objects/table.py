@@ -113,7 +113,7 @@ class ObjectTable(Table[T, K]):
             if len(new) != 1 or fields:
                 super().update(key, *new, **fields)
             else:
-                self._write(self._updated, (key, *new))
+                self._write(self._update_row, (key, *new))
 
     def _change(self, key: Any, fields: dict[str, Any]) -> None:
         """Assign to the object in one commit."""
@@ -126,13 +126,13 @@ class ObjectTable(Table[T, K]):
     def upsert(self, row: T) -> None:
         """Replace the object with the same key, or add it. Only for keyed tables."""
         self._need_key("upsert")
-        self._write(self._upserted, row)
+        self._write(self._upsert_row, row)
 
     def upsert_all(self, rows: Iterable[T]) -> None:
         """Upsert each object, in one commit. Only for keyed tables."""
         self._need_key("upsert_all")
         self._write(
-            lambda rows: self._do.together(*((lambda r=row: self._upserted(r)) for row in rows)),
+            lambda rows: self._do.together(*((lambda r=row: self._upsert_row(r)) for row in rows)),
             list(rows),
         )
 
@@ -267,10 +267,10 @@ class ObjectTable(Table[T, K]):
                     objects.flush(pending)
         return super()._reading()
 
-    def _upserted(self, given: Any) -> Sequence[Pair]:
+    def _upsert_row(self, given: Any) -> Sequence[Pair]:
         return self._do.upsert(self._any_row(given))
 
-    def _updated(self, given: tuple[Any, Any]) -> Sequence[Pair]:
+    def _update_row(self, given: tuple[Any, Any]) -> Sequence[Pair]:
         old, new = map(self._record, given)
         if old is new and old.row_in(self._store) is not None:
             return ()

@@ -124,13 +124,13 @@ class DurableOutbox:
                 self._held = {}
             else:
                 self._check_written(found)
-                self._known()
+                self._load()
                 self._check_query(found, plan)
         return self._position()
 
     def difference(self, rows: Iterable[Pair]) -> ChangedRows:
         """Return the changes from all staged batches to these rows."""
-        held, pairs, seen = self._known(), list[Pair](), set[str]()
+        held, pairs, seen = self._load(), list[Pair](), set[str]()
         texts: dict[str, tuple[Any, int]] = {}
         for row, weight in rows:
             text = self._text(row)
@@ -147,7 +147,7 @@ class DurableOutbox:
 
     def stage(self, batch: ChangeBatch) -> None:
         """Store a batch."""
-        held = self._known()
+        held = self._load()
         updates: dict[str, int | None] = dict.fromkeys(self._staged)
         for row, weight in batch.changes:
             text = self._text(row)
@@ -162,7 +162,7 @@ class DurableOutbox:
 
         Its changes are in the order of their text, so that they are the same at each call.
         """
-        held, at = self._known(), self._position()
+        held, at = self._load(), self._position()
         if at is None or held.get(DELIVERED) == at.batch:
             return None
         changes = [(self._row(key[1:]), held[key]) for key in sorted(self._staged)]
@@ -170,7 +170,7 @@ class DurableOutbox:
 
     def delivered(self) -> None:
         """Record that the batch is delivered."""
-        self._write({DELIVERED: self._known()[BATCH]}, is_safe=False)
+        self._write({DELIVERED: self._load()[BATCH]}, is_safe=False)
 
     def forget(self) -> None:
         """Delete the table from the store."""
@@ -188,29 +188,29 @@ class DurableOutbox:
     def _schema(self, plan: str) -> Schema:
         return Schema(self._table, COLUMNS, "row", json.dumps({"sink": plan}))
 
-    def _known(self) -> dict[str, int]:
+    def _load(self) -> dict[str, int]:
         held = self._held
         if held is None:
             with self._engine.inside():
                 self._journal.store.version()  # undoes an unfinished write
-                held = self._held = self._read()
+                held = self._held = self._read_table()
             self._staged = [key for key in held if key[0] == STAGED]
         return held
 
     def _position(self) -> Position | None:
-        held = self._known()
+        held = self._load()
         return Position(held[BATCH], held[VERSION]) if BATCH in held else None
 
-    def _read(self) -> dict[str, int]:
+    def _read_table(self) -> dict[str, int]:
         store = self._journal.store
         found: dict[str, int] = {}
         for batch, _ in store.rows(self._table):
             for row in batch:
                 if not (len(row) == 2 and type(row[0]) is str and row[0] and type(row[1]) is int):
-                    raise self._damaged(row)
+                    raise self._damage_error(row)
                 found[row[0]] = row[1]
         if found.keys() & {BATCH, VERSION} and not {BATCH, VERSION} <= found.keys():
-            raise self._damaged("the position")
+            raise self._damage_error("the position")
         return found
 
     def _check_query(self, found: Schema, plan: str) -> None:
@@ -224,7 +224,7 @@ class DurableOutbox:
                 "migrate=True\n"
                 "  to begin anew, give the sink another name"
             )
-        rows = list(self._known().items())
+        rows = list(self._load().items())
         batches = [(rows[at : at + MANY], 1) for at in range(0, len(rows), MANY)]
         self._journal.store.create(schema, batches)
 
@@ -241,7 +241,7 @@ class DurableOutbox:
 
     def _write(self, updates: Mapping[str, int | None], *, is_safe: bool) -> None:
         """Write values by key; None deletes the key."""
-        held = self._known()
+        held = self._load()
         gone: list[Values] = []
         come: list[Values] = []
         for key, value in updates.items():
@@ -267,7 +267,7 @@ class DurableOutbox:
     def _stands(self, come: Sequence[Values]) -> bool:
         """Return True if a write that has raised is in the store all the same."""
         try:
-            found = self._known()
+            found = self._load()
         except DurabilityError:
             return False
         return all(found.get(key) == value for key, value in come)
@@ -299,14 +299,14 @@ class DurableOutbox:
                 f"{misfit}\n  say what the rows are, row_type=Alert; or give the sink another name"
             ) from None
         except (ValueError, TypeError, RecursionError, ArithmeticError) as error:
-            raise self._damaged(text) from error
+            raise self._damage_error(text) from error
         return tuple(map(row_of_instance, row)) if type(row) is tuple else row_of_instance(row)
 
     @property
     def _where(self) -> str:
         return self._journal.store.name
 
-    def _damaged(self, row: Any) -> DurabilityError:
+    def _damage_error(self, row: Any) -> DurabilityError:
         return DurabilityError(
             f"cannot read table {self._table!r} in {self._where}: {row!r:.100} is damaged\n"
             "  put a backup in the place of the file"

@@ -202,19 +202,19 @@ class _Careful:
             Transaction(self._engine),
             lambda: net_changes(self._batch, self._ledger, self._left_out),
         )
-        if self._tried((), ()) is not None:
+        if self._try_changes((), ()) is not None:
             return False
         going, coming = _list_places(net.gone), _list_places(net.come)
-        stay = _culprits(going, lambda some: self._tried(some, ()))
+        stay = _culprits(going, lambda some: self._try_changes(some, ()))
         rest = [going[n] for n in range(len(going)) if n not in stay]
-        wait = _culprits(coming, lambda some: self._tried(rest, some))
+        wait = _culprits(coming, lambda some: self._try_changes(rest, some))
         for number, error in stay.items():
             self._left_out.note(going[number], error, comes=False)
         for number, error in wait.items():
             self._left_out.note(coming[number], error, comes=True)
         return bool(stay or wait)
 
-    def _tried(self, going: Sequence[Place], coming: Sequence[Place]) -> Exception | None:
+    def _try_changes(self, going: Sequence[Place], coming: Sequence[Place]) -> Exception | None:
         """Return the exception that these changes raise. The trial is rolled back."""
         trial = Transaction(self._engine, _take_back)
         try:

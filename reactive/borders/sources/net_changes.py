@@ -117,7 +117,7 @@ class _Changes:
             if odd is None and old is not None and old == row:
                 self._settle(owner)
                 continue
-            error = odd or self._refused(number, row)
+            error = odd or self._refusal_of(number, row)
             self._settle(owner, error)
             if old is not None:
                 self._goes(number, old, owner)
@@ -149,7 +149,7 @@ class _Changes:
         unfit: Collection[Refused] = (),
     ) -> None:
         """Insert and delete rows by count."""
-        rows = self._taken(number, rows, None)
+        rows = self._accepted_rows(number, rows, None)
         for each in unfit:
             self._add_error(("row", number, each.given), *self.refused([each]))
         if self._has_errors or unfit:
@@ -162,7 +162,7 @@ class _Changes:
         for row in removed:
             self._goes(number, row, ("removal", number, row))
         for row in rows:
-            error = self._refused(number, row)
+            error = self._refusal_of(number, row)
             if error is None:
                 self._comes(number, row)
             else:
@@ -233,7 +233,7 @@ class _Changes:
         self, owner: Owner, number: int, old: tuple[Row, ...], wanted: list[Row]
     ) -> tuple[Row, ...]:
         """Return the current rows of an origin in a table; unchanged rows keep their objects."""
-        wanted = self._taken(number, wanted, owner)
+        wanted = self._accepted_rows(number, wanted, owner)
         if number != NOWHERE and self._targets.is_keyed(number):
             key_of = self._targets.key_of(number)
             wanted = list({key_of(row): row for row in wanted}.values())
@@ -249,7 +249,7 @@ class _Changes:
                 if not self._goes(number, row, owner):
                     rows.append(row)
             for _ in range(weight):
-                error = self._refused(number, row)
+                error = self._refusal_of(number, row)
                 if error is None:
                     self._comes(number, row)
                 else:
@@ -269,13 +269,13 @@ class _Changes:
 
     def _come(self, owner: Owner, number: int, rows: list[Row]) -> tuple[Row, ...]:
         """Insert rows of an origin. Return those that are not left out."""
-        rows = self._taken(number, rows, owner)
+        rows = self._accepted_rows(number, rows, owner)
         if self._left_out is None:
             self._net.come.setdefault(number, []).extend(rows)
             return tuple(rows)
         come = []
         for row in rows:
-            error = self._refused(number, row)
+            error = self._refusal_of(number, row)
             if error is None:
                 self._comes(number, row)
                 come.append(row)
@@ -294,13 +294,13 @@ class _Changes:
         if error is None:
             self._net.gone.setdefault(number, []).append(row)
         else:
-            self._add_error(owner, self._told(number, row, error))
+            self._add_error(owner, self._row_error(number, row, error))
         return error is None
 
-    def _refused(self, number: int, row: Row) -> RowError | None:
+    def _refusal_of(self, number: int, row: Row) -> RowError | None:
         """Return the error of a row that must be left out; None if it is inserted."""
         error = None if self._left_out is None else self._left_out.waits(number, row)
-        return None if error is None else self._told(number, row, error)
+        return None if error is None else self._row_error(number, row, error)
 
     def _latest(self, number: int, rows: list[Row]) -> dict[Any, tuple[Row, RowError | None]]:
         """Return the last row of each key, with the error if its table refuses it."""
@@ -318,7 +318,7 @@ class _Changes:
                 self._settle(("row", number, odd.row), odd)
         return found
 
-    def _taken(self, number: int, rows: list[Row], owner: Owner | None) -> list[Row]:
+    def _accepted_rows(self, number: int, rows: list[Row], owner: Owner | None) -> list[Row]:
         """Return the rows that their table accepts, and leave out the others."""
         if self._left_out is None:
             if number == NOWHERE:
@@ -333,9 +333,9 @@ class _Changes:
     def _odd(self, number: int, row: Row) -> RowError | None:
         """Return the error of a row that no table accepts; None if its table does."""
         error = self._targets.refusal(number, row)
-        return None if error is None else self._told(number, row, error)
+        return None if error is None else self._row_error(number, row, error)
 
-    def _told(self, number: int, row: Row, error: Exception) -> RowError:
+    def _row_error(self, number: int, row: Row, error: Exception) -> RowError:
         into = "" if number == NOWHERE else f" into {self._targets.tables[number].name}"
         try:
             hash(row)
@@ -346,7 +346,7 @@ class _Changes:
 
     # The ledger.
 
-    def _known(self, owner: Owner) -> tuple[RowError, ...]:
+    def _known_errors(self, owner: Owner) -> tuple[RowError, ...]:
         """Return the rows left out of an owner so far."""
         entry = self._ledger.held(owner) if self._has_errors else None
         return () if entry is None else entry.errors
@@ -354,16 +354,16 @@ class _Changes:
     def _settle(self, owner: Owner, *errors: RowError | None) -> None:
         """Set the rows left out of an owner, replacing earlier ones."""
         found = tuple(error for error in errors if error is not None)
-        if found or self._known(owner):
+        if found or self._known_errors(owner):
             self._errors[owner] = found
 
     def _add_error(self, owner: Owner, error: RowError) -> None:
-        known = self._errors[owner] if owner in self._errors else self._known(owner)
+        known = self._errors[owner] if owner in self._errors else self._known_errors(owner)
         self._errors[owner] = (*known, error)
 
     def _solves(self, owner: Owner) -> bool:
         """Return True if a deleted row was left out, and remove it from the left-out rows."""
-        known = self._errors[owner] if owner in self._errors else self._known(owner)
+        known = self._errors[owner] if owner in self._errors else self._known_errors(owner)
         if known:
             self._errors[owner] = known[1:]
         return bool(known)
@@ -375,7 +375,7 @@ class _Changes:
         rows: Mapping[int, tuple[Row, ...]] | None = None,
     ) -> None:
         is_kept = bool(errors or rows)
-        self._net.solved.extend(self._known(owner))
+        self._net.solved.extend(self._known_errors(owner))
         self._net.errors.extend(errors)
         self._net.entries[owner] = Entry(owner, None, rows, errors) if is_kept else None
 

@@ -177,10 +177,10 @@ class JointTransaction(Transaction):
             joined[key] = self._other
             await self._other.begin()
         except BaseException as error:
-            await self._undo_both(self._taken(), error)
+            await self._undo_both(self._take_prepared(), error)
             raise
 
-    def _taken(self) -> Prepared:
+    def _take_prepared(self) -> Prepared:
         prepared = Prepared(self._engine)
         prepared.take(self)
         return prepared
@@ -190,7 +190,7 @@ class JointTransaction(Transaction):
         db_lock = self._engine.db_lock
         holds_back = SIGINT.hold_back(db_lock)
         try:
-            prepared = self._taken()
+            prepared = self._take_prepared()
             if error is None:
                 await self._commit_both(prepared)
             else:
@@ -272,7 +272,7 @@ class JointTransaction(Transaction):
         finally:
             if again:
                 known.watch()
-        text = self._settled(again) if again else ""
+        text = self._describe_settled(again) if again else ""
         rest = [repr(table.name) for table in changed if table not in again]
         if rest:
             text += _LEFT.format(", ".join(rest))
@@ -289,7 +289,7 @@ class JointTransaction(Transaction):
         else:
             settle(lost, confirms=confirms)
 
-    def _settled(self, again: Sequence[Any]) -> str:
+    def _describe_settled(self, again: Sequence[Any]) -> str:
         """Describe the outcome for the tables that can be read again."""
         doubts = self._engine.rereading.doubts
         text = ""

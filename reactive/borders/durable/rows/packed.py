@@ -102,7 +102,7 @@ class Packer:
         if kinds.keys() <= PLAIN or (len(kinds) == 1 and kinds.keys() <= VALUES):
             self._leaf(values, kinds)
         elif len(kinds) > 1:
-            self._mixed(values, list(kinds))
+            self._write_mixed(values, list(kinds))
         else:
             (kind,) = kinds
             self._alike(values, kind)
@@ -125,7 +125,7 @@ class Packer:
         for start in range(0, len(values), SLICE):
             self.plain(list(values[start : start + SLICE]))
 
-    def _mixed(self, values: Sequence[Any], kinds: list[type]) -> None:
+    def _write_mixed(self, values: Sequence[Any], kinds: list[type]) -> None:
         places = {kind: place for place, kind in enumerate(kinds)}
         self.plain(("mixed", len(kinds)))
         self.column([places[type(value)] for value in values])

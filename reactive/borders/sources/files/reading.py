@@ -455,7 +455,7 @@ class _FileReading:
             if (begun := self._beginning(known)) is not None:
                 rest = self._rest(known.length)
                 if not rest:
-                    return self._told("same", FileChunk(), known)
+                    return self._make_news("same", FileChunk(), known)
                 if self._form.grows(self._path) and (
                     not known.is_ragged or rest[:1] in (b"\n", b"\r")
                 ):
@@ -468,19 +468,19 @@ class _FileReading:
         begun = _new_digest(
             data[: taken.length][-TAIL:] if self._append_only else data[: taken.length]
         )
-        return self._told("all", taken, _fingerprint(taken, 0, begun))
+        return self._make_news("all", taken, _fingerprint(taken, 0, begun))
 
     def _more(self, known: Fingerprint, begun: Any, rest: bytes) -> News:
         taken = self._take(rest, FilePlace(self._path, known.lines, known.columns, self._limits))
         if not (taken.length or taken.refused):
-            return self._told("same", taken, known)
+            return self._make_news("same", taken, known)
         begun.update(rest[: taken.length])
         if self._append_only:
             length = known.length + taken.length
             self._file.seek(max(0, length - TAIL))
             begun = _new_digest(self._file.read(min(TAIL, length)))
         kind: Kind = "more" if taken.rows or taken.refused else "same"
-        return self._told(kind, taken, _fingerprint(taken, known.length, begun))
+        return self._make_news(kind, taken, _fingerprint(taken, known.length, begun))
 
     def _rest(self, begin: int) -> bytes:
         """Read from the current position, `begin`, to the end of the file."""
@@ -517,7 +517,7 @@ class _FileReading:
         """Return True if a different file has the name, as after a rotation."""
         return self._stamp[3] != known.stamp[3] or self._stamp[0] < known.length
 
-    def _told(self, kind: Kind, taken: FileChunk, of: Fingerprint) -> News:
+    def _make_news(self, kind: Kind, taken: FileChunk, of: Fingerprint) -> News:
         waits = taken.waits and not self._is_calm
         is_known = self._is_sure and not waits
         of = replace(

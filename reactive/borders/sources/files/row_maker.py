@@ -129,7 +129,7 @@ class RecordMaker:
         make = self._make
         absent = {f.name: None for f in self.fields if f.name not in places and not f.has_default}
 
-        def made(cells: Sequence[str]) -> Any:
+        def make_value(cells: Sequence[str]) -> Any:
             if len(cells) != width:
                 raise UnmadeRow(None, f"{len(cells)} cells, not {width}")
             try:
@@ -141,7 +141,7 @@ class RecordMaker:
             known = zip([field.name for field, _ in there], values, strict=True)
             return kind(**{**absent, **dict(known)})
 
-        return made
+        return make_value
 
     def _of_some(self, value: dict[str, Any]) -> Any:
         """Return a record made of an object that may lack fields."""
@@ -200,12 +200,12 @@ def record_maker(by_name: bool) -> Callable[[Struct], Made]:
     def of_kind(kind: Struct) -> Made:
         known: list[RecordMaker] = []
 
-        def made(value: Any) -> Any:
+        def make_value(value: Any) -> Any:
             if not known:
                 known.append(RecordMaker(kind, by_name))
             return known[0].of_object(value)
 
-        return made
+        return make_value
 
     return of_kind
 
@@ -239,16 +239,16 @@ def _convert_field(field: _Field, convert: Made, value: Any) -> Any:
 
 
 def _of_one_cell(convert: Made) -> Callable[[Sequence[str]], Any]:
-    def made(cells: Sequence[str]) -> Any:
+    def make_value(cells: Sequence[str]) -> Any:
         if len(cells) != 1:
             raise UnmadeRow(None, f"{len(cells)} cells, not 1")
         return convert(cells[0])
 
-    return made
+    return make_value
 
 
 def _of_places(steps: list[Made], columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
-    def made(cells: Sequence[str]) -> Any:
+    def make_value(cells: Sequence[str]) -> Any:
         if len(cells) != len(steps):
             raise UnmadeRow(None, f"{len(cells)} cells, not {len(steps)}")
         found = []
@@ -261,4 +261,4 @@ def _of_places(steps: list[Made], columns: Sequence[str]) -> Callable[[Sequence[
                 raise UnmadeRow(column, str(error)) from error
         return tuple(found)
 
-    return made
+    return make_value

@@ -275,7 +275,7 @@ class _Looks:
         self._rows = 0
         gathered, every = _GatheredNews(), {**present, **deletions}
         self._leave_gone(every, gathered)
-        changed = self._changed(every)
+        changed = self._changed_files(every)
         self._of._left = len(changed)
         with watch_progress(f"reading {self._of.name}") as progress:
             for number, path in enumerate(changed):
@@ -305,7 +305,7 @@ class _Looks:
         deletions = {} if self._of._deletions is None else self._of._deletions.files()
         return exclude_files(self._of._pattern.files(), deletions), deletions
 
-    def _changed(self, present: Mapping[str, Stamp]) -> list[str]:
+    def _changed_files(self, present: Mapping[str, Stamp]) -> list[str]:
         known = self._known
         found = [
             path
@@ -337,7 +337,7 @@ class _Looks:
 
     def _piece(self, path: str, stamp: Stamp, deletes: bool) -> _Piece:
         try:
-            news = self._moved_here(path, stamp) or self._read(path, self._known.get(path))
+            news = self._moved_here(path, stamp) or self._read_file(path, self._known.get(path))
         except FileNotFoundError:  # deleted meanwhile: the next round notices
             self._again[path] = time.monotonic() + SOON
             return _Piece(path, deletes, None)
@@ -355,7 +355,7 @@ class _Looks:
         if before is None:
             return None
         try:
-            news = self._read(path, self._known[before])
+            news = self._read_file(path, self._known[before])
         except RewrittenFile:
             return None
         if news.kind == "all":
@@ -364,7 +364,7 @@ class _Looks:
         self._note(before, None)
         return news
 
-    def _read(self, path: str, known: Fingerprint | None) -> News:
+    def _read_file(self, path: str, known: Fingerprint | None) -> News:
         now, only = time.time_ns(), self._of._append_only
         return read_news(path, known, self._of._format, now, self._limits, append_only=only)
 

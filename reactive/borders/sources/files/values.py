@@ -144,12 +144,12 @@ def _scalar(python: type) -> Made:
 
 
 def _exact_class(kind: type) -> Made:
-    def made(value: Any) -> Any:
+    def make_value(value: Any) -> Any:
         if type(value) is not kind:
             raise UnfitFieldValue(value, kind)
         return value
 
-    return made
+    return make_value
 
 
 def _as_float(value: Any) -> float:
@@ -170,7 +170,7 @@ def _as_decimal(value: Any) -> Decimal:
 def _from_text_reader(kind: Any) -> Made:
     read: Any = reader_of(kind)
 
-    def made(value: Any) -> Any:
+    def make_value(value: Any) -> Any:
         if type(value) is kind:
             return value
         try:
@@ -182,11 +182,11 @@ def _from_text_reader(kind: Any) -> Made:
         except (ValueError, TypeError, OverflowError):
             raise UnfitFieldValue(value, kind) from None
 
-    return made
+    return make_value
 
 
 def _constructor_of(kind: Any) -> Made:
-    def made(value: Any) -> Any:
+    def make_value(value: Any) -> Any:
         if isinstance(value, kind):
             return value
         try:
@@ -194,11 +194,11 @@ def _constructor_of(kind: Any) -> Made:
         except Exception as error:
             raise UnfitFieldValue(value, kind) from error
 
-    return made
+    return make_value
 
 
 def _member_reader(kind: type[Enum], *, by_name: bool) -> Made:
-    def made(value: Any) -> Any:
+    def make_value(value: Any) -> Any:
         if isinstance(value, kind):
             return value
         try:
@@ -206,7 +206,7 @@ def _member_reader(kind: type[Enum], *, by_name: bool) -> Made:
         except ValueError as error:
             raise UnfitFieldValue(value, kind) from error
 
-    return made
+    return make_value
 
 
 def _word(text: str) -> bool:
@@ -223,7 +223,7 @@ def _or_none(made: Made) -> Made:
 def _first_success(makers: list[Made], annotation: Any, as_it_is: frozenset[type]) -> Made:
     """Return a function that tries converters in turn."""
 
-    def made(value: Any) -> Any:
+    def make_value(value: Any) -> Any:
         if type(value) in as_it_is:
             return value
         for maker in makers:
@@ -233,75 +233,75 @@ def _first_success(makers: list[Made], annotation: Any, as_it_is: frozenset[type
                 pass
         raise UnfitFieldValue(value, annotation)
 
-    return made
+    return make_value
 
 
 def _choice_of(values: tuple[Any, ...], kind: Kind) -> Made:
-    def made(value: Any) -> Any:
+    def make_value(value: Any) -> Any:
         for known in values:
             for written in (known, json_of(known)):
                 if written == value and type(written) is type(value):
                     return known
         raise UnfitFieldValue(value, kind)
 
-    return made
+    return make_value
 
 
 def _one_of_texts(values: tuple[Any, ...], kind: Kind) -> Made:
     known = {"" if value is None else str(json_of(value)): value for value in values}
 
-    def made(text: str) -> Any:
+    def make_value(text: str) -> Any:
         if text not in known:
             raise UnfitFieldValue(text, kind)
         return known[text]
 
-    return made
+    return make_value
 
 
 def _member_of_text(kind: type[Enum]) -> Made:
     values = {str(member.value): member for member in kind}
     known: dict[str, Any] = {**kind.__members__, **values}
 
-    def made(text: str) -> Any:
+    def make_value(text: str) -> Any:
         if text not in known:
             raise UnfitFieldValue(text, kind)
         return known[text]
 
-    return made
+    return make_value
 
 
 def _collection_of(python: Any, item: Made, kind: Kind) -> Made:
-    def made(values: Any) -> Any:
+    def make_value(values: Any) -> Any:
         if not isinstance(values, list | tuple):
             raise UnfitFieldValue(values, kind)
         return python([item(value) for value in values])
 
-    return made
+    return make_value
 
 
 def _tuple_of(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
     names = [str(place) for place in range(len(makers))] if is_struct else None
 
-    def made(values: Any) -> Any:
+    def make_value(values: Any) -> Any:
         if isinstance(values, dict) and [*values] == names:
             values = [*values.values()]
         if not isinstance(values, list | tuple) or len(values) != len(makers):
             raise UnfitFieldValue(values, kind)
         return tuple([make(value) for make, value in zip(makers, values, strict=True)])
 
-    return made
+    return make_value
 
 
 def _mapping_of(key: Made, value: Made, kind: Kind) -> Made:
     """Convert objects to hashable mappings; also lists of pairs, as Arrow gives for maps."""
 
-    def made(values: Any) -> Any:
+    def make_value(values: Any) -> Any:
         if not isinstance(values, Mapping | list):
             raise UnfitFieldValue(values, kind)
         pairs = values.items() if isinstance(values, Mapping) else values
         return FrozenObject({key(name): value(each) for name, each in pairs})
 
-    return made
+    return make_value
 
 
 def _freeze_undeclared(value: Any) -> Any:

@@ -79,12 +79,12 @@ class SlotStream:
         """Yield batches until the connection is lost, or the source must stop."""
         cursor = self._replication.replicate(command)
         try:
-            yield from self._read(cursor, since)
+            yield from self._read_messages(cursor, since)
         finally:
             with suppress(driver().Error):
                 cursor.send_feedback(force=True)
 
-    def _read(self, cursor: Any, since: int) -> Iterator[Batch[Any]]:
+    def _read_messages(self, cursor: Any, since: int) -> Iterator[Batch[Any]]:
         read, decode = cursor.read_message, self._decode
         while True:
             message = read()
@@ -108,17 +108,17 @@ class SlotStream:
     def _take(self, event: feed.Message) -> None:
         match event:
             case feed.Insert():
-                if (found := self._of(event.relation)) is not None:
+                if (found := self._changes_of(event.relation)) is not None:
                     found.insert(event)
             case feed.Update():
-                if (found := self._of(event.relation)) is not None:
+                if (found := self._changes_of(event.relation)) is not None:
                     found.update(event, self._control)
             case feed.Delete():
-                if (found := self._of(event.relation)) is not None:
+                if (found := self._changes_of(event.relation)) is not None:
                     found.delete(event)
             case feed.Truncate():
                 for number in event.relations:
-                    if (found := self._of(number)) is not None:
+                    if (found := self._changes_of(number)) is not None:
                         found.truncate()
             case feed.RelationMessage():
                 self._describe(event)
@@ -127,7 +127,7 @@ class SlotStream:
             case _:
                 raise SourceError(f"the decoder gave {event!r:.100}, which is no message")
 
-    def _of(self, relation: int) -> TransactionChanges | None:
+    def _changes_of(self, relation: int) -> TransactionChanges | None:
         """Return the changes of a table; None for a table that is not fed."""
         found = self._changes.get(relation)
         if found is None:
@@ -373,10 +373,10 @@ class TransactionChanges:
         if not feed.is_keyed:
             assert change.old is not None
             self._gone.append(_deleted_row(feed.row(change.old)))
-            self._come.append(feed.with_unchanged(change, self._held, connection))
+            self._come.append(feed.with_unchanged(change, self._held_row, connection))
             return
         row = (
-            feed.with_unchanged(change, self._held, connection)
+            feed.with_unchanged(change, self._held_row, connection)
             if change.unchanged
             else feed.row(change.new)
         )
@@ -415,7 +415,7 @@ class TransactionChanges:
         """Return inserted rows, and deleted rows."""
         return self._come, [*self._feed.table, *self._gone] if self.is_cleared else self._gone
 
-    def _held(self, key: Any) -> Any:
+    def _held_row(self, key: Any) -> Any:
         """Return the row of a key as of this point of the transaction."""
         if key in self._rows or self.is_cleared:
             row = self._rows.get(key)
