@@ -228,7 +228,7 @@ FLUSH = Picture(
             "touched buckets, before and after; then a manifest counts",
             (
                 "spark_backend/state/tables.py: StateTables.flush",
-                "spark_backend/bucketed/touched.py: changes",
+                "spark_backend/bucketed/touched.py: bucket_changes",
             ),
         ),
         Step(
