@@ -1,7 +1,7 @@
-"""The three pictures of docs/internals.md: a change's way, a query's way, a flush's way.
+"""The three pictures of docs/internals.md: a change, a query, a flush.
 
-`python docs/figures/pictures.py` draws them anew. Each step names the code that does it, and
-tests/docs/test_pictures.py looks whether it is there.
+`python docs/figures/pictures.py` redraws them. Each step names its code, and
+tests/docs/test_pictures.py checks that it exists.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ FOLDER = Path(__file__).parent
 
 WIDTH, STEP, GAP = 940, 54, 24
 LEFT, BOX, CODE = 150, 430, 612
-"""Where boxes begin, how wide they are, and where the names of the code begin."""
+"""Left edge and width of the boxes, and left edge of the names of the code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happens, said shortly and in one line more; and where in the code, `file: name`."""
+    """Title and explanation of a step, and its place in the code, `file: name`."""
 
     title: str
     text: str
@@ -48,7 +48,7 @@ class Picture:
 
 CHANGE = Picture(
     "change",
-    "A change's way: from a statement to the subscribers",
+    "A change: from a statement to the subscribers",
     (
         Step(
             "table.add(row)",
@@ -60,7 +60,7 @@ CHANGE = Picture(
         ),
         Step(
             "take the lock",
-            "one writer at a time; readers wait for nobody's transaction",
+            "one writer at a time; readers do not wait for open transactions",
             (
                 "reactive/engine/transactions/engine.py: Engine",
                 "reactive/engine/runtime/lock.py: DatabaseLock",
@@ -68,7 +68,7 @@ CHANGE = Picture(
         ),
         Step(
             "the store takes the row",
-            "equal rows become one object; gives the delta [(row, +1)]",
+            "equal rows become one object; the delta is [(row, +1)]",
             (
                 "reactive/engine/transactions/statements.py: Statements.add",
                 "reactive/engine/storage/store.py: RowStore.add",
@@ -84,7 +84,7 @@ CHANGE = Picture(
         ),
         Step(
             "operators: delta in, delta out",
-            "loops that were generated; indexes and groups are state",
+            "generated loops; indexes and groups are state",
             (
                 "reactive/engine/operators/index_by.py: IndexBy",
                 "reactive/engine/operators/join.py: Join",
@@ -100,15 +100,15 @@ CHANGE = Picture(
         ),
         Step(
             "the commit stands",
-            "version + 1; operators make their step final; deltas are queued",
+            "version + 1; operators finalize their step; deltas are queued",
             (
                 "reactive/engine/dataflow/graph.py: Graph.commit",
                 "reactive/engine/dataflow/delivery_queue.py: DeliveryQueue",
             ),
         ),
         Step(
-            "subscribers are told",
-            "in the order of the commits; here, on an executor, or in a loop",
+            "subscribers are notified",
+            "in the order of commits; here, on an executor, or in a loop",
             (
                 "reactive/engine/dataflow/delivery_queue.py: DeliveryQueue.deliver",
                 "reactive/api/subscriptions/observe.py: Relay",
@@ -121,11 +121,11 @@ CHANGE = Picture(
 
 QUERY = Picture(
     "query",
-    "A query's way: from lambdas to nodes of the graph",
+    "A query: from lambdas to nodes of the graph",
     (
         Step(
             "orders.where(lambda o: o.total > 10)",
-            "the callable is taken with its captured variables as they are now",
+            "the callable is captured with the current values of its variables",
             ("reactive/api/relation.py: Relation.where", "optimizer/callables/opaque.py: opaque"),
         ),
         Step(
@@ -143,7 +143,7 @@ QUERY = Picture(
         ),
         Step(
             "lift",
-            "callables become expressions; what is not certain stays opaque",
+            "callables become expressions; uncertain ones stay opaque",
             (
                 "optimizer/rules/read_callables.py: read_callables",
                 "optimizer/lifting/lift.py: lift",
@@ -183,7 +183,7 @@ QUERY = Picture(
         ),
         Step(
             "a view",
-            "complete from the start; from now on changes come to it",
+            "complete from the start; later changes update it",
             ("reactive/api/view.py: View",),
         ),
     ),
@@ -192,7 +192,7 @@ QUERY = Picture(
 
 FLUSH = Picture(
     "flush",
-    "A flush's way: from what waits to views that show it",
+    "A flush: from waiting changes to views that show them",
     (
         Step(
             "commits leave entries",
@@ -204,12 +204,12 @@ FLUSH = Picture(
         ),
         Step(
             "a flush begins",
-            "a reader, db.flush(), or the interval asks for the last commit",
+            "a reader, db.flush(), or the interval needs the last commit",
             ("reactive/borders/offload/offload.py: Offloading.flush",),
         ),
         Step(
             "barrier",
-            "what waits, up to the last commit, is set apart",
+            "the waiting changes, up to the last commit, are set apart",
             (
                 "reactive/engine/remote/flush.py: Flush",
                 "reactive/engine/remote/remote_operator.py: RemoteOperator.set_barrier",
@@ -217,7 +217,7 @@ FLUSH = Picture(
         ),
         Step(
             "send",
-            "entries go to Spark; a number that counts is not taken again",
+            "entries are sent to Spark; a batch number counts only once",
             (
                 "reactive/engine/remote/flush.py: send_together",
                 "spark_backend/bucketed/remote.py: BucketedRemote.apply",
@@ -225,7 +225,7 @@ FLUSH = Picture(
         ),
         Step(
             "Spark: one job",
-            "touched buckets, before and after; then a manifest counts",
+            "touched buckets, before and after; then the manifest is written",
             (
                 "spark_backend/state/tables.py: StateTables.flush",
                 "spark_backend/bucketed/touched.py: bucket_changes",
@@ -233,7 +233,7 @@ FLUSH = Picture(
         ),
         Step(
             "step",
-            "deferred nodes take the delta in; a further part sends in its turn",
+            "deferred nodes apply the delta; further fragments send in turn",
             (
                 "reactive/engine/remote/remote_operator.py: RemoteOperator.flush",
                 "reactive/engine/remote/flush.py: Flush._step",
@@ -248,7 +248,7 @@ FLUSH = Picture(
             ),
         ),
         Step(
-            "subscribers are told",
+            "subscribers are notified",
             "one delta per flush; its version is the commit of the barrier",
             ("reactive/engine/dataflow/delivery_queue.py: DeliveryQueue.deliver",),
         ),
