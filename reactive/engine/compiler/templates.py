@@ -173,7 +173,7 @@ class Templates:
         try:
             known = shape.templates.get(key := shape.key(given), [])
             return self._known(known, given) or self._learned(written, given, shape, key)
-        except substitution.UnknownPlace:
+        except (substitution.UnknownPlace, RecursionError):  # such a query is planned by itself
             shape.is_hopeless = True
             return None
 
