@@ -49,7 +49,7 @@ INTERPRETERS = (
         "loops",
         (
             "reactive/engine/codegen/emitter.py:_add",
-            f"{OPERATORS}/fuse.py:looped",
+            f"{OPERATORS}/fuse.py:make_loop_operator",
             f"{COMPILER}/chooser.py:join_of",
             f"{COMPILER}/chooser.py:outer_join_of",
             f"{COMPILER}/recursion.py:add",
