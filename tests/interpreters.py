@@ -75,7 +75,7 @@ INTERPRETERS = (
     Interpreter(
         "columns on Spark",
         (
-            "spark_backend/fragments/compile.py:_of",
+            "spark_backend/fragments/compile.py:_compile",
             "spark_backend/tables/chain.py:_as_columns",
             "spark_backend/recursion/compile.py:recursion_step",
         ),
