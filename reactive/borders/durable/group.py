@@ -376,7 +376,7 @@ def note(delta, version):
 
 
 def merge_notes(noted: Sequence[Noted]) -> list[Record]:
-    """Merge the notes of commits, of which the last one is complete.
+    """Merge the notes of commits; the last commit must be complete.
 
     >>> comes, both = KeyedNotes("words", 0, 1), KeyedNotes("words", 0, 0)
     >>> old, new = ("tea", 1), ("tea", 2)

@@ -46,7 +46,7 @@ from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.errors import DurabilityError, TableError
 
 Durability: TypeAlias = Literal["commit", "group", "exit"]
-"""When a commit is written to the store: before subscribers see it, soon after, or at the end."""
+"""The time at which a commit is written: before subscribers see it, soon after, or at the end."""
 Synchronous: TypeAlias = Literal["normal", "full"]
 """"full" if a commit waits for the disk."""
 SCHEMES = {

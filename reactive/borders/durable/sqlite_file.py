@@ -182,22 +182,22 @@ class SqliteFile:
         self._places.add(table.name.lower())
 
     def _take_out(self, table: SqliteTable) -> None:
-        """There is a table no more."""
+        """Remove a table from the catalog in memory."""
         del self._tables[table.schema.table], self._schemas[table.schema.table]
         self._places.discard(table.name.lower())
 
     # Opening.
 
     def _begin(self) -> None:
-        """Make the connection, and look at what is there."""
+        """Connect to the file, and check what it contains."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """As `Store.close`."""
+        """Release the file; see `Store.close`."""
         raise NotImplementedError
 
     def _begin_or_close(self) -> None:
-        """Begin; what has been opened of a file that cannot be is closed."""
+        """Open the file; close the connection if that fails."""
         try:
             with self._reporting("open"):
                 self._begin()
@@ -215,7 +215,7 @@ class SqliteFile:
 
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:
-        """Tell what goes wrong as ours."""
+        """Convert errors of SQLite and the file system to `DurabilityError`."""
         if self._connection is None and what not in ("open", "close"):
             raise self._closed_error()
         try:
@@ -239,20 +239,20 @@ def _sqlite_table_of(name: str, text: str, sql_name: str, columns: str) -> Sqlit
     if type(name) is not str or type(sql_name) is not str or len(named) != len(schema.columns):
         raise ValueError("it does not fit its columns")
     if schema.key is not None:
-        _ = schema.key_place  # which raises where there is none
+        _ = schema.key_place  # raises if there is none
     return SqliteTable(schema, sql_name, named)
 
 
 class SqliteSnapshot(SqliteFile):
-    """A `Store` that is read alone.
+    """A read-only `Store` of a SQLite file as of one commit.
 
     Parameters
     ----------
-    path: of the file.
+    path: the path of the file.
     """
 
     at = 0
-    """The version that it has."""
+    """The version of the snapshot."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, sqlite3.connect)
@@ -260,10 +260,10 @@ class SqliteSnapshot(SqliteFile):
         self._when: float | None = None
         self._id: Any = None
         self._is_known = False
-        """True once the file was looked at as a whole."""
+        """True once the whole file was checked for damage."""
 
     def open(self, keep: int = 0) -> None:
-        """As `Store.open`, but others may have it."""
+        """Open the file without locking it; see `Store.open`."""
         if not Path(self.name).is_file():
             raise DurabilityError(no_file(self.name))
         other = other_name_with_log(self.name)
@@ -290,14 +290,14 @@ class SqliteSnapshot(SqliteFile):
         self._id = self._run("select value from reactive_state where name = 'id'").fetchone()
 
     def newer(self) -> SqliteSnapshot:
-        """Return the file as it is now."""
+        """Return a snapshot of the current file."""
         found = SqliteSnapshot(self.name)
         found._is_known = True
         found.open()
         return found
 
     def has_all_since(self, older: SqliteSnapshot) -> bool:
-        """Whether `read_history` has each commit since that one, which was of the same file."""
+        """Return True if `read_history` has each commit since `older`, of the same file."""
         if self._id != older._id:
             return False
         if self.at == older.at:
@@ -305,13 +305,13 @@ class SqliteSnapshot(SqliteFile):
         return older._when is not None and self._time_of(older.at) == older._when
 
     def _time_of(self, version: int) -> float | None:
-        """When a commit was, if it is kept."""
+        """Return the time of a commit; None if the history does not have it."""
         query = "select time from reactive_commits where version = ?"
         found = self._run(query, (version,)).fetchone()
         return None if found is None else float(found[0])
 
     def history(self, since: int) -> Sequence[LoggedCommit]:
-        """As `Store.history`, up to this moment."""
+        """Return the commits after a version, up to this snapshot; see `Store.history`."""
         if self._connection is not None:
             return super().history(since)
         newer = self.newer()
@@ -336,11 +336,11 @@ class SqliteSnapshot(SqliteFile):
         raise DurabilityError(is_for_reading(self.name))
 
     def after_fork(self) -> None:
-        """As `Store.after_fork`."""
+        """Drop all references without closing; see `Store.after_fork`."""
         self._forgotten, self._connection = self._connection, None
 
     def close(self) -> None:
-        """As `Store.close`; and be at rest."""
+        """Close the snapshot, which keeps its version; see `Store.close`."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with self._reporting("close"):
@@ -355,7 +355,7 @@ class SqliteSnapshot(SqliteFile):
 
 
 def back_up(engine: Any, path: str | os.PathLike[str]) -> None:
-    """Copy the file of a database, with all that was committed before the call.
+    """Copy the file of a database, including all commits before the call.
 
     Raises
     ------
@@ -405,13 +405,13 @@ def _read_into(source: str, part: str) -> None:
         closing(sqlite3.connect(part, isolation_level=None)) as new,
     ):
         old.backup(new)
-        new.execute("pragma journal_mode = delete").fetchall()  # it is one file
+        new.execute("pragma journal_mode = delete").fetchall()  # makes it a single file
         new.execute("update reactive_state set value = hex(randomblob(8)) where name = 'id'")
 
 
 def _sync(path: str) -> None:
-    """Wait for the disk."""
-    with suppress(PermissionError):  # a folder of Windows is not opened
+    """Sync a file or folder to disk."""
+    with suppress(PermissionError):  # folders cannot be opened on Windows
         file = os.open(path, os.O_RDONLY)
         try:
             os.fsync(file)
@@ -429,11 +429,11 @@ MADE = (
     '"table" text, weight int, row text, rowid bigserial)',
     "create index if not exists reactive_changes_of on {schema}.reactive_changes (version)",
 )
-"""The statements that make it, if it is not there."""
+"""The statements that create the catalog if it is missing."""
 
 
 def escape_name(name: str) -> str:
-    """Return a name as text of Postgres, which has no NUL."""
+    """Return a name as text for Postgres, which has no NUL."""
     return json.dumps(name)
 
 
@@ -461,21 +461,21 @@ def postgres_table_of(
     if len(named) != len(schema.columns) or not all(type(each) is str for each in (place, *named)):
         raise ValueError("it does not fit its columns")
     if schema.key is not None:
-        _ = schema.key_place  # which raises where there is none
+        _ = schema.key_place  # raises if there is none
     return PostgresTable(schema, room, place, named)
 
 
 def unescape_commit(logged: LoggedCommit) -> LoggedCommit:
-    """Return a commit with the names of its tables as they were given."""
-    datetime.fromtimestamp(logged.time, UTC)  # which raises where it is no time
+    """Return a commit with the original names of its tables."""
+    datetime.fromtimestamp(logged.time, UTC)  # raises for an invalid time
     changes = {unescape_name(name): rows for name, rows in logged.changes.items()}
     return logged._replace(changes=changes)
 
 
 def read_postgres_rows(name: str, table: PostgresTable, batch: Sequence[tuple[Any, ...]]) -> Rows:
-    """Return the rows of a batch of a table, by how often they are there.
+    """Return the rows of a batch, grouped by their number of copies.
 
-    name: of the store.
+    name: the name of the store.
     """
     try:
         return [(rows, weight) for weight, rows in table.read(batch).items()]
@@ -499,7 +499,7 @@ Run = Callable[..., Any]
 
 
 def record_commit(run: Run, many: Callable[[str, Sequence[Any]], None], record: Record) -> None:
-    """Keep a commit."""
+    """Add a commit to the history."""
     run("insert into reactive_commits values (?, ?)", (record.version, record.time))
     lines = [
         (record.version, change.table, weight, json.dumps(tree(values, {})["tuple"]))
@@ -510,7 +510,7 @@ def record_commit(run: Run, many: Callable[[str, Sequence[Any]], None], record: 
 
 
 def trim_history(run: Run, keep: int) -> None:
-    """Keep the last commits only."""
+    """Delete all but the last `keep` commits from the history."""
     last = run(
         "select version from reactive_commits order by version desc limit 1 offset ?", (keep,)
     ).fetchone()

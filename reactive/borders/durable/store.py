@@ -427,25 +427,25 @@ class MemoryStore:
     _logged: list[LoggedCommit] = field(default_factory=list)
 
     def open(self, keep: int) -> None:
-        """As `Store.open`."""
+        """Lock the store; see `Store.open`."""
         if self._is_open:
             raise DurabilityError(is_open_here(self.name))
         self._is_open, self._keep = True, keep
 
     def version(self) -> int:
-        """As `Store.version`."""
+        """Return the last version; see `Store.version`."""
         return self._version
 
     def tables(self) -> Mapping[str, Schema]:
-        """As `Store.tables`."""
+        """Return the schemas; see `Store.tables`."""
         return dict(self._schemas)
 
     def rows(self, table: str) -> Rows:
-        """As `Store.rows`."""
+        """Return the rows of a table; see `Store.rows`."""
         return [([row], weight) for row, weight in self._rows[table].items()]
 
     def write(self, records: Sequence[Record]) -> None:
-        """As `Store.write`."""
+        """Write commits; see `Store.write`."""
         for record in records:
             changes = {change.table: [*change.weights()] for change in record.changes}
             for table, pairs in changes.items():
@@ -461,28 +461,28 @@ class MemoryStore:
             self._logged = self._logged[-self._keep :] if self._keep else []
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
-        """As `Store.create`."""
+        """Create a table with rows; see `Store.create`."""
         found = {row: weight for batch, weight in rows for row in batch}
         self._schemas[schema.table], self._rows[schema.table] = schema, found
         if not schema.is_beside:
             self._logged = []
 
     def drop(self, table: str) -> None:
-        """As `Store.drop`."""
+        """Delete a table; see `Store.drop`."""
         found = self._schemas.pop(table, None)
         self._rows.pop(table, None)
         if found is not None and not found.is_beside:
             self._logged = []
 
     def history(self, since: int) -> Sequence[LoggedCommit]:
-        """As `Store.history`."""
+        """Return the kept commits; see `Store.history`."""
         return [logged for logged in self._logged if logged.version > since]
 
     def after_fork(self) -> None:
-        """As `Store.after_fork`."""
+        """Do nothing: there are no open resources."""
 
     def close(self) -> None:
-        """As `Store.close`."""
+        """Release the store, which keeps its rows; see `Store.close`."""
         self._is_open = False
 
 

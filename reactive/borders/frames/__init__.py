@@ -1,7 +1,7 @@
-"""Data frames: what libraries of columns take of tables and views, and what these take of frames.
+"""Data frames: export of tables and views to column libraries, and import of frames.
 
-Lives here:  tables and views as Arrow, classes of rows of a schema, rows made by columns, the
-             difference between a frame and a table, what a view has changed since a version.
+Lives here:  tables and views as Arrow, row classes made from schemas, rows made from columns, the
+             difference between a frame and a table, the net changes of a view since a version.
 Comes in:    anything with `__arrow_c_stream__`, or that narwhals knows; paths of files.
 Goes out:    Arrow tables; rows; statements on a table.
 May import:  `transactions`, `subscriptions`, `dataflow`, `storage`, `collections`, `runtime`.

@@ -125,7 +125,7 @@ def make_table(of: Columns) -> pa.Table:
 
 
 def type_empty_columns(of: Columns, hints: Mapping[str, Any]) -> Columns:
-    """Return columns in which one without any value has the type of its annotation.
+    """Give columns without any value the type of their annotation.
 
     >>> found = type_empty_columns({"a": pa.nulls(2), "b": pa.nulls(0)}, {"a": int})
     >>> found["a"].type, found["b"].type

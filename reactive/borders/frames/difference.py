@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 SIDE = "side of a difference"
-"""The column that tells from which of two tables a row is."""
+"""The column with the number of the table that a row is from."""
 
 
 class Difference(NamedTuple):

@@ -349,7 +349,7 @@ class Offloading:
         return {} if self.offload is None else overflow.levels_elsewhere(self, written)
 
     def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
-        """Compile the queries again that read parts which have moved or come back."""
+        """Compile the queries again that read parts which have moved out or in."""
         engine = self._engine
         with self._engine.inside():
             self.flush()

@@ -1,7 +1,7 @@
-"""How the changes of a view go out: to files, to tables, to functions and topics.
+"""Sinks: write the changes of a view to files, tables, functions and topics.
 
-Lives here:  the sink of a view, the protocol of what it writes to, and calls of functions.
-Comes in:    the deltas of a view, and its rows where it has to be compared with what is there.
-Goes out:    numbered batches of changes, each there once.
+Lives here:  the sink of a view, the protocol of its target, and calls of functions.
+Comes in:    the deltas of a view; its rows, when they are compared with the target.
+Goes out:    numbered batches of changes, each exactly once.
 May import:  `subscriptions`, `dataflow`, `durable`, `collections`, `runtime`.
 """

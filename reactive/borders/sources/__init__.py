@@ -1,7 +1,7 @@
-"""Where rows come from: sources, their batches, and the threads that make commits of them.
+"""Sources of rows, their batches, and the threads that commit the batches.
 
-Lives here:  the protocol of a source; what is noted of one beside its rows; two small sources.
-Comes in:    batches of a source, from a place that can be gone on from by a token.
+Lives here:  the protocol of a source; the ledger of its token and errors; two small sources.
+Comes in:    batches of a source, from a token on.
 Goes out:    one commit per batch, with its token.
 May import:  `engine`, `api`, and the borders before it in `tests/test_architecture.py`.
 """

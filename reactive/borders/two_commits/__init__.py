@@ -1,8 +1,8 @@
-"""A commit of this database and one of a SQL database, made as one.
+"""Joint commits of this database and a SQL database.
 
-Lives here:  the transaction that commits both, what commits with it, what an error at COMMIT means,
-             and the tables that are to be read again as nobody knows what became of it.
+Lives here:  the transaction that commits both, its participants, the meaning of errors at COMMIT,
+             and the tables that are read again after an unknown outcome.
 Comes in:    a session or connection of the user's; `reread=` of tables.
-Goes out:    both commits, or neither; errors that say which it is, or that nobody knows.
-May import:  `engine`. It imports no driver: what is given has been imported by the user.
+Goes out:    both commits, or neither; errors that say which, or that the outcome is unknown.
+May import:  `engine`. It imports no driver: the user has imported the driver of the given object.
 """

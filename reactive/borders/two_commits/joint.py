@@ -256,7 +256,7 @@ class JointTransaction(Transaction):
             self._is_over()
 
     def _is_over(self) -> None:
-        """Forget the participant, which was told to commit or roll back."""
+        """Forget the participant after its commit or rollback."""
         self._engine.joined.pop(id(self._other.identity), None)
 
     async def _end_unknown(

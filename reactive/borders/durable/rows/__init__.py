@@ -1,1 +1,1 @@
-"""Rows as tuples of plain values, and back, by what their class says, or an earlier one said."""
+"""Rows as tuples of plain values, and back, according to their class or an earlier one."""

@@ -90,7 +90,7 @@ class Container:
     def with_owners(self, found: dict[int, Any]) -> bool:
         """Add the owning objects; see `Owner`.
 
-        Return True if this container, or one that contains it, was taken out of an owner.
+        Return True if an owner no longer holds this container, or one that contains it.
         """
         is_loose = False
         for number, reference in tuple(self._owners.items()):
@@ -183,7 +183,7 @@ class Container:
             do()
 
     def _changed(self, do: Change) -> Undo | None:
-        """Run a change; its undo keeps the objects tracked that the change takes out."""
+        """Run a change; until it is final, its undo keeps the removed objects tracked."""
         before = self._frozen
         undo = do()
         return None if undo is None else partial(_undo_keeping, undo, before)

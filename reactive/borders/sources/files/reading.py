@@ -54,7 +54,7 @@ from reactive.engine.runtime.collector import pause_collector
 EVERY = 2.0
 """The seconds between two checks without a request; half as long without watchfiles."""
 SHARE = 50
-"""The factor by which the pause after a check is at least longer than the check."""
+"""The factor by which the pause after a check exceeds the check."""
 STEP, LONGEST, PAUSE = 20, 200, 500
 """Milliseconds: without a change, to end a round; until a round ends at the latest.
 

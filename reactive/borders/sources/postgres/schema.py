@@ -232,7 +232,7 @@ class WaitingStopped(Exception):
 
 
 class Connection:
-    """A connection that waits for its server until it is told to stop."""
+    """A connection that waits for its server until `stop` is set."""
 
     def __init__(self, dsn: str, stop: threading.Event, *, replicates: bool = False) -> None:
         self._stop = stop
