@@ -3,7 +3,7 @@
 Bag: an immutable bag of values with counts, the result of `Collect`.
 
 A changed bag shares its structure with the bag that it was derived from (`weight_tree.py`), and its
-hash is a sum, to which a change adds. So a small change of a large bag costs little: to make, to
+hash is a sum that a change updates. So a small change of a large bag costs little: to make, to
 hash, and to compare with the previous bag.
 
 A bag keeps the dictionary that it was made from, whatever its size, until its first change. A bag

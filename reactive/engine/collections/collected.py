@@ -1,6 +1,6 @@
 """Bags of groups: the values of a group as a bag, and bags in an order.
 
-Group values: a bag to which the changes of a commit are added together.
+Group values: a bag that applies all changes of a commit together.
 
     add(value, weight)     records a change
     bag()                  applies the recorded changes; no bag is made in between

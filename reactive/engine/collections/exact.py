@@ -359,7 +359,7 @@ _SCALED: frozenset[Any] = frozenset([int, tuple])
 _WITH_DECIMALS: frozenset[Any] = frozenset([int, DecimalSum])
 NUMBERS: frozenset[Any] = frozenset([int, float, bool, Decimal, Fraction])
 UP = 2.0**899
-"""Scale by which values above 2**124 become infinity, which is not an integer."""
+"""Scale that turns values above 2**124 into infinity, which is not an integer."""
 DOWN = 2.0**BITS / UP
 UNIT = 2.0**-BITS
 FRACTION = (1 << BITS) - 1

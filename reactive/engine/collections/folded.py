@@ -166,7 +166,7 @@ def _make_inner_bag(loop: Any) -> inner_changes.InnerBag:
 
 
 class State:
-    """How a fold is maintained."""
+    """Maintenance of a fold by changes."""
 
     __slots__ = ()
 

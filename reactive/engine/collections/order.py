@@ -94,7 +94,7 @@ def to_sortable(value: Any) -> Any:
 
 
 def from_sortable(place: Any) -> Any:
-    """Return the value from which `to_sortable` made a sort key."""
+    """Undo `to_sortable`."""
     return place.value if place.__class__ is _TupleKey else place
 
 

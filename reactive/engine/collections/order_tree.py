@@ -87,7 +87,7 @@ def _first_key(tree: Tree) -> Any:
 
 Tree: TypeAlias = TreeLeaf | TreeNode
 Part: TypeAlias = tuple[int, list[Row], int, list[Row]]
-"""A difference of two sequences: a place in the old one and its rows, and those of the new one."""
+"""A difference of two sequences: old place, old rows, new place, new rows."""
 
 
 def build_tree(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:

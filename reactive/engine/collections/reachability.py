@@ -60,7 +60,7 @@ Arc = tuple[int, int]
 SHARE = 4
 """Arcs are inserted together if they are at least one in `SHARE` of all arcs."""
 FEW = 4
-"""Arcs out of a node up to which these are tested, rather than the doubted nodes."""
+"""Most arcs out of a node that are tested, rather than the doubted nodes."""
 EVERY = range(sys.maxsize)
 
 

@@ -231,7 +231,7 @@ def _with_old_rows(now: Below, was: Below, changed: int) -> Below | BelowBefore:
 
 
 def _old_rows_of_one(second: Any, pair: Pair, now: Below) -> Below:
-    """Return the previous rows below a key of which one row has changed."""
+    """Return the previous rows below a key with one changed row."""
     row, weight = pair
     if weight == 1 and now.get(second, NOTHING) is row:
         return {second: NOTHING}
@@ -241,7 +241,7 @@ def _old_rows_of_one(second: Any, pair: Pair, now: Below) -> Below:
 
 
 def _old_rows(changed: Sequence[tuple[Any, Pair]], now: Below) -> Below:
-    """Return the previous rows below keys of which rows have changed."""
+    """Return the previous rows below keys with changed rows."""
     had: dict[Any, list[Pair]] = {}
     for second, (row, weight) in changed:
         rows = had.get(second)

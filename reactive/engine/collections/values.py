@@ -340,7 +340,7 @@ def has_plain_equality(value: Any) -> bool:
 
 
 def _compared_parts(value: Any) -> Iterable[Any]:
-    """Return the parts by which a value is compared."""
+    """Return the parts that the comparison of a value reads."""
     if isinstance(value, tuple | frozenset):
         return value
     return [getattr(value, name) for name in compared_names(type(value))]

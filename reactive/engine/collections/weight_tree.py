@@ -52,7 +52,7 @@ Marked: TypeAlias = tuple[int, Any, int]
 LARGEST = 64
 """Most values of a dictionary that can be split."""
 FEWEST = 32
-"""Values up to which a node becomes one dictionary again."""
+"""Most values of a node that becomes one dictionary again."""
 BITS = 4
 """Bits of a mark that select a child of a node."""
 WIDTH = 1 << BITS

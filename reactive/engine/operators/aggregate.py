@@ -28,7 +28,7 @@ State:  the state of the function for each group.
 Cost:   that of the function for the changes of the touched groups.
 Source: `reduce` of differential dataflow, with a function that is itself incremental.
 
-Stored state of an operator, from which a later process can start without computing it.
+Stored state of an operator: a later process starts from it, without computing it.
 
     state()                  lists and plain values, which no later step changes
     restore(state, inputs)   load it into a new operator, as if that had stepped over `inputs`
@@ -393,7 +393,7 @@ class GroupStates(Generic[G]):
         return out
 
     def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
-        """Apply the changes of a group, and return those of its shown rows."""
+        """Apply the changes of a group; return the changes of its shown rows."""
         return self._group(key).step(changes)
 
     def undo(self) -> None:

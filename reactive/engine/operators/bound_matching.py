@@ -11,7 +11,7 @@ Values of two families, and values without one, have no common order
 (`reactive.engine.collections.zset`). After the first such value, or if a test raises,
 `PredicateMatching` tests pairs instead.
 
-The rows for which P(B + dB) - P(B) is not 0 have values between the old and the new bound.
+P(B + dB) - P(B) is not 0 only for rows whose values are between the old and the new bound.
 
 State:  the bound of each key; for a key whose bound has moved, and that has more than `FEW` left
         rows, these sorted by value; for a key that lost its bound, and has more than `FEW` right
@@ -124,7 +124,7 @@ class BoundMatching:
         self._is_upper = is_upper
         self._passes = COMPARISONS[is_upper, closed]
         self._ends = is_upper != closed, is_upper == closed
-        """True for the lower, and the upper, of two bounds if a left row with its value flips."""
+        """For the lower and the upper of two bounds: True if a left row with its value flips."""
         self._make = make
         self._bounds: dict[Key, Any] = {}
         self._orders: dict[Key, _Order] = {}
@@ -217,7 +217,7 @@ class BoundMatching:
     # Bounds.
 
     def _move_bounds(self, changes: Sequence[Valued]) -> list[Change]:
-        """Apply changes of the right; return those of left rows between old and new bounds."""
+        """Apply changes of the right; return changes of left rows between both bounds."""
         bounds = self._new_bounds(changes)
         out = [each for key, bound in bounds.items() for each in self._flipped(key, bound)]
         for key, bound in bounds.items():

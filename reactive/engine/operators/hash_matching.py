@@ -9,7 +9,7 @@ A suspect that clashes with nothing passes, so a row may stay a suspect longer t
 A row that is inserted while the last value of its hash is deleted is a suspect, since both are
 looked up in that commit. For the same reason, the values deleted in a commit are recorded.
 
-State:  the weight of R per hash, of which L has rows.
+State:  the weight of R per hash that L has rows of.
 Cost:   O(|dL| + |dR| + rows of the hashes that are new in R).
 """
 

@@ -1,4 +1,4 @@
-"""Index by: integrate an input into an index by key, in which joins look up rows.
+"""Index by: integrate an input into an index by key, for the look-ups of joins.
 
     step:   index  :=  index + dL          and emit dL with its keys
 

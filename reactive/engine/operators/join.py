@@ -162,7 +162,7 @@ class Join:
         return self._fitting(consolidate(out), self._whole)
 
     def _fitting(self, pairs: list[Pair], on: Callable[[Row], object] | None) -> list[Pair]:
-        """Return the pairs for which the predicate is true."""
+        """Return the pairs that pass the predicate."""
         if on is None:
             return pairs
         out = []

@@ -7,7 +7,7 @@ Previous: the rows of the input as of the previous commit.
 
     previous(t)  =  L(t - 1)        d previous(t)  =  dL(t - 1)
 
-The operator stores its delta for the next commit, in which the graph feeds it to the readers
+The operator stores its delta; the graph feeds it to the readers in the next commit
 (`dataflow/moment.py`). It starts with the current rows, since earlier ones are not known.
 
 State:  the delta of the last commit.

@@ -62,7 +62,7 @@ State:  none.
 Cost:   O(|dL| + elements).
 Source: [mrql] cmap; [slender] flatten.
 
-Selection: the rows for which a predicate is true.
+Selection: the rows that pass a predicate.
 
     d(where(p, L))  =  where(p, dL)
 
@@ -166,14 +166,14 @@ class Tolerate:
         self._before, self._former = {}, None
 
     def key(self, row: Row) -> Any:
-        """Return the key by which a row is told from others."""
+        """Return the key that identifies a row."""
         return canonical(self._by(row))
 
     def contents(self) -> Iterable[Pair]:
         return [(shown, 1) for _, shown in self.held.values()]
 
     def there(self) -> Iterable[Pair]:
-        """Return the input rows, each of which is near its shown row."""
+        """Return the input rows; each is near its shown row."""
         return [(row, 1) for row, _ in self.held.values()]
 
     def state(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ After a function has raised, the next result is recomputed from all values, so t
 on the present rows.
 
 State:  that of the aggregate, and the values of each group.
-Cost:   that of the aggregate; O(values of the group) for each commit that changes a group for which
-        a function has raised, until none raises.
+Cost:   that of the aggregate; O(values of the group) for each commit that changes a group after a
+        function has raised for it, until none raises.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from reactive.engine.operators.operator import BailOut
 
 Ends = Callable[[Row], tuple[Any, Any]]
 MANY = 1000
-"""Size of a first load from which its nodes are numbered in order."""
+"""Least size of a first load whose nodes are numbered in order."""
 
 
 class Closure:

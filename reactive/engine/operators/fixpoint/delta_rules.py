@@ -2,7 +2,7 @@
 
     BaseRule       from inputs alone
     UnaryRule      from one recursive row
-    BinaryRule     from a pair of rows, of which one or both are recursive
+    BinaryRule     from a pair of rows, one or both of them recursive
     NegatedRule    from a recursive row that no row of an input matches
     GroupedRule    from a recursive row, and an aggregate of the input rows that match it
 
@@ -301,7 +301,7 @@ class GroupedRule(_RuleOfPartners):
 
 
 Negating = NegatedRule | GroupedRule
-"""Rules by which inserted input rows may remove derivations."""
+"""Rules whose inserted input rows may remove derivations."""
 
 
 # Parts of a fixpoint: relations, and the delta rules between them.

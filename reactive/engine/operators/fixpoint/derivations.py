@@ -1,7 +1,7 @@
 """Derivations of a recursive relation: the number of each row's, and the round it is present since.
 
     support       row -> its number of derivations from rows and inputs that are present
-    rounds        row -> the round in which it was inserted; a row without one is not present
+    rounds        row -> the round that inserted it; a row without one is not present
     well_founded  row -> its number of derivations from rows of earlier rounds; 1 if not listed
 
 A derivation arrives as a pair: the row, and as its weight the latest round of the recursive rows

@@ -29,12 +29,13 @@ Recomputed recursion: derived from all rows of its inputs, and compared with its
     followed      remove derivations one by one; rows with other derivations enter again
     recomputed    start empty, then add all current derivations
 
-Following insertions costs no more than recomputing. Following deletions can: to remove a derivation
-takes about `RATIO` times as long as to add one, and the row may be derived again in the same
-commit. So the fixpoint measures. When removals have taken half the time of deriving what is left,
-the commit switches to recomputing: never more than 1.5 times the cost of recomputing, if the
-derivations left by then also hold at the end. The check precedes each removal of derivations; for
-large changes a sample of the deleted rows predicts how many derivations they will remove.
+Following insertions never costs more than recomputing. Following deletions can: to remove a
+derivation takes about `RATIO` times as long as to add one, and the row may be derived again in the
+same commit. So the fixpoint measures. When removals have taken half the time of deriving the
+remaining rows, the commit switches to recomputing: never more than 1.5 times the cost of
+recomputing, if the derivations left by then also hold at the end. The check precedes each removal
+of derivations; for large changes a sample of the deleted rows predicts how many derivations they
+will remove.
 
 State:  during the commit, the previous rows, for an undo.
 Cost:   that of a load, and of comparing each previous and each current row.
@@ -72,7 +73,7 @@ class Fixpoint:
         self._before: StateBefore | None = None
         self._is_measured = False
         self._stored: State | None = None
-        """A restored state from which derivations and indexes are not built yet."""
+        """A restored state whose derivations and indexes are not built yet."""
         self.evaluated = 0
         """Number of recomputations."""
 

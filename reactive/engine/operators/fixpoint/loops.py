@@ -5,7 +5,7 @@ repeat the work, and raise the exception or find that the query does not evaluat
 
 Partners: the input rows that match a row of a recursive relation, now or before a change.
 
-    relation  --key-->  input rows of that key for which a predicate is true
+    relation  --key-->  input rows of that key that pass a predicate
 
 If a key could not be computed, all rows are candidates.
 

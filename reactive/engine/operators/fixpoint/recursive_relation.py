@@ -70,7 +70,7 @@ class RecursiveRelation(Derivations):
     def enter(self, now: int, depth: int) -> list[Row]:
         """Insert all supported rows that are not present, and return them.
 
-        `depth` is that of the rows from which the last ones were derived.
+        `depth` is the depth of the rows that the new rows were derived from.
         """
         rows = self._fresh
         if self._found:
@@ -238,7 +238,7 @@ class RecursiveRelation(Derivations):
 
 
 def replace_contents(rows: dict[Row, Any], others: Mapping[Row, Any]) -> None:
-    """Replace the contents of `rows` by those of `others`."""
+    """Replace the contents of `rows` by a copy of `others`."""
     rows.clear()
     rows.update(others)
 

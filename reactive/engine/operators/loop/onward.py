@@ -159,7 +159,7 @@ class LoopContinuation:
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
     def _inject(self, place: int, starts: Pairs) -> Pairs:
-        """Return the rows by which a relation starts with new keys, or without old ones."""
+        """Return the start rows of new keys, and the deletions of old keys."""
         tolerate, started = self._shown[place], self._started[place]
         held, keyed = tolerate.held, [(tolerate.key(row), row, n) for row, n in starts]
         add_logged(started, consolidate([(key, n) for key, _, n in keyed]), self._log)

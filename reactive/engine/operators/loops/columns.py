@@ -97,7 +97,7 @@ CHECKS: dict[Any, frozenset[type]] = {
     **dict.fromkeys((is_decimal, is_decimal_or_none), NUMBERS - {float}),
     **dict.fromkeys((is_text, is_text_or_none), frozenset({str})),
 }
-"""Callables that raise for some values, and the classes for which they never raise."""
+"""Callables that raise for some values, and the classes of values that they accept."""
 COMPUTED = {"+": "add", "-": "subtract", "*": "multiply"}
 """Operators, and their names in numpy."""
 
@@ -267,9 +267,9 @@ class Columns:
 
 
 UNLOADED = 200_000
-"""Rows from which on numpy is imported for this, which takes as long as 100,000 rows."""
+"""Least number of rows that is worth importing numpy, which takes as long as 100,000 rows."""
 SAMPLED = 256
-"""Size of the sample of which one row in four must pass the tests."""
+"""Size of a sample; one in four of its rows must pass the tests."""
 GREATEST = 2.0**124
 """Sums of smaller floats can be stored as a number and a count."""
 

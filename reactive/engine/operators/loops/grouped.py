@@ -9,7 +9,7 @@ Loop over a delta:
         group[2] += value * weight          Sum (`codegen/nest.py`)
         group[3].add(value, weight)         Min, Max and such, over the values of the group
 
-The groups and their shown rows are those of the plain operator (`operators/aggregate.py`), which
+The loop changes the groups and shown rows of the plain operator (`operators/aggregate.py`), which
 repeats the delta if anything raises.
 
 State:  the groups of the plain operator.
@@ -423,7 +423,7 @@ def is_in_line(accumulators: Iterable[Any]) -> bool:
 # Other functions for large loads, built at the first large load.
 
 MANY = 10_000
-"""Rows of a batch from which on other functions are tried."""
+"""Least size of a batch that other functions are tried for."""
 
 
 def when_large(
@@ -463,7 +463,7 @@ def first_that_fits(*ways: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class GroupingOfOne(Grouping):
-    """Loop sink for a delta of one row, from which the chain makes one row at most.
+    """Loop sink for a delta of one row, if the chain makes one row of it at most.
 
     All lines that may raise come before the changes.
     """

@@ -60,7 +60,7 @@ from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStre
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 MANY = 16
-"""Partners of a single row from which on its pairs are made as a batch."""
+"""Least number of partners of a single row whose pairs are made as a batch."""
 Sides = tuple[Any, Any, Callable[..., Any], Callable[..., Any]]
 """Changes of the left and the right, and the look-ups of the right and the left."""
 

@@ -220,7 +220,7 @@ class _Arranging:
                     self.fields[form][place] = _canonical(make(names))
 
     def _positions(self, relation: int, columns: list[Column]) -> dict[Any, int] | None:
-        """Return the positions of groups, equal to those of the rows computed from them."""
+        """Return the positions of groups: each equals the position of the row computed from it."""
         keys = list(chain.from_iterable(columns))
         if not are_alike(keys):
             return None
@@ -376,7 +376,7 @@ Values = list[Any]
 Show = Callable[[list[Values]], list[Any]]
 """Returns the result of each group."""
 PLAIN = frozenset({int, str, tuple})
-"""Classes of values for which `min` and `max` are correct."""
+"""Classes whose values `min` and `max` compare correctly."""
 
 
 def totals_of(node: plan.Aggregate) -> Callable[[dict[Any, Values]], list[Any]]:

@@ -3,7 +3,7 @@
     groups of  r.value / s.edges  by s.dst,  for s of shares, r of ranks where s.src == r.node
     ranks <-   Rank(node, 0.15 + 0.85 * total)
 
-Only `r.node`, which is the group's key, decides which rows join and to which group a pair belongs:
+Only `r.node`, which is the group's key, decides which rows join, and the group of each pair:
 it is constant while the keys are. So a round is a few columns: `r.value` by group, `s.edges` by
 pair.
 
@@ -302,7 +302,7 @@ class Layout:
     def _read(
         self, node: plan.Aggregate, pipeline: RowPipeline, reader: Reader, told: Told
     ) -> Pairs:
-        """Return the columns that are read of each pair: constant ones, and those of each round."""
+        """Return the columns that each pair needs: constant columns, and columns of a round."""
         fields = reader.fields
         assert isinstance(node.key, Lifted)
         asked = [

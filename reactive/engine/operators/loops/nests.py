@@ -194,7 +194,7 @@ def _of_joined(
 ) -> RowPipeline:
     """Return the pipeline of joined rows: tests, then a chain over them, or over `row`.
 
-    `shapes` are those of the bindings of a joined row.
+    `shapes` are the shapes of the bindings of a joined row.
     """
     pipeline = RowPipeline((), len(shapes), shapes)
     pipeline.is_input = False  # the row must be constructed

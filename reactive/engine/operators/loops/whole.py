@@ -56,7 +56,7 @@ Chained = tuple[tuple[plan.Node, ...], plan.Node, Joined | None]
 MOST_NODES = 200
 """Plan nodes of a round, above which no passes are generated."""
 FEWEST = 3
-"""Fewest rounds for which a layout is arranged."""
+"""Fewest rounds that are worth a layout."""
 TRIES = 2
 """Rounds after which the keys are tested for being constant."""
 LONGEST = 64
@@ -72,7 +72,7 @@ class WholeRound:
 
     Parameters
     ----------
-    bodies: plans over `Recursive` relations, of which the first `changing` change in each round.
+    bodies: plans over `Recursive` relations; the first `changing` relations change in each round.
     """
 
     def __init__(self, bodies: Sequence[plan.Node], given: int, changing: int) -> None:
@@ -264,7 +264,7 @@ class WholeRound:
         return streams
 
     def _chains(self, node: plan.Node) -> list[Chained]:
-        """Return the chains whose rows together are those of a node."""
+        """Return the chains whose rows together are the rows of a node."""
         found: list[Chained] = []
         waiting: list[tuple[plan.Node, tuple[plan.Node, ...]]] = [(node, ())]
         while waiting:

@@ -1,4 +1,4 @@
-"""Level of a tree: a flat relation, indexed by label, and the form in which its rows are shown.
+"""Level of a tree: a flat relation, indexed by label, and the shown form of its rows.
 
 Sequences: the rows of a level in an order, one tree of rows per label.
 
@@ -179,7 +179,7 @@ def _no_label(row: Row) -> Label:
 
 NO_ROWS: Tree = TreeLeaf((), ())
 MANY = 16
-"""Number of inserted rows of a label from which its tree may be sorted again."""
+"""Least number of inserted rows of a label that may sort its tree again."""
 
 
 class RowOrder:
@@ -199,7 +199,7 @@ class RowOrder:
         return sort_key(self._key(row))
 
     def tie(self, row: Row) -> Any:
-        """Return the key by which rows with equal sort keys are sorted."""
+        """Return the key that sorts rows with equal sort keys."""
         return row if self._tie is None else self._tie(row)
 
 
