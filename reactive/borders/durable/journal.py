@@ -243,7 +243,7 @@ class Journal:
     # Tables.
 
     def making(self) -> AbstractContextManager[None]:
-        """Return the context in which a table is made."""
+        """Return the context manager for the creation of a table."""
         return nullcontext()
 
     def keep(self, table: Any, kept: KeptTable) -> None:

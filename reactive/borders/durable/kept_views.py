@@ -65,9 +65,9 @@ if TYPE_CHECKING:
 EVERY = 1.0
 """The seconds between two checks whether a view is to be stored."""
 SHARE = 20
-"""The factor by which a view rests longer than storing it took."""
+"""The factor of the rest of a view to the time of storing it."""
 GROWN = 2
-"""The growth of the rows, or of the seconds, from which times are measured again."""
+"""The growth of the rows, or of the seconds, that makes times be measured again."""
 log = logging.getLogger("reactive")
 
 
@@ -105,7 +105,7 @@ class KeptView:
     version: the version of the stored state; None if there is none that fits.
     generation: the generation of the stored state, 0 or 1.
     rows: the number of rows of its tables when it was computed.
-    due: the time from which it may be stored again.
+    due: the earliest time of the next storing.
     """
 
     name: str

@@ -33,7 +33,7 @@ REMEDY = "change it in the process that writes the file, and take that in by db.
 
 
 class ReadOnlyJournal(Journal):
-    """A journal that writes nothing: its commits are those of the file."""
+    """A journal that writes nothing: it follows the commits of the file."""
 
     writes = False
     store: SqliteSnapshot

@@ -12,7 +12,7 @@ DAMAGED = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
     AssertionError,
 )
-"""The exceptions of reading a value that differs from what was written."""
+"""The exceptions of reading a value that differs from the written one."""
 UNDONE = "nothing has changed: no table, no view, and nothing in the file"
 
 
@@ -87,7 +87,7 @@ def is_for_reading(name: str) -> str:
 
 
 class MissingFileError(DurabilityError):
-    """The file is not at its path. Nothing has been written, and the file may be put back."""
+    """The file is not at its path. Nothing has been written, and the file may be restored."""
 
 
 def file_replaced(name: str, missing: str) -> str:

@@ -58,7 +58,7 @@ A commit writes at least two pages: with 4096, it takes a sixth longer, and half
 rows of a thousand bytes; with 1024, rows of two hundred do.
 """
 CHECKPOINT = 8000
-"""The pages of the log at which SQLite moves it into the file; 16 MB."""
+"""The pages of the log that make SQLite move it into the file; 16 MB."""
 
 
 class SqliteStore(SqliteFile):

@@ -19,7 +19,7 @@ the stored state is always a whole one, the new or the old, and never that of a 
 store does not have. No commit changes these tables. A hash detects bytes that differ from what was
 written.
 
-State:  the statements none; of a stored view what was read of it, until the view is made.
+State:  the statements none; a stored view its bytes, until the view is made.
 Cost:   O(1) statements per change, each O(log rows); a stored view takes one read of its table, and
         per requested state its hash and O(rows).
 """
@@ -194,7 +194,7 @@ class SqliteTable:
 
     @cached_property
     def rows(self) -> str:
-        """The statement that reads the rows; without a key, those with a single copy."""
+        """The statement that reads the rows; without a key, the rows with a single copy."""
         once = "" if self.is_keyed else f" where {quote_name(self.weight)} = 1"
         return f"select {self._column_list} from {self._table}{once}"
 
@@ -424,7 +424,7 @@ def unpack_state(data: bytes) -> State:
 
     Raises
     ------
-    Unreadable: the bytes are not those of a state.
+    Unreadable: the bytes are not a packed state.
     """
     unpacker = Unpacker(data)
     names = unpacker.plain()

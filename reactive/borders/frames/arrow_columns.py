@@ -198,7 +198,7 @@ def _value_classes(values: Iterable[Any], declared: Struct | None) -> dict[Any, 
 
 
 def _of_class(values: Sequence[Any], declared: Struct | None) -> pa.Array:
-    """Convert values whose class decides their type, if anything does."""
+    """Convert values without a declared type; their class decides it."""
     kinds = _value_classes(values, declared)
     is_empty = all(value is None for value in values)
     if not kinds or (is_empty and declared is not None and _holds_itself(declared)):

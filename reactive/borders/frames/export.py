@@ -223,9 +223,9 @@ class NetChanges:
         self._view = view
         self._pairs = pairs
         self.since = since
-        """The version at which the changes begin."""
+        """The version before the changes."""
         self.version = version
-        """The version at which the changes end: pass it to `changes_since` the next time."""
+        """The version after the changes: pass it to `changes_since` the next time."""
 
     def items(self) -> tuple[tuple[Any, int], ...]:
         """Return each changed row with its signed weight."""
@@ -234,7 +234,7 @@ class NetChanges:
     def to_arrow(self) -> Any:
         """Return the changes as a `pyarrow.Table`, with the weights in the last column.
 
-        The columns are those of `View.to_arrow`, then `weight`, or `weight_` if a row has a
+        The columns are named as by `View.to_arrow`; then `weight`, or `weight_` if a row has a
         `weight`.
         """
         needs.check_library("changes_since(...).to_arrow")
@@ -273,7 +273,7 @@ class History:
     def __init__(self, engine: Any, leaf: Any, commits: int) -> None:
         self.commits = commits
         self.since = engine.version
-        """The version from which on changes are known."""
+        """The earliest version with known changes."""
         self._engine = engine
         self._deltas: deque[Delta[Any]] = deque()
         self._subscription, self._reference = listen(engine, leaf, self._add, None)
@@ -284,7 +284,7 @@ class History:
         self._forget()
 
     def deltas(self) -> list[Delta[Any]]:
-        """Return the kept deltas, and those in the delivery queue.
+        """Return the kept deltas, and the deltas in the delivery queue.
 
         Another thread may be delivering: a delta that has left the queue is among the kept ones.
         """

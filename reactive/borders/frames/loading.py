@@ -5,7 +5,7 @@
     an iterable of rows  --> pieces --> collected          --> one commit
     with `batch`         --> pieces --> a commit per piece of `batch` rows
 
-`sync` makes the rows of a table those of a frame, in one commit:
+`sync` replaces the rows of a table by the rows of a frame, in one commit:
 
     new frame    --> columns  --+
                                 +-- difference --> deleted rows, inserted rows --> one commit
@@ -309,7 +309,7 @@ class HeldFrame(NamedTuple):
 
 
 def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
-    """Replace the rows of a table by those of a frame; see `Table.sync`.
+    """Replace the rows of a table by the rows of a frame; see `Table.sync`.
 
     Raises
     ------

@@ -290,7 +290,7 @@ def frame_row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
 
     Parameters
     ----------
-    name: the name from which that of the class is made.
+    name: the basis of the name of the class.
     keys: columns that never hold None, even if they have no rows.
 
     >>> import pyarrow as pa

@@ -69,7 +69,7 @@ class MirrorParts:
 
     @property
     def is_closed(self) -> bool:
-        """True if it was closed, or all its tables were replaced by those of another mirror."""
+        """True if it was closed, or another mirror replaced all its tables."""
         return all(part.follower.is_stopped for part in self._parts)
 
     @property
@@ -311,7 +311,7 @@ def nested_rows(path: Path, table_of: Callable[[Any], Any]) -> Any:
 
 
 def _join_keys(names: Names, left: int = 0) -> dict[str, Any]:
-    """Return the keys of a join; those of the left side belong to the binding at a position."""
+    """Return the keys of a join; the left keys belong to the binding at a position."""
     near, far = map(_fields_getter, names)
     if left == 0:
         return {"left_key": near, "right_key": far}

@@ -8,7 +8,7 @@ instances. A snapshot equals only itself. Snapshots are made without `__init__`.
 
 Snapshots of pydantic models need their own versions of some methods:
 
-    row.model_dump(), row.model_dump_json()     those of a model with the same values
+    row.model_dump(), row.model_dump_json()     the dump of a model with the same values
     row.model_copy(update=...)                  such a model, which is in no table
 
 because a snapshot holds a `FrozenList`, which pydantic does not know, where the model has a list,
@@ -325,7 +325,7 @@ def snapshot_of(kind: Any, values: Mapping[str, Any]) -> Any:
 
 
 def methods() -> dict[str, Any]:
-    """Return the methods of snapshots that replace those of the model."""
+    """Return the methods of snapshots that replace methods of the model."""
     return {"model_copy": _copy_model, "model_dump": _dump, "model_dump_json": _dump_json}
 
 

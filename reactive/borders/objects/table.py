@@ -141,7 +141,7 @@ class ObjectTable(Table[T, K]):
         self._write(lambda rows: self._do.replace_all([*map(self._any_row, rows)]), list(rows))
 
     def replace_where(self, predicate: Callable[[T], object], rows: Iterable[T]) -> None:
-        """Make these the objects for which a predicate is true; it is called with snapshots."""
+        """Replace the objects that satisfy a predicate, which is called with snapshots."""
         if not callable(predicate):
             super().replace_where(predicate, rows)
         self._write(

@@ -1,10 +1,10 @@
-"""Automatic moves: state that outgrows the process moves out, and comes back when it shrinks.
+"""Automatic moves: state that outgrows the process moves out, and returns when it shrinks.
 
 After commits that changed many rows, the sizes of all operators are checked, as in `stats()`: rows
 held, and bytes of their containers. This takes time proportional to the state, so it happens a few
 times while a threshold is filled. Operators above the threshold move in the background, several of
 a query as one fragment if possible, so that no deltas pass between them here; a part that was below
-half the threshold at several checks comes back.
+half the threshold at several checks returns.
 
 grown: join          by town (aggregate)       as one fragment, though the aggregate is small:
                        join                    else all deltas of the join would pass through here
@@ -43,7 +43,7 @@ FRACTION = 8
 SOON = 10_000
 """The changed rows between two checks, if no number of rows is the threshold."""
 CALM = 3
-"""The number of successive checks that find a part small before it comes back."""
+"""The number of successive checks that find a part small before it returns."""
 
 Size = tuple[int, int]
 """Rows and bytes."""
@@ -134,7 +134,7 @@ class OverflowWatch:
             self.background.do(partial(self._move, grown=grown))
 
     def _move(self, of: Offloading, grown: list[plan.Node]) -> None:
-        """Move grown nodes, in the background, and record those that cannot move."""
+        """Move grown nodes, in the background, and record the nodes that cannot move."""
         try:
             for node in nodes_to_move(of, grown):
                 if not self._is_refused(node):

@@ -128,7 +128,7 @@ class RemoteTable(Table[T, Any]):
         return self._bulk("upsert_frame", lambda: self.rows.upsert(frame, once))
 
     def replace_frame(self, frame: Any, *, once: Once | None = None) -> bool:
-        """Replace the rows of the table by those of a DataFrame; only the difference is a change.
+        """Replace the rows of the table by a DataFrame; only the difference is a change.
 
         For snapshots, such as a table of another database that is read by JDBC from time to time.
         See `add_frame`.
@@ -266,7 +266,7 @@ class RemoteStore:
         self._unsaved: list[Pair] = []
 
     def save(self, open_changes: Sequence[Pair]) -> int:
-        """Save all changes, except those of an open transaction, as a version."""
+        """Save all changes, except changes of an open transaction, as a version."""
         closed = consolidate([*self._unsaved, *negate(open_changes)])
         if closed:
             self._rows.append(closed)

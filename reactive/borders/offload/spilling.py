@@ -4,7 +4,7 @@
                                   +-- rows not moved yet, in the old store: moved in pieces
 
 Rows move while commits continue, and each is released when it has moved: there is never a second
-copy of them. A spilled table comes back before an operator in the process is created that reads it:
+copy of them. A spilled table returns before an operator in the process is created that reads it:
 operators know the rows of a stored table by identity, and rows that are fetched are new objects
 each time.
 """
@@ -75,7 +75,7 @@ class Spilling:
                 pass
 
     def _move(self, table: Table[Any], store: SpilledRows) -> int:
-        """Return the number of rows left to move; 0 for a table that has come back meanwhile."""
+        """Return the number of rows left to move; 0 for a table that has returned meanwhile."""
         left: list[int] = []
         with self._engine.inside():
             if self.stores.get(table) is store:

@@ -4,7 +4,7 @@ The protocol of a target:
 
     open        return the position stored in it
     difference  return the changes from its contents to the given rows
-    stage       write a batch so that it will appear, but nobody sees it yet
+    stage       write a batch that does not appear yet
     deliver     make the staged batch appear, in one step; idempotent
 
 The position is part of the written data, so the two can never disagree. A batch that was staged but

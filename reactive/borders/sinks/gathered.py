@@ -19,7 +19,7 @@ from reactive.engine.collections.zset import Pair, consolidate
 from reactive.engine.dataflow.delta import Delta
 
 FEWEST = 1024
-"""The number of waiting changes from which they are netted."""
+"""The number of waiting changes that starts netting."""
 
 
 class GatheredChanges:
@@ -30,7 +30,7 @@ class GatheredChanges:
 
     Parameters
     ----------
-    inside: a context in which the view does not change.
+    inside: a context that keeps the view from changing.
     rows: returns the distinct rows of the view, and their commit; called inside.
     listen: subscribes a function to later deltas; called inside.
     """
@@ -82,7 +82,7 @@ class GatheredChanges:
             self._since = self._since or time.time()
 
     def first(self, changes: Sequence[Pair]) -> None:
-        """Put changes before those that follow; their order does not matter, as they are netted."""
+        """Put changes before the following ones; as they are netted, their order is irrelevant."""
         self.put_back(changes)
 
     def written(self) -> None:

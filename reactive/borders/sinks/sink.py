@@ -7,7 +7,7 @@ deltas of the view, which give the same result. So nothing is lost or doubled be
 view that is recomputed, moves, or is reopened after a restart is compared again.
 
 If the view is on Spark and the target can read its rows there, this process sees none of them, not
-even those of the first batch (`FollowedChanges`). The way to read a view is chosen at each
+even rows of the first batch (`FollowedChanges`). The way to read a view is chosen at each
 comparison. Changes that are read there are kept until they are written: after a failure they are
 read again.
 

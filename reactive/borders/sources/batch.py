@@ -43,9 +43,9 @@ An offset, a position in a log, a time, or a dictionary of them. Tokens are only
 token in a batch must not be changed.
 """
 OnRefusal: TypeAlias = Literal["raise", "drop"]
-"""The policy for a row that a table refuses, or for which a view raises."""
+"""The policy for a row that a table refuses, or that makes a view raise."""
 Rows: TypeAlias = Collection[T] | Mapping[type, Collection[T]]
-"""Rows; or rows grouped by their classes, which are those of `ingest(into={...})`."""
+"""Rows; or rows grouped by their classes, the keys of `ingest(into={...})`."""
 Keys: TypeAlias = Collection[Any] | Mapping[type, Collection[Any]]
 """Keys of a table; for several tables, grouped by the classes of their rows."""
 
@@ -95,7 +95,7 @@ class Batch(Generic[T]):
     token: the position to continue from after this batch; `None` keeps the last one.
     token_changes: for a token that is a dictionary, its changed entries, with None for deleted
         ones. The cost depends on these entries only.
-    made: the time at which the source had these changes, as `time.time()`; for `Ingestion.lag`.
+    made: the time when the source had these changes, as `time.time()`; for `Ingestion.lag`.
 
     An empty batch with a token is a commit too. The contents of a batch must not change once it is
     given.
@@ -355,7 +355,7 @@ def from_rows(rows: Iterable[T], *, size: int = 1000, name: str = "rows") -> Sou
 
     Parameters
     ----------
-    rows: to continue after a restart, they must come in the same order: the token is the number of
+    rows: to continue after a restart, they must have the same order: the token is the number of
         rows taken.
     size: the number of rows in a batch.
 

@@ -2,7 +2,7 @@
 
                      waiting             the source waits for its server, and says so
                        ^ v
-    new --start--> running --+--> ended      the source has no more
+    new --start--> running --+--> ended      the source is finished
                      ^       +--> stopped    `stop()`, or the database was closed
                      |       +--> failed     the source, or a commit, raised: `error`
                      +-start--------+

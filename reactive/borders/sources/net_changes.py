@@ -3,7 +3,7 @@
     upserts, deletes   by key         the row of the key is replaced, if it differs, or deleted
     upserts, removes   by count       inserted rows minus deleted rows
     origins            by origin      its rows now, minus its rows before
-    appends            by origin      its new rows, beside those before
+    appends            by origin      its new rows, beside the earlier ones
 
 A row that is left out is not inserted, but the row that it would replace is deleted. So the rows in
 the tables and the rows left out are together the rows of the source.
@@ -84,7 +84,7 @@ class _Changes:
         self._has_errors = bool(ledger.errors)
 
     def forget(self, numbers: Collection[int]) -> None:
-        """Clear the left-out rows of tables, except those of origins.
+        """Clear the left-out rows of tables, except rows of origins.
 
         The batch reports them again.
         """
@@ -268,7 +268,7 @@ class _Changes:
         return len(keys) < len(rows) or any(key in held for key in keys)
 
     def _come(self, owner: Owner, number: int, rows: list[Row]) -> tuple[Row, ...]:
-        """Insert rows of an origin. Return those that are not left out."""
+        """Insert rows of an origin. Return the rows that are not left out."""
         rows = self._accepted_rows(number, rows, owner)
         if self._left_out is None:
             self._net.come.setdefault(number, []).extend(rows)

@@ -7,7 +7,7 @@
     publish        views show the commit, and subscribers are notified
 
     raised before COMMIT, or refused by it     both are unchanged, and the exception is raised
-    the answer to COMMIT is lost               tables are unchanged, those with `reread` are read
+    the answer to COMMIT is lost               tables are unchanged; with `reread`, they are read
                                                again: `TransactionError`, or the interrupt
     raised after the answer                    both are committed, and the exception is raised
 

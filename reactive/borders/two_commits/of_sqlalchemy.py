@@ -1,6 +1,6 @@
 """Participants in a joint commit: transactions of SQLAlchemy, Django and psycopg.
 
-SQLAlchemy: sessions and connections, synchronous or not, also those of SQLModel and Flask. A
+SQLAlchemy: sessions and connections, synchronous or not, also of SQLModel and Flask. A
     session with one engine takes its connection when the block begins, so that a statement that
     commits by itself is refused before it runs. A session of several engines commits in one after
     the other, so it is refused if it has used more than one, unless it is `twophase`.

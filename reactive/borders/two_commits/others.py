@@ -88,7 +88,7 @@ class AnyConnection:
             )
 
     def refuse_unready(self, connection: Any) -> None:
-        """Raise `TransactionError` if a driver's connection would not commit what was done."""
+        """Raise `TransactionError` if a driver's connection would not commit its work."""
         why = why_not_ready(connection)
         if why is not None:
             raise TransactionError(
@@ -220,7 +220,7 @@ def is_without_begin(connection: Any) -> bool:
 
 
 def why_not_ready(connection: Any) -> str | None:
-    """Return the reason why a COMMIT would not commit what was done.
+    """Return the reason why a COMMIT would not commit the work.
 
     None if there is none known.
     """

@@ -63,7 +63,7 @@ class Rereading:
         """The callable that returns all rows, by table."""
         self._doubts: dict[Any, BaseException] = {}
         self._confirms: dict[Any, float] = {}
-        """The times at which tables are read once more, although they are not in doubt."""
+        """The times for reading tables once more, although they are not in doubt."""
         self._expected = 0  # the number of COMMITs so far
         self._pause = FIRST
         self._changed = threading.Condition()
@@ -143,7 +143,7 @@ class Rereading:
             self._confirms.update(dict.fromkeys(tables, time.monotonic() + CONFIRMS))
 
     def again(self, tables: Sequence[Any]) -> None:
-        """Read these tables again, or all; those of a read-only file are moved together, first."""
+        """Read these tables again, or all; tables of a read-only file are moved together, first."""
         journal, found = self._engine.journal, list(tables) or self.there()
         if journal is not None and not journal.writes:
             if not tables or any(table in journal.kept for table in tables):
@@ -265,7 +265,7 @@ class Rereading:
             return False
 
     def _together(self, ripe: Sequence[Any]) -> list[list[Any]]:
-        """Group the tables to read; those in doubt for the same reason are read together."""
+        """Group the tables to read; tables in doubt for the same reason are read together."""
         groups: dict[int, list[Any]] = {0: [*ripe]}
         for table, error in list(self.doubts.items()):
             if table not in ripe:

@@ -18,7 +18,7 @@ The declared type of a field decides how its values are written:
 None is stored as None, except in a key. A value that differs from the declared type is marked, so
 that each value is read back exactly.
 
-Annotations are stored as text, and compared with those of a later class:
+Annotations are stored as text, and compared with the annotations of a later class:
 
     Optional[int]  ->  "int | None"          tuple["Line", ...]  ->  "tuple[Line, ...]"
 

@@ -1,7 +1,7 @@
 """The rows that a statement touches, from the data that SQLAlchemy has about it.
 
     insert    the keys that it was given, or that the SQL database has generated
-    update    the keys in its WHERE, or else those that a query with it returns beforehand
+    update    the keys in its WHERE, or else the keys that a query with it returns beforehand
     delete    the keys that such a query returns, and the rows that cascades touch
     drop      the table has no rows from then on
     others    for text, the tables that its words name; for a statement inside a query, whole tables
@@ -423,7 +423,7 @@ _OUTSIDE = re.compile(
     r"|create\s+(temp\w*\s+|unique\s+|virtual\s+)?(table|view|index))\b",
     re.IGNORECASE,
 )
-"""The statements of SQLite for which no transaction is begun.
+"""The statements of SQLite that need no transaction.
 
 They begin or end one, are refused or ignored inside of one, or create tables, views and indexes.
 """

@@ -7,7 +7,7 @@
                                   place 3 and `order` at `lines` as changed
 
 A container that is in several objects, or several times in one, notifies all of them. One that was
-taken out notifies nobody: each change first checks whether an owner still holds it. Until the end
+removed notifies no owner: each change first checks whether an owner still holds it. Until the end
 of the transaction that took it out, its changes are recorded there too, because the transaction may
 restore it.
 
@@ -32,7 +32,7 @@ Change = Callable[[], Undo | None]
 Leaf = Callable[[Any, Any], Any]
 """Return the form in a snapshot of a value that is no container; its container comes second."""
 FEW, NOTED = 64, 8
-"""The number of changes, plus one per `NOTED` values, from which a snapshot is made anew."""
+"""The number of changes, plus one per `NOTED` values, that makes a snapshot be made anew."""
 
 
 class Owner(Protocol):
@@ -135,7 +135,7 @@ class Container:
         return ((owner, key) for owner, key in self._owned_by() if owner.holds(key, self))
 
     def _owned_by(self) -> Iterator[tuple[Any, Hashable]]:
-        """Yield the current owners, and those that recently held it."""
+        """Yield the current owners, and recent former owners."""
         for number, reference in list(self._owners.items()):
             owner = reference()
             if owner is None:

@@ -307,7 +307,7 @@ class TrackedList(list[Any], Container):
         return self._all_places(value)
 
     def _all_places(self, value: Any) -> list[int]:
-        """Return the places of a value by a full search; record those of all such values."""
+        """Return the places of a value by a full search; record the places of all such values."""
         counts = self._counts
         self._hints = {id(each): place for place, each in enumerate(self) if id(each) in counts}
         return [place for place, each in enumerate(self) if each is value]

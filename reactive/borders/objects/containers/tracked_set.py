@@ -114,7 +114,7 @@ class TrackedSet(set[Any], Container):
         self._change(lambda: self._put(given - self, set()))
 
     def difference_update(self, *others: Iterable[Any]) -> None:
-        """Remove the values of others."""
+        """Remove the values of other iterables."""
         given = set().union(*others)
         self._change(lambda: self._put(set(), {v for v in given if v in self}))
 

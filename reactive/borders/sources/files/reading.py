@@ -1,6 +1,6 @@
 """Followed files: the files that match a pattern, the times to check them, their new contents.
 
-The new contents of a file, compared with what was read of it before:
+The new contents of a file, compared with the contents read before:
 
     it begins as before   the rows after that
     it is unchanged       nothing
@@ -54,7 +54,7 @@ from reactive.engine.runtime.collector import pause_collector
 EVERY = 2.0
 """The seconds between two checks without a request; half as long without watchfiles."""
 SHARE = 50
-"""The factor by which the pause after a check exceeds the check."""
+"""The least factor of the pause after a check to the check."""
 STEP, LONGEST, PAUSE = 20, 200, 500
 """Milliseconds: without a change, to end a round; until a round ends at the latest.
 

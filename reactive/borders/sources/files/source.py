@@ -255,7 +255,7 @@ class _Looks:
         self.took = 0.0
         """The seconds that the last check of all files took."""
         self._again: dict[str, float] = {}
-        """The time at which to check a file again, even if its stamp is unchanged."""
+        """The time of the next check of a file, even if its stamp is unchanged."""
         self.failing: dict[str, float] = {}
         """The time since when a file is unreadable, while that is not reported."""
         self._moved: dict[int, str] = {}

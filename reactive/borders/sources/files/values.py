@@ -314,4 +314,4 @@ def _freeze_undeclared(value: Any) -> Any:
 
 
 _OF_CELLS: dict[type, Made] = {int: int, float: float, str: str, bool: _word, bytes: str.encode}
-"""The conversions of cells that differ from those of JSON texts."""
+"""The conversions of cells that differ from conversions of JSON texts."""

@@ -113,7 +113,7 @@ class TableFeed:
         return row.key if type(row) is Refused else self._key(row)
 
     def key_of_old(self, values: Sequence[str | None]) -> Any:
-        """Return the key of an old row, of which only the identity columns are sent."""
+        """Return the key of an old row, sent with its identity columns only."""
         parts = zip(self._key_parts, self._key_places, strict=True)
         return self._key_of([(part, values[place]) for part, place in parts])
 
@@ -305,7 +305,7 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """A deleted row. `old` has all columns if the identity is full, else those of the key."""
+    """A deleted row. `old` has all columns if the identity is full, else the key columns."""
 
     relation: int
     old: Values

@@ -15,7 +15,7 @@ commits while two tables are read, one part may appear before the other.
                           +--------+  twice as long, up to a limit
 
 It also waits for a server that does not answer at the start: a service may start before its server.
-A server that answers with a refusal is not retried: its error says what is wrong.
+A server that answers with a refusal is not retried: its error explains the refusal.
 
 `snapshot_batches` yields the differences between a snapshot of the tables and the held rows:
 

@@ -13,7 +13,7 @@ Rows are made from the texts of columns:
         id: int
         born: date | None
 
-The classes have the names, fields and annotations of those that `PostgresSource.row_class` makes. A
+The classes have the names, fields and annotations of `PostgresSource.row_class`. A
 type with the name of a field or class is imported under another name: `date as _date`. No field of
 a named tuple begins with `_`.
 
@@ -453,7 +453,7 @@ def _class_body(kind: RowClass, types: _TypeNames) -> str:
 
 
 def _docstring(kind: RowClass) -> str:
-    """Return a docstring that names the table, its key, and what is left out."""
+    """Return a docstring that names the table, its key, and the omitted columns."""
     text = f"Table {kind.schema.name!r}"
     if kind.schema.primary:
         columns = [c.name for c in kind.schema.columns if c.name in kind.schema.primary]

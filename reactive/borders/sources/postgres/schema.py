@@ -1,6 +1,6 @@
 """Connections to Postgres, and the schema of a table, read from the catalogs.
 
-A `Connection` waits for its server until it is told to stop:
+A `Connection` waits for its server until `stop` is set:
 
     connection = Connection(dsn, stop)
     connection.rows("select 1")        # raises WaitingStopped once `stop` is set
@@ -101,7 +101,7 @@ class PostgresSchema:
 
     @property
     def rows_sql(self) -> str:
-        """The table in SQL with rows of partitions, but not those of inheriting tables.
+        """The table in SQL with rows of partitions, but not of inheriting tables.
 
         Changes of inheriting tables are published under their own names.
         """
@@ -224,7 +224,7 @@ KEEPALIVES = {
     "keepalives_count": "3",
     "connect_timeout": "20",
 }
-"""The settings by which a silently lost peer is noticed within a minute."""
+"""The settings that reveal a silently lost peer within a minute."""
 
 
 class WaitingStopped(Exception):

@@ -6,9 +6,9 @@ The server keeps two objects for a source: a publication of its tables, and a sl
 position.
 
     publication   reactive_users             the tables whose changes are published
-    slot          reactive_users_1f0c92ab    the position up to which the log may be deleted
+    slot          reactive_users_1f0c92ab    the end of the log that may be deleted
 
-Each slot gets a new name, which is part of the token. So a slot that somebody else created later,
+Each slot gets a new name, which is part of the token. So a slot that another user created later,
 with changes missing in between, is not mistaken for the earlier one.
 
 `TransactionChanges` collects the net changes of one transaction to one table:
