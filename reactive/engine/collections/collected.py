@@ -13,7 +13,7 @@ Cost:   O(1) per change, and O(log values) per changed value, for the bag.
 
 Arranged bag: the values of a bag in an order, cached with the bag; a changed bag starts from it.
 
-    bag.plus(changes)       records the changes beside the arrangement of the bag
+    bag.plus(changes)       records the changes with the arrangement of the bag
     arranged(bag, order)    applies them: deletes and inserts, each by its key (`order_tree.py`)
 
 So a group that is shown in an order is not sorted again, unless much of it changes in one commit.

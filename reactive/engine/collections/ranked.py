@@ -136,7 +136,7 @@ class RankedIndex:
         if marks is not None:
             mark, at = mark_of(row), offset * WIDTH
             marks[at:at] = mark
-        keys[offset:offset] = (key,)  # no call from here on: an interrupt comes before, or after
+        keys[offset:offset] = (key,)  # no call from here on: an interrupt arrives before, or after
         self._rows[chunk][offset:offset] = (row,)
         if offset == size:
             self._maxes[chunk] = key

@@ -171,7 +171,7 @@ class OrderedValues:
                 return
             if weight != 1:
                 weights[value] = weight
-            order[place:place] = (value,)  # no call: an interrupt comes before, or after
+            order[place:place] = (value,)  # no call: an interrupt arrives before, or after
             return
         new = weights.get(value, 1) + weight
         if new <= 0:

@@ -153,7 +153,7 @@ def _is_consolidated(pairs: list[Pair]) -> bool:
 
 
 def have_one_hash(one: Row, other: Row, error: Exception) -> bool:
-    """Return True for rows of one hash, whose `==` has raised an error: a dictionary asks it again.
+    """Return True if rows have one hash, and their `==` has raised: a dictionary calls it again.
 
     Raises
     ------

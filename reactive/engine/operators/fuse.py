@@ -86,7 +86,10 @@ S = TypeVar("S", bound="factored_sums.GroupingOfSums")
 def make_loop_operator(
     node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall = make_without_reuse
 ) -> Make:
-    """Return the maker of the operator of a chain or its reader. `loops` caches loops in use."""
+    """Return the maker of the operator of a chain, or of the node that reads the chain.
+
+    `loops` caches loops in use.
+    """
     match node:
         case plan.Aggregate():
             return make_grouped_operator(node, below, loops, recall)

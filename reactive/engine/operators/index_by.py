@@ -239,7 +239,7 @@ class IndexBy:
             self.poisoned = bool(self.index.pairs(ERROR_KEY))
 
     def meets(self, other: IndexBy) -> None:
-        """Register another index that a join pairs with this filtered one, to follow its errors."""
+        """Register the other index of a join; while it has error rows, emit filtered rows."""
         self._others = (*(r for r in self._others if r() is not None), weakref.ref(other))
 
     def all_rows(self, since: Sequence[KeyedPair] = ()) -> Iterable[Pair]:

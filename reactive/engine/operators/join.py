@@ -11,8 +11,8 @@ Join is bilinear, so its delta needs two products, not a recomputation:
             dR --- IndexBy --+
 
 Both indexes have already applied their deltas: `L` before the commit is the current `L` minus `dL`.
-A predicate beside the keys filters the pairs. If both inputs change, one commit can insert and
-delete the same pair; the join consolidates its output, so that no later operator sees it.
+A further predicate filters the pairs. If both inputs change, one commit can insert and delete the
+same pair; the join consolidates its output, so that no later operator sees it.
 
 If the optimizer extracted the keys from a predicate, `on` is the residual predicate. While an index
 has error rows, the join evaluates the `whole` predicate on all candidates (below).
@@ -336,7 +336,7 @@ class SumsBy:
         self._merge(self.sums, list(zip(state["keys"], state["sums"], strict=True)))
 
     def before(self, changes: Sequence[Change], asked: Iterable[Any]) -> Callable[[Any, Any], Any]:
-        """Return a look-up in the sums before `changes`, already applied, for the keys `asked`."""
+        """Return a look-up of the keys `asked` in the sums as they were before `changes`."""
         keys = set(asked)
         if self.by_group:
             changes = [change for change in changes if change[0][0] in keys]

@@ -1,4 +1,4 @@
-"""Fixpoint: relations that are what their clauses derive from them and from inputs.
+"""Fixpoint: relations that their clauses derive from inputs and from the relations themselves.
 
                     +------------------------------------+
                     v                                    |

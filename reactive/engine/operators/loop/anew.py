@@ -5,7 +5,7 @@
 If every row of a loop depends on every other, no change is small. So the rounds are not stored,
 only the rows of the inputs and of the last round, for comparison.
 
-State:  the rows of the inputs and of the result; what rounds derive from unchanged inputs.
+State:  the rows of the inputs and of the result; values derived from unchanged inputs.
 Cost:   all rounds from scratch; nothing for a commit that changes no input.
 Source: [mrql] repeat.
 

@@ -3,7 +3,7 @@
     o.amount * o.quantity > 8       amount = [3, 5, ...]        [6, 10, ...] > 8
                                     quantity = [2, 2, ...]      [False, True, ...]
 
-The results are what Python computes for each row, otherwise `NotTaken` is raised: each field has
+The results equal those of Python for each row, otherwise `NotTaken` is raised: each field has
 one plain class in all rows, integers stay below 53 bits, and no operation used here can raise.
 
 Cost: O(rows) per operation, some nanoseconds a row; reading a field takes 30 ns a row.

@@ -65,7 +65,7 @@ class CyclicRows:
 
     Parameters
     ----------
-    is_net: for each delta, True if a deleted row is always present.
+    is_net: for each delta, True if it deletes only present rows; others are consolidated.
     """
 
     __slots__ = ("_crowded", "_held", "_is_net", "_log", "_loop", "_loops", "source")

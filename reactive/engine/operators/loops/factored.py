@@ -132,7 +132,7 @@ class SingleChange(Protocol):
     ) -> Sequence[Pair] | None: ...
 
     def in_line(self, own: Any) -> InLine | None:
-        """Return the code for a commit (`operator.py`)."""
+        """Return the code that a generated commit runs instead of `step` (`operator.py`)."""
 
 
 class FactoredAggregate(Grouped):
@@ -341,7 +341,7 @@ class SingleSideRunner:
         return found
 
     def in_line(self, own: FactoredAggregate) -> InLine:
-        """Return the code for a commit."""
+        """Return the code that a generated commit runs instead of `step`."""
         sides = self._sides
         by_name = {"own": own, "groups": own.groups, "none": NONE_BEFORE, "sides": sides}
         by_name |= {"left": self._left, "right": self._right, "reraise": reraise_asynchronous}

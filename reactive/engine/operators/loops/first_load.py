@@ -181,7 +181,7 @@ class SumColumns:
         return []
 
     def over_columns(self) -> Callable[[UniformDelta], Changed | None] | None:
-        """Return the function that computes the sums over columns, if they allow it."""
+        """Return the function that computes the sums over columns; None if it is not possible."""
         if len(self._key) != 1 or self._groups:
             return None
         values = [factor for term in self._values for factor in term.factors]

@@ -465,7 +465,7 @@ def first_that_fits(*ways: Callable[..., Any]) -> Callable[..., Any]:
 class GroupingOfOne(Grouping):
     """Loop sink for a delta of one row, if the chain makes one row of it at most.
 
-    All lines that may raise come before the changes.
+    All lines that may raise precede the changes.
     """
 
     result = "()"

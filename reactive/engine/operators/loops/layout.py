@@ -206,7 +206,7 @@ class Fields:
 
 
 class Layout:
-    """The parts of a loop that stay from round to round, and the rest as columns."""
+    """Constant parts of a loop, and columns for the parts that change in each round."""
 
     def __init__(
         self,

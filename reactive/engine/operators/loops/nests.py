@@ -94,7 +94,7 @@ def _look_inside(
 def keyed_loop(
     pipeline: RowPipeline, called: Iterable[Lifted], sink: KeySink, *, batch: bool
 ) -> Made:
-    """Build the loop that puts keys beside pairs, or beside the rows of a batch."""
+    """Build the loop that adds keys to pairs, or to the rows of a batch."""
     nest = LoopNest(row_names(called, pipeline.bindings), pipeline, sink)
     places = tuple(range(pipeline.bindings))
     source = LoopSource("delta", "pair", ("row, weight = pair",), places=places)

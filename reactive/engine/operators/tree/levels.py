@@ -122,7 +122,7 @@ class Level:
         return self.sequences is not None and not self.inside
 
     def held(self, row: Row) -> Row:
-        """Return what a sequence stores of a row: its shown form, or the row if there are inner
+        """Return the object that a sequence stores: the shown form, or the row if there are inner
         levels.
         """
         return row if self.inside else canonical(row[0] if self.is_made else row)
