@@ -1,7 +1,7 @@
 # Every target sets up what it needs, once: a virtual environment in .venv with the package in it, and
 # beside it only what the target uses. They may be made in any order, and after each other.
 
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+PYTHON ?= $(shell for p in python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 BIN := .venv/bin
