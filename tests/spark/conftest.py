@@ -23,8 +23,8 @@ SMALL = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have what kills the JVM come last: the next one would be cold again for all that comes after.
-    All of these tests are long, but one or two of each file, which `make test` runs."""
+    """Run tests that kill the JVM last, because a new JVM is cold for all later tests. All of these
+    tests are long, except one or two per file, which `make test` runs."""
     for item in items:
         if item.path.is_relative_to(HERE) and not item.get_closest_marker("quick"):
             item.add_marker(pytest.mark.long)

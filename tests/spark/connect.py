@@ -23,7 +23,7 @@ class Order:
 
 
 def run(url: str) -> None:
-    """Say what is true of a server, a line each."""
+    """Print the facts that hold of a server, one per line."""
     from pyspark.sql import SparkSession
 
     spark: Any = SparkSession.builder.remote(url).create()
@@ -40,7 +40,7 @@ def run(url: str) -> None:
 
 
 def bits(number: int) -> int:
-    """What is no column."""
+    """A callable that no column can express."""
     return abs(number).bit_count()
 
 
@@ -110,7 +110,7 @@ def tables_are_on_spark(spark: Any) -> None:
 
 
 def streams_are_told_and_snapshots_are_read(spark: Any) -> None:
-    """What is handed over in the server never comes here; what is read again does."""
+    """Streams that the server runs never reach this process; snapshots are read here."""
     with Database(offload=SparkOffload(session=spark)) as db:
         try:
             db.spark_stream(lambda s: s.readStream.format("rate").load(), Order, name="orders")

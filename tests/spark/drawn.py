@@ -64,7 +64,7 @@ def stretched(row: Any) -> list[tuple[int, int | None, float, str | None, date]]
 
 
 def word(tag: str | None) -> str | None:
-    """Of no column: it has a loop."""
+    """A callable that no column can express, because of its loop."""
     for name in ("x", "y"):
         if tag == name:
             return name * 2
@@ -203,7 +203,7 @@ def _drawn(random: Random, depth: int) -> tuple[str, Callable[[Any, Any], Rel]]:
 
 
 class Rows:
-    """Two tables whose rows come and go, some of them several times at once."""
+    """Two tables with changing rows, some of which change several times in one flush."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

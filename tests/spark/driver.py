@@ -56,7 +56,8 @@ def ancestors(pid: int, parents: dict[int, int]) -> list[int]:
 
 
 def told(offload: SparkOffload) -> str:
-    """What is said of a folder that each process has for itself, as each machine has its `/tmp`."""
+    """Return the error for a folder that each process has for itself, as each machine has its
+    `/tmp`."""
     session = Session(session=offload.session.spark, folder="/proc/self/cwd/apart")
     try:
         return f"{session.spark} was made"

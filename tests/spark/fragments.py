@@ -18,7 +18,7 @@ from tests.budget import SEED, TIMES
 from tests.spark.ways import begun, jobs, way
 
 Change = tuple[int, Any, int]
-"""Which input, the row, how often it comes or goes."""
+"""The input, the row, and its weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def fragment_of(query: Query, tables: Tables = OF_ORDERS) -> Fragment:
 
 
 def inputs_in_order(fragment: Fragment, tables: Tables = OF_ORDERS) -> list[int]:
-    """Which of the two tables each input is; with the tests that it has passed left out."""
+    """Return the index of the table of each input, ignoring the tests that the input contains."""
     found = [next(n for n in _below(node) if isinstance(n, plan.Table)) for node in fragment.inputs]
     return [tables.index(table.row_type) for table in found]
 
@@ -148,8 +148,8 @@ def check(
     ----------
     odd: whether there are odd floats, from the third flush on.
     is_direct: whether the process can do it.
-    is_begun: whether there has been a flush of no rows, so that one job is all there is; None if
-        it does not matter.
+    is_begun: True if a flush without rows came before, so that there is only one job; None if
+        either is possible.
     """
     from spark_backend.fragments.remote import StateRemote
     from spark_backend.fragments.roster import find_column_obstacle

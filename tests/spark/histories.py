@@ -1,4 +1,4 @@
-"""Random changes of the rows of a part, and what they are to come to."""
+"""Random changes of the rows of a part, and the expected output."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Twins:
         self._ways = Ways(seed)
 
     def apply(self, changes: list[Change], *, quiet: bool = False) -> None:
-        """Give both the changes, and compare what they give out and hold."""
+        """Apply changes to both, and compare their results and contents."""
         wanted = self.reference.apply(self.number, self.entries(self.reference, changes))
         with self._ways.next():
             found = self.remote.apply(self.number, self.entries(self.remote, changes), quiet=quiet)

@@ -44,7 +44,7 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row; keys and values are of many types, some of which are equal."""
+    """A row; keys and values are of many types, and some of different types are equal."""
 
     key: Any
     value: Any
@@ -59,13 +59,13 @@ NUMBERS: tuple[Any, ...] = (
     *(1, 2, 3, True, 1.0, 0.1, 0.2, 0.3, -0.0, 0, 1e16, -1e16, 1e308, 5e-324),
     *(2**70, -(2**70), 7, 0.5),
 )
-"""What can be added up, exactly."""
+"""Values that can be summed exactly."""
 ODD: tuple[Any, ...] = (NAN, float("inf"), None)
-"""What can be added up to something that is no number, or not at all."""
+"""Values with a sum that is no number, or without a sum."""
 
 
 class Hidden:
-    """A callable of which nothing can be read."""
+    """A callable that cannot be lifted."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -203,7 +203,7 @@ def _closed(edges: Any) -> Any:
 
 
 class Pairing:
-    """The same queries over the same tables, on Spark and in the process.
+    """Equal queries over equal tables, on Spark and in the process.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class Pairing:
                 changes(tables)
 
     def come(self, seed: int, count: int, values: tuple[Any, ...] = NUMBERS) -> None:
-        """So many rows come to each table, and a third as many go, if there are so many."""
+        """Insert `count` rows into each table, and delete a third as many, if it has them."""
         gone = [some_of(table, seed, count // 3) for table in self.twins]
 
         def change(tables: list[Any]) -> None:
@@ -294,12 +294,12 @@ def compare(view: Any, twin: Any, keys: list[Any], name: str, *, looked_up: bool
 
 
 def told(value: Any) -> Any:
-    """What two values have to share: they are equal, or both NaN."""
+    """Return True if two values are equal, or both NaN."""
     return canonical((value,))
 
 
 def place_of(row: Any) -> Any:
-    """What decides where a row is in an order; rows that share it may stand for each other."""
+    """Return the sort key of a row in an order; rows with equal keys may be exchanged."""
     return row[0], tie_key(row)
 
 

@@ -106,7 +106,7 @@ SAMPLE = (
     *("distinct", "difference_all", "full_join", "join with a condition", "join and select"),
     *("Min and Max", "an aggregate"),
 )
-"""What is tried where not all of them are. `test_parity` has all kinds, of rows of any keys."""
+"""The sample of a short run. `test_parity` has all kinds, with rows of any keys."""
 
 
 @pytest.mark.parametrize("name", PARTS if TIMES else SAMPLE)
@@ -194,7 +194,7 @@ def test_the_same_number_is_taken_in_once(
 def test_what_a_callable_raises_comes_out_of_the_flush_with_its_row(
     session: Any, offload: SparkOffload, tmp_path: Any
 ) -> None:
-    """Nothing has been written then; what comes next is taken in together with it."""
+    """A failed flush writes nothing; the next changes are applied together with it."""
     of = part(PARTS["join with a condition"])
     remote = remote_of(offload, of, tmp_path)
 

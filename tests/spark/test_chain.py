@@ -53,7 +53,7 @@ PATHS = [str(Path(__file__).parent.parent.parent)]
 
 
 def slow(order: Order) -> bool:
-    """What cannot be lifted."""
+    """A callable that cannot be lifted."""
     for _ in range(1):
         pass
     return order.price > 1
@@ -83,7 +83,7 @@ def chain_of(relation: Any) -> tuple[tuple[plan.Node, ...], plan.Node]:
 
 
 def alone(node: plan.Node, row: Order) -> Counter[Any]:
-    """What a plan makes of one row."""
+    """Return the result of a plan for one row."""
     return evaluate(node, lambda table: [(canonical(row), 1)])
 
 

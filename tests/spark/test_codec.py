@@ -1,4 +1,4 @@
-"""Rows come back as what they were, or are refused; equal keys have equal buckets everywhere."""
+"""Rows are decoded to equal rows, or are refused; equal keys have equal buckets everywhere."""
 
 from __future__ import annotations
 

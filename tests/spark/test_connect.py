@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def url(spark: Any) -> Iterator[str]:
-    """That of a server in the JVM of the tests."""
+    """The URL of a server in the JVM of the tests."""
     pytest.importorskip("grpc", reason="pip install '.[spark-connect]'")
     servers: Any = spark.sparkContext._jvm.org.apache.spark.sql.connect.service
     service = getattr(getattr(servers, "SparkConnectService$"), "MODULE$")

@@ -54,7 +54,7 @@ from tests.spark.fragments import (
 from tests.spark.ways import begun, jobs, way
 
 WAYS = ("job", *("here",) * 8, "few", "few to seek")
-"""Of some flushes the process finds that they look at many rows."""
+"""Some flushes find in the process that they would read many rows."""
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def play(
 
 
 SIZES = (30, 4, 4, 5, 1, 6, 0, 4)
-"""How many rows change in each flush."""
+"""The numbers of rows that change in each flush."""
 
 
 @pytest.mark.parametrize("seed", seeds(12, share=6))
@@ -168,7 +168,7 @@ del STEPS[test_fragment_aggregates.BY_JOBS]
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_is_done_without_any_job(name: str, session: Session, tmp_path: Path) -> None:
-    """And nothing is asked of Spark. The first flush was of no rows."""
+    """Spark is not called, either. The first flush had no rows."""
     fragment = fragment_of(STEPS[name])
     places = inputs_in_order(fragment)
     remote = begun(StateRemote(session, fragment, str(tmp_path), stable=False))
@@ -184,7 +184,7 @@ def test_a_step_is_done_without_any_job(name: str, session: Session, tmp_path: P
 
 @contextmanager
 def without_spark() -> Iterator[None]:
-    """Whoever asks for a session meanwhile is told that there is none."""
+    """Raise an error for each request of a session."""
     with patch.object(Session, "spark", property(_gone)), patch.object(Session, "ready", _gone):
         yield
 
@@ -258,12 +258,13 @@ SEVERAL: Query = lambda a, b: (  # noqa: E731
     .group_by(lambda t: t[0])
     .aggregate(Count(), Sum(lambda t: t[2]), Max(lambda t: t[1]))
 )
-"""Of several steps."""
+"""A query of several steps."""
 
 
 @pytest.mark.quick
 def test_whatever_fails_in_the_process_is_left_to_a_job(session: Session, tmp_path: Path) -> None:
-    """At any call of what does a flush here. Without Spark it is given again with the next one."""
+    """Failures are drawn at any call of a flush in this process. Without Spark, the changes are
+    given again with the next ones."""
     fragment = fragment_of(SEVERAL, OF)
     places = inputs_in_order(fragment, OF)
     remote = begun(StateRemote(session, fragment, str(tmp_path), stable=False))
@@ -289,7 +290,7 @@ def test_whatever_fails_in_the_process_is_left_to_a_job(session: Session, tmp_pa
 
 
 class Failed(Exception):
-    """Nothing else raises it, so that nobody has a way to go on from it."""
+    """An exception that no other code raises or handles."""
 
 
 class Failing:
@@ -342,7 +343,7 @@ RAISING: dict[str, Query] = {
 def test_a_callable_that_raises_is_left_to_a_job_and_gone_with_its_row(
     name: str, session: Session, tmp_path: Path
 ) -> None:
-    """Which says what it raised (test_fragment_callables)."""
+    """The job reports the exception (test_fragment_callables)."""
     fragment = fragment_of(RAISING[name], OF)
     places = inputs_in_order(fragment, OF)
     remote = begun(StateRemote(session, fragment, str(tmp_path), stable=False))

@@ -1,4 +1,4 @@
-"""What the ends of files say of a table, and what they leave to a scan."""
+"""Ends of files tell the number of rows and nulls of a table; a scan checks the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is removed, full or stopped under us: the error says what to do, and views come right again.
+"""Files and sessions that are removed, full or stopped: errors say what to do, and views recover.
 
 The protocol of files is tried at each of its moments in `tests/faults`, without Spark.
 """
@@ -50,7 +50,7 @@ class World:
 
     @property
     def views(self) -> tuple[Any, Any]:
-        """Those that move."""
+        """The views that move."""
         return self.columns, self.workers
 
     def move(self) -> None:

@@ -64,7 +64,7 @@ QUERIES: dict[str, Query] = {
 
 
 SAMPLE = ("top of each group of a join", "an order with a limit, joined")
-"""What is tried where not all of them are: each kind of step."""
+"""The sample of a short run: each kind of step."""
 
 
 @pytest.mark.parametrize("name", QUERIES if TIMES else SAMPLE)

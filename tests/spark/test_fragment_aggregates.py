@@ -119,9 +119,9 @@ QUERIES: dict[str, Query] = {
 
 
 BY_JOBS = "of Python's own"
-"""What only jobs do."""
+"""The query that only jobs run."""
 SAMPLE = (BY_JOBS, f"{BY_JOBS}, of all rows", "with None left out", "one of all rows")
-"""What is tried where not all of them are."""
+"""The sample of a short run."""
 
 
 @pytest.mark.parametrize("name", QUERIES if TIMES else SAMPLE)

@@ -27,7 +27,7 @@ from tests.spark.test_bucketed import jobs
 
 
 def grade(amount: float) -> str | None:
-    """Of no column: it has a loop."""
+    """A callable that no column can express, because of its loop."""
     for limit, name in ((1.0, "low"), (10.0, "middle")):
         if amount < limit:
             return name
@@ -122,7 +122,7 @@ def fails_for_three(order: Order) -> float:
 def test_rows_that_raise_or_leave_are_not_in_the_way_once_they_have_gone(
     session: Session, tmp_path: Path
 ) -> None:
-    """What was given with them comes with the next flush; each is told after one job."""
+    """Rows of the same flush arrive with the next one; each error is reported after one job."""
     query: Query = lambda o, c: o.select(fails_for_three).distinct()  # noqa: E731
     remote = StateRemote(session, fragment_of(query), str(tmp_path), stable=True)
     three, four, good = (Order(n, n, n + 0.5, None) for n in (3, 4, 1))
@@ -179,7 +179,7 @@ OWN: dict[str, Any] = {
 @pytest.mark.parametrize("of", OWN)
 @pytest.mark.usefixtures("either_way")
 def test_own_aggregates_that_raise_go_by_their_policy(of: str, policy: Any, offload: Any) -> None:
-    """Groups of which a function raises are errors, until their rows change."""
+    """A group is an error while its function raises, until its rows change."""
     with Database(offload=offload) as db, Database() as other:
         views, tables = [], []
         for each in (db, other):

@@ -88,7 +88,7 @@ SAMPLE = (
     *("join, sum", "join of a join", "anti join", "distinct, counted"),
     *("difference", "anti join with more conditions", "full join with more conditions"),
 )
-"""What is tried where not all of them are: each kind of step."""
+"""The sample of a short run: each kind of step."""
 
 
 @pytest.fixture(params=cases("at their lowest", "as they are"))
@@ -185,7 +185,7 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
 
 
 SPREAD = ("join of a join", "distinct, counted", "union")
-"""What is tried in either way where not all of them are: jobs with sums take long to plan."""
+"""The sample for both ways of a short run: jobs with sums take long to plan."""
 
 
 @sampled

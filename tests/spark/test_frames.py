@@ -1,4 +1,4 @@
-"""Tables that live on Spark: what they are made of, changes by version, and what is refused."""
+"""Tables on Spark: their sources, changes by version, and refused rows."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def in_process(of: Fragment) -> GroupAggregates:
 
 
 def step(of: Fragment, operator: GroupAggregates, changes: list[Change]) -> list[Any]:
-    """What the operator makes of changes."""
+    """Return the output of the operator for changes."""
     prepared = [(of.prepare[0](row), weight) for row, weight in changes]
     out = operator.step([(found[1], weight) for found, weight in prepared if found])
     operator.commit()
@@ -142,7 +142,7 @@ def history(random: Random, flushes: int, *, groups: Any = GROUPS) -> Iterator[l
 
 
 def typed(pairs: Any) -> set[Any]:
-    """Rows with weights and the types of what is summed, in no order."""
+    """Return rows with weights and the types of the sums, unordered."""
     return {(row, weight, *map(type, row[1:])) for row, weight in pairs}
 
 
@@ -179,7 +179,7 @@ def test_it_equals_the_reference_and_goes_on_after_a_restart(made: Made) -> None
 
 
 def test_a_later_process_goes_on_with_the_difference(made: Made) -> None:
-    """What was there is taken away as sums of groups, what is there now is given row by row."""
+    """The old state is subtracted as sums of groups; the current rows are added one by one."""
     of = all_three()
     first, operator = made(of), in_process(of)
     *before, now = list(history(Random(11), 4))
@@ -279,7 +279,7 @@ class Sale:
 
 @pytest.mark.quick
 def test_rows_on_spark_are_summed_there(made: Made, session: Session, tmp_path: Path) -> None:
-    """Those at first quietly, later ones together with rows from the process."""
+    """The first rows are applied quietly, later ones together with rows of the process."""
     random = Random(1)
     prices = [0.1, 1e300, math.inf, 7.25, -0.1, 1e-9]
     sales = [

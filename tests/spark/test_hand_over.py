@@ -87,7 +87,7 @@ def by_town(orders: Any, customers: Any) -> Any:
 
 
 def during(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> list[int]:
-    """Do something after each piece that is handed over; how large the pieces were."""
+    """Call a function after each piece that is sent; return the sizes of the pieces."""
     sizes, stage = list[int](), StateRemote.stage
 
     def staged(self: StateRemote, number: int, entries: Sequence[Entry]) -> None:

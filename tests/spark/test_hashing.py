@@ -1,4 +1,4 @@
-"""What is hashed here has the hash that Spark gives it, whatever the type and the value."""
+"""Hashes of this process equal those of Spark, for all types and values."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def drawn(draw: Random) -> tuple[Any, ...]:
 
 
 def by_spark(spark: Any, file: Path, of: Typed, rows: list[Any], hashes: Column) -> Any:
-    """What Spark says of each row."""
+    """Return the hashes that Spark computes for rows."""
     numbers = pa.array(range(len(rows)), pa.int64())
     pq.write_table(pa.table({"number": numbers, "row": to_arrow(of, rows)}), file)
     pairs = spark.read.parquet(str(file)).select("number", hashes.alias("hash")).collect()

@@ -1,6 +1,6 @@
-"""A key may have any share of the rows: a change under it costs what one under another key does.
+"""A key may have any share of the rows: changes under heavy and light keys cost the same.
 
-What is counted are the rows that are taken out of files: those that Python makes objects of.
+The tests count the rows that are read from files and become Python objects.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many rows are taken out of files."""
+    """Return the number of rows that are read from files."""
     counts: list[int] = []
     real = StateTables.sought
 

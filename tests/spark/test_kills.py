@@ -1,7 +1,7 @@
-"""Whatever is killed, and whenever: nothing is lost, and nothing comes twice.
+"""A kill of any process at any time loses nothing, and repeats nothing.
 
-Each start of a JVM takes as long as many flushes: one is killed here under all that is to survive
-it, and the script that is killed goes on in the JVM of the tests. `make soak` kills at random.
+Starting a JVM takes as long as many flushes: one JVM is killed for all views that must survive it,
+and the script that is killed continues in the JVM of the tests. `make soak` kills at random.
 At each moment between two files a process stops in `tests/faults`, without Spark.
 """
 
@@ -43,7 +43,7 @@ def key(row: Any) -> Any:
 
 
 def kills_its_worker_once(a: Any, b: Any) -> bool:
-    """A condition in which the process that evaluates it dies, if a file says so."""
+    """A condition that kills its own process, if a file exists."""
     path = Path(a[1])
     if path.exists():
         path.unlink()
@@ -155,7 +155,7 @@ class World:
 def test_views_go_on_after_the_jvm_was_killed_in_a_flush_but_for_those_of_a_borrowed_session(
     session: Any, spark: Any, offload: SparkOffload
 ) -> None:
-    """Those name themselves in the error, and come back to the process."""
+    """The error names the views of the borrowed session, which are moved back to the process."""
     borrowed, own = World(SparkOffload(session=spark)), World(offload)
     for world in (borrowed, own):
         world.add(0.2)
@@ -183,7 +183,8 @@ def test_views_go_on_after_the_jvm_was_killed_in_a_flush_but_for_those_of_a_borr
 
 
 def refused(world: World, before: list[Any]) -> None:
-    """A flush says which views are not up to date; those of the last flush are still read."""
+    """A flush names the views that are not current; their rows of the last flush can still be
+    read."""
     for _ in range(2):
         with pytest.raises(OffloadError) as caught:
             len(world.totals)

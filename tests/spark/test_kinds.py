@@ -1,4 +1,4 @@
-"""Values of every kind in columns on Spark: views over them are those of the process."""
+"""Values of every kind in columns on Spark: views over them equal those in the process."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ weights = st.integers(-3, 3) | st.sampled_from([2**31, -(2**40), 10**30])
 
 
 def together(values: Weighted) -> tuple[Amount, Weighted]:
-    """What the values come to, by way of the columns of each, and those that do not fit."""
+    """Return the sum of the columns of values, and the values that do not fit."""
     found, odd = [0] * len(to_columns(NOTHING)), []
     for value, weight in values:
         fitting = amount(value, weight)
@@ -68,12 +68,12 @@ def same(left: Any, right: Any) -> bool:
 
 
 def one_float(values: Weighted) -> Weighted:
-    """What leaves one float more than none, so that a sum with it is a float."""
+    """Return zeros that leave a count of one float, so that a sum with them is a float."""
     return [(0.0, 1 - sum(weight for value, weight in values if type(value) is float))]
 
 
 def is_short(value: Decimal) -> bool:
-    """Whether it is written with at most 12 digits behind the point, and no exponent."""
+    """Return True if a value has at most 12 digits behind the point, and no positive exponent."""
     places = value.as_tuple().exponent
     return isinstance(places, int) and -12 <= places <= 0
 

@@ -1,4 +1,4 @@
-"""What a worker makes of a recursion: in this process, without Spark."""
+"""Recursions in a worker, run in this process, without Spark."""
 
 from __future__ import annotations
 

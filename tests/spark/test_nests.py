@@ -1,4 +1,4 @@
-"""Nests on Spark: rows with others inside are those of the same query that did not move."""
+"""Nests on Spark equal the same queries in the process."""
 
 from __future__ import annotations
 
@@ -107,14 +107,15 @@ def same(view: Any, twin: Any) -> None:
 
 
 def sized(data: Any) -> Any:
-    """Plain data in which lists stand in one order."""
+    """Return plain data with lists in a canonical order."""
     if isinstance(data, dict):
         return {name: sized(value) for name, value in data.items()}
     return sorted(map(repr, map(sized, data))) if isinstance(data, list) else data
 
 
 def test_nests_are_those_of_the_process(session: Any, offload: Any) -> None:
-    """After every flush, by jobs and without, and as somebody knows them who hears of changes."""
+    """Compare after every flush, by jobs and without, and by the changes that subscribers
+    receive."""
     shop, twin = Shop(QUERIES, offload=offload), Shop(QUERIES)
     copies = [(v, Replica(v)) for v in shop.views.values() if hasattr(v, "nesting")]
     inner: list[Any] = []
@@ -169,8 +170,8 @@ def as_lists(basket: Basket) -> tuple[Any, ...]:
 
 
 def test_list_columns_are_bags_and_sequences(session: Any, offload: Any) -> None:
-    """A table of rows with bags inside moves; one on Spark has them of list columns. What is taken
-    out of them goes on in columns, and `to_spark` gives lists again."""
+    """A table of rows with bags moves; a table on Spark has bags from list columns. Their elements
+    stay in columns, and `to_spark` returns lists."""
     db, twin = Database(offload=offload), Database()
     frame = session.spark.createDataFrame([as_lists(each) for each in BASKETS[:2]], LISTS)
     given = db.spark_table(frame, Basket, name="given")
@@ -246,7 +247,7 @@ def test_a_nested_view_is_a_frame_with_lists(session: Any, offload: Any) -> None
 
 @pytest.mark.quick
 def test_list_columns_are_written_to_files(session: Any, offload: Any, tmp_path: Any) -> None:
-    """By Spark what is on Spark, by the process what is there, into one folder: the same lists."""
+    """Spark writes the rows on Spark, and the process the others, with the same lists."""
     db = Database(offload=offload)
     table = db.table(Basket, name="baskets")
     view = table.distinct().materialize("baskets")
@@ -284,7 +285,7 @@ def test_list_columns_are_written_to_files(session: Any, offload: Any, tmp_path:
 
 
 def test_many_rows_in_an_order_go_through_columns(session: Any, offload: Any) -> None:
-    """Of more than 64 rows in an order the process makes no tuple, but a `LongTuple`."""
+    """In an order of more than 64 rows, the process uses a `LongTuple` instead of a tuple."""
 
     def query(s: Shop) -> Any:
         nest = s.customers.nest(orders=lambda c: s.orders_of(c).order_by("id"))

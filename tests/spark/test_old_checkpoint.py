@@ -1,4 +1,4 @@
-"""A checkpoint that was written before modules moved is gone on from after it."""
+"""A checkpoint that was written before modules moved can be continued."""
 
 from __future__ import annotations
 

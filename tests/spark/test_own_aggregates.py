@@ -53,7 +53,7 @@ class Least(Monoid[Order, int]):
 
 
 class Letters(Aggregate[Order, int]):
-    """An aggregate over None, of which `add` raises."""
+    """An aggregate over None, whose `add` raises."""
 
     def __init__(self) -> None:
         super().__init__(0, lambda s, v: s + len(v), lambda s, v: s - len(v), of=lambda o: o.tag)

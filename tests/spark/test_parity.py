@@ -1,4 +1,4 @@
-"""Views on Spark equal those in the process, after every flush, however they are read."""
+"""Views on Spark equal views in the process, after every flush, by every way of reading."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def two(db: Database) -> list[Any]:
 
 @pytest.mark.parametrize("kind", ["JOINS", "SETS", "GROUPS", "OTHERS"])
 def test_every_operator(kind: str, session: Any, offload: Any) -> None:
-    """Views are compared with those of the process, and twice with plain evaluation too."""
+    """Views are compared with views in the process, and twice with plain evaluation."""
     pairing = Pairing(offload, two, getattr(plans, kind))
     pairing.come(1, 12)
     pairing.offload()

@@ -1,4 +1,4 @@
-"""What the machines of a cluster see and run is asked at the start; here with what they answer."""
+"""The check of the machines of a cluster at the start, with simulated reports."""
 
 from __future__ import annotations
 

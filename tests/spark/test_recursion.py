@@ -160,7 +160,7 @@ SAMPLE = (
     "relations that are defined together",
 )
 SIZES = (0, 8, 1, 2, 30, 1)
-"""How many rows change in each flush, the first one being of nothing; a sample is of four."""
+"""The numbers of rows that change in each flush, of which the first is empty; a sample has four."""
 
 
 def fragment_of(query: Query) -> Fragment:

@@ -20,7 +20,7 @@ from tests.spark.ways import way
 
 
 def dearest(tag: str | None, rows: Bag[Order]) -> list[Order]:
-    """Of different lengths, sometimes none, with repeated rows."""
+    """Return lists of different lengths, sometimes empty, with repeated rows."""
     return sorted(rows, key=lambda o: (o.id, o.customer, str(o.amount)))[: len(rows) % 3]
 
 

@@ -1,4 +1,4 @@
-"""A process that begins where another one ended: what it goes on with, and what it refuses."""
+"""A process after a restart: the state that it continues, and the state that it refuses."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_rows_of_a_table_on_spark_are_taken_in_once(spark: Any, tmp_path: Path) 
 def test_sums_by_group_go_on_where_the_sums_are_those_of_the_tables(
     spark: Any, tmp_path: Path
 ) -> None:
-    """Of a lone aggregate the checkpoint holds sums, and no rows."""
+    """The checkpoint of a single aggregate has sums and no rows."""
 
     def total(orders: list[Order], adopt: Any = None) -> dict[int, float]:
         offload = SparkOffload(session=spark, checkpoint=tmp_path, threshold_rows=None, trust=True)

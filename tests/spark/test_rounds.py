@@ -76,7 +76,7 @@ def steps_of(edges: Any, seeds: Any) -> dict[str, Any]:
 
 
 class Followed:
-    """A recursion of which a worker is told what changes, and what it knows is kept here."""
+    """A recursion whose state is stored here; a worker receives its changes."""
 
     def __init__(self, name: str, **options: Any) -> None:
         db: Any = Database()

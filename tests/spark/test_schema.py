@@ -1,4 +1,4 @@
-"""Rows in columns: what comes back is equal and of the same types, or it is refused."""
+"""Rows in columns are decoded to equal rows of the same types, or are refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ decimals = st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(n).scale
 
 
 def has_instant(value: datetime) -> bool:
-    """Whether it is in the years 1 to 9999 in all zones."""
+    """Return True if the moment is in the years 1 to 9999 in all zones."""
     return 1 < value.year < 9999
 
 

@@ -1,4 +1,4 @@
-"""Sessions: what is said where Spark is missing, and whose session is whose."""
+"""Sessions: errors without Spark, and ownership of sessions."""
 
 from __future__ import annotations
 

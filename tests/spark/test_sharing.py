@@ -83,7 +83,7 @@ def check(*views: Any) -> None:
 
 
 def states(db: Database) -> list[SharedState]:
-    """What is kept by the parts of a database, each once."""
+    """Return the distinct states of the parts of a database."""
     remotes = [node.operator.remote for node in db._engine.graph.remotes]
     return list(dict.fromkeys(remote.shared for remote in remotes))
 

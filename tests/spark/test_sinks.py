@@ -1,4 +1,4 @@
-"""Sinks with Spark: plain reads of what they write, names in the catalog, frames, restarts."""
+"""Sinks with Spark: plain reads of their files, names in the catalog, frames, restarts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ORDERS = [Order("abc"[n % 3], n) for n in range(9)]
 
 
 def begin(spark: Any, folder: Path, orders: list[Order], **options: Any) -> Any:
-    """A process: its database, its orders, and what they come to per town."""
+    """Return the database of a process, its orders, and their totals per town."""
     db = Database(offload=SparkOffload(session=spark, threshold_rows=None, **options))
     table = db.table(Order, name="orders")
     table.add_all(orders)
@@ -132,7 +132,7 @@ def test_a_function_of_frames_has_each_batch_once_across_processes(
 
 
 class Fetched:
-    """How many rows come from Spark and its files into the driver."""
+    """Count the rows that pass from Spark and its files into the driver."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.rows = 0

@@ -95,7 +95,7 @@ def summed(pieces: Iterable[pa.Table]) -> Counter[tuple[int, int]]:
 
 
 def files(state: StateTables) -> Counter[str]:
-    """How many files each bucket of the base has."""
+    """Return the number of files of each bucket of the base."""
     base = state.manifest.tables["kept"][0]
     assert base.is_base
     return Counter(name.partition("/")[0] for name in base.files)

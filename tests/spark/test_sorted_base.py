@@ -1,4 +1,4 @@
-"""Rows of a base that are found by bisection are those that a scan finds."""
+"""Bisection of a sorted base finds the same rows as a scan."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_it_holds_what_a_keyed_store_in_memory_holds(
 
 
 def begun(folder: Path, row_type: Any, rows: Iterable[Any]) -> tuple[KeyedStore, Any]:
-    """The same rows in a store in memory, and in one that they are to go to."""
+    """Return equal rows in a store in memory, and in a store that moves them to disk."""
     stores = KeyedStore(key_of), KeyedStore(key_of)
     for store in stores:
         for row in rows:
@@ -100,7 +100,7 @@ def begun(folder: Path, row_type: Any, rows: Iterable[Any]) -> tuple[KeyedStore,
 
 
 def told(store: Any, what: str, row: Any) -> Any:
-    """What a statement says."""
+    """Return the result or error of a statement."""
     match what:
         case "add" | "remove":
             try:

@@ -1,6 +1,7 @@
-"""Tables whose rows are on disk behave as those of the process: statements, errors, transactions.
+"""Tables with rows on disk behave as tables in the process: statements, errors, transactions.
 
-No Spark here: what reads them is kept apart in memory, and only the rows of tables are on disk.
+Without Spark: the parts that read the tables are simulated in memory, only rows of tables are on
+disk.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def test_what_a_statement_or_a_batch_of_a_source_replaces_is_fetched_at_once(
 
 
 class Counts(Failing):
-    """Keeps nothing of what is handed over, as if it were far away."""
+    """A remote that stores nothing, as if its rows were on another machine."""
 
     def __init__(self, part: Fragment, of: Elsewhere) -> None:
         super().__init__(part, of)
@@ -189,7 +190,7 @@ class Counts(Failing):
 
 @dataclass
 class FarAway(OnDisk):
-    """All that moves is gone from here, a whole part of a query at once."""
+    """An offload that moves whole parts of a query away from this process."""
 
     def apart(self, fragment: Fragment) -> str | None:
         return None
@@ -221,7 +222,8 @@ def test_a_move_takes_a_tenth_of_what_is_moved_beside_it_and_leaves_little(
 
 
 def moved_far(count: int, folder: str, *, keyed: bool) -> tuple[int, int, int]:
-    """Bytes of a state of so many rows; the most while it moved; and afterwards."""
+    """Return the bytes of a state of `count` rows; the peak during its move; and the bytes
+    afterwards."""
     offload = FarAway(folder=folder)
     db = Database(offload=offload)
     tracemalloc.start()

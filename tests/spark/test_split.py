@@ -1,4 +1,4 @@
-"""What a fragment says that its state holds, how that is merged, and what is made of it: golden."""
+"""Descriptions of the state of a fragment, its merge and its answer: golden."""
 
 from __future__ import annotations
 

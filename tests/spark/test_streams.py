@@ -47,7 +47,7 @@ def put(folder: Path, name: str, rows: list[Order], **more: list[Any]) -> None:
 
 
 def caught_up(table: Any) -> None:
-    """Until what is there now has come: a source that ends with it."""
+    """Wait until the available rows are applied: for a source that ends then."""
     table.source.wait(timeout=PATIENCE)
 
 
@@ -357,7 +357,7 @@ def test_lines_that_cannot_be_read_are_left_out_as_they_are(
 def test_a_batch_that_spark_runs_again_and_a_later_process_go_on_exactly(
     session: Any, tmp_path: Path
 ) -> None:
-    """As if the first process was killed when the table had the batch and Spark's query had not."""
+    """Simulate a kill after the table had the batch, and before Spark's query recorded it."""
 
     def database() -> Database:
         return Database(offload=SparkOffload(session=session.spark, checkpoint=tmp_path / "kept"))

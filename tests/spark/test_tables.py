@@ -53,7 +53,7 @@ PEOPLE = [("c0", "north"), ("c1", "south"), ("c3", "north"), (None, "nowhere")]
 
 
 def doubled(sale: Sale) -> Sale:
-    """What no column can do."""
+    """A callable that no column can express."""
     for number in (sale.number,):
         return Sale(2 * number, sale.customer, sale.price)
     return sale

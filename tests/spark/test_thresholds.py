@@ -1,4 +1,4 @@
-"""What outgrows the process moves to Spark by itself, and comes back, while all goes on."""
+"""Parts above the threshold move to Spark without a request, and return, while commits continue."""
 
 from __future__ import annotations
 

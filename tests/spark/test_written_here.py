@@ -67,7 +67,7 @@ def state(session: Session, tmp_path: Path) -> StateTables:
 
 
 def row_of(number: int, spec: TableSpec) -> dict[str, Any] | None:
-    """Of each number another row, some of them without some of it."""
+    """Return a different row for each number, some with missing parts."""
     if number == 0:
         return None
     inner = {"at": datetime(1, 1, 1, 0, 0, 0, number), "amount": Decimal(number).scaleb(-18)}
@@ -129,7 +129,7 @@ def here(spec: TableSpec, given: list[dict[str, Any]]) -> pa.Table:
 
 
 class History:
-    """Flushes, every other one of which this process writes."""
+    """A history of flushes, half of them written by this process."""
 
     def __init__(self, state: StateTables, session: Session) -> None:
         self.state, self._session = state, session
@@ -207,7 +207,7 @@ def test_what_is_put_together_is_the_same_by_a_job_and_here(
 
 
 def counted_jobs(state: StateTables, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Where jobs write from now on."""
+    """Return a list that receives the folder of each later job."""
     found: list[str] = []
     job: Callable[..., None] = state._job
 
@@ -239,7 +239,7 @@ def test_rows_that_come_to_nothing_leave_no_file(
 def test_a_flush_that_writes_no_null_is_read_with_one_that_does(
     state: StateTables, session: Session
 ) -> None:
-    """Spark says of columns that they are never null, and of what is in records and lists."""
+    """Spark declares columns, and parts of records and lists, as never null."""
     value = F.struct(F.lit(datetime(2000, 1, 1)).cast("timestamp_ntz").alias("at"))
     value = value.withField("amount", F.lit(Decimal(1)).cast("decimal(38,18)"))
     fields = [F.lit(1).cast(f.dataType).alias(f.name) for f in FIELDS[:3]]

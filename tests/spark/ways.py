@@ -1,4 +1,4 @@
-"""Which way flushes are done: by jobs of Spark, or by this process where few rows change.
+"""Choose how flushes run: by jobs of Spark, or in this process for few rows.
 
 Both read and write the same tables, so that a history may have both.
 """
@@ -25,7 +25,7 @@ NEVER = -1
 
 @contextmanager
 def way(*, is_job: bool) -> Iterator[None]:
-    """Flushes meanwhile are jobs; or else, those of many rows, and what only jobs do."""
+    """Make all flushes jobs; or only flushes of many rows, and steps that only jobs run."""
     with patch.object(flush, "MOST_DIRECT", NEVER if is_job else flush.MOST_DIRECT):
         yield
 
@@ -51,7 +51,7 @@ def jobs() -> Iterator[list[int]]:
 
 
 class Ways:
-    """Which way each flush of a history goes, as a seed says: one in three is a job."""
+    """Choose the way of each flush of a history by a seed: one in three is a job."""
 
     def __init__(self, seed: int | str) -> None:
         self._random = Random(seed)
@@ -64,7 +64,7 @@ class Ways:
 
     @contextmanager
     def each(self) -> Iterator[None]:
-        """For all flushes meanwhile, each of which goes its own way."""
+        """Choose a way for each flush in this context."""
 
         def check(tables: StateTables, changed: int) -> None:
             if not self._random.randrange(3):
@@ -76,7 +76,7 @@ class Ways:
 
 
 def begun(remote: StateRemote) -> StateRemote:
-    """The same, as if its first flush, the number 0, had been one of no rows: no job is needed."""
+    """Return a remote as if its first flush, number 0, had no rows, without a job."""
     member = remote._member
     remote.shared.tables.put(0, {}, tokens={PLANS: [member.name]})
     member.is_loaded, member.applied, member.told = True, 0, 0
