@@ -58,7 +58,7 @@ class Local(Expr):
 
 @record
 class Constant(Expr):
-    """A value that was known when the relation was made; `name` is the variable it came from.
+    """A value that was known when the relation was made; `name` is the variable that had it.
 
     If its query was planned by a template, `slot` is its place in the template.
     """
@@ -309,9 +309,9 @@ class Within(Expr):
 class Lifted:
     """A callable of a plan as an expression.
 
-    `names` are the names of the parameters as written, `origins` the callables that the expression
-    came from: their places appear in messages, and their captured variables are watched. `made` is
-    a way to compute the result by calling them, if there is one.
+    `names` are the names of the parameters as written, `origins` the callables that were
+    read as the expression: their places appear in messages, and their captured variables are
+    watched. `made` is a way to compute the result by calling them, if there is one.
     """
 
     body: Expr
@@ -508,7 +508,7 @@ def reads(expr: Expr) -> frozenset[int]:
 
 
 def origins(*functions: Function | None) -> tuple[Opaque, ...]:
-    """Return the callables that some functions come from, each once."""
+    """Return the callables that functions were read from, each once."""
     found: dict[int, Opaque] = {}
     for function in functions:
         own = function.origins if isinstance(function, Lifted) else (function,)
@@ -527,7 +527,7 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def disjuncts(expr: Expr) -> tuple[Expr, ...]:
-    """Return the parts of which one must be true, in the order of evaluation."""
+    """Return the alternatives of a test, in the order of evaluation."""
     if not isinstance(expr, Or):
         return (expr,)
     return tuple(inner for part in expr.parts for inner in disjuncts(part))

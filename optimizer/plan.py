@@ -6,8 +6,8 @@
           table students                          Table
           table council                           Table
 
-Nodes compare by structure, so that equal queries are found and share their operators. Weights
-are those of bags (multisets) throughout; each node says how it changes them. The nodes are
+Nodes compare by structure, so that equal queries are found and share their operators. Rows
+have the weights of bags (multisets) throughout; each node says how it changes them. The nodes are
 defined by family, in `optimizer/plans/nodes/`; this module has all of them by their names.
 """
 

@@ -180,7 +180,7 @@ def _hash(declared: Sequence[Field[Any]], values: dict[str, Any]) -> list[str]:
 
 
 def _compared_tuple(declared: Sequence[Field[Any]], of: str) -> str:
-    """Return the tuple of the fields by which a record is compared."""
+    """Return the tuple of the fields that `==` of a record compares."""
     return f"({''.join(f'{of}.{each.name}, ' for each in declared if each.compare)})"
 
 

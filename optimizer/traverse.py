@@ -31,8 +31,7 @@ class Interned:
         self._ids: set[int] = set()
 
     def one(self, node: plan.Node) -> plan.Node:
-        """Return the node for all that are equal to this one, whose inputs are such nodes
-        already."""
+        """Return the node that stands for all nodes equal to this one; its inputs do already."""
         if id(node) in self._ids:
             return node
         signature: list[Any] = [type(node)]
@@ -160,8 +159,7 @@ Keeps = Callable[[plan.Iterate], bool]
 
 
 def without_iterations(root: plan.Node, keeps: Keeps = lambda node: False) -> plan.Node:
-    """Write out iterations, except those that `keeps` is true for, and those without number of
-    rounds."""
+    """Write out iterations, except iterations that `keeps` accepts or without number of rounds."""
     written: dict[int, tuple[plan.Node, ...]] = {}
 
     def changed(node: plan.Node) -> plan.Node:

@@ -58,9 +58,9 @@ GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME"}
 CELLS = {"LOAD_DEREF", "LOAD_CLASSDEREF"}
 UNSET: Any = object()
 SMALL = 100
-"""Items of a container in which constants are searched for."""
+"""Most items of a container that is searched for constants."""
 HOLDERS = (list, dict, set, tuple, frozenset)
-"""Containers in which constants are searched for."""
+"""Containers that are searched for constants."""
 SEARCHED = frozenset({FunctionType, datetime, *HOLDERS})
 """Classes of values that may be, hold or read a zoned datetime."""
 MOST_CALLED = 100
@@ -330,7 +330,7 @@ def _references(capture: Capture) -> int:
 
 
 FROM_HERE = _references(Capture("", CellType(None), None, None, None))
-"""References to a variable that only its record has, including those of the interpreter."""
+"""References to a variable that only its record has, counting references of the interpreter."""
 
 
 def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capture, ...]]:

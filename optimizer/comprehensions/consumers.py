@@ -328,7 +328,7 @@ class Engine(Protocol):
         ...
 
     def finds_keys(self, value: Any) -> bool:
-        """Return True for a table or a view in which `in` finds keys."""
+        """Return True for a table or view whose keys `in` tests."""
         ...
 
     def text_of(self, value: Any) -> Callable[[], Any] | None:

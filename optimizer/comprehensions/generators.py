@@ -11,7 +11,7 @@
 A collection of the row is unnested; rows that depend on the row are joined laterally. The plan
 follows the text: rules of the optimizer find the keys of joins.
 
-A `Scope` has the bindings of the query in which an expression is read, and the values around it.
+A `Scope` has the bindings of the query around an expression, and the values outside of the query.
 
     [c.name for c in customers if any(o.cid == c.id for o in orders)]
      --- scope of c ---------------   --- scope of o, in that of c ---
@@ -133,7 +133,7 @@ def of_sequence(value: Expr, reader: Any, reading: Any) -> Rows:
 
 
 class RowScope:
-    """Context in which the parts of a comprehension are read, in a scope of its own."""
+    """Context for reading the parts of a comprehension, with a scope of its own."""
 
     def __init__(self, reader: Any, reading: Any) -> None:
         self._reader, self._reading = reader, reading
@@ -183,7 +183,7 @@ class RowScope:
         self._move(plan.Where(self._node(), self._function(test)))
 
     def join(self, source: Expr, target: ast.expr, *, imported: bool) -> None:
-        """Read one `for`: join the rows so far with those of a source."""
+        """Read one `for`: join the rows so far with the rows of a source."""
         if isinstance(source, Rows) and self.scope.node is None:
             standing = standing_of(source)
             if standing is not None:
@@ -420,7 +420,7 @@ class Names(MutableMapping[str, Expr]):
         self._own: dict[str, Expr] = {}
 
     def seen(self, name: str) -> Expr | None:
-        """Return the value of a name, in the scope in which it was bound."""
+        """Return the value of a name in the scope that binds it."""
         if name in self._own:
             return self._own[name]
         return look_up_name(self._outside, name)

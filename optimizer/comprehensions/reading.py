@@ -229,7 +229,7 @@ class QueryReader:
             return None
 
     def tested(self, node: ast.expr, reader: Any) -> Expr:
-        """Read a part of which only the truth counts."""
+        """Read a part whose value is only used as true or false."""
         if not touching.touches(node, reader, self):
             return reader.expr(node)  # type: ignore[no-any-return]
         match node:
@@ -371,7 +371,7 @@ class QueryReader:
         return Subquery(kind, node, arguments)
 
     def where(self, rows: Rows, test: Expr) -> Rows:
-        """Return the rows for which an expression over their bindings is true."""
+        """Return the rows whose bindings make an expression true."""
         node = plan_of_window(rows, self.origins)
         made = self.freed(plan.Where(node, self.function(test, rows)))
         return replace(rows, node=made, order=None)

@@ -160,7 +160,7 @@ def check_values(row: tuple[Expr, ...]) -> None:
 
 
 def relation(node: plan.Node, name: str) -> Rows:
-    """Return the rows of a relation; those of an ordered one with their order."""
+    """Return the rows of a relation, with their order if it is ordered."""
     if isinstance(node, plan.OrderBy):
         source, count = keyed.rows_of_order(node)
         known = shapes(source)
@@ -254,7 +254,7 @@ class Active:
     before: Any = UNSET
     """Value of the query's name before the query is made; the text then means the query."""
     written: Any = None
-    """Function of which a query is being made."""
+    """Function that is being turned into a query."""
 
     def was(self, found: Any, reader: Any) -> bool:
         """Return True if a name's value in a function is the value from before the query.
@@ -305,7 +305,7 @@ def read_definition(
 ) -> Expr:
     """Return the result of a function without parameters.
 
-    written: the function of which a query is being made. Functions that it calls may mean the query
+    written: the function being turned into a query. Functions that it calls may mean the query
     by its name, which `function` does not have among its captured names then.
     """
     shape: Shape = None

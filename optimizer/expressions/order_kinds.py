@@ -379,7 +379,7 @@ CHECKS = (OrderKindOf, OfOrderKind, SumKindOf)
 
 
 def refuse(*values: Any) -> None:
-    """Raise for values of an order in which most values are of other kinds."""
+    """Raise for values whose kind is not the kind of most values in their order."""
     shown = ", ".join(map(_short_repr, values))
     raise TypeError(f"{shown} does not compare with most values of this order")
 
@@ -430,7 +430,7 @@ class RankedValue:
             return (self._names < other._names) is not self._largest
         try:
             return bool(self._value < other._value)
-        except Exception:  # values of one class that clash: by what they show
+        except Exception:  # values of one class that clash: by their repr
             return repr(self._value) < repr(other._value)
 
     def __gt__(self, other: RankedValue) -> bool:

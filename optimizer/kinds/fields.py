@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
 FACTS = "__reactive_facts__"
 IMMUTABLE = 1 << 8
-"""The flag of classes that take no attributes: those of Python and of libraries in C."""
+"""The flag of classes that take no attributes: classes of Python and of libraries in C."""
 WITHOUT_CLASS = frozenset({str, int, bool, float, bytes, type(None)})
 """Classes of parts of keys that have no class in them."""
 MOST_OTHERS = 256
@@ -314,8 +314,7 @@ def members(kind: Any) -> list[str]:
 
 
 def compared_names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields by which records of a class are equal; none for other
-    classes."""
+    """Return the names of fields that `==` of a record class compares; none for other classes."""
     return tuple(name for name, is_compared in _fields_with_comparison(kind) if is_compared)
 
 

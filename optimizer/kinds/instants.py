@@ -1,4 +1,4 @@
-"""Zoned datetimes as instants: `==`, `<` and `hash` of canonical ones are those of the instant.
+"""Zoned datetimes as instants: canonical ones compare and hash like their instants.
 
 Python compares two datetimes of one zone object by their local times, and ignores `fold`:
 
@@ -40,7 +40,7 @@ DEEPEST = 8
 
 
 def with_instants(value: Any, depth: int = 0) -> Any:
-    """Return a value in which zoned datetimes compare by their instants.
+    """Return a value whose zoned datetimes compare by their instants.
 
     The value itself is one, or has one in tuples and in the built-in containers of constants.
 

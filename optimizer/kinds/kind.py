@@ -82,7 +82,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """A value of one of several kinds, in the order in which they are declared."""
+    """A value of one of several kinds, in their declared order."""
 
     kinds: tuple[Kind, ...]
 
@@ -475,7 +475,7 @@ def admits_none(kind: Kind) -> bool:
 
 
 def classes_of(kind: Kind) -> frozenset[type] | None:
-    """Return the classes of which all exact instances are values of a kind of plain values.
+    """Return the classes whose exact instances make up a kind of plain values.
 
     Return None for a kind that has other values, or not all of a class.
 

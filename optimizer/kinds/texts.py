@@ -163,7 +163,7 @@ def field_names(names: Iterable[str], *, of_tuple: bool = False, second: int = 2
 
     Parameters
     ----------
-    of_tuple: the fields are those of a named tuple.
+    of_tuple: the fields belong to a named tuple.
     second: the number that the second field of a name gets.
 
     >>> field_names(["id", "unit price", "class", "2024", "id", ""])

@@ -40,7 +40,7 @@ COLLECTED = "bag"
 BAG = "%bag"
 VALUES = "%values"
 DEEPEST = 6
-"""Depth of nested calls in which folds are searched for: more than are inlined."""
+"""Depth of nested calls that are searched for folds: more than are inlined."""
 OF_ALL = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -63,7 +63,7 @@ class Fold:
     ----------
     kind: one of `KINDS`, or `"bag"`.
     called: the function in the source.
-    identity: value by which folds are compared.
+    identity: value that is compared in place of the fold.
     loops: the collections of a value that are iterated over.
     """
 
@@ -135,7 +135,7 @@ def with_folds(
     ----------
     local: the names that are no variables of the callable's surroundings.
     meaning: name of these -> its value.
-    identity: value by which the part is compared.
+    identity: value that is compared in place of the part.
     bag: the class of the lists in its result, if not `list`.
     """
     given: dict[str, Any] = {} if bag is None else {BAG: bag}
@@ -349,7 +349,7 @@ def _node_of_read(read: Read) -> ast.expr:
 
 
 def _targets(node: ast.AST) -> set[str]:
-    """Return the names that loops in a node bind, and those of parameters."""
+    """Return the names that loops in a node bind, and the names of parameters."""
     every = list(ast.walk(node))
     stored = {e.id for e in every if isinstance(e, ast.Name) and isinstance(e.ctx, ast.Store)}
     return stored | {e.arg for e in every if isinstance(e, ast.arg)}

@@ -423,7 +423,7 @@ def _has(body: Expr, value: Expr) -> bool:
 
 
 def name_value(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
-    """Return `result`, in which `body` uses a named value any number of times."""
+    """Return `result`, whose `body` uses a named value any number of times."""
     if total(value, shapes) and is_value(value, shapes):
         return result
     if is_value(value, shapes) or (is_of_values(value, shapes) and not _has(body, value)):

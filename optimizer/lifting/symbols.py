@@ -41,8 +41,7 @@ VALUES = (int, float, complex, str, bytes, tuple, frozenset)
 
 
 def by_identity(operator: ast.cmpop, left: Expr, right: Expr) -> bool:
-    """Return True if `is` compares with the object of a constant, of which expressions have the
-    value."""
+    """Return True if `is` compares with a constant's object; expressions have only its value."""
     if not isinstance(operator, ast.Is | ast.IsNot):
         return False
     values = [side.value for side in (left, right) if isinstance(side, Constant)]

@@ -1,4 +1,4 @@
-"""Recursions as clauses, and the joins and aggregates by which clauses are rewritten.
+"""Recursions as clauses, and the joins and aggregates that rewrite clauses.
 
 A recursion in normal form: each relation as clauses, ways to derive rows of it.
 
@@ -373,14 +373,14 @@ def _sent_whole(node: plan.Node) -> frozenset[plan.Node]:
 
 
 def _cores(part: plan.Node) -> set[plan.Node]:
-    """Return the relations below a part of which it contains every row.
+    """Return the relations below a part that it contains with every row.
 
     Return the part itself if there is none below; nothing if its rows have several bindings.
     """
     found: set[plan.Node] = set()
     match part:
         case plan.Distinct(source):
-            below = _cores(source)  # a table has few copies, what is made of it may have many
+            below = _cores(source)  # a table has few copies of a row, its projections may have many
             found = below if all(isinstance(core, plan.Table) for core in below) else set()
         case plan.UnionAll(left, right) | plan.Union(left, right):
             found = _cores(left) | _cores(right)

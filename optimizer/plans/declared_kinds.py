@@ -152,8 +152,8 @@ def declared_kind(expr: Expr, node: plan.Node, most: int = MOST) -> OrderKind | 
 
 
 def declared_sum_kind(expr: Expr, node: plan.Node) -> OrderKind | None:
-    """Return the kind of sums (`sum_kind`) to which all values add that an expression over the rows
-    of `node` is declared to give; None if that is not one.
+    """Return the one kind of sums (`sum_kind`) of the values that an expression over the rows of
+    `node` is declared to have; None if they mix kinds, or are not declared.
     """
     found = _families(expr, node)
     if found is None or found == {"binary", "decimal"}:

@@ -74,7 +74,7 @@ def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "
 
 
 def source_text(node: plan.Node) -> str:
-    """Return a remark with the parts of a text in another language from which a node was read."""
+    """Return a remark with the parts of a text in another language that define a node."""
     parts = [origin.name for origin in origins(*functions(node)) if origin.role == FROM_TEXT]
     return f"    -- {', '.join(dict.fromkeys(parts))}" if parts else ""
 

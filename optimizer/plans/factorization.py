@@ -1,4 +1,4 @@
-"""Store sums by key in place of the rows of a side, if an aggregate over a join needs no more.
+"""Store sums by key in place of the rows of a side, if an aggregate over a join needs only those.
 
     aggregate Sum(o.amount) by c.region         orders:     customer -> number, sum of amounts
       join on o.customer == c.id          ->    customers:  id -> rows
@@ -76,7 +76,7 @@ class Sums:
 class Factorization:
     """Groups and sums over the pairs of a join, split over its sides.
 
-    A side is stored as `Sums`, or as rows (None). `parts` and `values` are over the pair, in which
+    A side is stored as `Sums`, or as rows (None). `parts` and `values` are over the pair, where
     `left_group0` and `left_sum0` stand for the stored groups and sums of a side. A value reads one
     side, or is the product of a value of the left and one of the right. `tests` are the tests of
     sides that are stored as rows.

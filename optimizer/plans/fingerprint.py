@@ -1,4 +1,4 @@
-"""A short text for a query that is the same in every process in which the query means the same.
+"""A short text for a query that is the same in every process where the query means the same.
 
     plan --> its nodes, expressions, callables, what they capture, types --> SHA-256
 

@@ -10,7 +10,7 @@ Each test is evaluated in the lowest join that has all inputs that it reads.
 
 Sound:  the order of tests matters only for exceptions. A test that may raise, and the tests after
         it, are evaluated last, in their order. A guard below drops other rows early: it keeps rows
-        for which the test raises, and needs the same inputs as the tests before it.
+        that make the test raise, and needs the same inputs as the tests before it.
 Cost:   O(inputs * tests) to find an order, for each input that it may begin with.
 
 `without_existential` turns an input into a semi-join if only the presence of a partner matters.
@@ -281,7 +281,7 @@ def _names_at_places(places: Places, count: int, of: JoinList) -> tuple[str, ...
 
 
 def without_existential(of: JoinList, read: Collection[int]) -> JoinedInputs | None:
-    """Join the inputs of a list, and semi-join inputs of which no binding is `read`.
+    """Join the inputs of a list, and semi-join inputs without a binding in `read`.
 
     Return None if there is no such input, or a test may raise.
     """

@@ -8,11 +8,11 @@
         edges b
       edges c
 
-Two inputs alone may have very many pairs, few of which match a row of the third. So no pairs are
+Two inputs alone may have very many pairs, and few pairs match a row of the third. So no pairs are
 stored: a changed row probes the indexes of the other inputs, the one with fewest matches first. If
 the conditions form a cycle, as here, the matches of two inputs are intersected.
 
-Sound:  the equations and tests are those of the binary joins. If a callable raises, the engine runs
+Sound:  the binary joins have the same equations and tests. If a callable raises, the engine runs
         the binary joins instead.
 Needs:  keys, each part of a single input; inner joins; stored tables. Without a cycle, no
         conditions of several inputs, which would be evaluated last. At most 15 inputs: each is one

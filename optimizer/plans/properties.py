@@ -136,13 +136,13 @@ def _compute_is_set(node: plan.Node) -> bool:
 
 
 def table_key(node: plan.Node) -> plan.Table | None:
-    """Return the keyed table of which the rows are a subset, at most one per key."""
+    """Return the keyed table that contains the rows, at most one per key."""
     found = _down(node, "below_some_of_left", _SOME_OF_LEFT)
     return found if isinstance(found, plan.Table) and found.key is not None else None
 
 
 def find_groups(node: plan.Node) -> plan.Aggregate | None:
-    """Return the aggregate of which the rows are a subset, one per group; they may be named."""
+    """Return the aggregate that contains the rows, one per group; they may be named."""
     node = _some_of(node)
     node = node if naming_by(node) is None else _some_of(node.inputs()[0])
     node = _some_of(node.inputs()[0]) if _shows_outcomes(node) else node
@@ -158,12 +158,12 @@ def _shows_outcomes(node: plan.Node) -> bool:
 
 
 def naming(node: plan.Node) -> Naming | None:
-    """Return the naming of the aggregate of which the rows are a subset."""
+    """Return the naming of the aggregate that contains the rows."""
     return naming_by(_some_of(node))
 
 
 def _some_of(node: plan.Node) -> plan.Node:
-    """Return the lowest node of which the rows are a subset."""
+    """Return the lowest node that contains the rows."""
     return _down(node, "some_of", _SOME_OF)
 
 
@@ -301,8 +301,7 @@ def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
 
 
 def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> list[plan.Node]:
-    """Return a plan's nodes, each once, inputs first; no nodes below one for which `until` is
-    true."""
+    """Return a plan's nodes, each once, inputs first; no nodes below one that `until` accepts."""
     found: dict[int, plan.Node] = {}
     waiting: list[tuple[plan.Node, bool]] = [(node, False)]
     while waiting:
@@ -418,11 +417,11 @@ def naming_by(node: plan.Node) -> Naming | None:
     return naming_of(node.function) if isinstance(node, plan.Select) else None
 
 
-# Inputs of which a node reads only the presence of rows, not their weights.
+# Inputs whose rows matter to a node only by their presence, not by their weights.
 
 
 def with_present(node: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.Node:
-    """Change the inputs of which a node reads only the presence of rows.
+    """Change the inputs whose rows matter to a node only by their presence.
 
     Return the node itself if they stay, or if it has none.
     """

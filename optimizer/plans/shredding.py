@@ -55,10 +55,10 @@ from optimizer.record import record
 from optimizer.traverse import with_functions
 
 LARGE = 128
-"""Size from which a bag that was read is stored; a smaller bag is built at each reading.
+"""Least size of a bag that is stored after a read; a smaller bag is built at each reading.
 
-A stored bag makes an insert cost 2.4 times as much if nobody reads (45 and 19 us), whatever its
-size; a bag that is not stored makes a read after each row cost 1.4 times as much for 32 rows, 1.5
+A stored bag makes an insert take 2.4 times as long without readers (45 and 19 us), whatever its
+size; a bag that is not stored makes a read after each row take 1.4 times as long for 32 rows, 1.5
 for 64, 2.1 for 128, 3.1 for 256 (`asv_benchmarks.nested_sizes`). So at 128 both mistakes cost
 alike.
 """

@@ -9,7 +9,7 @@
     rest:   s.name < m.name
 
 The parts are taken in their order. A part over both sides that is no equation is residual. If it
-may raise, all later parts are residual, too: they would drop pairs for which it raises.
+may raise, all later parts are residual, too: they would drop pairs that make it raise.
 
 An equation in a guard, `unless_raises(x[0] == y[0])`, is a key too: a guard keeps a row that
 raises, and such a row is paired with all rows anyway.
@@ -17,7 +17,7 @@ raises, and such a row is paired with all rows anyway.
 For a join with written keys, and for nodes that count matches instead of making pairs, only tests
 that cannot raise are taken.
 
-`ranges_of` finds comparisons by which rows of one side lie in ranges of the other.
+`ranges_of` finds comparisons of a value of one side with a range of the other.
 
     on  a.lo <= b.t < a.hi and a.k != b.k
 
@@ -59,7 +59,7 @@ AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJ
 
 @record
 class SideTerm:
-    """A test of a row, or a part of its key. A row for which a part of a guard raises passes."""
+    """A test of a row, or a part of its key. A row passes if a part of a guard raises."""
 
     function: Lifted
     is_key: bool
@@ -71,7 +71,7 @@ class SideConditions:
     """Conditions that one side of a join decides, before there are pairs.
 
     Tests and keys of a side are evaluated in the order of the predicate. A row that fails a test is
-    left out. A row for which one raises is paired with all rows, and the pairs are tested with the
+    left out. A row that makes one raise is paired with all rows, and the pairs are tested with the
     whole predicate. Other rows are paired by equal keys, and tested with the `residual` predicate.
     """
 

@@ -279,7 +279,7 @@ class InRows:
 class BesideRows:
     """Rows, joined with the rows of a query for each of them.
 
-    With `is_left`, a row for which the query has none is joined with None.
+    With `is_left`, a row whose query is empty is joined with None.
     """
 
     left: plan.Node
@@ -300,7 +300,7 @@ class OfGroups:
 
 @record
 class ByPolicy:
-    """A query in which rows that raise follow a policy; `read` and `checks` as in `guard_query`."""
+    """A query with a policy for rows that raise; `read` and `checks` as in `guard_query`."""
 
     query: plan.Node
     policy: Literal["null", "drop"]
@@ -342,7 +342,7 @@ def _plans_given(form: Form) -> tuple[plan.Node, ...]:
 
 
 def old_form(node: plan.Node) -> Form | None:
-    """Return the form of which a translation made a node; None for other nodes."""
+    """Return the form that a translation turned into a node; None for other nodes."""
     found: Form | None = node.known.get("asked form")
     return found
 

@@ -87,8 +87,8 @@ class Between:
 class FieldValues:
     """The values of a field that can pass a condition.
 
-    `needs` maps other fields to the classes for which no earlier part raises; `asked` is the number
-    of parts of the condition that decide, of which the parts at `places` are implied by the values.
+    `needs` maps other fields to the classes whose values make no earlier part raise; `asked` is the
+    number of parts of the condition that decide. The values imply the parts at `places`.
     """
 
     field: Attribute
@@ -251,7 +251,7 @@ class ConstantTests(Mapping[str, frozenset[Any]]):
     """The fields that conditions pin, each with the values that pass.
 
     `classes`: fields whose values must be of certain classes, or an earlier part may raise.
-    `wants`: the fields by which rows could be looked up, and their values (`find_values`).
+    `wants`: the fields that rows could be looked up by, and their values (`find_values`).
     """
 
     __slots__ = ("_pins", "classes", "wants")

@@ -99,8 +99,7 @@ class ClashChecks:
         return with_fields(node, input=rows)
 
     def of_both(self, node: Any) -> plan.Node:
-        """Check a union, difference or intersection; the rows of a select are those of its
-        input."""
+        """Check a union, difference or intersection; a select has the rows of its input."""
         if not self._checks:
             return node  # type: ignore[no-any-return]
         sides = [

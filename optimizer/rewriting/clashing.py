@@ -165,7 +165,7 @@ it."""
 
 @record
 class LookUpHash(Pure):
-    """A callable of expressions: the hash by which a value is looked up, and the memory for it."""
+    """A callable of expressions: the hash that a value is looked up by, and the memory for it."""
 
     memory: RefusedValues
 
@@ -201,7 +201,7 @@ class Clashing:
 
 
 class _Value:
-    """A value, the rows with values equal to it, and the values for which its `==` raises.
+    """A value, the rows with values equal to it, and the values that make its `==` raise.
 
     `is_refused` if it was inserted with the deletion of one of these.
     """
@@ -374,7 +374,7 @@ class Input:
 
 
 def inputs_to_ask(root: plan.Node) -> list[Input]:
-    """Return the inputs of a query in which such values may be, if it looks any values up."""
+    """Return the inputs of a query that may have such values, if it looks any values up."""
     every = nodes(root, until=_is_input)
     if all(_is_input(node) or isinstance(node, _ASKS_NOTHING) for node in every):
         return []
@@ -406,7 +406,7 @@ def _asked_of(node: plan.Node) -> Input:
 def asks_of(kind: Kind, around: frozenset[Any] = frozenset()) -> Asks:
     """Return the check that values of a kind need.
 
-    `around` are the classes that contain it, of which one may contain itself.
+    `around` are the classes that contain it; one may contain itself.
     """
     match kind:
         case Anything():
@@ -427,8 +427,8 @@ def asks_of(kind: Kind, around: frozenset[Any] = frozenset()) -> Asks:
 
 @record
 class Parts:
-    """An input of a query: its rows without own values, those with, and expressions of these that
-    must not raise."""
+    """An input of a query: its rows without own values, its other rows, and expressions of the
+    latter that must not raise."""
 
     written: plan.Node
     plain: plan.Node

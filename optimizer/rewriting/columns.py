@@ -98,7 +98,7 @@ class Side:
 
 @record
 class Bindings:
-    """The bindings of an expression over names; `names` are those of the arguments."""
+    """The bindings of an expression over names; `names` are the names of the arguments."""
 
     sides: tuple[Side, ...]
     names: tuple[str, ...]
@@ -116,7 +116,7 @@ def name_right_bindings(known: BindingFacts) -> Bindings:
 
 
 def name_pair_bindings(left: BindingFacts, right: BindingFacts) -> Bindings:
-    """Return the bindings of the left of a join, an argument each, and those of a row of its
+    """Return the bindings of the left of a join, an argument each, and the bindings of a row of its
     right."""
     mine, theirs = left.certain, right.certain
     own = Side(_names_of_bindings(left), bindings_of(mine), left, LEFT)

@@ -179,7 +179,7 @@ class ComparableRows:
             del self._rows[kinds]
 
     def _meet(self, row: Any, kinds: Kinds) -> None:
-        """Compare the values of a row that have operators of their own with those of the others."""
+        """Compare the values with operators of their own of a row and of the other rows."""
         own = {leaf: name for leaf, name in _places(kinds) if isinstance(name, OwnKind)}
         if not own:
             return
@@ -201,7 +201,7 @@ class ComparableRows:
                 del self._clashes[other]
 
     def _clashing(self) -> set[Any]:
-        """Return the rows to refuse so that no two others clash: those that clash with most."""
+        """Return the rows to refuse so that no two others clash: rows that clash with most."""
         hidden: set[Any] = set()
         left = {row: len(others) for row, others in self._clashes.items()}
         while most := max(left.values(), default=0):
@@ -303,7 +303,7 @@ EXTREMES, SUMS = ("Min", "Max"), ("Sum", "Avg")
 
 @record
 class OrderedValue:
-    """A value of rows that is compared with those of other rows, and its declared kind or None.
+    """A value of rows that is compared across rows, and its declared kind or None.
 
     With `nulls` None has a place among them.
     """
@@ -332,7 +332,7 @@ class OrderedValue:
 
 @record
 class SummedValue:
-    """A value of rows that is added to those of other rows, and is not declared to add to them."""
+    """A value of rows that is added up across rows, and is not declared to be of one kind."""
 
     function: Lifted
     nulls: bool
@@ -384,7 +384,7 @@ def by_most_kinds(
 ) -> tuple[plan.Node, plan.Node, Lifted]:
     """Return the rows with values of most kinds, the other rows, and a call that raises for these.
 
-    The kinds are those that most rows of the group have, or the `first` by name.
+    Values are of the kinds that most rows of the group have, or of the `first` by name.
     """
     count = bindings(rows)
     names = values[0].function.names
@@ -427,8 +427,8 @@ def without_faults(
     each.
 
     A group has a fault if an aggregate of the user's own raises; with `null` it is kept, with None
-    in its place. The first `key` bindings of `made` are the key; `places` are those of such
-    aggregates.
+    in its place. The first `key` bindings of `made` are the key; `places` are the places of
+    such aggregates.
     """
     count = bindings(made)
     names = row_names(count) if count > 1 else ("group",)

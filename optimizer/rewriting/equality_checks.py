@@ -8,7 +8,7 @@ From then on the plan with checks replaces it, also inside of queries over it. O
 query, such as its errors, are planned again with it.
 
 Sound:  both plans have the same rows, as long as no values clash.
-Needs:  rows that can be read again; those of earlier commits (`plan.Previous`) cannot.
+Needs:  rows that can be read again; rows of earlier commits (`plan.Previous`) cannot.
 Source: `apart.py`, which makes the checks.
 """
 
@@ -31,7 +31,7 @@ Part = Callable[[GuardedQuery], plan.Node]
 class PolicyQuery:
     """A query under a policy, with its first plan and its plan with checks.
 
-    The parameters are those of `guard_query`.
+    Parameters as for `guard_query`.
     """
 
     __slots__ = ("_guard", "_parts", "_with_checks", "first")

@@ -6,7 +6,7 @@
 
 `clashing.py` checks the values in rows of tables. A callable may make others, and a value with its
 own `__eq__` may have the hash of a value of a Python class: so values are checked where they are
-looked up, those of all sides together. Values of declared classes are not checked, nor are values
+looked up, values of all sides together. Values of declared classes are not checked, nor are values
 from tables, which `clashing.py` has checked.
 
 Sound:  two values that are looked up meet by their hash, or not at all.
@@ -82,7 +82,7 @@ _PASSING = (
     *(plan.Table, plan.View, plan.Where, plan.Distinct, plan.OrderBy, plan.Top),
     *(plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin, plan.Product),
 )
-"""Nodes whose rows have no values but those of tables."""
+"""Nodes whose rows have only values of tables."""
 _COMPARED = frozenset({"==", "!=", "in", "not in"})
 _KNOWN_PACKAGES = OURS | sys.stdlib_module_names
 
@@ -105,7 +105,7 @@ class LookUp:
 
 
 def look_up_rows(node: plan.Node, *new: int) -> LookUp:
-    """Return the look-up of whole rows, of which the bindings at some places are `new`."""
+    """Return the look-up of whole rows; `new` are the places of bindings that no table has."""
     count = bindings(node)
     value = Lifted(_row_as_value(count), row_names(count), (), count)
     return LookUp(node, value, tuple(map(Parameter, new)))

@@ -10,9 +10,9 @@
     reduce f by k        reduce attempt(f) by k    of  where succeeds(k)
     min, max of f by k   min, max of f by k        of  where comparable(f)
 
-That is `drop`: a row is absent from the operator in which a callable raises for it. With `null` the
-callable returns None, if the operator accepts None: a select, an extend, an aggregated value. For
-keys and orders both policies drop the row. `comparable.py` says which values compare.
+That is `drop`: a row is absent from an operator if the operator's callable raises for it. With
+`null` the callable returns None, if the operator accepts None: a select, an extend, an aggregated
+value. For keys and orders both policies drop the row. `comparable.py` says which values compare.
 
 Each condition of an `and` has its own guard, and each side of an equation, so that the rules find
 conditions and keys as they do without guards. An expression that cannot raise has no guard.
@@ -108,12 +108,12 @@ Joins: TypeAlias = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 NO_ROWS = constant(())
 LOOKING_UP = ("CountDistinct", "Collect", "Monoid")
-"""Aggregates that look their values up; `comparable.py` handles those of an order."""
+"""Aggregates that look their values up; `comparable.py` handles aggregates that compare."""
 
 
 @record
 class Failure:
-    """The `rows` for which an operator's callable raises, and the call that raises."""
+    """The `rows` that make an operator's callable raise, and the call that raises."""
 
     operator: str
     rows: plan.Node
@@ -122,7 +122,7 @@ class Failure:
 
 @record
 class GuardedQuery:
-    """A query in which callables do not raise, and the failures that it prevents.
+    """A query whose callables do not raise, and the failures that it prevents.
 
     `definitions` are its recursions, by their levels.
     """
@@ -244,7 +244,7 @@ class _Guards:
     ) -> Lifted:
         """Return a predicate with guards.
 
-        `passing` returns the rows for which another predicate is true, `kind` the check that values
+        `passing` returns the rows that pass another predicate, `kind` the check that values
         need. Equations of the sides of a join, whose left has `count` bindings, stay equations.
         """
         asked: list[Expr] = []
@@ -287,7 +287,7 @@ class _Guards:
     def _values(
         self, source: plan.Node, asked: Sequence[GuardedKey]
     ) -> tuple[plan.Node, list[Lifted]]:
-        """Return the rows for which all values can be computed, and the callables of the values."""
+        """Return the rows whose values can all be computed, and the callables of the values."""
         of = shapes(source)
         found = [each.function for each in asked]
         needed = [
@@ -308,7 +308,7 @@ class _Guards:
         ]
 
     def _without(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> plan.Node:
-        """Return the rows for which none of `needed` raises."""
+        """Return the rows that make none of `needed` raise."""
         self._failing(source, f, needed)
         return plan.Where(source, f.with_body(succeeds(needed)))
 
@@ -424,7 +424,7 @@ class _Guards:
         return GuardedKey(value, partial(taken_by, folded.accumulator.check), instead)
 
     def _reduce(self, rows: plan.Node, by: Lifted, function: Function) -> plan.Node:
-        """Return the results of a callable for each group; none for a group for which it raises."""
+        """Return the results of a callable for each group; none for a group that makes it raise."""
         f, kept = as_lifted(function), keeper(function)
         made = self._apart.elements(f.body)
         group = Conditional(succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))

@@ -84,7 +84,7 @@ class _PairEquations:
 
 
 def _distinct_keys(node: plan.Node) -> tuple[plan.Node, Lifted] | None:
-    """Return the rows of which a node has the distinct keys, and their key."""
+    """Return the rows whose distinct keys a node has, and their key."""
     node = node.input if isinstance(node, plan.Shared) else node
     match node:
         case plan.Distinct(plan.Select(source, Lifted() as key)):

@@ -1,4 +1,4 @@
-"""Drop a left join with at most one partner per row, of which nothing is read.
+"""Drop a left join with at most one partner per row, if no field of partners is read.
 
     select c.name                            select c.name
       left_join c.id == row[0]        ->       table customers

@@ -15,11 +15,11 @@
 
 The node above may also be a where, bind or aggregate; select_many keeps no bag, and becomes a
 select of the join. Nodes in between, further unnests and joins too, are applied to the rows without
-the bag, at all depths. Ordered inner rows are the same rows, a window those in it; the order is
-lost.
+the bag, at all depths. Ordered inner rows are the same rows, a window the rows in it; the order
+is lost.
 
 Sound:  for inner rows that cannot be negative: a group has n copies of a value that occurs n times.
-        The keys are those of groups, and computed of the same rows. The sort keys of rows are
+        The keys are keys of groups, computed of the same rows. The sort keys of rows are
         computed, but not compared.
 Needs:  no node above reads the bag itself, and the other columns cannot raise.
 Pays:   a bag for each group, and all of its rows for each row inside that changes.
@@ -83,7 +83,7 @@ def _ways(unnests: list[plan.Node]) -> Iterator[frozenset[plan.Node]]:
 
 
 def _inputs_between(node: plan.Node) -> tuple[plan.Node, ...]:
-    """Return the inputs of a node in which an unnest may be opened for the node's readers."""
+    """Return the inputs of a node whose unnest may be opened for the node's readers."""
     match node:
         case plan.Where() | plan.Unnest():
             return (node.input,)

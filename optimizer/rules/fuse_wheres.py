@@ -5,7 +5,7 @@
         A
 
 Sound:  `and` evaluates q for the rows for which p is true, as the upper where does.
-Needs:  no more than `MOST` conditions.
+Needs:  at most `MOST` conditions.
 Pays:   one operator instead of two, and fields that both read are read once.
 Source: [i3ql] F1.
 """

@@ -4,8 +4,8 @@
       reduce rows by g       ->        reduce first rows by g
         R                                R
 
-So the first rows of each group in an order cost no more than these rows: rows that are not shown
-are not numbered.
+So the first rows of each group in an order cost only these rows: rows that are not shown are not
+numbered.
 
 Sound:  the function promises that its rows are the same without those whose item is greater.
 Needs:  a function that keeps its groups, and an item that it can limit; a constant.

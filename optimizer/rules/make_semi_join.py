@@ -66,7 +66,7 @@ def _only_presence(node: plan.Node, depth: int = 0) -> plan.Node:
 
 
 def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
-    """Return a projection of nested joins, without the inputs of which nothing is read."""
+    """Return a projection of nested joins, without the inputs that nothing reads."""
     source, asked = node.input, list[Expr]()
     while isinstance(source, plan.Where) and isinstance(source.predicate, Lifted):
         asked = [*conjuncts(source.predicate.body), *asked]

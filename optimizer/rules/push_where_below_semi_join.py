@@ -6,7 +6,7 @@
         B                           A
                                   B
 
-Sound:  the result is some rows of A. A guard is also evaluated for rows for which the plain plan
+Sound:  the result is some rows of A. A guard is also evaluated for rows where the plain plan
         would not evaluate p; if it raises it keeps the row.
 Needs:  q raises nothing: it is not evaluated for dropped rows.
 Pays:   the join holds only rows that may pass.

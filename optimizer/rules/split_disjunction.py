@@ -36,7 +36,7 @@ from optimizer.plans.side_conditions import has_keys, pair_shapes
 from optimizer.traverse import has_components
 
 MOST = 4
-"""Alternatives, each of which has an index of each side."""
+"""Most alternatives: each has an index of each side."""
 
 Split = plan.Join | plan.SemiJoin | plan.AntiJoin
 
@@ -84,7 +84,7 @@ def _joins(
     alternatives: Sequence[Expr],
     after: Sequence[Expr],
 ) -> plan.Node | None:
-    """Return a join per alternative, of the pairs for which no earlier alternative is true."""
+    """Return a join per alternative, without the pairs that pass an earlier alternative."""
     left, right = map(_share_input, node.inputs())
     made: plan.Node | None = None
     failed: list[Expr] = []

@@ -14,7 +14,7 @@
 Scalars of one source that depend on the same values are one aggregate. Computations with the
 aggregate are evaluated for the row, in place of the sub-query.
 
-A query that may raise is evaluated only for values of rows for which Python would evaluate it.
+A query that may raise is evaluated only for values of rows where Python would evaluate it.
 
 `translation` evaluates a correlated query once for each value that the rows around it have.
 
@@ -44,7 +44,7 @@ Earlier parts of an expression decide if Python evaluates a later part.
                                                          rows of all groups, grouped by k
 
 A group exists while it has a row. An aggregate of all rows has a result for no rows, too: for
-groups of which the query has filtered out all rows.
+groups whose rows the query has all filtered out.
 
 Source: `translation.py`.
 """
@@ -132,7 +132,7 @@ class _Request:
 class Answers:
     """Rows, and beside them the results of sub-queries for each.
 
-    `names` and `origins` are those of the callable with the sub-queries.
+    `names` and `origins` belong to the callable with the sub-queries.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Answers:
         return Lifted(body, names_for_bindings(self.names, count), self.origins, count)
 
     def read(self, *exprs: Expr) -> tuple[Expr, ...]:
-        """Return expressions, each of which is evaluated, with the results of their sub-queries."""
+        """Return expressions with the results of their sub-queries; each of them is evaluated."""
         while any(map(has_subquery, exprs)):
             guards = guards_of_subqueries(*exprs)
             ready = [s for s in guards if not any(map(has_subquery, s.arguments))]
@@ -193,7 +193,7 @@ class Answers:
         return may_ask(self.rows, self._how)(expr)
 
     def bound(self, arguments: tuple[Expr, ...], guard: Expr | None) -> tuple[Expr, ...]:
-        """Return arguments; those that may raise are computed first, for the rows that pass a
+        """Return arguments; arguments that may raise are computed first, for the rows that pass a
         guard."""
         return tuple([self._column(argument, guard) for argument in arguments])
 
@@ -310,9 +310,9 @@ REFUSAL = "a sub-query that reads the row around it cannot do {} for every row"
 class How:
     """Facts that only the engine has.
 
-    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value in which all
-    NaN are the same object. With `in_order`, the language defines the order of evaluation, so that
-    an exception may be raised only for rows for which the expression is evaluated.
+    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value whose NaN are
+    all the same object. With `in_order`, the language defines the order of evaluation, so that an
+    expression may raise only for rows that evaluate it.
     """
 
     of_no_rows: Callable[[plan.Folded], Any]
@@ -388,7 +388,7 @@ def _callable(body: Expr, rows: plan.Node, names: tuple[str, ...]) -> Lifted:
 
 
 Guard = tuple[Expr, ...]
-"""Tests that are all true for the rows for which an expression is evaluated."""
+"""Tests that are all true for the rows that evaluate an expression."""
 
 
 def guards_of_subqueries(*exprs: Expr) -> dict[Subquery, Expr | None]:
@@ -446,7 +446,7 @@ def negation(test: Expr) -> Expr:
 
 
 def as_condition(test: Expr) -> Expr:
-    """Return a test of which only the truth counts, with `not` moved to its sub-queries."""
+    """Return a test that is only used as true or false, with `not` moved to its sub-queries."""
     if not has_subquery(test):
         return test
     match test:
@@ -486,11 +486,11 @@ def per_group(
     of_no_rows: Callable[[plan.Folded], Any],
     canonical: Callable[[Any], Any],
 ) -> plan.Node:
-    """Return the plan of a query for each group of `source`, in which it is `Recursive` of the
-    level.
+    """Return the plan of a query for each group of `source`; the query reads the group as
+    `Recursive` of the level.
 
-    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value in which all
-    NaN are the same object. Rows are the key of the group, and the bindings of the query.
+    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value whose NaN are
+    all the same object. Rows are the key of the group, and the bindings of the query.
 
     Raises
     ------

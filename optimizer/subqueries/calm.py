@@ -390,7 +390,7 @@ def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) ->
 
 
 def _unpack_forms(of: Forms, test: Expr) -> Forms:
-    """Return the forms of rows for which a test is true: unpacked tuples have a number of items."""
+    """Return the forms of rows that pass a test: unpacked tuples have a number of items."""
     found = list(of)
     for part in conjuncts(test):
         match part:

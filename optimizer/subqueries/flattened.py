@@ -4,7 +4,7 @@
       table customers                      ->        table customers
       aggregate Collect(o) by o.customer             table orders
 
-`flatten_bag` finds the groups from which a bag was made, however far below: the nodes in between,
+`flatten_bag` finds the groups that a bag was made of, however far below: the nodes in between,
 such as further joins, are applied to the rows without the bag. A `RowSubstitution` has rows that
 replace others, with an expression for each replaced binding.
 

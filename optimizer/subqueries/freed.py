@@ -31,16 +31,16 @@ Source: [neumann2015].
     semi_join, anti_join on ...           semi_join, anti_join, by the row, with the pairs
     left_join on ...                      the pairs, and the rows without a pair
 
-`existing` returns the rows for which a query has a row, or has none: a semi or anti join.
+`existing` returns the rows whose query has a row, or has none: a semi or anti join.
 
     exists (where o.customer == outer[0].id and o.paid)      semi_join on o.customer == c.id
       table customers                                  ->                 and o.paid
                                                                table customers
                                                                table orders
 
-The conditions of a query that only filters become those of the join, which finds keys in them, and
-tests only pairs with equal keys. Other queries find the values for which they have a row, among all
-values that the rows have (`answers.py`).
+The conditions of a query that only filters become conditions of the join, which finds keys in them,
+and tests only pairs with equal keys. Other queries are evaluated for all values that the rows have,
+to find the values with a row (`answers.py`).
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def remove_subqueries(
 ) -> plan.Node:
     """Return the plan of a node without the sub-queries in its callables; the node if it has none.
 
-    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value in which all
-    NaN are the same object. With `in_order=False`, a sub-query may also raise for values that no
+    `of_no_rows` returns the result of an aggregate over no rows, `canonical` a value whose NaN are
+    all the same object. With `in_order=False`, a sub-query may also raise for values that no
     row has, as in languages without a defined order of evaluation; that costs less.
 
     Raises
@@ -278,10 +278,10 @@ def lateral(
     names: tuple[str, ...] = (),
     origins: tuple[Opaque, ...] = (),
 ) -> plan.Node:
-    """Join the bindings of the left with those of a query that reads `Outer(i)`, `arguments[i]`.
+    """Join the rows of the left with the rows of a query that reads `Outer(i)`, `arguments[i]`.
 
-    With `"left"`, rows for which it has none have None in their place. `names` and `origins` are
-    those of the left's bindings, for messages; the others are as for `remove_subqueries`.
+    With `"left"`, a row whose query is empty has None in their place. `names` and `origins` belong
+    to the left's bindings, for messages; the others are as for `remove_subqueries`.
 
     Raises
     ------
@@ -303,8 +303,7 @@ def lateral(
 
 
 def _has_rows_of_source(query: DecorrelatedQuery) -> bool:
-    """Return True if a query's rows are those of its source, of one binding: without row, it is
-    None."""
+    """Return True if a query has the one-binding rows of its source; a missing row is None."""
     return bindings(query.source) == 1 and query.row == all_parameters(1)
 
 
@@ -421,7 +420,7 @@ def existing(
     names: tuple[str, ...] = (),
     origins: tuple[Opaque, ...] = (),
 ) -> plan.Node:
-    """Return the rows for which a query has a row, or has none. Its arguments raise nothing."""
+    """Return the rows whose query has a row, or has none. Its arguments raise nothing."""
     join = plan.SemiJoin if is_there else plan.AntiJoin
     node = simplify_for_existence(query.query)
     found = decorrelate(node)

@@ -459,7 +459,7 @@ def _reads_nothing_else(expr: Expr) -> bool:
     )
 
 
-# Bindings beside those of a row, and rows without them again.
+# Further bindings of a row, and rows without them again.
 
 
 def extend_bindings(
@@ -471,7 +471,7 @@ def extend_bindings(
 ) -> plan.Node:
     """Return some bindings of a node, in that order, and then columns computed of all of them.
 
-    `names` are those of its bindings.
+    `names` are the names of its bindings.
     """
     count = bindings(node)
     if keep == tuple(range(count)) and not columns:

@@ -93,7 +93,7 @@ def decorrelate(node: plan.Node) -> DecorrelatedQuery | None:
 def _decorrelate_pairs(node: plan.Product | plan.Join) -> DecorrelatedQuery | None:
     """Return pairs of the rows of two sources, with the conditions of both, if these cannot raise.
 
-    Conditions are tested on pairs, and the match on rows for which they are false.
+    Conditions are tested on pairs, and the match on rows that fail them.
     """
     left, right = decorrelate(node.left), decorrelate(node.right)
     node = cast("plan.Product | plan.Join", with_called(node, as_expression))
@@ -240,8 +240,8 @@ def value_of_results(
 ) -> Expr:
     """Return the value computed of the results of one aggregate.
 
-    Where it has no rows, the value is computed of the results for no rows, at once if they are
-    constant.
+    Where it has no rows, the value is computed of the results for no rows; of constant results it
+    is computed in advance.
     """
     some, none = [r.value for r in results], [r.of_none for r in results]
     there = results[0].there if results else TRUE

@@ -38,7 +38,7 @@ FOLDS_ANY = frozenset({"Count", "CountDistinct", "Collect"})
 FOLDS_ORDERED = frozenset({"Min", "Max"})
 FOLDS_NUMBERS = frozenset({"Sum", "Avg"})
 GIVEN = (plan.View, plan.Fixpoint, plan.Iterate, plan.Component)
-"""Nodes that raise by themselves, whoever reads them."""
+"""Nodes that raise by themselves, whatever their readers are."""
 
 
 def is_quiet(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:

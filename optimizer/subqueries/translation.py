@@ -6,7 +6,7 @@
 
 Every node becomes a node with the rows of all values together. Each of its rows consists of the
 value and the row of the query for one value (`KeyedRows`), and of nothing else, so that sets and
-counts of rows are those of each value.
+counts of rows are separate for each value.
 
     where, select, unnest       the same, over the expressions that read the row
     distinct, unions, ...       the same, over rows that contain the value
@@ -98,7 +98,7 @@ from optimizer.traverse import with_inputs
 
 @record
 class RequestedValues:
-    """The values for which a query is evaluated.
+    """The values that a query is evaluated for.
 
     `known` are rows with their value, whose names are used; `groups` has each value once. The value
     is one of `arguments` arguments, or a tuple of `arguments` values, that the query reads as
@@ -223,8 +223,7 @@ class Translation:
         return self.over(f, x.key, (*x.row, *more), bindings(x.node) + len(more))
 
     def over(self, f: Function, key: Expr, row: tuple[Expr, ...], parameters: int) -> Lifted:
-        """Rewrite a callable to bindings in which `key` and `row` read the value and the query's
-        row."""
+        """Rewrite a callable to bindings; `key` and `row` are the value and the query's row."""
         made = as_expression(f)
         body = over(made.body, row)
         count = self.values.arguments
@@ -269,7 +268,7 @@ class Translation:
     # Nodes.
 
     def _by_equation(self, node: plan.Node) -> KeyedRows | None:
-        """Return the rows of a query in which each argument equals an expression over them."""
+        """Return the rows of a query that equates each argument with an expression over rows."""
         count = self.values.arguments
         if not self.asked.by_equation or not count:
             return None
@@ -350,7 +349,7 @@ class Translation:
         return None if folded.name == "Count" else self.plain(one_value(x.row), x)
 
     def _filled(self, x: KeyedRows, node: plan.Aggregate) -> KeyedRows:
-        """Add the result for no rows of the values for which an aggregate of all has no rows."""
+        """Add the result for no rows to an aggregate of all rows, for each value without rows."""
         found = self.packed(x)
         match = plan.Match(
             one(tuple_of(*self.compared(Parameter(0), plain=x.plain))),
@@ -412,7 +411,7 @@ class Translation:
 
 
 def translate_join(all_: Translation, node: plan.Node) -> KeyedRows:
-    """Translate a product or join, of which a side or a callable depends on the value."""
+    """Translate a product or join with a side or callable that depends on the value."""
     left, right = node.inputs()
     kind = node.kind if isinstance(node, plan.OuterJoin) else None
     is_inner = isinstance(node, plan.Product | plan.Join)
@@ -508,7 +507,7 @@ def _of_right(key: Function | None) -> Lifted | None:
 
 
 def _outer(made: plan.Node, kind: str, left: KeyedRows, right: KeyedRows) -> KeyedRows:
-    """Return the rows of an outer join of two packed sides, either of which may be missing."""
+    """Return the rows of an outer join of two packed sides; either side may be missing."""
     here, there = (Operation("is not", (Parameter(place), NONE)) for place in (0, 1))
     mine = tuple(Conditional(here, part, NONE) for part in left.row)
     key = Conditional(here, FIRST, Item(Parameter(1), ZERO))

@@ -69,7 +69,7 @@ class KeepsGroups(Protocol):
         ...
 
     def dropping(self) -> Any:
-        """Return a function that returns no rows for a group in which a callable raises."""
+        """Return a function that returns no rows for a group whose callables raise."""
         ...
 
 

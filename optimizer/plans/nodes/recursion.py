@@ -135,8 +135,8 @@ class Iterate(Node):
     """Bodies applied together, beginning with `starts`; as a node, the first relation.
 
     They are applied `times` times; if that is None, until no row is emitted, in at most
-    `max_rounds` rounds. Relations are bags, and bodies may read them in any way. `contraction` is
-    the factor by which a round brings two relations closer, measured by `norm`.
+    `max_rounds` rounds. Relations are bags, and bodies may read them in any way. Each round
+    multiplies the distance of two relations by at most `contraction`, measured by `norm`.
     """
 
     starts: tuple[Node, ...]
