@@ -1,11 +1,11 @@
-"""What watching shows: a screen that is drawn again, or lines where there is no terminal.
+"""The screen of watching: drawn repeatedly, or lines without a terminal.
 
     title
-    how many findings of each sort there are
-    what the last changes did that did something, the newest first
+    the number of findings of each kind
+    the effects of the last effective changes, the newest first
     findings
 
-Each part is cut to the lines that are left for it, and then says how many more there are.
+Each part is cut to the lines left for it, and then names the number of hidden ones.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ KEPT = 3
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What there is now."""
+    """The current state."""
 
     title: str
     counts: Sequence[tuple[str, int]]
-    """How many findings of each sort there are, by its name."""
+    """The number of findings of each kind, by its name."""
     findings: Sequence[object]
 
 
 Changes: TypeAlias = Sequence[Change[Any]]
 """The newest first."""
 Look: TypeAlias = Callable[[Changes], State]
-"""Looks at what there is now, after some changes."""
+"""Return the current state, after some changes."""
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def drawing(state: State, changes: Changes, height: int) -> list[Text]:
 
 
 def _fitting(lines: list[Text], room: int) -> list[Text]:
-    """As many lines as there is room for; the last one may be that there are more."""
+    """Return as many lines as fit; the last one may name the number of others."""
     if len(lines) <= room:
         return lines
     kept = lines[: max(room - 1, 0)]
@@ -89,7 +89,7 @@ def _fitting(lines: list[Text], room: int) -> list[Text]:
 
 
 def _news(change: Change[Any]) -> list[Text]:
-    """What changed in the findings, under a headline; problems name their files themselves."""
+    """Return the changed findings, under a headline; problems name their files themselves."""
     headline = [line(change.headline, "bold")] if change.added or change.removed else []
     return [*headline, *_signed(change)]
 

@@ -1,4 +1,4 @@
-"""What both examples of shops have in common: regions, and what orders come to."""
+"""Shared by both examples of shops: regions, and amounts of orders."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from random import Random
 
 REGIONS = ("north", "east", "south", "west", "coast", "islands")
 TYPICAL, SPREAD = 3.5, 0.9
-"""Of the logarithm of an amount: the median is 33 euros, one in a hundred is above 270."""
+"""Mean and deviation of the logarithm of an amount: the median is 33 euros, 1 % are above 270."""
 
 
 def amount(random: Random) -> float:
-    """Of an order, in euros: log-normal, in whole cents.
+    """Return the amount of an order, in euros: log-normal, in whole cents.
 
     >>> amount(Random(1))
     57.21

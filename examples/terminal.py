@@ -17,9 +17,9 @@ Tick: TypeAlias = Callable[[str], object]
 COLOURS: Mapping[str, str] = MappingProxyType(
     {"+": "red", "-": "green", "!": "yellow", "=": "yellow"}
 )
-"""By the sign of a line: what came is wrong, what went no more."""
+"""The colours of lines by their sign: a new finding is red, a removed one green."""
 UNLIMITED = 10**6
-"""Columns, where nobody looks at them and somebody may search them line by line."""
+"""Columns of an output that is no terminal, so that each line can be searched whole."""
 
 
 def console(*, to_errors: bool = False) -> Console:
@@ -52,7 +52,7 @@ def line(text: str, style: str = "") -> Text:
 
 
 def signed(sign: str, text: object) -> Text:
-    """A line about what came, `+`, what went, `-`, a problem, `!`, or one that is none now, `=`.
+    """Return a line about a new finding, `+`, a removed one, `-`, a problem, `!`, or its end, `=`.
 
     >>> str(signed("+", "a.py:1: os is imported, not used"))
     '+ a.py:1: os is imported, not used'
@@ -88,7 +88,7 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    r"""A text, with escapes for what would do something to the terminal.
+    r"""Return a text with escapes for the characters that control a terminal.
 
     >>> print(printable("Zoë\x1b[2J"))
     Zoë\x1b[2J

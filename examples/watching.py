@@ -30,13 +30,13 @@ class Change(Generic[F]):
     removed: tuple[F, ...]
     seconds: float
     problems: tuple[str, ...] = ()
-    """What could not be read of them."""
+    """The problems of reading them."""
     solved: tuple[str, ...] = ()
-    """Which of them could not be read before, and are no problem now."""
+    """The files that could not be read before, and can now."""
 
     @property
     def is_news(self) -> bool:
-        """Whether there is more to say than that files changed."""
+        """Return True if the change did more than change files."""
         return any((self.added, self.removed, self.problems, self.solved))
 
     @property
@@ -63,11 +63,11 @@ def file_watching() -> Any:
 def unmoved(
     findings: Iterable[F], others: Iterable[F], anywhere: Callable[[F], object]
 ) -> tuple[F, ...]:
-    """Findings without those that the others have too, at another place.
+    """Return the findings without those that the others have, too, at another place.
 
     Parameters
     ----------
-    anywhere: a finding -> what it says, apart from its place.
+    anywhere: a finding -> the finding without its place.
     """
     moved = Counter(map(anywhere, others))
     left = []

@@ -115,7 +115,7 @@ def _made(asked: Asked, size: int) -> Timed:
 
 
 def _shows(asked: Asked, row: Sold, c: int) -> bool:
-    """Whether the view for a value shows a row."""
+    """Return True if the view for a value shows a row."""
     if asked is above:
         return row.amount > c * STEP
     return row.customer == c and (row.quantity > 3 or asked in (equation, member))

@@ -91,7 +91,7 @@ def flat(row: Any) -> tuple[Any, ...]:
 
 
 def same(view: Sequence[Any], rows: Sequence[tuple[Any, ...]], *, ordered: bool) -> bool:
-    """Whether a view has the rows that DuckDB has, up to the rounding of means."""
+    """Return True if a view has the rows that DuckDB has, up to the rounding of means."""
     ours, its = [flat(row) for row in view], [tuple(row) for row in rows]
     if not ordered:
         ours, its = sorted(ours, key=repr), sorted(its, key=repr)

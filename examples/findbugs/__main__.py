@@ -119,7 +119,7 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
 
 
 def _inputs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Inputs:
-    """What was given; otherwise the jars that come with Python packages."""
+    """Return the given files; by default the jars that come with Python packages."""
     if options.path:
         return Inputs(_paths(options, options.path), _paths(options, options.library))
     packages = ["py4j", "pyspark"] if options.all else ["py4j"]

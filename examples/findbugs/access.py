@@ -28,10 +28,10 @@ def package(name: str) -> str:
 
 
 def is_primitive(descriptor: str) -> bool:
-    """Whether a type is none of classes and arrays."""
+    """Return True if a type is none of classes and arrays."""
     return not descriptor.startswith(("L", "["))
 
 
 def is_array_or_hashtable(descriptor: str) -> bool:
-    """Whether objects of a type can be changed although the field that has one is final."""
+    """Return True if objects of a type can be changed although the field that has one is final."""
     return descriptor.startswith("[") or descriptor == "Ljava/util/Hashtable;"

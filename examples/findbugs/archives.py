@@ -1,6 +1,6 @@
-"""Class files as they are read, by themselves or in archives; what cannot be read says why.
+"""Read class files, by themselves or in archives; unreadable ones have a reason.
 
-In a jar for several versions of Java, the classes for the oldest one are meant.
+A jar for several versions of Java stands for its classes for the oldest version.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BROKEN = (
     zlib.error,
     lzma.LZMAError,
 )
-"""What is raised by archives that are broken, encrypted or of an unknown sort."""
+"""Exceptions of archives that are broken, encrypted or of an unknown kind."""
 
 
 class Unreadable(Exception):
@@ -52,12 +52,12 @@ class ClassFile:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is one of many class files, by its name."""
+    """Return True if a file has the suffix of an archive."""
     return path.suffix.lower() in ARCHIVES
 
 
 def is_class(path: PurePath) -> bool:
-    """Whether the path in a folder or archive is that of a class file for all Java versions."""
+    """Return True if the path is that of a class file for all Java versions."""
     return path.suffix == CLASS and VERSIONS not in pairwise(path.parts)
 
 
@@ -116,6 +116,6 @@ def _limited(data: bytes, place: str) -> bytes:
 
 
 def _said(error: Exception) -> str:
-    """What an error says, without the file; some say nothing."""
+    """Return the message of an error without the file, or the name of its class."""
     said = error.strerror if isinstance(error, OSError) else None
     return printable(said or str(error) or type(error).__name__)

@@ -43,9 +43,9 @@ ENCLOSING_METHOD = Struct(">HH")
 
 
 class ClassFileError(ValueError):
-    """Bytes that are no class file: of which file, where in it, and what is wrong.
+    """Bytes that are not a class file: the file, the offset in it, and the reason.
 
-    The offset is that of the wrong instruction, otherwise how far the file was read.
+    The offset is that of the wrong instruction, or the end of the bytes that were read.
     """
 
     def __init__(self, file: str, offset: int, problem: str) -> None:

@@ -27,11 +27,11 @@ Stamp: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in a file, as it was read last."""
+    """The classes of a file, as of the last read."""
 
     stamp: Stamp | None
     classes: dict[str, JavaClass] = field(default_factory=dict)
-    """By their places."""
+    """The classes, by their places."""
     by_name: dict[str, JavaClass] = field(default_factory=dict)
     """The first one of each name."""
     problems: list[str] = field(default_factory=list)
@@ -48,12 +48,12 @@ class ClassPath:
         self._kinds = kinds
         self._contents: dict[Path, Contents] = {}
         self._having: dict[str, set[Path]] = {}
-        """By the name of a class, the files that have it."""
+        """The files that have a class, by its name."""
 
     def read(self, files: Iterable[Path], tick: Tick = unnoticed) -> dict[str, Facts]:
-        """Read some files again, or for the first time; those that are gone have no classes.
+        """Read some files again, or for the first time; a deleted file has no classes.
 
-        Gives the facts of all classes that were or are in them, none for those that are gone.
+        Return the facts of all classes that were or are in them; none for deleted classes.
         """
         names: dict[str, None] = {}
         for file in files:
@@ -71,7 +71,7 @@ class ClassPath:
         return {f for f in files if self._contents.get(f, NOTHING).stamp != _stamp(f)}
 
     def meant(self, paths: Collection[Path]) -> set[Path]:
-        """The files that changed paths stand for; for a folder, those that were or are in it."""
+        """Return the files of changed paths; for a folder, the files that were or are in it."""
         files = {path for path in paths if self.inputs.has(path)}
         folders = set(paths) - files
         present = {file for folder in folders for file in self.inputs.below(folder)}
@@ -80,18 +80,18 @@ class ClassPath:
         return files | present | gone
 
     def problems(self, files: Iterable[Path] | None = None) -> list[str]:
-        """What could not be read of some files, or of all, when they were read last."""
+        """Return the problems of the last read of some files, or of all."""
         some = self._contents if files is None else files
         return [text for file in some for text in self._contents.get(file, NOTHING).problems]
 
     def is_library(self, name: str) -> bool:
-        """Whether the class of this name that counts is in no file of the program."""
+        """Return True if the class that counts for this name is in no file of the program."""
         files = self._having.get(name)
         return bool(files) and all(map(self.inputs.is_library, files or ()))
 
     @property
     def duplicates(self) -> int:
-        """How many classes do not count, since others have their names and come first."""
+        """Return the number of classes that do not count, because earlier ones have their names."""
         return sum(len(now.classes) for now in self._contents.values()) - len(self._having)
 
     def _read(self, file: Path, before: Contents, tick: Tick) -> Contents | None:
@@ -129,7 +129,7 @@ class ClassPath:
 
 
 def _stamp(file: Path) -> Stamp | None:
-    """What differs when a file was written again; None, if it is gone, or is a folder."""
+    """Return a stamp that changes when a file is written; None without a file, and for a folder."""
     try:
         found = file.stat()
     except OSError:

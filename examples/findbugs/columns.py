@@ -33,7 +33,7 @@ class NoFactError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How the facts of some kinds are written as columns, and made of them."""
+    """The conversion of the facts of some kinds to columns and back."""
 
     kinds: tuple[type[Fact], ...]
     columns: Callable[[Any], tuple[Any, ...]]
@@ -42,7 +42,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """How an instruction's own columns are written as one, and made of it."""
+    """The conversion of an instruction's own columns to one column and back."""
 
     written: Callable[[Any], Any]
     columns: Callable[[Any], tuple[Any, ...]]
@@ -138,12 +138,12 @@ def _several(operand: Any) -> tuple[Any, ...]:
 
 
 def _unrecorded(*columns: Any) -> Operand:
-    """Nothing is written; what is made has these columns."""
+    """Return an operand that writes nothing and is read as these columns."""
     return Operand(lambda row: None, lambda operand: columns)
 
 
 DYNAMIC = Operand(_dynamic, _from_dynamic)
-"""Of a call that has no receiver."""
+"""The operand of a call without a receiver."""
 
 OPERANDS: Mapping[type[facts.Insn], Operand] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""What differs between two states of a program: facts that are gone, and facts that are new."""
+"""The difference between two states of a program: deleted facts and new facts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Difference:
 
 
 def difference(old: Mapping[str, Facts], new: Mapping[str, Facts]) -> Difference:
-    """What makes the facts of some classes those of others; classes that are not named have none.
+    """Return the difference between the facts of some classes; absent classes have no facts.
 
     Only the facts of one class are compared with each other.
 
-    Cost: O(facts of these classes), and little for kinds in which a class stays the same.
+    Cost: O(facts of these classes), and little for kinds of facts that are unchanged in a class.
 
     >>> from examples.findbugs.facts import Throws
     >>> first, second = Throws("A", "run()V", "E"), Throws("A", "run()V", "F")

@@ -3,8 +3,8 @@
 Facts refer to each other by keys, never by holding one another. A class is known by its name as
 class files have it, `java/util/Map$Entry`; a method by its class and its name with its descriptor,
 `put(Ljava/lang/Object;)V`, and an instruction by its method and `pc`, the place of its first byte.
-Types are descriptors, `I` or `[Ljava/lang/String;`, except where a class is meant. So a class whose
-header changes keeps all its other facts.
+Types are descriptors, `I` or `[Ljava/lang/String;`; classes are names. So a class whose header
+changes keeps all its other facts.
 
 All facts are named tuples of values, which are quick to build, to hash and to compare. No class
 file states the same fact twice.
@@ -30,7 +30,7 @@ class ClassDecl(NamedTuple):
     super: str | None
     """None for java/lang/Object and for modules."""
     interfaces: tuple[str, ...]
-    """Those that it lists itself."""
+    """The interfaces that the class lists itself."""
 
 
 class MethodDecl(NamedTuple):
@@ -91,7 +91,7 @@ class InnerClass(NamedTuple):
 
 
 class EnclosingMethod(NamedTuple):
-    """Where a local or anonymous class stands."""
+    """The method that encloses a local or anonymous class."""
 
     cls: str
     outer: str
@@ -160,7 +160,7 @@ class NewArray(NamedTuple):
     """188: the descriptor of an element; 189: the class of an element, the descriptor where that
     is an array; 197: the descriptor of the whole array. None if it is not known."""
     dimensions: int | None
-    """How many lengths are on the stack: 1 for all but 197."""
+    """The number of lengths on the stack: 1, except for 197."""
 
 
 class ConstInsn(NamedTuple):
@@ -268,7 +268,7 @@ class TableSwitch(NamedTuple):
     default: int | None
     low: int | None
     targets: tuple[int, ...]
-    """Of the keys from `low` on."""
+    """The targets of the keys from `low` on."""
 
 
 class LookupSwitch(NamedTuple):

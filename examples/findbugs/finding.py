@@ -1,4 +1,4 @@
-"""A finding, as people read it: in Java's notation, where it is and what is wrong there."""
+"""A finding for people: in Java's notation, its place and its message."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from examples.findbugs.reader.descriptors import signature
 from examples.terminal import printable
 
 IsLibrary: TypeAlias = Callable[[str], bool]
-"""Whether a class is not of the program itself, by its name in class files."""
+"""Function from the name of a class to whether it belongs to a library."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an analysis has found, and where. What it is not about is empty or None.
+    """A finding of an analysis, and its place. Attributes that do not apply are empty or None.
 
     Methods have the types of their parameters and of their result with packages, as in
     `void add(int, java.lang.String)`, fields have theirs as in `int count`.
@@ -41,17 +41,17 @@ class Finding:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """What findings are sorted by: the order of analyses, then that of the code."""
+        """Return the sort key of findings: by analysis, then by place in the code."""
         at = -1 if self.pc is None else self.pc
         return self.letter, self.cls, self.method, self.field, at, self.message
 
     def is_in(self, is_library: IsLibrary) -> bool:
-        """Whether it is about a class of a library."""
+        """Return True if it is about a class of a library."""
         return is_library(internal(self.cls))
 
     @property
     def anywhere(self) -> Finding:
-        """The same, wherever in its method it is."""
+        """Return the finding without its place in the method."""
         return self if self.pc is None else replace(self, pc=None, place="")
 
     def as_dict(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def findings(program: Program, is_library: IsLibrary = nowhere) -> list[Finding]
 
 
 def finding(letter: str, row: Any) -> Finding:
-    """What a row of an analysis says.
+    """Return the finding of a row of an analysis.
 
     >>> call = Invoke("shop/Cart", "add(I)V", 12, 184, 15, "java/lang/System", "gc", (), "V")
     >>> print(finding("E", call))
@@ -144,7 +144,7 @@ def _pair(letter: str, row: tuple[MethodDecl, MethodDecl]) -> Finding:
 
 
 def _plainly(letter: str, row: Any) -> Finding:
-    """Of an analysis that has no sentence of its own: the class or method, if the row has one."""
+    """Return the finding of an analysis without its own sentence: class or method of the row."""
     cls = row if isinstance(row, str) else getattr(row, "cls", "")
     found = repr(row)
     return _at(letter, found, cls, getattr(row, "method", None) or "", getattr(row, "pc", None))
@@ -173,4 +173,4 @@ SAYS: Mapping[str, Callable[[str, Any], Finding]] = MappingProxyType(
         "O": _pair,
     }
 )
-"""By letter: what makes a finding of a row."""
+"""The function from a row to a finding, by letter."""

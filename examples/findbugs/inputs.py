@@ -1,7 +1,7 @@
-"""Which class files there are: by themselves, in folders, and in jars that stand in folders.
+"""The input files: class files by themselves, in folders, and in jars in folders.
 
-The order is that of Java's class path: the paths that were given one after another, of a folder
-first its class files and then its jars, each by name. Libraries come after all others.
+The order is that of Java's class path: the given paths one after another; in a folder first its
+class files and then its jars, each by name. Libraries are last.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ class Inputs:
     """The paths that were given, of files and folders."""
 
     roots: tuple[Path, ...]
-    """Of the program."""
+    """The paths of the program."""
     library: tuple[Path, ...] = ()
-    """Of what is above its classes."""
+    """The paths of libraries with superclasses of its classes."""
 
     def files(self) -> list[Path]:
         """All class files and archives, each once."""
         return list(dict.fromkeys(file for root in self.paths for file in _below(root)))
 
     def below(self, path: Path) -> list[Path]:
-        """Those of them that are at a path or below it now."""
+        """Return the input files that are at a path or below it now."""
         return sorted((file for file in _walked(path) if self.has(file)), key=self.order)
 
     def has(self, path: Path) -> bool:
-        """Whether a path is one of a class file or archive among them, be it there or not."""
+        """Return True if a path is one of an input file, whether it exists or not."""
         return any(_has(root, path) for root in self.paths)
 
     def is_library(self, path: Path) -> bool:
-        """Whether one of them is of no class of the program."""
+        """Return True if an input file has no class of the program."""
         return not any(_has(root, path) for root in self.roots)
 
     def order(self, path: Path) -> tuple[int, bool, PurePath]:
-        """What they are sorted by."""
+        """Return the sort key of an input file."""
         first = next(n for n, root in enumerate(self.paths) if _has(root, path))
         return first, is_archive(path), path
 
     def has_sources(self) -> bool:
-        """Whether there are Java sources in the folders of the program."""
+        """Return True if the folders of the program contain Java sources."""
         return any(True for root in self.roots for _ in root.rglob(f"*{SOURCE}"))
 
     @property
@@ -80,7 +80,7 @@ def class_files(file: Path) -> Iterator[ClassFile]:
 
 
 def count(file: Path) -> int:
-    """How many class files there are in a file; none, if it cannot be read."""
+    """Return the number of class files in a file; 0 if it cannot be read."""
     try:
         return sum(1 for _ in class_files(file))
     except Unreadable:
@@ -99,11 +99,11 @@ def problem_of(path: Path) -> str | None:
 
 
 def installed_jars(package: str) -> tuple[Path, ...]:
-    """The jars that come with an installed Python package.
+    """Return the jars of an installed Python package.
 
     Raises
     ------
-    MissingExtra: there are none, or no such package.
+    MissingExtra: the package is not installed, or has no jars.
     """
     try:
         files = metadata.files(package) or []
@@ -117,7 +117,7 @@ def installed_jars(package: str) -> tuple[Path, ...]:
 
 
 def _below(root: Path) -> list[Path]:
-    """The files that are meant by a path that was given."""
+    """Return the input files of a given path."""
     return sorted(
         (file for file in _walked(root) if _has(root, file)),
         key=lambda file: (is_archive(file), file),
@@ -133,7 +133,7 @@ def _walked(path: Path) -> Iterator[Path]:
 
 
 def _has(root: Path, path: Path) -> bool:
-    """Whether a class file or archive is meant by a path that was given."""
+    """Return True if a given path stands for a class file or archive."""
     if not path.is_relative_to(root):
         return False
     return is_archive(path) or is_class(path.relative_to(root.parent))

@@ -1,4 +1,4 @@
-"""The keys by which rows of facts belong together."""
+"""The keys by which facts are joined."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def of_class(row: Any) -> Hashable:
-    """The key of what belongs to a class."""
+    """Return the key of facts of a class."""
     found: Hashable = row.cls
     return found
 
 
 def of_method(row: Any) -> Hashable:
-    """The key of what belongs to a method."""
+    """Return the key of facts of a method."""
     return row.cls, row.method
 
 

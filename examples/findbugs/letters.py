@@ -1,4 +1,4 @@
-"""Which analyses somebody asks for, by their letters or their names."""
+"""The analyses that a user selects, by their letters or names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def letters(text: str) -> list[str]:
 
     Raises
     ------
-    ArgumentTypeError: there is no such analysis; the message lists those that there are.
+    ArgumentTypeError: there is no such analysis; the message lists all analyses.
 
     >>> letters("ca, dm_gc")
     ['A', 'C', 'E']
@@ -22,7 +22,7 @@ def letters(text: str) -> list[str]:
 
 
 def _of_word(word: str) -> list[str]:
-    """Those that a letter, a name or letters without commas stand for."""
+    """Return the letters that a letter, a name or letters without commas stand for."""
     named = [letter for letter in ANALYSES if word in (letter, name_of(ANALYSES[letter]))]
     if named:
         return named

@@ -4,7 +4,7 @@
                               |
                   only the kinds that the analyses read
 
-Cost: the memory is that of the views and of what they keep, and of one batch.
+Cost: the memory of the views with their state, and of one batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BATCH = 500
 """Classes in a transaction: few enough for memory, and enough that their number is no matter."""
 
 Report: TypeAlias = Callable[[str, str], object]
-"""Called with the place of what cannot be read, and with the place and why."""
+"""Called with the place of an unreadable file, and the reason."""
 
 
 class JavaClass(NamedTuple):
@@ -41,12 +41,12 @@ class JavaClass(NamedTuple):
 
 @dataclass(slots=True)
 class Loaded:
-    """How much was read, and the seconds that it took."""
+    """The numbers of read classes and facts, and the seconds that reading took."""
 
     classes: int = 0
     facts: int = 0
     duplicates: int = 0
-    """Class files left out, as the same class came before."""
+    """Class files left out, because an earlier file has the class."""
     problems: int = 0
     library: set[str] = field(default_factory=set)
     """The names of classes of libraries; they are not in the numbers above."""
@@ -55,7 +55,7 @@ class Loaded:
 
     @property
     def classes_per_second(self) -> float:
-        """Read and analysed, those of libraries too."""
+        """Return the rate of read and analysed classes, including those of libraries."""
         return (self.classes + len(self.library)) / max(self.reading + self.analysing, 1e-9)
 
 
@@ -120,7 +120,7 @@ def load(
     files: class files and archives, in the order of the class path.
     tick: called before each class file with the name of the file that it is in.
     report: called with each problem.
-    library: those of the files, the last ones, that have what is above the program's classes.
+    library: the last ones of the files, with superclasses of the program's classes.
     """
     work = _Load(program, tick, report, library)
     with without_collector():
@@ -129,14 +129,14 @@ def load(
 
 
 def of_library(kinds: Collection[type[Fact]]) -> tuple[type[Fact], ...]:
-    """Those of some kinds of facts that matter of what is above the program's classes."""
+    """Return the kinds of facts that matter for libraries above the program's classes."""
     return tuple(kind for kind in kinds if kind is ClassDecl)
 
 
 def java_classes(
     file: Path, kinds: Collection[type[Fact]], tick: Tick, report: Report
 ) -> Iterator[JavaClass]:
-    """The classes in a file, with their facts of some kinds; those that cannot be read left out."""
+    """Yield the classes in a file, with their facts of some kinds; skip unreadable ones."""
     wanted = frozenset([*kinds, ClassDecl])
     try:
         for one in class_files(file):

@@ -1,7 +1,7 @@
-"""The fifteen analyses as plain Python, over all facts from scratch: what the views have to equal.
+"""The fifteen analyses as plain Python, over all facts from scratch: the oracle of the views.
 
-Each is written as one would write it for a single run: comprehensions, with sets and dictionaries
-for what is looked up. They use nothing of the library, nor of the queries; only names of flags.
+Each is written as for a single run: with comprehensions, and sets and dictionaries for look-ups.
+They use nothing of the library or of the queries, except names of flags.
 
 Cost: O(facts of the kinds that an analysis reads), and the size of `subtype` for M.
 """
@@ -287,11 +287,11 @@ PLAIN: dict[str, Callable[[Base], set[Any]]] = {
     "N": swing_in_main,
     "O": unequal_locks,
 }
-"""By letter."""
+"""The analyses by letter."""
 
 
 def subtype(base: Base) -> dict[str, set[str]]:
-    """Each class that the program has, with all that is above it."""
+    """Return each class of the program with all classes above it."""
     direct = {c.name: [*c.interfaces, *filter(None, [c.super])] for c in base[ClassDecl]}
     above: dict[str, set[str]] = {}
     for name, found in direct.items():

@@ -54,8 +54,8 @@ class Program:
     def put(self, changes: Mapping[str, Facts]) -> None:
         """Replace the facts of some classes, in one transaction; a class without facts is gone.
 
-        Only the facts that differ from those of before are changes, so the cost is that of
-        comparing the facts of these classes, and of what the differing ones affect.
+        Only facts that differ from the earlier ones are changes. The cost is that of comparing the
+        facts of these classes, and of the effects of the changed ones.
         """
         origins = {name: self._of_kinds(facts) for name, facts in changes.items()}
         self.source.take(Batch(origins=origins))
@@ -75,7 +75,7 @@ class Program:
         return sorted(map(str, self.source.origins))
 
     def all_facts(self) -> Facts:
-        """What was put for all classes, of the kinds that matter."""
+        """Return the facts of all classes, of the kinds that matter."""
         found: dict[type[Fact], list[Any]] = {kind: [] for kind in KINDS}
         for facts in self.source.origins.values():
             for fact in facts:

@@ -25,25 +25,25 @@ from examples.findbugs.difference import Difference
 from examples.findbugs.facts import Fact
 
 REVISION, REMOVED, ADDED = "revision", "-", "+"
-"""What a line begins with."""
+"""The beginnings of lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """How a program differs from its previous revision; the first one, from no program at all."""
+    """The difference of a program from its previous revision; that of the first from no program."""
 
     name: str
     files: int
-    """How many class files are not as they were."""
+    """The number of changed class files."""
     difference: Difference
     reading: float = 0.0
     """Seconds to read the class files; 0 where facts are recorded."""
     comparing: float = 0.0
-    """Seconds to compare their facts with those of before; 0 where facts are recorded."""
+    """Seconds to compare their facts with the earlier ones; 0 where facts are recorded."""
 
     @property
     def back(self) -> Difference:
-        """What takes it back."""
+        """Return the difference that undoes it."""
         return Difference(self.difference.added, self.difference.removed)
 
 
@@ -102,7 +102,7 @@ def _begun(columns: list[Any]) -> Revision:
 
 
 def _part(revision: Revision | None, sign: str) -> dict[type[Fact], list[Any]]:
-    """The facts of a revision that are gone, or those that are new."""
+    """Return the deleted facts of a revision, or the new ones."""
     if revision is None or sign not in (REMOVED, ADDED):
         raise ValueError("neither a revision nor a fact of one")
     return revision.difference.removed if sign == REMOVED else revision.difference.added
@@ -113,7 +113,7 @@ def _note(fact: Fact, part: dict[type[Fact], list[Any]]) -> None:
 
 
 class _Shared:
-    """Makes facts, of which equal strings and tuples are one object."""
+    """Make facts that share equal strings and tuples."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}

@@ -1,7 +1,7 @@
-"""What is derived from the facts for several analyses, and for those that you will write.
+"""Queries of the facts that several analyses share, and that yours can use.
 
-These are functions that give queries. Equal queries are one operator in the database, however many
-analyses ask for them: there is one `subtype`.
+These functions return queries. Equal queries are one operator in the database, for all analyses:
+there is one `subtype`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ def iface_inh(t: Tables) -> Relation[Inherits]:
 
 
 def inh(t: Tables) -> Relation[Inherits]:
-    """Each class or interface with what is directly above it."""
+    """Return each class or interface with the classes directly above it."""
     return class_inh(t).union_all(iface_inh(t))
 
 
 def subtype(t: Tables) -> Relation[Inherits]:
-    """Each class or interface with all that is above it: the transitive closure of `inh`.
+    """Return each class or interface with all classes above it: the transitive closure of `inh`.
 
-    It goes up one class after another, so that a query for one `sup` alone need not know the rest.
+    It goes up one class after another, so that a query for one `sup` alone need not compute the
+    rest.
     """
     direct = inh(t)
     return fixpoint(

@@ -1,4 +1,4 @@
-"""What `--watch` shows; first of all the findings that have just come."""
+"""The screen of `--watch`: the newest findings first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def screen(
 
 
 def state(program: Program, classpath: ClassPath, changes: Changes) -> State:
-    """What there is to show now."""
+    """Return the current state to show."""
     found = findings(program, classpath.is_library)
     counts = Counter(finding.analysis for finding in found)
     new = {finding for change in changes for finding in change.added}
@@ -43,7 +43,7 @@ def state(program: Program, classpath: ClassPath, changes: Changes) -> State:
 
 
 def summary(program: Program, classpath: ClassPath) -> str:
-    """What remains on the terminal at the end."""
+    """Return the line that remains on the terminal at the end."""
     own = sum(not classpath.is_library(name) for name in program.classes)
     found = findings(program, classpath.is_library)
     return (

@@ -24,7 +24,7 @@ def as_json(findings: Iterable[Finding]) -> str:
 
 
 def overview(letters: Iterable[str], found: Iterable[Finding]) -> Table:
-    """How much each of some analyses has found."""
+    """Return the number of findings of each analysis, as a table."""
     table = Table("", "analysis", "findings", title="Findings")
     table.columns[2].justify = "right"
     counts = Counter(finding.letter for finding in found)
@@ -50,7 +50,7 @@ def findings_by_analysis(found: Iterable[Finding], limit: int, *, tables: bool) 
 
 
 def sizes(loaded: Loaded, findings: int) -> str:
-    """How much was analysed, what was found, and how long it took."""
+    """Return the numbers of classes, facts and findings, and the seconds."""
     return (
         f"{number(loaded.classes, 'class', 'classes')}, {number(loaded.facts, 'fact')}, "
         f"{number(findings, 'finding')}: {duration(loaded.reading)} to read, "
@@ -60,7 +60,7 @@ def sizes(loaded: Loaded, findings: int) -> str:
 
 
 def left_out(loaded: Loaded) -> list[str]:
-    """What was not analysed, a line each."""
+    """Return the files that were not analysed, one line each."""
     notes = []
     if loaded.library:
         classes = number(len(loaded.library), "class", "classes")

@@ -9,12 +9,12 @@ from reactive import Database, Table
 
 
 class Tables:
-    """All tables, by name for queries and by kind of fact for whoever fills them.
+    """All tables, by name for queries and by kind of fact for loading.
 
     Parameters
     ----------
-    stored: whether the tables keep their rows. Otherwise these flow through to the views that
-        there are, which is all that the analyses need; a view made later is an error.
+    stored: True if the tables keep their rows. Otherwise rows only flow to the existing views,
+        which is all that the analyses need; a view made later is an error.
     """
 
     def __init__(self, db: Database, *, stored: bool = True) -> None:

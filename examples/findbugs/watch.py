@@ -94,7 +94,7 @@ def watch(
 
 
 class _Watched:
-    """The folders to watch: those that were given, and those with the files that were."""
+    """The folders to watch: the given ones, and those of the given files."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._file_changes = file_watching()
@@ -105,7 +105,7 @@ class _Watched:
     def batches(self, stop: threading.Event) -> Iterator[set[Path]]:
         """The paths that change together; at first, and now and then, none.
 
-        Ends when a folder has come or gone, as what is in it is not watched then.
+        It ends when a folder appears or disappears, because its files are then not watched.
         """
         present = self._present()
         for batch in self._changes(present, stop):

@@ -4,9 +4,8 @@
     reach(x, z)  if  reach(x, y) and edge(y, z)
 
 The two lines are the two sides of the union below. `fixpoint` gives the smallest relation for
-which they hold, so a node reaches itself only if a circle leads back to it. Taking an edge away
-takes away the pairs that have no other path, also those that could only support each other, going
-round in a circle.
+which they hold, so a node reaches itself only if a circle leads back to it. Removing an edge
+removes the pairs that have no other path, also pairs that only support each other in a circle.
 
 Source: [dbsp] section 5, recursive queries; [i3ql] live views.
 """
@@ -19,7 +18,7 @@ from reactive import Database, Relation, fixpoint
 
 
 def closure(edges: Relation[Edge]) -> Relation[Edge]:
-    """Each pair of nodes of which the first reaches the second, once.
+    """Return each pair of nodes whose first reaches the second, once.
 
     >>> edges = Database().table(Edge, name="edges")
     >>> reach = closure(edges).materialize()

@@ -5,10 +5,10 @@
 
 A number of rounds, beginning with given centers. The clusters of one round are negations and
 aggregates over those of the round before, so this is `iterate`. In each round every point is
-compared with every center: a point that comes or goes costs as many comparisons as there are
-centers, and a center that moves as many as there are points.
+compared with every center: a changed point costs as many comparisons as there are centers, and a
+changed center as many as there are points.
 
-A mean is the exact sum, rounded once, so the centers are those of a fresh computation after any
+A mean is the exact sum, rounded once, so the centers equal those of a fresh computation after any
 history.
 
 Source: S. P. Lloyd: *Least squares quantization in PCM*, 1982; [mrql] k-means, as repeat.
@@ -105,7 +105,7 @@ def k_means(
 
 
 def main() -> None:
-    """Points that come and go."""
+    """Insert and delete points."""
     db = Database()
     points, starts = db.table(Point, name="points"), db.table(Center, name="starts")
     points.add_all(Point(x, y) for x, y in [(1, 1), (1, 2), (2, 1), (8, 8), (8, 9), (9, 8)])

@@ -1,4 +1,4 @@
-"""The longest chain: how many tasks in a row come before each task, up to a bound.
+"""The longest chain: the number of tasks in a row before each task, up to a bound.
 
     depth(t, 0)                             if  t is a task
     depth(t, d + 1), the greatest, <= n     if  depth(s, d) and t needs s
@@ -41,7 +41,7 @@ class Depth(NamedTuple):
 
 
 def longest_chains(needs: Relation[Needs], bound: int = BOUND) -> Relation[Depth]:
-    """For each task, how many in a row come before it; `bound` stands for that or more.
+    """Return the number of tasks in a row before each task; `bound` stands for that or more.
 
     >>> needs = Database().table(Needs, name="needs")
     >>> depths = longest_chains(needs, bound=9).materialize()

@@ -1,14 +1,14 @@
-"""PageRank: how much each page counts, if a page gives its rank to those that it links to.
+"""PageRank: the importance of pages, where a page passes its rank along its links.
 
     rank(p)  =  0.15  +  0.85 * sum of rank(q) / links of q, over the pages q that link to p
 
-The formula is applied a number of times, beginning with 1 for each page. Sums over what a round
-gives may grow and shrink, so this is no `fixpoint`, but `iterate`: exactly so many rounds, each one
-kept live. A changed link changes the ranks of the pages one step away in the first round, two
+The formula is applied a number of times, beginning with 1 for each page. Sums over the result of a
+round may grow and shrink, so this is no `fixpoint` but `iterate`: a number of rounds, each one
+maintained. A changed link changes the ranks of the pages one step away in the first round, two
 steps away in the second one, and so on. Ranks are rounded, so a change that has become too small
 to be seen goes no further.
 
-Sums are exact whatever the history (`Sum` equals `math.fsum`), so after any edits the ranks are
+Sums are exact whatever the history (`Sum` equals `math.fsum`), so after any edits the ranks equal
 those of a fresh computation to the last digit.
 
 Source: L. Page, S. Brin, R. Motwani, T. Winograd: *The PageRank Citation Ranking*, 1999; [mrql]
@@ -28,7 +28,7 @@ DIGITS = 6
 
 
 class Rank(NamedTuple):
-    """How much a page counts."""
+    """The rank of a page."""
 
     page: str
     rank: float
@@ -38,7 +38,7 @@ class Rank(NamedTuple):
 
 
 class Links(NamedTuple):
-    """How many links a page has."""
+    """The number of links of a page."""
 
     page: str
     number: int

@@ -1,11 +1,11 @@
-"""Same generation: who is as many steps below some common ancestor as whom.
+"""Same generation: pairs of people with the same distance from a common ancestor.
 
     same(x, y)  if  parent(x, p) and parent(y, p) and x != y
     same(x, y)  if  parent(x, p) and same(p, q) and parent(y, q)
 
 The first line says that children of one parent are of one generation, the second one that children
 of parents of one generation are. Its recursive relation stands between two others, so each of the
-two joins keeps an index of what the other one gives, and a change looks up only those it concerns.
+two joins keeps an index of the result of the other, and a change looks up only related rows.
 
 Source: the standard example of recursive queries; F. Bancilhon, R. Ramakrishnan: *An Amateur's
 Introduction to Recursive Query Processing Strategies*, SIGMOD 1986.

@@ -5,7 +5,7 @@
 
 A relation of all costs of all ways would have no end where roads go round in a circle. With
 `keep=Min(...)` and `by=...` the recursive relation holds one row for each start and place, the
-cheapest one, and only that is followed further. When a road gets worse or goes away, the places
+cheapest one, and only that is followed further. When a road gets worse or is removed, the places
 that were reached by it get their next best way, or none.
 
 Which roads the cheapest ways use is a query above the recursion: a road is used if its cost is
@@ -33,7 +33,7 @@ class Road(NamedTuple):
 
 
 class Best(NamedTuple):
-    """What it costs at least to get from a start to a place."""
+    """The least cost from a start to a place."""
 
     start: str
     place: str

@@ -1,6 +1,6 @@
-"""Show what edits change: for each edit, the rows that came and went in some views.
+"""Show edits: for each edit, the inserted and deleted rows of some views.
 
-Beside it, the rows that the operators below a view had to look at: the work of the edit.
+Beside them is the work of the edit: the rows that the operators below a view touched.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Story:
 
 
 def console() -> Console:
-    """Where examples print; wide enough where the output is no terminal."""
+    """Return the console for examples, wide enough where the output is no terminal."""
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=WIDTH)
 

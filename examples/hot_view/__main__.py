@@ -1,21 +1,21 @@
 """A view outgrows the process: `.venv/bin/python -m examples.hot_view`, in the repository's folder.
 
-An orders stream comes in: generated, from a seed, with customers of whom few order much, and with
-returns and corrections. A view keeps for each customer how many orders there are, what they come to
-and the largest of them; two more views, of the best ten customers and of the regions, read it.
+The input is a stream of orders: generated from a seed, with few customers who order much, and with
+returns and corrections. A view has for each customer the number, the sum and the largest of the
+orders; two more views, of the best ten customers and of the regions, read it.
 
 What happens, on a screen that is drawn again and again, or line by line where there is no terminal:
 
-    growing      all is in the process; each commit updates all views
-    moving       the view per customer has passed the threshold: its state goes to Spark in the
-                 background, and orders go on coming
+    growing      all state is in the process; each commit updates all views
+    moving       the view per customer has passed the threshold: its state moves to Spark in the
+                 background, and orders keep arriving
     on Spark     the same views are read as before; reading brings them up to date, by a flush
     losing       the JVM is killed by SIGKILL in the middle of a flush; another one is started, and
-                 takes up what the first one had
-    compared     at the end all rows of all views are compared with those of the same queries, fed
-                 the same stream, in a database that has nothing on Spark
+                 continues from the state of the first
+    compared     at the end all rows of all views are compared with those of the same queries over
+                 the same stream, in a database without Spark
 
-The threshold is in megabytes of what the operator holds. Nothing in `shop.py`, where the tables and
+The threshold is in megabytes of operator state. Nothing in `shop.py`, where the tables and
 queries are, knows about Spark: `Database(offload=SparkOffload(...))` is all.
 
 Needs Java 17 or newer. Exit codes: 0 if all views are the same at the end, 1 if they are not or
@@ -44,7 +44,7 @@ from spark_backend import SparkOffload
 
 SAME, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 FLUSH_INTERVAL = 1.0
-"""Seconds between flushes that nobody asks for."""
+"""Seconds between automatic flushes."""
 QUICK_START = {
     "spark.driver.extraJavaOptions": (
         "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"

@@ -1,4 +1,4 @@
-"""The same queries, fed the same stream, in a database that offloads nothing."""
+"""The same queries over the same stream, in a database that offloads nothing."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from examples.hot_view.stream import Batch
 
 
 class Feeder(threading.Thread):
-    """Feeds a shop until the stream ends, or it is told to stop.
+    """Feed a shop until the stream ends, or `stop` is called.
 
-    `orders` counts those that have come, `went` those that have gone again, corrected ones too.
+    `orders` counts inserted orders, `went` deleted ones, including corrections.
     """
 
     def __init__(self, shop: Shop, stream: Iterator[Batch], total: int) -> None:
@@ -40,7 +40,7 @@ class Feeder(threading.Thread):
             self._error = error
 
     def allow(self, share: float, rate: float = inf) -> None:
-        """Go on until this share of what is left has come, with so many orders a second at most."""
+        """Feed this share of the remaining orders, at most `rate` of them per second."""
         with self._news:
             self._limit = self.orders + share * (self._total - self.orders)
             self._rate = rate
@@ -48,7 +48,7 @@ class Feeder(threading.Thread):
 
     @property
     def is_idle(self) -> bool:
-        """Whether all has come that may."""
+        """Return True if all allowed orders have been fed."""
         return self.orders >= self._limit or not self.is_alive()
 
     def check(self) -> None:
@@ -57,7 +57,7 @@ class Feeder(threading.Thread):
             raise self._error
 
     def stop(self) -> None:
-        """Feed no more."""
+        """Stop feeding."""
         with self._news:
             self._is_stopped = True
             self._news.notify()
@@ -65,7 +65,7 @@ class Feeder(threading.Thread):
             self.join()
 
     def _wait(self, count: int) -> None:
-        """As long as the rate says, and then until more may come."""
+        """Wait as the rate demands, and then until more orders are allowed."""
         with self._news:
             self._news.wait_for(lambda: self._is_stopped, count / self._rate)
             self._news.wait_for(lambda: self._is_stopped or self.orders < self._limit)

@@ -1,4 +1,4 @@
-"""The figures of now, in words."""
+"""The current figures, in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from examples.terminal import duration, number
 from reactive import OffloadStatus
 
 Figures = list[tuple[str, str]]
-"""What each figure is of, and the figure."""
+"""The label of each figure, and the figure."""
 
 
 def figures(shop: Shop, feeder: Feeder, memory_before: int) -> Figures:
@@ -25,20 +25,20 @@ def figures(shop: Shop, feeder: Feeder, memory_before: int) -> Figures:
 
 
 def memory(most: int) -> str:
-    """Of this process, and of the JVM."""
+    """Return the memory of this process, and of the JVM."""
     java = processes.jvm()
     of_java = "none" if java is None else megabytes(java.memory)
     return f"{megabytes(processes.this_one().memory)} now, {megabytes(most)} at most; JVM {of_java}"
 
 
 def held(shop: Shop) -> int:
-    """Bytes of what the process keeps of the orders and views: of all containers, without rows."""
+    """Return the bytes of the orders and views in the process: of all containers, without rows."""
     operators = {each for view in shop.views for each in view.stats().operators}
     return shop.orders.stats().bytes + sum(each.bytes for each in operators)
 
 
 def kept(before: int, now: int) -> str:
-    """What has been given back by the move, from two measurements of what is `held`.
+    """Return the memory that the move released, from two measurements of `held`.
 
     >>> kept(30_000_000, 6_000_000)
     'orders and views took 30.0 MB in the process before they moved, and take 6.0 MB now: 80% less'

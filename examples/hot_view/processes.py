@@ -38,12 +38,12 @@ def jvm() -> Process | None:
 
 
 def kill(process: Process) -> None:
-    """End a process at once, without a chance to do anything before."""
+    """Kill a process immediately, by SIGKILL."""
     os.kill(process.number, signal.SIGKILL)
 
 
 def _all(numbers: list[str] | None = None) -> Iterator[Process]:
-    """Those of these numbers, or all; by `ps` where there is no `/proc`."""
+    """Yield the processes of these numbers, or all; by `ps` where there is no `/proc`."""
     if not (PROC / "self" / "status").exists():
         shown = subprocess.run(PS, capture_output=True, text=True, check=True).stdout
         yield from (_process(*line.split(maxsplit=3)) for line in shown.splitlines())

@@ -1,4 +1,4 @@
-"""What is asked of the shop's views again and again; each question gives its answer in a line."""
+"""Repeated questions to the shop's views; each has its answer in a line."""
 
 from __future__ import annotations
 

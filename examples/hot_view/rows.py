@@ -26,7 +26,7 @@ class Customer:
 
 @dataclass(frozen=True, slots=True)
 class Spender:
-    """A customer and what all orders together come to."""
+    """A customer and the sum of all orders."""
 
     number: int
     name: str

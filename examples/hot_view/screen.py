@@ -1,8 +1,8 @@
-"""What people see: a screen that is drawn again, or lines where there is no terminal.
+"""The output: a screen that is drawn repeatedly, or lines without a terminal.
 
-phase, and for how long           figures of now
+phase, and its time               current figures
 questions, with latencies         best ten
-what has happened so far
+events so far
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from examples.terminal import duration, line
 EVERY = 5.0
 """Seconds between lines of figures, where there is no terminal."""
 PER_SECOND = 4
-"""How often the screen is drawn."""
+"""Frames of the screen per second."""
 Look = Callable[[], Figures]
 
 
 @contextmanager
 def board(out: Console, shop: Shop, feeder: Feeder) -> Iterator[Board]:
-    """Where people see what happens, for as long as the block runs."""
+    """Show the output while the block runs."""
     most = 0
 
     def look() -> Figures:
@@ -86,7 +86,7 @@ class Lines:
 
 
 class Screen:
-    """All at once, drawn again and again by a thread of `rich`."""
+    """The whole screen, drawn repeatedly by a thread of `rich`."""
 
     def __init__(self, shop: Shop, look: Look) -> None:
         self._shop = shop
@@ -129,7 +129,7 @@ class Screen:
         return table
 
     def _best(self) -> Table:
-        """As of the last flush, so that looking at it causes none."""
+        """Return the table of the best customers as of the last flush, without causing a flush."""
         table = Table("customer", "region", "spent", box=None)
         table.columns[2].justify = "right"
         for customer in self._shop.best.read(stale_ok=True):

@@ -11,11 +11,11 @@ from reactive import Count, Database, GroupedRelation, Max, Sum, View
 
 BEST = 10
 Spending: TypeAlias = GroupedRelation[int, int, float, float]
-"""A customer's number, how many orders there are, what they come to, and the largest of them."""
+"""A customer's number, the number of orders, their sum, and the largest of them."""
 
 
 class Shop:
-    """What customers spend: each of them, the best of them, and the regions.
+    """Views of spending: by customer, of the best customers, and by region.
 
     The view per customer keeps every amount, for the largest one; it is what grows.
     """

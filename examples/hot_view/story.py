@@ -1,8 +1,8 @@
-"""What happens to the view per customer, from its first order to the last.
+"""The phases of the view per customer, from its first order to the last.
 
     grow  ->  move  ->  serve  ->  lose the JVM  ->  serve  ->  end
 
-Orders go on coming all the time. A phase is over when something has happened, not after a time.
+Orders arrive all the time. A phase ends at an event, not after a time.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ SERVING_AGAIN = "on Spark again, read while orders come"
 ENDING = "the rest of the orders"
 COMPARING = "comparing with the same in process"
 GROWN = 0.6
-"""Which share of all orders may come until something moves."""
+"""The most share of all orders before a view moves."""
 SHARE = 0.3
-"""Which share of the orders that are left may come in each phase after that."""
+"""The most share of the remaining orders in each later phase."""
 SOON = 30.0
-"""Seconds in which a move begins that is due, and Spark before it; or waiting changes are seen."""
+"""Seconds to wait for a due move and the start of Spark, or for waiting changes."""
 RATE = 300
 """Orders per second, once there is something on Spark."""
 ROUNDS = 3
-"""How often all views are read before the JVM is lost, and again after it."""
+"""Rounds of reading all views before the JVM is lost, and after it."""
 LOOK = 0.25
 """Seconds between looks at whether something has happened."""
 INTO = 0.1
-"""How many seconds into a flush the JVM is killed."""
+"""Seconds after the start of a flush at which the JVM is killed."""
 
 
 class Board(Protocol):
-    """Where people see what happens."""
+    """The output for people."""
 
     def phase(self, name: str) -> None:
         """A phase begins."""
@@ -102,11 +102,11 @@ def tell(shop: Shop, feeder: Feeder, board: Board) -> None:
 
 
 def parts(shop: Shop) -> OffloadStatus:
-    """What has left the process, or is about to.
+    """Return the parts that are on Spark, or move there.
 
     Raises
     ------
-    OffloadError: that did not go well.
+    OffloadError: a move failed.
     """
     found = shop.db.offload_status()
     for part in found:
@@ -116,7 +116,7 @@ def parts(shop: Shop) -> OffloadStatus:
 
 
 def _begin(phase: str, feeder: Feeder, board: Board) -> None:
-    """A phase in which orders come slowly, so that there are some left for those after it."""
+    """Begin a phase with a low rate of orders, so that later phases have some left."""
     board.phase(phase)
     feeder.allow(SHARE, RATE)
 

@@ -29,7 +29,7 @@ PRODUCTS = ("book", "chair", "coat", "game", "kettle", "lamp", "pan", "rug", "sh
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction changes; a corrected order is among those that come and that go."""
+    """The changes of one transaction; a corrected order is both deleted and inserted."""
 
     new: tuple[Order, ...]
     corrected: tuple[Order, ...]
@@ -50,7 +50,7 @@ def customers(count: int, seed: int) -> Iterator[Customer]:
 
 
 def batches(orders: int, customers: int, seed: int) -> Iterator[Batch]:
-    """The stream, until there have been so many orders."""
+    """Yield the stream, up to a number of orders."""
     random = Random(f"orders {seed}")
     activity = list(accumulate(random.paretovariate(PARETO) for _ in range(customers)))
     recent: list[Order] = []
@@ -66,13 +66,13 @@ def batches(orders: int, customers: int, seed: int) -> Iterator[Batch]:
 
 
 def _went(recent: list[Order], new: int, random: Random) -> tuple[Order, ...]:
-    """What of the recent orders goes while so many come; it is no longer among them then."""
+    """Remove and return some of the recent orders, by the number of new ones."""
     random.shuffle(recent)
     count = sum(random.random() < RETURNED + CORRECTED for _ in range(new))
     return tuple(recent.pop() for _ in range(min(count, len(recent))))
 
 
 def _corrected(went: tuple[Order, ...], random: Random) -> tuple[Order, ...]:
-    """What some of the orders that go should have been."""
+    """Return the corrected versions of some of the deleted orders."""
     wrong = (order for order in went if random.random() < CORRECTED / (RETURNED + CORRECTED))
     return tuple(replace(order, amount=amount(random)) for order in wrong)

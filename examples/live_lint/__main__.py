@@ -80,7 +80,7 @@ def _show_all(analysis: Analysis, limit: int) -> None:
 
 
 def _show_examples(analysis: Analysis, limit: int) -> None:
-    """Less than all, so that what is measured afterwards is seen together with it."""
+    """Show only some findings, so that the measurements after them are on one screen."""
     out = console()
     out.print(show.overview(analysis.project))
     out.print(show.examples(analysis.project, limit))

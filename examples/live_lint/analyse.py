@@ -52,5 +52,5 @@ def analyse(folder: Folder, sources: Mapping[str, bytes], tick: Tick = str) -> A
 
 
 def facts_of(folder: Folder, file: str, source: bytes | None) -> Facts:
-    """What a file states; nothing, if it is gone."""
+    """Return the facts of a file; none if it was deleted."""
     return NONE if source is None else extract(file, folder.module(file), source)

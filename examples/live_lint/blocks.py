@@ -1,4 +1,4 @@
-"""What the calls of a file state, and its blocks that are not always run."""
+"""The facts of the calls of a file, and of its blocks that do not always run."""
 
 from __future__ import annotations
 

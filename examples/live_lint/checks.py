@@ -60,11 +60,11 @@ def name_of(check: Check) -> str:
 
 
 def findings(check: Check, t: Tables) -> Relation[Finding]:
-    """What a check finds on lines without a `noqa` comment; what it finds twice there, once."""
+    """Return the findings of a check on lines without a `noqa` comment, each once."""
     audible = check(t).anti_join(t.silenced, left_key=file_and_line, right_key=file_and_line)
     return audible.distinct()
 
 
 def description(check: Check) -> str:
-    """What a check finds, in a sentence."""
+    """Return one sentence about the findings of a check."""
     return (check.__doc__ or "").partition("\n")[0]

@@ -1,4 +1,4 @@
-"""What the functions and classes of a file state."""
+"""The facts of the functions and classes of a file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _add_function(walker: Walker, node: shapes.FunctionNode, symbol: str) -> Non
 
 
 def _function_scope(walker: Walker, node: shapes.FunctionNode, symbol: str) -> Scope:
-    """The scope of the body. Its parameters hide those of functions around it."""
+    """Return the scope of the body. Its parameters hide those of outer functions."""
     outer = walker.scope
     names = {a.arg for a in shapes.parameters(node.args)}
     walker.local_names |= names
@@ -78,7 +78,7 @@ def _function_scope(walker: Walker, node: shapes.FunctionNode, symbol: str) -> S
 def _needs(
     walker: Walker, node: shapes.FunctionNode | ast.ClassDef, symbol: str, *, plain: bool
 ) -> str:
-    """What must be used for the functions in a definition to run: itself, if it is internal."""
+    """Return the definition whose use makes this one's functions run: itself if internal."""
     if not plain or not shapes.is_internal(node.name):
         return walker.scope.needs
     walker.facts.add(Internal(walker.file, node.lineno, walker.module, node.name, symbol))
@@ -86,13 +86,13 @@ def _needs(
 
 
 def _visible(outer: Scope, names: set[str]) -> dict[str, str]:
-    """The parameters seen in a function with these, which hide those of functions around it."""
+    """Return the parameters visible in a function: its own, and those of outer functions."""
     around = {n: f for n, f in outer.visible.items() if n not in outer.globals}
     return around | dict.fromkeys(names, "")
 
 
 def is_counted(parameter: str) -> bool:
-    """Whether a parameter is one that a function should use."""
+    """Return True if a parameter is one that a function should use."""
     return not parameter.startswith("_") and parameter not in ("self", "cls")
 
 

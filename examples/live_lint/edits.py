@@ -24,7 +24,7 @@ SIMPLE: tuple[type[ast.stmt], ...] = (ast.Expr, ast.Assign, ast.Return)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The new contents of a file, and in words what was done to it."""
+    """The new contents of a file, and a description of the edit."""
 
     file: str
     what: str
@@ -34,7 +34,7 @@ class Edit:
 def edits(sources: Mapping[str, bytes], seed: int = 0) -> Iterator[Edit]:
     """Edits without end, each on top of those before; the same for the same seed.
 
-    Files that Python cannot read are left alone, until an edit takes back what broke them.
+    Files that Python cannot read are not edited, until the edit that broke them is undone.
     """
     rng = random.Random(seed)
     first, now, files = dict(sources), dict(sources), sorted(sources)
@@ -47,7 +47,7 @@ def edits(sources: Mapping[str, bytes], seed: int = 0) -> Iterator[Edit]:
 
 
 def can_edit(sources: Mapping[str, bytes]) -> bool:
-    """Whether there is a file that Python can read; without one, `edits` would look for ever."""
+    """Return True if Python can read some file; otherwise `edits` would search for ever."""
     return any(_edited(source, add_import, random.Random(0)) for source in sources.values())
 
 
@@ -114,7 +114,7 @@ def add_parameter(tree: ast.Module, lines: Lines, rng: random.Random) -> Lines |
 
 
 def break_syntax(tree: ast.Module, lines: Lines, rng: random.Random) -> Lines | None:
-    """Leave a bracket open, as somebody does who is still typing."""
+    """Leave a bracket open, as while typing."""
     return [*lines, "call(\n"]
 
 

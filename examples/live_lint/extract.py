@@ -41,8 +41,8 @@ def extract(file: str, module: str, source: bytes) -> frozenset[Fact]:
     Parameters
     ----------
     file: its path, as findings show it.
-    module: the name by which it is imported.
-    source: its bytes. If Python cannot read them, that is the only thing said about the file.
+    module: its name in imports.
+    source: its bytes. If Python cannot read them, that is the only fact about the file.
     """
     facts: set[Fact] = {Module(file, module), *_silenced(file, source)}
     try:

@@ -1,8 +1,8 @@
 """The facts that one file states: the rows of all tables.
 
-A fact without a line number stays the same when lines above it come and go, so joins that many
-other files take part in look at such facts only. A `symbol` is the full dotted name of something
-that is defined: `email.message.Message.get`.
+A fact without a line number is unchanged when lines above it are edited, so joins across many files
+read only such facts. A `symbol` is the full dotted name of a definition:
+`email.message.Message.get`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class PrivateUse:
     user: str
     """The symbol of the internal definition that has to run for that; "" if there is none."""
     bound: bool
-    """As a name, which can only mean what the module itself has of that name."""
+    """True for a use by name, which can only mean the module's own definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +147,13 @@ class Function:
     open: bool
     """Takes `*args` or `**kwargs`."""
     plain: bool
-    """Has no decorators but those that leave its signature alone."""
+    """True without decorators that change its signature."""
     stub: bool
     """Does nothing, as abstract methods and placeholders do."""
     conditional: bool
     """Inside an `if`, `try` or loop of its scope."""
     reads: int
-    """How often the file has read this name before the definition."""
+    """The number of reads of this name in the file before the definition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ class Folder:
         return sorted(path.as_posix() for path in found if _is_ours(path.parts[:-1]))
 
     def has(self, path: Path) -> bool:
-        """Whether an absolute path is one of a Python file in it."""
+        """Return True if an absolute path is that of a Python file in it."""
         return path.suffix == ".py" and self.covers(path.parent)
 
     def covers(self, path: Path) -> bool:
-        """Whether an absolute path is in it, and in no hidden or installed folder."""
+        """Return True if an absolute path is in it, and in no hidden or installed folder."""
         inside = path.is_relative_to(self.path)
         return inside and _is_ours(path.relative_to(self.path).parts)
 
@@ -55,7 +55,7 @@ class Folder:
         return {file: source for file, source in pairs if source is not None}
 
     def module(self, file: str) -> str:
-        """The name by which a file is imported.
+        """Return the name of a file in imports.
 
         >>> Folder(Path("/project")).module("src/shop/cart/__init__.py")
         'shop.cart'

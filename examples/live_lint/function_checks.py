@@ -98,5 +98,5 @@ def wrong_arguments(t: Tables) -> Relation[Finding]:
 
 
 def is_special(name: str) -> bool:
-    """Whether Python itself calls a function: `__name__`, or private to a class: `__name`."""
+    """Return True if Python calls a function itself (`__name__`), or it is private (`__name`)."""
     return name.rpartition(".")[2].startswith("__")

@@ -77,22 +77,22 @@ def import_cycle(t: Tables) -> Relation[Finding]:
 
 
 def in_circle(at: Site, back: tuple[str, ...]) -> Finding:
-    """An import, and the way back from what it imports."""
+    """Return the finding of an import, with the path back from the imported module."""
     circle = " -> ".join((at.module, *back))
     return Finding(at.file, at.line, "import-cycle", f"a circle of imports: {circle}")
 
 
 def last_and_first(way: Path) -> tuple[str, str]:
-    """The ends of a way back, as those of the import that it leads back to."""
+    """Return the ends of a path back, as those of the import that it returns to."""
     return way.modules[-1], way.modules[0]
 
 
 def beside(row: Import) -> str:
-    """What an import means for a script, which can import the files beside it."""
+    """Return the meaning of an import in a script, which can import files of its folder."""
     return f"{row.module.rpartition('.')[0]}.{row.target}"
 
 
 def is_ordinary(full: str) -> bool:
-    """Whether the last part of a name is neither a star nor one that every module has."""
+    """Return True if the last part of a name is neither a star nor a name of every module."""
     name = full.rpartition(".")[2]
     return name != "*" and not (name.startswith("__") and name.endswith("__"))

@@ -1,4 +1,4 @@
-"""What the imports of a file state."""
+"""The facts of the imports of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what happens in one place: definitions, defaults and handlers."""
+"""Checks within one place: definitions, defaults and handlers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reactive import Count, Max, Min, Relation, live
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What functions and classes have in common: a name in a scope."""
+    """The common columns of functions and classes: a name in a scope."""
 
     file: str
     line: int
@@ -103,10 +103,10 @@ def as_definition(row: Function | Class) -> Definition:
 
 
 def line(row: Definition) -> int:
-    """Where a definition is."""
+    """Return the line of a definition."""
     return row.line
 
 
 def is_broad(caught: tuple[str, ...]) -> bool:
-    """Whether an `except` clause catches nearly everything."""
+    """Return True if an `except` clause catches nearly everything."""
     return not caught or not BROAD_ERRORS.isdisjoint(caught)

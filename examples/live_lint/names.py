@@ -1,4 +1,4 @@
-"""What the names, attributes, strings and assignments of a file state."""
+"""The facts of the names, attributes, strings and assignments of a file."""
 
 from __future__ import annotations
 

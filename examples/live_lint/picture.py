@@ -24,11 +24,11 @@ DEMO = ("--limit", "1")
 
 
 def printed(options: Sequence[str] = DEMO) -> str:
-    """What the demo prints, with the colours of a terminal.
+    """Return the output of the demo, with the colours of a terminal.
 
     Raises
     ------
-    CalledProcessError: it failed.
+    CalledProcessError: the demo failed.
     """
     command = [sys.executable, "-m", "examples.live_lint", *options]
     done = subprocess.run(

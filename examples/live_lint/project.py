@@ -44,8 +44,8 @@ class Project:
     def put(self, changes: Mapping[str, Facts]) -> None:
         """Replace the facts of some files, in one transaction; a file without facts is gone.
 
-        Only the facts that differ from those of before are changes, so the cost is that of
-        comparing the facts of these files, and of what the differing ones affect.
+        Only facts that differ from the earlier ones are changes. The cost is that of comparing the
+        facts of these files, and of the effects of the changed ones.
         """
         self.source.take(Batch(origins=changes))
 
@@ -55,15 +55,15 @@ class Project:
         return sorted(map(str, self.source.origins))
 
     def facts(self, file: str) -> Facts:
-        """What a file states."""
+        """Return the facts of a file."""
         return frozenset(self.source.origins.get(file, ()))
 
     def count(self) -> int:
-        """How many facts there are in all."""
+        """Return the number of all facts."""
         return sum(map(len, self.source.origins.values()))
 
     def findings(self) -> list[Finding]:
-        """What all checks find, by file and line."""
+        """Return the findings of all checks, by file and line."""
         return sorted(finding for view in self.views.values() for finding in view)
 
     def verify(self, tick: Callable[[str], object] = str) -> None:

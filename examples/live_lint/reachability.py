@@ -1,10 +1,10 @@
-"""What leads to what in any number of steps: imports in circles, and code that can be run.
+"""Reachability: imports in circles, and code that can be run.
 
-    imports of modules --trim--> core --reach--> those that lead back --shortest--> ways
+    imports of modules --trim--> core --reach--> imports in circles --shortest--> paths
     entry points --use--> internal definitions --use--> internal definitions ...
 
 Each arrow with a name is a recursion (`fixpoint`, or `iterate` for a few rounds of trimming), and
-those that follow each other are strata: each reads what the one before has settled.
+consecutive ones are strata: each reads the complete result of the one before.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Loads:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Modules of which each loads the next one."""
+    """Modules, each of which loads the next one."""
 
     modules: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Where the user runs, the internal definition may run."""
+    """A user and an internal definition that may run if the user runs."""
 
     user: str
     symbol: str
@@ -85,7 +85,7 @@ def trimmed(loads: Relation[Loads]) -> Relation[Loads]:
 
 
 def reach(loads: Relation[Loads]) -> Relation[Loads]:
-    """What each module loads, itself or through others."""
+    """Return the modules that each module loads, itself or through others."""
     return fixpoint(
         lambda way: loads.union(
             way.join(loads, left_key=target, right_key=module).select(
@@ -132,7 +132,7 @@ def running(t: Tables) -> Relation[str]:
 
 
 def needs(t: Tables) -> Relation[Needs]:
-    """Which uses may mean which definition: a name only one of its module, an attribute any."""
+    """Return the definitions that uses may mean: a name that of its module, an attribute any."""
     names = t.private_uses.where(lambda u: u.bound)
     attributes = t.private_uses.where(lambda u: not u.bound)
     by_name = names.join(t.internals, left_key=module_and_name, right_key=module_and_name)
@@ -143,7 +143,7 @@ def needs(t: Tables) -> Relation[Needs]:
 
 
 def site(row: Import, target: str) -> Site:
-    """Where an import is, and what it loads."""
+    """Return the place of an import, and the loaded module."""
     return Site(row.module, target, row.file, row.line)
 
 
@@ -163,5 +163,5 @@ def target(row: Loads) -> str:
 
 
 def need(use: PrivateUse, definition: Internal) -> Needs:
-    """What a use may mean."""
+    """Return the possible meaning of a use."""
     return Needs(use.user, definition.symbol)

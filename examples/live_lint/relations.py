@@ -1,8 +1,7 @@
-"""What several checks ask of the tables: what a name means, what can be imported, who inherits.
+"""Queries that several checks share: meanings of names, importable modules, inheritance.
 
-These are functions that give queries. Equal queries are one operator in the database, however
-many checks ask for them. A `distinct` at the end keeps a change that a line number made, and that
-makes no other difference, from reaching the joins above it.
+These functions return queries. Equal queries are one operator in the database, for all checks. A
+`distinct` at the end stops a change of a line number alone before the joins above it.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def symbol(row: Any) -> str:
 
 
 def meanings(t: Tables) -> Relation[Binding]:
-    """The names of modules that stand for one thing only, and what that is."""
+    """Return the names of modules that have only one meaning, and the meaning."""
     counted = t.bindings.distinct().group_by(module_and_name)
     return (
         counted.aggregate(Count(), Min(meaning))
@@ -85,13 +84,13 @@ def inherits(t: Tables) -> Relation[Inherits]:
 
 
 def methods(t: Tables) -> Relation[Contract]:
-    """Methods of which a call's arguments can be told from the signature."""
+    """Return methods whose signature determines the arguments of a call."""
     counted = t.functions.where(lambda f: f.kind == "method" and f.plain and not f.open)
     return counted.select(contract).distinct()
 
 
 def functions(t: Tables) -> Relation[Contract]:
-    """Functions of modules of which a call's arguments can be told from the signature."""
+    """Return functions of modules whose signature determines the arguments of a call."""
     certain = t.functions.where(
         lambda f: f.kind == "function" and f.plain and not f.open and not f.conditional
     )
@@ -110,7 +109,7 @@ def overrides(t: Tables) -> Relation[Overrides]:
 
 
 def meaning(row: Binding) -> str:
-    """What a name stands for."""
+    """Return the meaning of a name."""
     return row.full
 
 
@@ -125,7 +124,7 @@ def full_symbol(row: Binding) -> str:
 
 
 def full_name(binding: Binding, row: Base | Call | Dotted) -> str:
-    """What a dotted name stands for, if its head stands for what the binding says."""
+    """Return the meaning of a dotted name, if its head has the meaning of the binding."""
     return f"{binding.full}.{row.rest}" if row.rest else binding.full
 
 
@@ -162,7 +161,7 @@ def file_and_line(row: Any) -> tuple[str, int]:
 
 
 def arity(function: Contract) -> str:
-    """How many arguments a function takes, in words."""
+    """Return the number of arguments of a function, in words."""
     least, most = function.required, max(function.required, function.positional)
     number = str(least) if least == most else f"{least} to {most}"
     return f"{number} argument" + "s" * (number != "1")

@@ -31,7 +31,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What many steps cost: seconds in all, and of them those for tables and views."""
+    """The cost of many steps: seconds in all, and the part of tables and views."""
 
     median: float
     median_updating: float

@@ -1,4 +1,4 @@
-"""What `--watch` shows; first of all the findings in the files whose change did something."""
+"""The screen of `--watch`, with the findings of the last effective change first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drawing(project: Project, folder: Folder, changes: Changes, height: int) -> 
 
 
 def summary(project: Project, folder: Folder) -> str:
-    """What remains on the terminal at the end."""
+    """Return the line that remains on the terminal at the end."""
     return (
         f"watched {folder.path}: {number(len(project.files), 'file')}, "
         f"{number(len(project.findings()), 'finding')} at the end"

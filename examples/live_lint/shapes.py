@@ -19,23 +19,23 @@ TEST_SUFFIXES = ("Test", "Tests", "TestCase")
 
 
 def is_private(name: str) -> bool:
-    """Whether a name is private by convention: `_name`, but neither `_` nor `__name__`."""
+    """Return True if a name is private by convention: `_name`, but neither `_` nor `__name__`."""
     return name.startswith("_") and not name.endswith("_")
 
 
 def is_test(name: str) -> bool:
-    """Whether test runners take a function or class of this name for a test."""
+    """Return True if test runners treat a function or class of this name as a test."""
     return name.startswith(TEST_PREFIXES) or name.endswith(TEST_SUFFIXES)
 
 
 def is_internal(name: str) -> bool:
-    """Whether what is defined by this name is there for its own project, and is no test."""
+    """Return True if a definition of this name is internal to its project, and is no test."""
     return is_private(name) and not is_test(name.lstrip("_"))
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What calls of a function may look like."""
+    """The possible arguments of calls of a function."""
 
     required: int
     positional: int
@@ -54,7 +54,7 @@ def dotted(node: ast.expr) -> tuple[str, str] | None:
 
 
 def last_name(node: ast.expr) -> str:
-    """The last part of a dotted name or of what is called; "" for any other expression."""
+    """Return the last part of a dotted name or of a called function; "" for other expressions."""
     if isinstance(node, ast.Call):
         node = node.func
     if isinstance(node, ast.Attribute):
@@ -63,12 +63,12 @@ def last_name(node: ast.expr) -> str:
 
 
 def is_static(node: FunctionNode) -> bool:
-    """Whether a method takes neither `self` nor `cls`."""
+    """Return True if a method takes neither `self` nor `cls`."""
     return any(last_name(d) == "staticmethod" for d in node.decorator_list)
 
 
 def is_plain(decorators: list[ast.expr]) -> bool:
-    """Whether decorators leave a signature alone."""
+    """Return True if decorators leave a signature alone."""
     return all(last_name(d) in NEUTRAL for d in decorators)
 
 
@@ -87,13 +87,13 @@ def signature(node: FunctionNode, *, skip_first: bool) -> Signature:
 
 
 def parameters(args: ast.arguments) -> list[ast.arg]:
-    """All parameters, those with stars too."""
+    """Return all parameters, including starred ones."""
     stars = [a for a in (args.vararg, args.kwarg) if a is not None]
     return [*named_parameters(args), *stars]
 
 
 def named_parameters(args: ast.arguments) -> list[ast.arg]:
-    """The parameters without those that have stars."""
+    """Return the parameters without starred ones."""
     return [*args.posonlyargs, *args.args, *args.kwonlyargs]
 
 
@@ -107,19 +107,19 @@ def defaults(args: ast.arguments) -> list[tuple[str, ast.expr]]:
 
 
 def is_mutable(value: ast.expr) -> bool:
-    """Whether an expression makes an object that can be changed."""
+    """Return True if an expression makes an object that can be changed."""
     if isinstance(value, ast.Call):
         return last_name(value) in MUTABLE_CALLS
     return isinstance(value, MUTABLE)
 
 
 def is_stub(body: list[ast.stmt]) -> bool:
-    """Whether a body does nothing: a docstring, `pass`, `...`, `raise`, a constant result."""
+    """Return True if a body does nothing: a docstring, `pass`, `...`, `raise` or a constant."""
     return all(map(_does_nothing, body))
 
 
 def hides(body: list[ast.stmt]) -> bool:
-    """Whether the body of an `except` drops the exception without a trace."""
+    """Return True if the body of an `except` drops the exception without a trace."""
     return all(_does_nothing(s) and not isinstance(s, ast.Raise) for s in body)
 
 
@@ -132,29 +132,29 @@ def caught(handler: ast.ExceptHandler) -> tuple[str, ...]:
 
 
 def expects_import_error(handlers: list[ast.ExceptHandler]) -> bool:
-    """Whether some `except` clause catches a failing import."""
+    """Return True if some `except` clause catches a failing import."""
     names = [caught(handler) for handler in handlers]
     return any(not n or not (IMPORT_ERRORS | BROAD_ERRORS).isdisjoint(n) for n in names)
 
 
 def expects_type_error(handlers: list[ast.ExceptHandler]) -> bool:
-    """Whether some `except` clause names what a call with wrong arguments raises."""
+    """Return True if some `except` clause names an error of a call with wrong arguments."""
     return any(not ARGUMENT_ERRORS.isdisjoint(caught(handler)) for handler in handlers)
 
 
 def mentions(items: list[ast.withitem], errors: frozenset[str]) -> bool:
-    """Whether a `with` is about such errors: `suppress(ImportError)`, `assertRaises(...)`."""
+    """Return True if a `with` names such errors: `suppress(ImportError)`, `assertRaises(...)`."""
     calls = [item.context_expr for item in items if isinstance(item.context_expr, ast.Call)]
     return any(last_name(arg) in errors for call in calls for arg in call.args)
 
 
 def is_type_checking(test: ast.expr) -> bool:
-    """Whether a condition is `TYPE_CHECKING`."""
+    """Return True if a condition is `TYPE_CHECKING`."""
     return last_name(test) == "TYPE_CHECKING"
 
 
 def is_main(test: ast.expr) -> bool:
-    """Whether a condition is `__name__ == "__main__"`."""
+    """Return True if a condition is `__name__ == "__main__"`."""
     match test:
         case ast.Compare(ast.Name("__name__"), [ast.Eq()], [ast.Constant("__main__")]):
             return True
@@ -173,12 +173,12 @@ def strings(value: ast.expr | None) -> list[tuple[int, str]]:
 
 
 def elements(nodes: list[ast.expr]) -> list[ast.expr]:
-    """The elements of those that are lists or tuples."""
+    """Return the elements of the nodes that are lists or tuples."""
     return [e for node in nodes if isinstance(node, ast.List | ast.Tuple) for e in node.elts]
 
 
 def has_stars(call: ast.Call) -> bool:
-    """Whether a call passes `*` or `**`, so that its arguments cannot be counted."""
+    """Return True if a call passes `*` or `**`, so that its arguments cannot be counted."""
     starred = any(type(argument) is ast.Starred for argument in call.args)
     return starred or any(keyword.arg is None for keyword in call.keywords)
 

@@ -42,7 +42,7 @@ def examples(project: Project, limit: int) -> Group:
 
 
 def overview(project: Project) -> Table:
-    """How many findings each check has."""
+    """Return the number of findings of each check, as a table."""
     table = Table("check", "findings", "what it finds", title="Findings")
     table.columns[1].justify = "right"
     for check in CHECKS:
@@ -52,7 +52,7 @@ def overview(project: Project) -> Table:
 
 
 def sizes(analysis: Analysis) -> str:
-    """How much was analysed, what was found, and how long it took."""
+    """Return the numbers of files, facts and findings, and the seconds."""
     project = analysis.project
     return (
         f"{len(project.files):,} files, {project.count():,} facts, "

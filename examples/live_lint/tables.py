@@ -9,7 +9,7 @@ from reactive import Database, Table
 
 
 class Tables:
-    """All tables, by name for queries and by kind of fact for what fills them."""
+    """All tables, by name for queries and by kind of fact for loading."""
 
     def __init__(self, db: Database) -> None:
         self.modules: Table[facts.Module] = db.table(facts.Module)

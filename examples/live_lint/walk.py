@@ -37,11 +37,11 @@ class Scope:
     that need no use: of a lambda, with stars, `self`, `_name`."""
     globals: set[str] = field(default_factory=set)
     conditions: int = 0
-    """How many `if`, `try` and loops of this scope are around."""
+    """The number of enclosing `if`, `try` and loops of this scope."""
     runs: str = ""
     """The symbol of the internal definition that runs this code; "" if importing it does."""
     needs: str = ""
-    """As `runs`, for the bodies of functions in here: those of a class need the class."""
+    """As `runs`, for the bodies of inner functions: methods need their class."""
 
 
 class Walker:
@@ -73,7 +73,7 @@ class Walker:
             self.below(node)
 
     def below(self, node: ast.AST) -> None:
-        """Take in what is below a node."""
+        """Visit the nodes below a node."""
         for name in CHILDREN[type(node)]:
             value = getattr(node, name, None)
             if type(value) is list:
@@ -82,7 +82,7 @@ class Walker:
                 self.walk(value)
 
     def walk_all(self, nodes: Iterable[Any]) -> None:
-        """Take in several nodes; what is no node is skipped."""
+        """Visit several nodes; skip other values."""
         handlers = self._handlers
         for node in nodes:
             handler = handlers.get(type(node))

@@ -67,7 +67,7 @@ def _may_matter(change: object, path: str) -> bool:
 
 
 def _files(project: Project, folder: Folder, paths: set[Path]) -> set[str]:
-    """The files that paths stand for; for a folder, those that were or are in it."""
+    """Return the files of changed paths; for a folder, the files that were or are in it."""
     files = {folder.name(path) for path in paths if folder.has(path)}
     folders = [path for path in paths if not path.suffix and folder.covers(path)]
     inner = tuple(f"{folder.name(path)}/" for path in folders)

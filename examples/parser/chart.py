@@ -1,4 +1,4 @@
-"""The parser: queries from a sentence and a grammar to all that can be found in the sentence.
+"""The parser: queries from a sentence and a grammar to all phrases of the sentence.
 
     sentence, terminals -> terminal ----+
     sentence, operators -> prefixed ----+
@@ -8,8 +8,8 @@
              ^                                                    |
              +----------------------------------------------------+
 
-Each query gives derivations: the edges that it makes, and of what it makes them. The edges made
-are what the next ones are made of, so all of it is one fixpoint.
+Each query returns derivations: new edges, and the parts of each. New edges are the parts of further
+ones, so the whole parser is one fixpoint.
 
 Nothing here is about change. The queries are those of a chart parser that runs once; the library
 keeps their results up to date.
@@ -61,13 +61,13 @@ def terminal(t: Tables) -> Relation[Derivation]:
 
 
 def constructed(t: Tables, phrases: Relation[Edge]) -> Relation[Derivation]:
-    """What a rule begins with: the new edge needs the rest of the rule, if there is any."""
+    """Begin a rule with a phrase: the new edge needs the rest of the rule, if there is any."""
     found = phrases.join(t.rules, left_key=category, right_key=first)
     return found.select(lambda part, rule: Derivation(rule_edge(part, rule), rule, part))
 
 
 def combined(active: Relation[Edge], phrases: Relation[Edge]) -> Relation[Derivation]:
-    """What an active edge needs next, where it ends."""
+    """Extend an active edge by the phrase that it needs next, where it ends."""
     found = active.join(phrases, left_key=end_and_need, right_key=start_and_category)
     bound = found.where(lambda edge, part: part.level >= edge.least)
     return bound.select(lambda edge, part: Derivation(longer_edge(edge, part), None, edge, part))
@@ -120,7 +120,7 @@ def word_edge(token: Token, kind: Terminal) -> Edge:
 
 
 def rule_edge(part: Edge, rule: Rule) -> Edge:
-    """The beginning of what a rule makes; passive, if that is all."""
+    """Return the first edge of a rule; it is passive if the rule has one part."""
     return Edge(part.start, part.end, rule.head, rule.body[1:])
 
 

@@ -1,8 +1,8 @@
-"""Edits of single words, made at random: harmless ones, and ones that break a text for a while.
+"""Random edits of single words: harmless ones, and ones that break a text for a while.
 
-harmless   another word of the same kind in its place
-breaking   any word out, any word in, or any word in the place of another
-repair     the last breaking edit taken back; likely the next one, else after a harmless edit
+harmless   replace a word by another of the same kind
+breaking   delete, insert or replace any word
+repair     undo the last breaking edit; likely the next edit, else after a harmless one
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from examples.parser.grammar import Grammar
 from examples.parser.text import Change, Text
 
 BREAKING, REPAIRED = 0.4, 0.7
-"""How many edits break the text, and how many of those are taken back at once."""
+"""The share of breaking edits, and the share of them that the next edit undoes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What happens to the word at a place. No `old`: one comes; no `new`: it goes."""
+    """The edit of the word at a place: an insert without `old`, a delete without `new`."""
 
     at: int
     old: str | None
@@ -50,7 +50,7 @@ class Edit:
 
 
 def edits(text: Text, grammar: Grammar, seed: int) -> Iterator[Edit]:
-    """Edits without end, each for the text as it is when it is asked for."""
+    """Yield edits without end, each for the text at that moment."""
     random, alike = Random(seed), _alike(grammar)
     words = sorted(alike)
     broken: Edit | None = None

@@ -21,14 +21,14 @@ CYCLE = rule("NP -> X"), rule("X -> NP")
 
 
 class Figure:
-    """A parser of the sentence, and what is done to it."""
+    """A parser of the sentence, and the edits of it."""
 
     def __init__(self) -> None:
         self.parser = Parser(GRAMMAR)
         self.text = Text(SENTENCE.split())
 
     def steps(self) -> Iterator[Step]:
-        """All edits, each done when it is asked for."""
+        """Yield all edits; each is applied when it is requested."""
         parser, text, rules = self.parser, self.text, self.parser.tables.rules
         edits: tuple[tuple[str, Callable[[], object]], ...] = (
             (f"the sentence: {SENTENCE}", self._restore),

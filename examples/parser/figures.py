@@ -1,4 +1,4 @@
-"""How large a program is, and what its edits cost."""
+"""The size of a program, and the cost of its edits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from examples.parser.workbench import Workbench
 
 
 def sizes(bench: Workbench) -> str:
-    """How much there is, and how long it took to get there."""
+    """Return the size of the program and the grammar, and the loading times."""
     words, grammar = bench.text.words, bench.grammar
     levels = {operator.level for operator in grammar.operators}
     accepted = "accepted" if bench.parser.is_accepted else "not accepted"
@@ -27,7 +27,7 @@ def sizes(bench: Workbench) -> str:
 
 
 def figures(bench: Workbench, steps: list[Step]) -> Table:
-    """What edits cost, beside a parse from scratch."""
+    """Return the cost of edits beside that of a parse from scratch, as a table."""
     title = f"{len(steps)} edits of single words, against a parse from scratch"
     table = Table("", "median", "worst", title=title, min_width=72)
     for column in table.columns[1:]:

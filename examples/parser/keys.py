@@ -1,4 +1,4 @@
-"""What the queries compare: keys of joins."""
+"""The keys of joins."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ def end(row: Any) -> int:
 
 
 def category(edge: Edge) -> str:
-    """What a phrase is."""
+    """Return the category of a phrase."""
     return edge.category
 
 
 def first(rule: Rule) -> str:
-    """What a rule begins with."""
+    """Return the first part of a rule."""
     return rule.body[0]
 
 
 def end_and_need(edge: Edge) -> tuple[int, str]:
-    """Where an active edge goes on, and with what."""
+    """Return the end of an active edge, and the category that it needs."""
     return edge.end, edge.needs[0]
 
 
 def start_and_category(edge: Edge) -> tuple[int, str]:
-    """Where a phrase begins, and what it is."""
+    """Return the start of a phrase, and its category."""
     return edge.start, edge.category
 
 
 def end_and_category(edge: Edge) -> tuple[int, str]:
-    """Where a phrase ends, and what it is."""
+    """Return the end of a phrase, and its category."""
     return edge.end, edge.category
 
 
 def start_and_operand(infix: Infix) -> tuple[int, str]:
-    """Where an operator stands, and what it goes with."""
+    """Return the place of an operator, and the category of its operand."""
     return infix.token.start, infix.operator.category
 
 

@@ -52,11 +52,11 @@ class Parser:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the whole sentence is one phrase of the grammar's start category."""
+        """True if the whole sentence is one phrase of the grammar's start category."""
         return len(self.accepted) > 0
 
     def work(self) -> int:
-        """How many rows operators looked at to find edges, since this was asked before."""
+        """Return the number of rows that operators touched to find edges, since the last call."""
         before, self._touched = self._touched, self.edges.stats().touched
         return self._touched - before
 

@@ -16,9 +16,9 @@ NAMES, NUMBERS, TEXTS, ASSIGNS = map(words_of, ("Name", "Number", "Text", "Assig
 SHORTEST = 10
 """A program with one empty function."""
 STATEMENTS, INNER, ITEMS = (4, 8), (1, 3), (0, 3)
-"""How many statements a function has, how many a block in it, and how many items a list."""
+"""The numbers of statements of a function, of statements of a block, and of items of a list."""
 DEPTH = 2
-"""How deep blocks are nested, and expressions."""
+"""The nesting depth of blocks and expressions."""
 
 
 def program(length: int, seed: int) -> Words:
@@ -42,7 +42,7 @@ class _Writer:
         self._random = random
 
     def program(self, length: int) -> Words:
-        """Functions as long as they fit; the last one takes what is left."""
+        """Return a program of `length` words; the last function fills the rest."""
         functions = _fitting(self._function, length - SHORTEST)
         left = length - SHORTEST - len(functions)
         body = _fitting(lambda: self._statement(DEPTH), left)
@@ -164,7 +164,7 @@ def _joined(items: Iterable[Words]) -> Words:
 
 
 def _fitting(part: Callable[[], Words], room: int) -> Words:
-    """Parts, until one does not fit any more."""
+    """Return parts, until the next one does not fit."""
     words: Words = []
     while len(words) + len(made := part()) <= room:
         words += made

@@ -1,8 +1,7 @@
-"""The rows of the parser: what a text and a grammar are made of, and what is found in the text.
+"""The rows of the parser: the parts of a text and a grammar, and the phrases of the text.
 
-Words stand between *gaps*: a word begins at one gap and ends at the next. Gaps are names, not
-numbers: that two words follow each other is said by the gap that they share, so that nothing else
-moves when a word comes in between.
+Words are between *gaps*: a word begins at one gap and ends at the next. Gaps are names, not
+numbers: adjacent words share a gap, so that no other word changes when a word is inserted.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ANY, TIGHT = 0, 1000
-"""The level that everything has, and that of what no operator holds together."""
+"""The least level, and the level of phrases without an operator."""
 
 
 class Token(NamedTuple):
@@ -94,15 +93,15 @@ class Edge(NamedTuple):
 
 
 class Derivation(NamedTuple):
-    """One way in which an edge came about.
+    """One derivation of an edge.
 
     | by | left | right | the edge is |
     |---|---|---|---|
     | a token | | | a word of a category |
-    | a prefix operator | | | active: the operator, its operand to come |
-    | a rule | passive | | what the rule begins with |
-    | an operator | passive | | active: left operand and operator, the right one to come |
-    | None | active | passive | the active edge with one part more |
+    | a prefix operator | | | active: the operator, without its operand |
+    | a rule | passive | | the first part of the rule |
+    | an operator | passive | | active: left operand and operator, without the right one |
+    | None | active | passive | the active edge with one more part |
     """
 
     made: Edge

@@ -1,6 +1,6 @@
-"""The same edges, from scratch: a chart parser with an agenda, for those who parse a text once.
+"""The same edges, from scratch: a chart parser with an agenda, which parses a text once.
 
-It knows nothing of queries. Each edge is taken once, and makes edges with those taken before.
+It uses no queries. Each edge is taken once, and makes edges with earlier ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a person sees: a chart and its trees before and after an edit, side by side."""
+"""The output: a chart and its trees before and after an edit, side by side."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from examples.parser.trees import Parts, Tree
 
 WIDTH = 120
 TREES = 3
-"""How many trees are drawn where there are more."""
+"""The most trees to draw."""
 KINDS = 6
-"""How many categories are counted by name."""
+"""The most categories to count by name."""
 WORD, GONE, CAME = "cyan", "red", "green"
 
 
 def console(*, to_errors: bool = False) -> Console:
-    """A console, as wide as what is shown needs where the output is no terminal."""
+    """Return a console that is wide enough where the output is no terminal."""
     found = Console(stderr=to_errors, highlight=False)
     return found if found.is_terminal else Console(stderr=to_errors, highlight=False, width=WIDTH)
 
@@ -41,7 +41,7 @@ def side_by_side(before: RenderableType, after: RenderableType) -> Table:
 
 
 def chart(edges: Iterable[Edge], marked: frozenset[Edge], style: str) -> Table:
-    """The edges by what they are, each as the words that it spans; marked ones in a style."""
+    """Return the edges by label, each as the words of its span; marked ones in a style."""
     by_label: dict[str, list[Edge]] = {}
     for edge in sorted(edges, key=lambda e: (bool(e.needs), e.start, e.end)):
         by_label.setdefault(label(edge), []).append(edge)
@@ -53,7 +53,7 @@ def chart(edges: Iterable[Edge], marked: frozenset[Edge], style: str) -> Table:
 
 
 def label(edge: Edge) -> str:
-    """What an edge is: its category, and what it needs if it is active.
+    """Return the label of an edge: its category, and the needs of an active one.
 
     >>> label(Edge(0, 1, "S", ("VP",)))
     'S ... VP'
@@ -114,7 +114,7 @@ def _leaf(category: str, word: str) -> Text:
 
 
 def counted(edges: Collection[Edge], style: str) -> Text:
-    """How many edges of each category, the most frequent first; all active ones together."""
+    """Return the number of edges by category, the most frequent first; all active ones together."""
     passive = [edge.category for edge in edges if not edge.needs]
     kinds = Counter(passive).most_common(KINDS)
     others = len(passive) - sum(count for _, count in kinds)
@@ -123,7 +123,7 @@ def counted(edges: Collection[Edge], style: str) -> Text:
 
 
 def verdict(step: Step) -> Text:
-    """What an edit did, in a line."""
+    """Return the effect of an edit, in a line."""
     said, style = ("accepted", "bold green") if step.accepted else ("not accepted", "bold red")
     return Text.assemble(
         (said, style),

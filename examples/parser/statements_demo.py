@@ -12,9 +12,9 @@ from examples.parser.steps import Step
 from examples.parser.workbench import Options, Workbench
 
 AROUND = 6
-"""How many words are shown on both sides of an edit."""
+"""The number of words to show on both sides of an edit."""
 PHRASES, LONGEST = ("Statement", "Expression"), 20
-"""What is drawn as a tree, and how many words it has at most."""
+"""The phrases to draw as trees, and their most words."""
 SUMS, PRODUCTS = ("+", "-"), ("*", "/", "%")
 
 
@@ -55,7 +55,7 @@ def _edit_operators(out: Console, bench: Workbench) -> None:
 
 
 def _is_mixed(words: list[str]) -> bool:
-    """Whether these words are like `a + b * c`."""
+    """Return True if these words are like `a + b * c`."""
     operands = {kind.word for kind in KINDS}
     return (
         len(words) == 5

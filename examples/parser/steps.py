@@ -16,9 +16,9 @@ from reactive import Delta
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One commit: the edges that went and came, the work, and what there is after it.
+    """One commit: the deleted and inserted edges, the work, and the state after it.
 
-    `touched` are the rows that operators looked at to find edges.
+    `touched` is the number of rows that operators touched to find edges.
     """
 
     title: str

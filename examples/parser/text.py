@@ -7,8 +7,8 @@ A new word brings one new gap. The word before it is the only one that changes w
 the new gap now. When a word goes, the word before it ends where that one ended. All other words,
 and whatever was found among them, stay as they are. At the two ends no other word changes.
 
-It is the word before that changes, not the one behind, because more is kept of what begins at a
-gap than of what ends there: an opening bracket begins all that is inside.
+The word before changes, not the one after, because more edges begin at a gap than end there: an
+opening bracket begins all phrases inside.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Text:
         return _change(before, self.tokens(first, at + 1))
 
     def remove(self, at: int) -> Change:
-        """No word there any more."""
+        """Delete the word at a place."""
         first, is_last = max(at - 1, 0), at == len(self.words) - 1
         before = self.tokens(first, at + 1)
         del self._gaps[at + is_last]

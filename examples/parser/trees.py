@@ -22,7 +22,7 @@ class Tree(NamedTuple):
 
 
 def trees(edge: Edge, ways: Ways) -> Iterator[Tree]:
-    """All trees of a phrase, but those in which a phrase is a part of itself.
+    """Yield all trees of a phrase, except those with a phrase as a part of itself.
 
     Parameters
     ----------

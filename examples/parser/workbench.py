@@ -19,7 +19,7 @@ from examples.parser.text import Text
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How long a program, how many edits, how many of them shown, and when to verify."""
+    """The length of the program, the number of edits and of shown ones, and when to verify."""
 
     tokens: int
     edits: int
@@ -31,7 +31,7 @@ class Options:
 class Workbench:
     """A program and its parser. Each comparison leaves the time of a parse from scratch.
 
-    The garbage collector does not look at what is there after the loading: it stays.
+    The garbage collector ignores the objects that exist after loading, because they stay.
     """
 
     def __init__(self, options: Options) -> None:

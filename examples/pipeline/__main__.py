@@ -1,14 +1,14 @@
-"""A pipeline on Spark, killed in the middle and gone on with.
+"""A pipeline on Spark, killed in the middle and continued.
 
     .venv/bin/python -m examples.pipeline
 
 Files of orders and of links appear in folders, batch by batch; some orders are cancelled, some
-links go. Two live queries follow them: the revenue of each region, by a join and an aggregate, and
-PageRank. Both are written to tables, each change once. `pipeline.py` is all of it.
+links removed. Two live queries follow them: the revenue of each region, by a join and an aggregate,
+and PageRank. Both are written to tables, each change once. `pipeline.py` is all of it.
 
-At each batch the same is evaluated by Spark alone, from all files, to be compared with. In the
-middle the process is killed by SIGKILL, with its JVM, while it takes a batch; another one goes on
-from the files. At the end both tables are compared with plain Python.
+At each batch Spark alone also evaluates the queries from all files, for comparison. In the middle
+the process is killed by SIGKILL, with its JVM, during a batch; another one continues from the
+files. At the end both tables are compared with plain Python.
 
 Needs Java 17 or newer. Exit codes: 0 if both tables are right, 1 if they are not or the process
 has failed, 2 for wrong usage and where Java is missing, 130 if interrupted.
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace, folder: Path, out: Console) -> int:
 
 @contextmanager
 def _worker(folder: Path, people: int) -> Iterator[list[Running]]:
-    """Where the process is put, once there are files; none is left running."""
+    """Yield a list for the running processes, and kill all of them at the end."""
     workers = list[Running]()
     try:
         yield workers

@@ -1,4 +1,4 @@
-"""The same by Spark alone, from all files, as one does without live views."""
+"""The same queries by Spark alone, from all files, as without live views."""
 
 from __future__ import annotations
 

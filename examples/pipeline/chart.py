@@ -1,4 +1,4 @@
-"""What each batch took, as bars that grow with the seconds."""
+"""The time of each batch, as bars that grow with the seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FULL, MORE = "█", "…"
 
 
 def headline() -> str:
-    """What is in the columns of `line`."""
+    """Return the names of the columns of `line`."""
     return f"{'batch':>5}  {'orders':>11}  {'live':>8} {'':{WIDTH}}  Spark from scratch"
 
 

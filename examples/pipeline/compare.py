@@ -1,4 +1,4 @@
-"""The same by plain Python, from scratch: what the tables that were written are to hold."""
+"""The expected tables by plain Python, from scratch."""
 
 from __future__ import annotations
 

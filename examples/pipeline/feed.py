@@ -1,4 +1,4 @@
-"""What comes in: folders in which files appear, one of each per batch, with a `weight` per row.
+"""The input: folders with one new file per batch, with a `weight` per row.
 
     orders/000003.parquet    number, customer, amount, weight    +1 ordered, -1 cancelled
     links/000003.parquet     src, dst, weight                    +1 linked, -1 no longer
@@ -25,16 +25,16 @@ from examples.pipeline.rows import Customer, Order
 from examples.shops import REGIONS, amount
 
 CANCELLED = 0.05
-"""Which share of the orders of a batch is cancelled in the next one."""
+"""The share of the orders of a batch that the next one cancels."""
 SITES, PAGES = 40, 6
-"""Of the graph of links: each site has so many pages, and no links to others."""
+"""The numbers of sites, and of pages per site; there are no links between sites."""
 CHANGED = 3
 """In how many sites a link comes or goes, per batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What comes and goes at a time, each row with its weight."""
+    """The changes of a batch, each row with its weight."""
 
     orders: tuple[tuple[Order, int], ...]
     links: tuple[tuple[Edge, int], ...]
@@ -42,7 +42,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Totals:
-    """What all batches so far come to."""
+    """The totals of all batches so far."""
 
     orders: Counter[Order]
     links: Counter[Edge]

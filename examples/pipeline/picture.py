@@ -1,4 +1,4 @@
-"""What each batch took, as a picture: live beside Spark from scratch, over the orders there are."""
+"""A picture of the time of each batch: live and Spark from scratch, over the number of orders."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from examples.pipeline.worker import Told
 
 WIDTH, HEIGHT = 720, 360
 LEFT, TOP, RIGHT, BOTTOM = 60, 44, 150, 46
-"""The margins, with what is written in them."""
+"""The margins, with the labels in them."""
 LIVE, AGAIN, GRID, INK = "#1f77b4", "#d62728", "#dddddd", "#333333"
 STEPS = (1, 2, 5)
-"""Of scales, times powers of ten."""
+"""The steps of scales, times powers of ten."""
 MOST_LINES = 6
 
 
@@ -60,11 +60,11 @@ class _Scale:
         self._begin, self._end = begin, end
 
     def at(self, value: float) -> float:
-        """Where a value is."""
+        """Return the place of a value."""
         return self._begin + (self._end - self._begin) * value / self.most
 
     def lines(self) -> Iterator[float]:
-        """What is marked."""
+        """Return the marked values."""
         return (self.step * n for n in range(round(self.most / self.step) + 1))
 
 

@@ -1,13 +1,13 @@
-"""The pipeline: streams, queries, and the tables that they are written to.
+"""The pipeline: streams, queries, and the target tables.
 
     orders/  --+
                +-- join, Count, Sum by region --> revenue/
     customers -+
     links/   ------ PageRank ------------------> ranks/
 
-The rows of the streams do not pass through the process. What it holds are the customers, and the
-positions of both sinks are in the tables they write, those of the streams beside their rows: a
-process that was killed is gone on with by making the same again.
+The rows of the streams do not pass through the process, which has only the customers. The positions
+of both sinks are in their target tables, and the positions of the streams beside their rows: after
+a kill, a process that creates the same pipeline continues.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from examples.pipeline.rows import Customer, Order, Revenue
 from reactive import Count, Database, Relation, Sum
 
 ROUNDS = 10
-"""Of PageRank."""
+"""The rounds of PageRank."""
 OFTEN = "100 ms"
-"""How long a file waits for the stream to look."""
+"""The time between two scans of the stream."""
 ORDERS = "number bigint, customer bigint, amount double, weight bigint"
 LINKS = "src string, dst string, weight bigint"
 
@@ -59,7 +59,7 @@ class Pipeline:
 
 
 def revenue(orders: Relation[Order], customers: Relation[Customer]) -> Relation[Revenue]:
-    """What each region's orders come to.
+    """Return the number and the sum of the orders of each region.
 
     >>> from reactive import Database
     >>> db = Database()

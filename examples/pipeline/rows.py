@@ -1,4 +1,4 @@
-"""The rows that come in and those that go out. Spark's workers import them from here."""
+"""The input and output rows. Spark's workers import them from here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Customer:
-    """Who may order, and where they live."""
+    """A customer, and the region."""
 
     number: int
     region: str
@@ -24,7 +24,7 @@ class Customer:
 
 @dataclass(frozen=True, slots=True)
 class Revenue:
-    """What a region's orders come to."""
+    """The number and the sum of a region's orders."""
 
     region: str
     orders: int

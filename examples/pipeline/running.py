@@ -40,11 +40,11 @@ class Running:
             )
 
     def take(self, batch: int) -> Told:
-        """Have a batch taken, and wait for it.
+        """Let the process take a batch, and wait for it.
 
         Raises
         ------
-        WorkerEnded: it did not come to that.
+        WorkerEnded: the process ended before.
         """
         self._tell(batch)
         assert self._process.stdout is not None
@@ -54,19 +54,19 @@ class Running:
         return Told(**json.loads(answer))
 
     def die_at(self, batch: int, seconds: float) -> None:
-        """Have a batch taken, and kill the process so many seconds later."""
+        """Let the process take a batch, and kill it some seconds later."""
         self._tell(batch)
         sleep(seconds)
         self.kill()
 
     def kill(self) -> None:
-        """By a signal that cannot be handled."""
+        """Kill the process by a signal that cannot be handled."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def end(self) -> None:
-        """There are no more batches."""
+        """Report the end of the batches, and wait for the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()

@@ -2,8 +2,8 @@
 
     python -m examples.pipeline.worker FOLDER CUSTOMERS
 
-It is told the number of each batch on a line of its input, and tells on a line of its output, as
-JSON, when the batch is in the tables and what that took. At the end of the input it ends.
+It reads the number of each batch from a line of its input. When the batch is in the tables, it
+writes its time to a line of its output, as JSON. It ends at the end of the input.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from spark_backend import SparkOffload
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A batch is in the tables: the seconds that it took, those of Spark from scratch, bytes of
-    this process."""
+    """The answer after a batch: its seconds, those of Spark from scratch, and memory in bytes."""
 
     batch: int
     seconds: float
@@ -36,7 +35,7 @@ class Told:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Take batches until there are no more."""
+    """Process batches until the end of the input."""
     folder, people = Path(arguments[0]), customers(int(arguments[1]))
     offload = SparkOffload(checkpoint=str(folder / "checkpoint"), config=QUICK_START)
     with Database(offload=offload) as db:

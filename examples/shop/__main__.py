@@ -1,9 +1,9 @@
-"""A shop with a leaderboard that browsers see change.
+"""A shop with a leaderboard that is live in browsers.
 
     .venv/bin/python -m examples.shop [--file shop.db] [--port 8000]
 
 Open http://127.0.0.1:8000 in two windows, and order something in one. Stop it with Ctrl-C, or with
-kill -9: what was ordered is in the file, and there again after the next start.
+kill -9: the orders are in the file, and appear again after the next start.
 
 Needs the packages of the extra `shop`. Exit codes: 0 when it was stopped, 2 for wrong usage and
 where a package is missing.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 USAGE = 2
 LARGEST_FRAME = 1_000
-"""Bytes that a browser may send at once through a WebSocket."""
+"""The most bytes of a message that a browser may send through a WebSocket."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The live view over the file: who has bought most."""
+"""The live view over the file: the best customers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLACES = 10
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """What is shown of the shop; `totals` has a row per customer, by name."""
+    """The views of the shop; `totals` has a row per customer, by name."""
 
     db: Database
     sessions: sessionmaker[Any]
@@ -25,13 +25,16 @@ class Board:
     leaders: OrderedView[Any]
 
     def close(self) -> None:
-        """Follow the file no more."""
+        """Stop following the file."""
         self.db.close()
 
 
 def open_board(engine: Engine) -> Board:
-    """The board of a file. What is in it comes in one commit; from then on each commit of a session
-    moves the views, once SQL has it."""
+    """Return the board of a file.
+
+    The content of the file is loaded in one commit; then each commit of a session updates the
+    views, after SQL has it.
+    """
     sessions = sessionmaker(engine)
     db = Database()
     shop = mirror(db, sessions, Order, Customer)

@@ -1,4 +1,4 @@
-"""Limits of a request before a route sees it: the page that it comes from, and its size.
+"""Limits of a request before a route sees it: the origin of its page, and its size.
 
 another page's Origin    403; browsers ask no leave of a server for WebSockets and plain forms
 a body of more bytes     413, also of one that does not say how long it is
@@ -38,7 +38,7 @@ class Guard:
             await self._within_limit(scope, receive, send)
 
     async def _within_limit(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Read the body, at most so many bytes of it, before the application does."""
+        """Read the body, up to the limit, before the application does."""
         body, more = b"", True
         while more:
             message = await receive()

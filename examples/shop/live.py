@@ -1,8 +1,8 @@
-"""A view and a browser: its rows at first, then how they change, until the browser leaves.
+"""A view and a browser: its rows at first, then their changes, until the browser leaves.
 
-view.changes(latest=True) --> send        one delta at a time: what comes while the browser is
-                                          slow is merged into the next one
-receive --> it has left                   the only way to hear of that without sending something
+view.changes(latest=True) --> send        one delta at a time: changes during a slow send are
+                                          merged into the next one
+receive --> it has left                   the only way to notice that without sending
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastapi import WebSocket, WebSocketDisconnect
 from reactive import Changes, OrderedView
 
 UNWANTED = 1003
-"""Code of a socket that is closed for what was sent."""
+"""The code for closing a socket on which the browser sent a message."""
 
 
 async def show(socket: WebSocket, view: OrderedView[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What is in the file: customers and their orders."""
+"""The tables of the file: customers and their orders."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_file(path: Path) -> Engine:
 
 
 def _set_up(connection: Any, _: object) -> None:
-    """Readers do not wait for writers, and what was committed survives a kill of the process."""
+    """Let readers not wait for writers, and commits survive a kill of the process."""
     connection.execute("pragma journal_mode = wal")
     connection.execute("pragma synchronous = normal")
     connection.execute("pragma foreign_keys = on")

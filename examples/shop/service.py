@@ -25,7 +25,7 @@ PAGE = Path(__file__).parent / "page.html"
 
 
 class Wanted(BaseModel):
-    """What a browser orders."""
+    """The order of a browser."""
 
     customer: str = Field(min_length=1, max_length=40)
     what: str = Field(min_length=1, max_length=40)
@@ -33,7 +33,7 @@ class Wanted(BaseModel):
 
 
 class Bought(BaseModel):
-    """What a customer has bought."""
+    """The purchases of a customer."""
 
     orders: int
     cents: int

@@ -51,7 +51,7 @@ ANALYSES: dict[str, Analysis] = {
     "N": sw_swing_methods_invoked_in_swing_thread,
     "O": ug_sync_set_unsync_get,
 }
-"""By the letter that [i3ql] gives them."""
+"""The analyses, by the letter that [i3ql] gives them."""
 
 
 def kinds_read(letters: Iterable[str] = tuple(ANALYSES)) -> tuple[type[Fact], ...]:
@@ -67,5 +67,5 @@ def name_of(analysis: Analysis) -> str:
 
 
 def description(analysis: Analysis) -> str:
-    """What an analysis finds, in a sentence."""
+    """Return one sentence about the findings of an analysis."""
     return (analysis.__doc__ or "").partition("\n")[0]

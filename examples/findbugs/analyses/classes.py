@@ -1,4 +1,4 @@
-"""Analyses of classes, of what is nested in them, and of exceptions that methods catch."""
+"""Analyses of classes, of their inner classes, and of exceptions that methods catch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A history of small Java classes with faults, for testing the analyses and what is made of them.
+"""A history of small Java classes with faults, for testing the analyses and their results.
 
-Each analysis has cases: classes that it is for, and classes that lack one condition. A revision of
-the history puts one case in the place of another, so what is found after it is known beforehand.
+Each analysis has cases: classes with a fault, and classes that lack one condition of it. A revision
+of the history replaces one case by another, so that its findings are known beforehand.
 """
 
 from examples.findbugs.faults.case import Case, cases, fixture

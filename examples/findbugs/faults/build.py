@@ -46,7 +46,7 @@ def compile_all(cases: Iterable[Text], javac: str = "javac") -> dict[Text, dict[
 
 
 def pack(compiled: Mapping[Text, Mapping[str, bytes]], made_from: str, archive: Path) -> None:
-    """Write classes into an archive, and the digest of what they are made from."""
+    """Write classes into an archive, with the digest of their sources."""
     with tarfile.open(archive, "w:xz", format=tarfile.PAX_FORMAT, preset=9) as tar:
         _add(tar, DIGEST, made_from.encode())
         for text, classes in compiled.items():

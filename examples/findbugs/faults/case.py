@@ -26,12 +26,12 @@ LETTERS = "ABCDEFGHIJKLMNO"
 
 Key: TypeAlias = tuple[str, ...]
 Findings: TypeAlias = Mapping[str, frozenset[Key]]
-"""The keys of what is found, by the letter of the analysis; letters without any are absent."""
+"""The keys of findings, by the letter of the analysis; letters without any are absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Some classes, and what is found in them."""
+    """Some classes, and the findings in them."""
 
     slot: str
     name: str
@@ -68,7 +68,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def fixture() -> tuple[Case, ...]:
-    """The first case of each letter: 16 classes, in which each analysis finds one, and E two."""
+    """Return the first case of each letter: 16 classes with one finding per letter, two for E."""
     slots = groupby(cases(), key=lambda case: case.slot)
     return tuple(next(of) for slot, of in slots if slot.upper() in LETTERS)
 

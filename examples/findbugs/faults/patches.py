@@ -34,7 +34,7 @@ def patched(data: bytes, patch: str, words: tuple[str, ...]) -> bytes:
 
 
 def renamed(data: bytes, old: str, new: str) -> bytes:
-    """With another text wherever the whole text of a constant is `old`."""
+    """Replace the text `old` wherever it is the whole text of a constant."""
     parts, end = [data[:POOL]], POOL
     for constant in constants(data):
         end = constant.end
@@ -44,7 +44,7 @@ def renamed(data: bytes, old: str, new: str) -> bytes:
 
 
 def toggled(data: bytes, member: str, bits: int) -> bytes:
-    """With other access flags of the fields and methods of a name."""
+    """Change the access flags of the fields and methods of a name."""
     places = [place for place, name in members(data) if name == member]
     if not places:
         raise ValueError(f"{class_name(data)} has no member {member!r}")
@@ -54,7 +54,7 @@ def toggled(data: bytes, member: str, bits: int) -> bytes:
 
 
 def orphaned(data: bytes) -> bytes:
-    """Without superclass, as only java.lang.Object is."""
+    """Remove the superclass; only java.lang.Object has none."""
     return with_number(data, pool_end(data) + 4, 0)
 
 
@@ -67,7 +67,7 @@ def class_name(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Where a constant is."""
+    """The place of a constant."""
 
     index: int
     tag: int
@@ -75,7 +75,7 @@ class Constant:
     end: int
 
     def text(self, data: bytes) -> str:
-        """Of a Utf8 constant."""
+        """Return the text of a Utf8 constant."""
         return data[self.start + 3 : self.end].decode()
 
 
@@ -90,12 +90,12 @@ def constants(data: bytes) -> Iterator[Constant]:
 
 
 def pool_end(data: bytes) -> int:
-    """Where the access flags of the class are."""
+    """Return the offset of the access flags of the class."""
     return max(constant.end for constant in constants(data))
 
 
 def members(data: bytes) -> Iterator[tuple[int, str]]:
-    """Where the access flags of each field and method are, and its name."""
+    """Yield the offset of the access flags of each field and method, and its name."""
     pool = {constant.index: constant for constant in constants(data)}
     place = pool_end(data) + 6
     place += 2 + 2 * number(data, place)
@@ -112,7 +112,7 @@ def number(data: bytes, place: int) -> int:
 
 
 def with_number(data: bytes, place: int, value: int) -> bytes:
-    """With another number of two bytes at a place."""
+    """Replace the number of two bytes at an offset."""
     return data[:place] + value.to_bytes(2) + data[place + 2 :]
 
 

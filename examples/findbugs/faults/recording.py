@@ -35,7 +35,7 @@ def lines(history: Iterable[FaultRevision]) -> Iterator[str]:
 
 
 def _stated(name: str, data: bytes | None) -> list[str]:
-    """What a class file states: the columns of its facts, as text to tell 0.0 from -0.0."""
+    """Return the facts of a class file: their columns as text, which tells 0.0 from -0.0."""
     every = {} if data is None else read(data, f"{name}.class")
     return [_text(*columns_of(fact)) for rows in every.values() for fact in rows]
 

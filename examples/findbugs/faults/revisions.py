@@ -1,11 +1,11 @@
-"""A history of revisions with faults, and what has to be found after each of them.
+"""A history of revisions with faults, and the expected findings after each of them.
 
 It begins with the fixture. Every later revision puts another case into a slot or two: it inserts a
 fault, removes one, nearly inserts one, removes all classes of the slot, or writes them once more.
-What is to be found is known from the cases alone; no analysis is asked.
+The expected findings follow from the cases alone, without an analysis.
 
     slot     a   b   c  ...  o   several   clean
-    case     2   0   -       7      1        0          the findings: those of all cases together
+    case     2   0   -       7      1        0          the findings of all cases together
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Placement: TypeAlias = tuple[str, Case | None]
 """A slot, and the case that it has from now on."""
 
 FAULT_BEFORE, TWICE, TWO = 0.5, 0.05, 0.2
-"""How often a fault is inserted before another case, a change made twice, and two in a revision."""
+"""Probabilities of a fault before another case, a repeated change, and two in a revision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class FaultRevision:
 
     number: int
     what: str
-    """Of each slot that changes: what happens to the findings, and which case it has now."""
+    """The change of the findings of each changed slot, and its new case."""
     classes: Mapping[str, bytes | None]
     """The class files that are written, by the names of their classes; None: deleted."""
     expected: Findings
-    """What is to be found afterwards in all classes that there are: each letter has its keys."""
+    """The expected findings in all classes afterwards, with an entry for each letter."""
 
 
 def history(seed: int = 0, revisions: int = 500) -> Iterator[FaultRevision]:
@@ -43,7 +43,7 @@ def history(seed: int = 0, revisions: int = 500) -> Iterator[FaultRevision]:
 
     Parameters
     ----------
-    revisions: how many, with the first one. A shorter history is the beginning of a longer one.
+    revisions: their number, with the first one. A shorter history is a prefix of a longer one.
     """
     random = Random(seed)
     first = [(case.slot, case) for case in fixture()]
@@ -58,7 +58,7 @@ def history(seed: int = 0, revisions: int = 500) -> Iterator[FaultRevision]:
 
 
 def _placements(random: Random) -> Iterator[Placement]:
-    """Without end: each case once in random order, and so on."""
+    """Yield placements without end: each case once in random order, and so on."""
     slots = {slot: tuple(of) for slot, of in groupby(cases(), key=lambda case: case.slot)}
     deck: list[Placement] = [(case.slot, case) for case in cases()]
     deck += [(slot, None) for slot in slots] * 2
@@ -100,7 +100,7 @@ def _keys(case: Case | None) -> frozenset[object]:
 def _written(
     before: Mapping[str, Case], after: Mapping[str, Case], slots: Iterable[str]
 ) -> dict[str, bytes | None]:
-    """The files that differ; if none do, those of the slots."""
+    """Return the files that differ; if none does, the files of the slots."""
     old, new = _files(before.values()), _files(after.values())
     written = {name: new.get(name) for name in old | new if old.get(name) != new.get(name)}
     return written or {**_files(after[slot] for slot in slots if slot in after)}

@@ -6,7 +6,7 @@ directives, and Java source after an empty line; a source in several packages is
     == NAME
     finds A CLASS METHOD ...    a finding of analysis A, as the columns of its key
     edit OLD => NEW             a change of the first source, at the one place where OLD is
-    also                        its own source comes after the first source
+    also                        its own source follows the first source
     drop CLASS                  there only to compile the others against
     major 48                    changes of the compiled classes: see patches.py
     rename OLD NEW
@@ -64,11 +64,11 @@ class Text:
         return {letter: frozenset(row[1:] for row in of) for letter, of in letters}
 
     def arguments(self, name: str) -> tuple[tuple[str, ...], ...]:
-        """Of each directive of that name, the words."""
+        """Return the words of each directive of that name."""
         return tuple(directive.words for directive in self.directives if directive.name == name)
 
     def built_with(self) -> tuple[Directive, ...]:
-        """What is done to the compiled classes."""
+        """Return the directives that change the compiled classes."""
         return tuple(directive for directive in self.directives if directive.name in BUILDING)
 
 

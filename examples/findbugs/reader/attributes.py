@@ -1,4 +1,4 @@
-"""Reading on in a class file: what is known by then, and the attributes that stand everywhere.
+"""The state of reading a class file, and the attributes that occur in all places.
 
 Source: the Java Virtual Machine Specification, section 4.7.
 """
@@ -16,7 +16,7 @@ from examples.findbugs.reader.instructions import Forms
 
 ATTRIBUTE = Struct(">HI")
 ONCE = frozenset({"Code", "ConstantValue", "Exceptions", "InnerClasses", "EnclosingMethod"})
-"""Attributes of which there is at most one in a place."""
+"""Attributes that occur at most once in a place."""
 
 
 class Reading(NamedTuple):
@@ -27,9 +27,9 @@ class Reading(NamedTuple):
     pool: ConstantPool
     name: str
     kinds: frozenset[type[Fact]]
-    """Those asked for."""
+    """The requested kinds of facts."""
     forms: Forms | None
-    """Of the instructions; None if no instructions are asked for."""
+    """The forms of instructions; None if no facts of instructions are requested."""
     facts: dict[type[Fact], list[Fact]]
 
 

@@ -1,7 +1,7 @@
-"""The constant pool of a class file: what its indices stand for.
+"""The constant pool of a class file, which maps indices to constants.
 
-A pool knows the place of each constant. What is asked for is looked up, checked and kept, so
-that all rows of a file share one object for one name, one type or one tuple of parameters.
+A pool knows the place of each constant. A constant is read and checked at its first use and then
+cached, so that all rows of a file share one object for a name, a type or a tuple of parameters.
 
 Source: the Java Virtual Machine Specification, section 4.4.
 """
@@ -47,12 +47,12 @@ TAGS: Mapping[int, str] = MappingProxyType(
     }
 )
 SIZES = bytes((0, 3, 0, 5, 5, 9, 9, 3, 3, 5, 5, 5, 5, 0, 0, 4, 3, 5, 5, 3, 3)) + bytes(235)
-"""How many bytes a constant with each tag takes, but for its characters; 0 if there is no such."""
+"""The bytes of a constant by its tag, without its characters; 0 for an unknown tag."""
 LONGS = (LONG, DOUBLE)
 """These take two indices each."""
 PAIR = Struct(">HH")
 JOINED = 16
-"""How many characters may be joined to new texts, for each byte of the file."""
+"""The most characters of joined texts for each byte of the file."""
 
 
 class ConstantPool:
@@ -90,14 +90,14 @@ class ConstantPool:
         self._calls: dict[int, Call] = {}
 
     def tag(self, index: int) -> int:
-        """Of which sort the constant at an index is."""
+        """Return the tag of the constant at an index."""
         place = self._places[index] if index < len(self._places) else 0
         if not place:
             raise Malformed(f"there is no constant {index}")
         return self._data[place - 1]
 
     def parts(self, index: int, shape: Struct, *tags: int) -> tuple[Any, ...]:
-        """The numbers of which a constant consists, which must be of one of some sorts."""
+        """Return the numbers of a constant, which must have one of some tags."""
         tag = self.tag(index)
         if tag not in tags:
             wanted = " or ".join(TAGS[tag] for tag in tags)
@@ -144,7 +144,7 @@ class ConstantPool:
         return found
 
     def name_and_type(self, index: int) -> tuple[int, int]:
-        """Where the texts of a NameAndType are."""
+        """Return the indices of the texts of a NameAndType."""
         name, descriptor = self.parts(index, PAIR, NAME_AND_TYPE)
         return name, descriptor
 
@@ -159,7 +159,7 @@ class ConstantPool:
         return found
 
     def call(self, index: int, *tags: int) -> Call:
-        """What a call of the method at an index names."""
+        """Return the receiver, method and signature of the method at an index."""
         found = self._calls.get(index)
         if found is None or self.tag(index) not in tags:
             owner, pair = self.parts(index, PAIR, *tags)
@@ -206,7 +206,7 @@ def constant_pool(cursor: Cursor) -> ConstantPool:
 
 
 def _places(cursor: Cursor, count: int) -> list[int]:
-    """Where the constants begin, after their tags; the cursor is left at or beyond their end."""
+    """Return the places of the constants, after their tags; the cursor ends at or after them."""
     data, at = cursor.data, cursor.at
     places = [0]
     try:

@@ -39,7 +39,7 @@ class Cursor:
         return self.take(U2)[0]
 
     def indices(self, count: int) -> tuple[int, ...]:
-        """Read so many unsigned numbers of two bytes."""
+        """Read `count` unsigned numbers of two bytes."""
         at = self.at
         self.at = self.after(2 * count)
         return Struct(f">{count}H").unpack_from(self.data, at)

@@ -22,7 +22,7 @@ METHOD = re.compile(rf"\(((?:{_FIELD})*+)\)({_FIELD}|V)")
 FIELD_NAME = re.compile(r"[^.;\[/]+")
 METHOD_NAME = re.compile(r"[^.;\[/<>]+|<init>|<clinit>")
 SLOTS = 255
-"""How many words the parameters of a method may take."""
+"""The most words of the parameters of a method."""
 
 
 def signature(descriptor: str) -> Signature:

@@ -24,7 +24,7 @@ from examples.findbugs.reader.operands import (
 
 
 class Form(NamedTuple):
-    """How the instructions of one opcode look."""
+    """The form of the instructions of one opcode."""
 
     length: int
     """0 if it depends on the operands, and if there is no such opcode."""
@@ -33,17 +33,17 @@ class Form(NamedTuple):
     implied: tuple[Any, ...]
     """The columns from the sixth on, if the opcode alone says them."""
     columns: Columns | None
-    """What reads them from the operands; None if there are none to read."""
+    """The function that reads them from the operands; None if there are none."""
 
 
 Forms: TypeAlias = tuple[Form, ...]
-"""By opcode; from WIDE_FORMS on, those of the instructions that `wide` precedes."""
+"""The forms by opcode; from WIDE_FORMS on, those of instructions after `wide`."""
 
 WIDE_FORMS = 256
 UNKNOWN = Form(0, None, (), None)
 
 _row: Callable[[type[Insn], tuple[Any, ...]], Insn] = tuple.__new__
-"""Makes a fact of all its columns at once: most of the time is spent on that."""
+"""Make a fact from a tuple of its columns: most of the time is spent here."""
 
 
 def instructions(
@@ -82,7 +82,7 @@ def instructions(
 
 @cache
 def forms(kinds: frozenset[type[Fact]]) -> Forms:
-    """How all instructions look to one who asks for facts of some kinds."""
+    """Return the forms of all instructions for a reader of some kinds of facts."""
     return (
         *[_form(opcode, opcodes.LENGTHS, OPERANDS, kinds) for opcode in range(WIDE_FORMS)],
         *[

@@ -1,4 +1,4 @@
-"""Constants that an instruction can push, and those that fields have.
+"""Constants that an instruction can push, and constants of fields.
 
 Source: the Java Virtual Machine Specification, table 4.4-C and section 4.7.2.
 """
@@ -37,7 +37,7 @@ FIELDS: Mapping[str, int] = MappingProxyType(
         STRING: pools.STRING,
     }
 )
-"""Of which sort the constant of a field is, by the field's type."""
+"""The tag of the constant of a field, by the field's type."""
 HANDLE = Struct(">BH")
 METHODS = (pools.METHOD, pools.INTERFACE_METHOD)
 HANDLES: tuple[tuple[int, ...], ...] = (
@@ -48,7 +48,7 @@ HANDLES: tuple[tuple[int, ...], ...] = (
     (pools.METHOD,),
     (pools.INTERFACE_METHOD,),
 )
-"""What method handles refer to, by their kind from 1 on."""
+"""The tags of the targets of method handles, by their kind from 1 on."""
 
 
 def field_constant(pool: ConstantPool, index: int, field_type: str) -> Constant:
@@ -90,7 +90,7 @@ def _number(pool: ConstantPool, index: int, tag: int) -> tuple[str, Constant]:
 
 
 def _handle(pool: ConstantPool, index: int) -> str:
-    """The class, name and descriptor to which a method handle refers, as one text."""
+    """Return the class, name and descriptor of the target of a method handle, as one text."""
     kind, member = pool.parts(index, HANDLE, pools.METHOD_HANDLE)
     if not 1 <= kind <= len(HANDLES):
         raise Malformed(f"constant {index} is a method handle of the unknown kind {kind}")

@@ -14,7 +14,7 @@ from examples.findbugs.reader.instructions import instructions
 
 CODE = Struct(">HHI")
 SHORT_CODE = Struct(">BBH")
-"""How a Code attribute begins, and how it could before version 45.3."""
+"""The header of a Code attribute, and the short one allowed before version 45.3."""
 NO_LONGER_SHORT = (45, 3)
 LONGEST = 65535
 HANDLER = Struct(">HHHH")
@@ -38,10 +38,10 @@ def method_code(reading: Reading, method: str, end: int) -> None:
 
 
 def _shape(reading: Reading, end: int) -> Struct:
-    """How the Code attribute at the cursor begins.
+    """Return the header of the Code attribute at the cursor.
 
-    The specification does not know of the short form. Old virtual machines expect it in an old
-    file and new ones do not, so what decides is which of the two agrees with the length.
+    The specification does not have the short form. Old virtual machines expect it in an old file
+    and new ones do not, so the form that agrees with the length is chosen.
     """
     if reading.version >= NO_LONGER_SHORT or _is_long(reading.cursor, end):
         return CODE

@@ -1,4 +1,4 @@
-"""The instructions of the Java virtual machine: how long each is and of which kind.
+"""The instructions of the Java virtual machine: their lengths and kinds.
 
 Source: the Java Virtual Machine Specification, chapter 6.
 """
@@ -73,7 +73,7 @@ LENGTHS: Mapping[int, int] = MappingProxyType(
         **dict.fromkeys((TABLESWITCH, LOOKUPSWITCH, WIDE), 0),
     }
 )
-"""How many bytes each instruction takes; 0 if that depends on what follows its opcode."""
+"""The bytes of each instruction; 0 if they depend on the bytes after its opcode."""
 
 WIDE_LENGTHS: Mapping[int, int] = MappingProxyType(
     {
@@ -83,7 +83,7 @@ WIDE_LENGTHS: Mapping[int, int] = MappingProxyType(
         IINC: 6,
     }
 )
-"""How many bytes those instructions take that `wide` may precede, with it."""
+"""The bytes of the instructions that `wide` may precede, including it."""
 
 IMPLIED: Mapping[int, tuple[Any, ...]] = MappingProxyType(
     {

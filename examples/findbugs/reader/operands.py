@@ -1,7 +1,7 @@
-"""What an instruction says beside its opcode: the columns of its fact from the sixth on.
+"""The operands of an instruction: the columns of its fact from the sixth on.
 
-A `Columns` is a function of a method's code, of a place in it that is known to be in the code with
-all bytes of the instruction, and of the constant pool.
+A `Columns` is a function of a method's code, of a place in it, and of the constant pool. All bytes
+of the instruction are known to be in the code.
 
 Source: the Java Virtual Machine Specification, section 6.5.
 """
@@ -136,7 +136,7 @@ def lookup(
 
 
 def operands_of_switch(pc: int) -> int:
-    """Where the operands of a switch begin: at the next multiple of four."""
+    """Return the place of the operands of a switch: the next multiple of four."""
     return (pc & ~3) + 4
 
 
@@ -185,7 +185,7 @@ OPERANDS: Mapping[int, Columns] = MappingProxyType(
         **dict.fromkeys((opcodes.GOTO_W, opcodes.JSR_W), wide_jump),
     }
 )
-"""What reads the operands of each opcode that has some."""
+"""The function that reads the operands of an opcode, if it has some."""
 
 WIDE_OPERANDS: Mapping[int, Columns] = MappingProxyType(
     {
@@ -193,4 +193,4 @@ WIDE_OPERANDS: Mapping[int, Columns] = MappingProxyType(
         opcodes.IINC: wide_increment,
     }
 )
-"""What reads those of an instruction that `wide` precedes."""
+"""The function that reads the operands of an instruction after `wide`."""

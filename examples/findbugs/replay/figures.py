@@ -1,4 +1,4 @@
-"""Figures of a replay: what each change takes over its size, in time and in memory."""
+"""Figures of a replay: the time and memory of each change over its size."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _sizes(largest: int) -> list[float]:
 
 
 def _subplots(largest: int) -> Any:
-    """What makes an empty figure and its axes, of a title and of what is upwards.
+    """Return the function from a title and a y label to an empty figure and its axes.
 
     Sizes and times of changes differ by powers of ten, so both scales are logarithmic; changes of
     no facts are drawn at the left end.

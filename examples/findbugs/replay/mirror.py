@@ -43,7 +43,7 @@ class Mirror:
                 facts[row] = facts.get(row, 0) + 1
 
     def evaluate(self, letters: Iterable[str]) -> dict[str, set[Any]]:
-        """What the analyses find, each from scratch; those without plain evaluation are absent."""
+        """Return the findings of analyses from scratch, if they have a plain evaluation."""
         return {letter: PLAIN[letter](self.facts) for letter in letters if letter in PLAIN}
 
 
@@ -53,7 +53,7 @@ def without_plain(letters: Iterable[str]) -> list[str]:
 
 
 def differing(program: Program, expected: dict[str, set[Any]]) -> dict[str, set[Any]]:
-    """By letter the rows that a view has too few or too many times; {} if all are equal."""
+    """Return the rows that a view has too few or too many times, by letter; {} if all are equal."""
     found = {
         letter: {row for row, _ in {*program.views[letter].items()} ^ {(row, 1) for row in rows}}
         for letter, rows in expected.items()

@@ -1,4 +1,4 @@
-"""What can be asked of a replay on its command line."""
+"""The command line of a replay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINDINGS = 5
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options; what is wrong with them ends the program."""
+    """Return the options; a wrong one ends the program."""
     parser = _parser()
     options = parser.parse_intermixed_args(arguments)
     if options.repeat < 1:
@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
-    """What is run, and how it is measured."""
+    """Add the options for the analyses and the measurement."""
     add = parser.add_argument
     add(
         "--only",

@@ -21,7 +21,7 @@ KIB, MIB = 2**10, 2**20
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the lines of a replay have."""
+    """The columns of the lines of a replay."""
 
     names: int
     """The length of the longest name of a revision."""
@@ -30,7 +30,7 @@ class Layout:
     verify: bool
     """Times of plain evaluation."""
     limit: int
-    """Findings of an analysis that came with a revision, and that went; 0: all."""
+    """The most new and removed findings of an analysis to show per revision; 0: all."""
 
 
 def header(layout: Layout) -> Text:
@@ -75,7 +75,7 @@ def totals(steps: Sequence[Step], of: Summary, memory: Memory | None) -> Iterato
 
 
 def verified(letters: Sequence[str], *, always: bool) -> str:
-    """That the views of these analyses equal plain evaluation.
+    """Return the line that the views of these analyses equal plain evaluation.
 
     >>> verified(["E"], always=False), verified(["A", "E"], always=True)[:24]
     ('verified: the view of E equals plain evaluation at the end', 'verified: all 2 views eq')
@@ -113,7 +113,7 @@ def took(seconds: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times more.
+    """Return a ratio as text.
 
     >>> times(0.034159), times(3.14159), times(1234.5)
     ('0.034 x', '3.1 x', '1,234 x')

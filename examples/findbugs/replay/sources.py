@@ -1,4 +1,4 @@
-"""What a replay is of: a recorded history, or builds of a program, each a jar or a folder."""
+"""The sources of a replay: a recorded history, or builds of a program, each a jar or a folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def history_at(name: str) -> Path:
 
 
 def is_of_builds(sources: Sequence[Path]) -> bool:
-    """Whether these are builds, and not a recorded history."""
+    """Return True if `sources` are builds of a program; a single source is a recorded history."""
     return len(sources) > 1
 
 
@@ -50,7 +50,7 @@ def problem_of_sources(sources: Sequence[Path]) -> str | None:
 
 
 def title_of(sources: Sequence[Path]) -> str:
-    """What to call all of it: as the history, or as the first and the last build.
+    """Return the title of the replay: the history, or the first and the last build.
 
     >>> title_of([Path("shop-1.0.jar"), Path("shop-1.1.jar"), Path("shop-2.0.jar")])
     'shop-1.0-to-shop-2.0'
@@ -62,7 +62,7 @@ def title_of(sources: Sequence[Path]) -> str:
 
 
 def names_of(builds: Sequence[Path]) -> list[str]:
-    """What to call builds: by the ends of their paths that tell them apart.
+    """Return names of builds: the shortest ends of their paths that differ.
 
     >>> names_of([Path("old/classes"), Path("new/classes")])
     ['old/classes', 'new/classes']
@@ -130,7 +130,7 @@ def _problem_of_build(source: Path) -> str | None:
 
 
 def _whole_path(build: Path) -> Path:
-    """Without the suffix of an archive; a link has its own name."""
+    """Return the path without the suffix of an archive; a link keeps its own name."""
     path = build.resolve() if build.name in ("", "..") else build.absolute()
     return path.with_suffix("") if is_archive(path) else path
 
@@ -149,7 +149,7 @@ def _class_files(build: Path) -> dict[str, bytes]:
 
 
 def _by_name(facts: Mapping[str, Facts]) -> dict[str, Facts]:
-    """Of each class the facts of its first file."""
+    """Return the facts of each class, from its first file."""
     classes: dict[str, Facts] = {}
     for every in facts.values():
         declared: Any = every[ClassDecl][0]

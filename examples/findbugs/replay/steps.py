@@ -18,7 +18,7 @@ from examples.findbugs.replay.mirror import Mirror, differing
 Findings: TypeAlias = dict[str, list[Any]]
 """Rows of results, by the letter of the analysis; letters without any are absent."""
 MOST_SHOWN = 5
-"""Of the rows in which views differ."""
+"""The most rows to show in which views differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Step:
 
     revision: Revision
     facts_read: int
-    """How many of the facts that differ the program takes in: of kinds that an analysis reads."""
+    """The number of changed facts of kinds that an analysis reads."""
     updating: float
     """Seconds of the transaction: all views are up to date afterwards."""
     came: Findings
     went: Findings
     findings: int
-    """How many there are afterwards."""
+    """The number of findings afterwards."""
     scratch: float | None = None
-    """Seconds of plain evaluation from scratch, where that was asked for."""
+    """Seconds of plain evaluation from scratch, if it was requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,13 @@ def replay(
     repeat: int = 1,
     verify: bool,
 ) -> Iterator[Step]:
-    """Make the revisions; `program` and `mirror` take them in.
+    """Apply the revisions to `program` and `mirror`.
 
     Parameters
     ----------
-    repeat: how often each one is made, and taken back in between; the median is its time.
-    verify: whether the views are compared with plain evaluation after every revision.
+    repeat: the number of times that each revision is applied, with an undo in between; the median
+        is its time.
+    verify: True to compare the views with plain evaluation after every revision.
 
     Raises
     ------
@@ -108,9 +109,9 @@ def check(program: Program, mirror: Mirror, when: str) -> float | None:
 
 
 def memory(program: Program, revisions: Iterable[Revision]) -> Memory:
-    """Make the revisions in a new program, and trace what is allocated.
+    """Apply the revisions to a new program, and trace its allocations.
 
-    The facts are there before, so what is counted is indexes, views, and what a transaction needs.
+    The facts exist before, so that only indexes, views and the memory of transactions are counted.
     It takes several times longer than without tracing.
     """
     peaks = []
@@ -142,7 +143,7 @@ def _seconds(program: Program, revision: Revision, repeat: int) -> float:
 
 
 def _count(change: Difference, kinds: Collection[type[Fact]]) -> int:
-    """How many facts are of some kinds."""
+    """Return the number of facts of some kinds."""
     parts = (*change.removed.items(), *change.added.items())
     return sum(len(rows) for kind, rows in parts if kind in kinds)
 

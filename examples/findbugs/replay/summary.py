@@ -1,4 +1,4 @@
-"""What a whole replay took: the usual and the longest change, and how time grows with the facts."""
+"""A summary of a replay: the median and the longest change, and how time grows with the facts."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Summary:
     whole: float
     """All of them, with the first one."""
     median: float | None
-    """Of the changes; None if there are none."""
+    """The median seconds of the changes; None if there are none."""
     longest: Step | None
     fit: Fit | None
-    """Over the facts that some analysis reads; None of fewer than three different sizes.
-    Changes without such facts are left out: they are no transaction of which anybody hears."""
+    """The fit of time over the facts that some analysis reads; None for fewer than three sizes.
+    Changes without such facts are left out: no subscriber is notified of them."""
     scratch: float | None
     """The median of plain evaluation, where it was measured."""
 
 
 def summary(steps: Sequence[Step]) -> Summary:
-    """Of a replay of at least one revision."""
+    """Return the summary of a replay of at least one revision."""
     first, *changes = steps
     scratch = [step.scratch for step in changes if step.scratch is not None]
     return Summary(

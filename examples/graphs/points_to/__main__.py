@@ -16,7 +16,7 @@ EDITS = 100
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Show a small program first, then real code; 0 if all is verified."""
+    """Show a small program first, then real code; return 0 if all is verified."""
     parser = argparse.ArgumentParser(
         prog="python -m examples.graphs.points_to",
         description="Which objects variables may hold: of a small program, then of real code.",

@@ -22,9 +22,9 @@ def extract(module: str, source: bytes, *, is_package: bool = False) -> frozense
 
     Parameters
     ----------
-    module: the name by which it is imported.
+    module: its name in imports.
     source: its bytes.
-    is_package: whether it is an `__init__.py`, for what relative imports in it mean.
+    is_package: True for an `__init__.py`, which relative imports depend on.
 
     >>> facts = extract("m", b"x = []\\ny = x\\n")
     >>> for fact in sorted(map(str, facts)):
@@ -45,7 +45,7 @@ def extract(module: str, source: bytes, *, is_package: bool = False) -> frozense
 
 
 class _Reader:
-    """Takes in the statements of a file, and those of the functions and classes in it."""
+    """Read the statements of a file, and those of the functions and classes in it."""
 
     def __init__(self, is_package: bool) -> None:
         self._is_package = is_package

@@ -1,10 +1,10 @@
-"""What one file states about what flows where: the rows of all tables.
+"""The facts of one file about the flow of objects: the rows of all tables.
 
 A variable is named by its scope: `json.decoder.JSONDecoder.decode:s`, or `json:loads` for one of a
 module. Each expression that makes an object, or that is on the way of one, has a variable of its
 own, numbered in its scope (`...decode:3`), so a line more or less elsewhere changes no name.
 
-All elements of a list, dict, set or tuple, and what a generator gives, are its one field `[]`.
+All elements of a list, dict, set, tuple or generator are its one field `[]`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FUNCTION = "function"
 class Site:
     """Objects of a type that are made at one place, taken as one.
 
-    The place is the variable of an expression, or a function's own symbol; "" for some object
-    that a caller brings, whoever that is.
+    The place is the variable of an expression, or a function's own symbol; "" for an object that an
+    unknown caller passes.
     """
 
     at: str
@@ -44,7 +44,7 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """What the source may hold, the target may hold."""
+    """An assignment: all objects of the source may be in the target."""
 
     target: str
     source: str
@@ -124,7 +124,7 @@ class Actual:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of what a variable holds. Its result has the call's own name as a variable."""
+    """A call of the object in a variable. Its result has the call's own name as a variable."""
 
     call: str
     callee: str
@@ -132,7 +132,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Invoke:
-    """A call of a method of what a variable holds, or of a function in a field of it."""
+    """A call of a method of the object in a variable, or of a function in its field."""
 
     call: str
     receiver: str

@@ -1,4 +1,4 @@
-"""What the functions of a file state about themselves: their names, parameters and results."""
+"""The facts of the functions of a file: their names, parameters and results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def function_scope(scope: Scope, node: FunctionNode) -> Scope:
 
 
 def lambda_scope(scope: Scope, node: ast.Lambda) -> Scope:
-    """The scope of what a lambda gives."""
+    """Return the scope of the body of a lambda."""
     inner = scope.inside(scope.define(LAMBDA), {*parameters(node.args), *bound([node.body])})
     inner.owner, inner.self_name = scope.owner, scope.self_name
     _add_formals(inner, node.args)
@@ -40,13 +40,13 @@ def lambda_scope(scope: Scope, node: ast.Lambda) -> Scope:
 
 
 def parameters(args: ast.arguments) -> list[str]:
-    """The parameters of a function, those with stars too."""
+    """Return the parameters of a function, including starred ones."""
     stars = [a for a in (args.vararg, args.kwarg) if a is not None]
     return [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *stars)]
 
 
 def _add_self(scope: Scope, inner: Scope, node: FunctionNode) -> None:
-    """The first parameter of a method: some object of the class, whoever calls."""
+    """Add the first parameter of a method: an object of the class, for any caller."""
     decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
     names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
     if not names or "staticmethod" in decorators:

@@ -47,16 +47,16 @@ class Program:
         self._facts.update(changes)
 
     def facts(self) -> list[Fact]:
-        """What all files state."""
+        """Return the facts of all files."""
         return [fact for facts in self._facts.values() for fact in facts]
 
     def sites(self, variable: str) -> list[Any]:
-        """What a variable may hold."""
+        """Return the objects that a variable may hold."""
         return sorted((p.site for p in self.points if p.variable == variable), key=str)
 
 
 def facts_of(folder: Folder, file: str, source: bytes) -> Facts:
-    """What a file of a folder states."""
+    """Return the facts of a file of a folder."""
     return extract(folder.module(file), source, is_package=file.endswith("__init__.py"))
 
 

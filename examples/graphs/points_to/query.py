@@ -1,7 +1,7 @@
-"""The analysis: three recursions, each over what the one before has settled.
+"""The analysis: three recursions, each over the complete result of the one before.
 
-    meanings    which classes a name may stand for, through imports and assignments
-    methods     which function a class has for a method: its own, or that of the nearest base
+    meanings    the classes of a name, through imports and assignments
+    methods     the function of a class for a method: its own, or that of the nearest base
     points_to   four relations that define each other:
 
         points(v, o)     if  v = new o
@@ -16,9 +16,8 @@
         flows(v, w)      if  calls(c, g), c passes w, and g takes it into v
         flows(v, w)      if  calls(c, g), g returns w, and v is the result of c
 
-So which functions are called depends on what variables hold, which depends on which functions are
-called. Nothing has to be said of the order in which files come, or go: an edit of one file changes
-what the others may hold.
+The called functions depend on the objects in variables, which depend on the called functions. The
+order of files does not matter: an edit of one file changes the possible objects in the others.
 
 Source: L. O. Andersen: *Program Analysis and Specialization for the C Programming Language*, 1994;
 as recursive queries: M. Bravenboer, Y. Smaragdakis: *Strictly Declarative Specification of
@@ -92,7 +91,7 @@ class Analysis:
 
 
 def meanings(t: Tables) -> Relation[Define]:
-    """Which classes a name may stand for."""
+    """Return the classes that a name may stand for."""
     return fixpoint(
         lambda means: t.defines.union(
             means.join(t.assigns, on=lambda m, a: m.variable == a.source).select(
@@ -146,24 +145,24 @@ def inherited(t: Tables) -> Relation[Calls]:
 
 
 def news(t: Tables) -> Relation[Points]:
-    """New objects: those that facts state, and those of calls of classes."""
+    """Return new objects: those of facts, and those of calls of classes."""
     stated = t.news.select(lambda n: Points(n.variable, n.site))
     return stated.union(made(t).select(lambda m: Points(m.variable, Site(m.variable, m.symbol))))
 
 
 def selves(t: Tables) -> Relation[Formal]:
-    """Which variable is the `self` of a function."""
+    """Return the variable that is the `self` of a function."""
     return t.formals.where(lambda f: f.slot == SELF)
 
 
 def known_flows(t: Tables) -> Relation[Assign]:
-    """What flows whatever variables hold: assignments, and new objects into their `__init__`."""
+    """Return flows that do not depend on objects: assignments, and new objects into `__init__`."""
     into = inits(t).join(selves(t), on=lambda c, f: c.function == f.function)
     return t.assigns.union(into.select(lambda c, f: Assign(f.variable, c.call)))
 
 
 def points_to(t: Tables) -> Analysis:
-    """What variables and fields may hold, and what calls may call."""
+    """Return the objects in variables and fields, and the functions that calls may call."""
 
     def step(
         points: Relation[Points],
@@ -194,13 +193,13 @@ def points_to(t: Tables) -> Analysis:
 
 
 def flowed(points: Relation[Points], flows: Relation[Assign]) -> Relation[Points]:
-    """What is assigned."""
+    """Return the objects that reach a variable by assignment."""
     found = points.join(flows, on=lambda p, a: p.variable == a.source)
     return found.select(lambda p, a: Points(a.target, p.site))
 
 
 def loaded(t: Tables, points: Relation[Points], holds: Relation[Holds]) -> Relation[Points]:
-    """What is read from a field."""
+    """Return the objects that are read from a field."""
     return (
         points.join(t.loads, on=lambda p, use: p.variable == use.base)
         .join(holds, on=lambda p, use, h: p.site == h.site and use.field == h.field)
@@ -209,7 +208,7 @@ def loaded(t: Tables, points: Relation[Points], holds: Relation[Holds]) -> Relat
 
 
 def stored(t: Tables, points: Relation[Points]) -> Relation[Holds]:
-    """What is written to a field."""
+    """Return the objects that are written to a field."""
     return (
         points.join(t.stores, on=lambda p, use: p.variable == use.base)
         .join(points, on=lambda p, use, q: use.source == q.variable)
@@ -238,7 +237,7 @@ def in_fields(asked: Relation[Points, Invoke], holds: Relation[Holds]) -> Relati
 
 
 def passed(t: Tables, calls: Relation[Calls]) -> Relation[Assign]:
-    """What a call passes is what the function takes in the same slot."""
+    """Return the flows from the arguments of a call to the parameters of the function."""
     return (
         calls.join(t.actuals, on=lambda c, a: c.call == a.call)
         .join(t.formals, on=lambda c, a, f: c.function == f.function and a.slot == f.slot)
@@ -247,6 +246,6 @@ def passed(t: Tables, calls: Relation[Calls]) -> Relation[Assign]:
 
 
 def returned(t: Tables, calls: Relation[Calls]) -> Relation[Assign]:
-    """What a function returns is what the call gives."""
+    """Return the flows from the results of a function to its calls."""
     found = calls.join(t.returns, on=lambda c, r: c.function == r.function)
     return found.select(lambda c, r: Assign(c.call, r.variable))

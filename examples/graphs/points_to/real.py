@@ -16,7 +16,7 @@ from examples.live_lint.folder import Folder
 
 
 def show(folder: Folder, count: int, seed: int) -> bool:
-    """Analyse, make so many edits, and compare with a fresh analysis; whether that agrees."""
+    """Analyse, make `count` edits, compare with a fresh analysis; return True if they agree."""
     out, sources = console(), folder.sources()
     facts = {file: facts_of(folder, file, source) for file, source in sources.items()}
     program, seconds = _filled(facts)

@@ -1,4 +1,4 @@
-"""Scopes: what a name stands for where it is written, and names for what has none."""
+"""Scopes: the meaning of names at their place, and names for unnamed functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from examples.graphs.points_to.facts import Fact
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 MAYBE = "?"
-"""Before the full name of what may be a module, or something that a module has."""
+"""The prefix of a full name that is either a module, or an attribute of one."""
 INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -29,13 +29,13 @@ class Scope:
     """The scope around, whose names are seen here; classes are left out, as Python does."""
     is_class: bool = False
     owner: str = ""
-    """The class that a method belongs to, or what is defined in it."""
+    """The class of a method, also for definitions inside the method."""
     self_name: str = ""
     """The first parameter of a method."""
     generated: str = ""
-    """Of a generator: the variable of what it gives."""
+    """In a generator: the variable of the yielded objects."""
     imported: dict[str, str] = field(default_factory=dict)
-    """Names that an import has bound here, with the full names of what they stand for."""
+    """Names bound by imports here, with the full names of the imported objects."""
     symbols: set[str] = field(default_factory=set)
     """The functions and classes of the file so far."""
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -71,12 +71,12 @@ class Scope:
         return scope
 
     def import_of(self, name: str) -> str:
-        """The full name of what an import has bound a name to; "" if none has."""
+        """Return the full name of the object that an import bound to a name; "" if none did."""
         scope = self.home(name)
         return "" if scope is None else scope.imported.get(name, "").lstrip(MAYBE)
 
     def is_module(self, name: str) -> bool:
-        """Whether a name is that of a module for certain: `from a import b` may give another."""
+        """Return True if a name is certainly that of a module, unlike `b` in `from a import b`."""
         scope = self.home(name)
         found = "" if scope is None else scope.imported.get(name, "")
         return found != "" and not found.startswith(MAYBE)
@@ -106,19 +106,19 @@ def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def elsewhere(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The names that code says are those of a scope around."""
+    """Yield the names that code declares global or nonlocal."""
     for node in own_nodes(nodes):
         if isinstance(node, ast.Global | ast.Nonlocal):
             yield from node.names
 
 
 def has_yield(nodes: Iterable[ast.AST]) -> bool:
-    """Whether the body of a function is that of a generator."""
+    """Return True if the body of a function is that of a generator."""
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(nodes))
 
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes below, without those in functions and classes."""
+    """Yield all nodes below, without those inside functions and classes."""
     stack = list(nodes)
     while stack:
         node = stack.pop()

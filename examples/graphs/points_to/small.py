@@ -40,12 +40,12 @@ cart = Gift(find("side street"))
 
 
 def is_named(row: Points) -> bool:
-    """Whether a variable is one that the program has a name for."""
+    """Return True if the program has a name for a variable."""
     return not row.variable.rpartition(":")[2].isdigit()
 
 
 def is_made(row: Holds) -> bool:
-    """Whether an object is made by the program, and not brought by some unknown caller."""
+    """Return True if an object is made by the program, and not passed by an unknown caller."""
     return row.site.at != ""
 
 

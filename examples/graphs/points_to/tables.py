@@ -9,7 +9,7 @@ from reactive import Database, Table
 
 
 class Tables:
-    """All tables, by name for queries and by kind of fact for whoever fills them."""
+    """All tables, by name for queries and by kind of fact for loading."""
 
     def __init__(self, db: Database) -> None:
         self.news: Table[facts.New] = db.table(facts.New)

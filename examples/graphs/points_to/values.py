@@ -1,4 +1,4 @@
-"""What the expressions of a file state: each that may be an object gets a variable."""
+"""The facts of the expressions of a file; each possible object gets a variable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DISPLAYS: dict[type[ast.AST], str] = {
 }
 CONTAINERS = {name: name for name in ("list", "tuple", "set", "dict", "frozenset", "bytearray")}
 CONTAINERS |= {"sorted": "list", "reversed": "list", "iter": "iterator", "object": "object"}
-"""What the calls of some of Python's own functions make, of the elements of their argument."""
+"""The containers that some builtin functions make from the elements of their argument."""
 PUTS_LAST = frozenset({"append", "add", "insert", "appendleft", "setdefault"})
 PUTS_ALL = frozenset({"extend", "update"})
 GETS_ONE = frozenset({"pop", "get", "popleft", "setdefault", "popitem"})
@@ -43,7 +43,7 @@ GETS_ALL = frozenset({"values", "copy", "union"})
 
 
 def value(scope: Scope, node: ast.AST | None) -> str | None:
-    """The variable of what an expression gives; None if it is no object that is followed."""
+    """Return the variable of an expression's object; None if it is not followed."""
     match node:
         case None | ast.Constant():
             return None
@@ -119,7 +119,7 @@ def put(scope: Scope, base: str | None, source: str | None, field: str = ELEMENT
 
 
 def element(scope: Scope, base: str | None) -> str | None:
-    """An element of what the base holds."""
+    """Return the variable of an element of the objects in the base."""
     if base is None:
         return None
     target = scope.fresh()
@@ -160,7 +160,7 @@ def _module_of(scope: Scope, node: ast.expr) -> str:
 
 
 def _is_module(scope: Scope, node: ast.expr) -> bool:
-    """Whether that is certain: `import a` makes `a` a module; `a.b` may be one or not."""
+    """Return True if that is certain: `import a` makes `a` a module; `a.b` may be one or not."""
     return isinstance(node, ast.Name) and scope.is_module(node.id)
 
 
@@ -255,7 +255,7 @@ def _method_call(scope: Scope, node: ast.Call, call: str, base: ast.expr, method
 
 
 def _pass(scope: Scope, node: ast.Call, call: str) -> None:
-    """What a call passes. What comes after a star has no known position."""
+    """Add the arguments of a call; arguments after a star have no known position."""
     starred = False
     for position, argument in enumerate(node.args):
         found = value(scope, argument)

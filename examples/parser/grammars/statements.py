@@ -92,7 +92,7 @@ KINDS = terminals(
     Assigns: = += -= *= /=
     """
 )
-"""Words of which there are many of a kind."""
+"""Kinds of words with many words each."""
 
 PRECEDENCE = (
     ("left", ("or",)),
@@ -119,7 +119,7 @@ def words_of(category: str) -> list[str]:
 
 
 def _fixed() -> list[str]:
-    """What rules ask for, and no rule and no kind of word makes: words as they are written."""
+    """Return the words that rules need as written: neither a head of a rule nor a kind of word."""
     made = {rule.head for rule in RULES} | {kind.category for kind in KINDS}
     return sorted({part for rule in RULES for part in rule.body} - made)
 
