@@ -1,4 +1,4 @@
-"""What asv runs: classes parameterised by workload, table size and delta size.
+"""The benchmarks for asv: classes parameterised by workload, table size and delta size.
 
 Nothing here asserts seconds. `ASV_LARGE=1` adds tables of a million rows, the product of two
 tables of ten thousand, the recursive cases over the standard library, which take seconds to read,
@@ -208,7 +208,7 @@ class Shape:
 
 
 class Product:
-    """How many times more a join written as product and where takes without the optimizer."""
+    """The cost of a join written as product and where without the optimizer, over that with it."""
 
     params = (PRODUCTS,)
     param_names = ("size",)
@@ -267,7 +267,7 @@ class Recursion:
 
 
 class RecursionEdit:
-    """How many times more an edit takes from scratch: of a few edits of each kind."""
+    """The cost of an edit from scratch over that of the view, for a few edits of each kind."""
 
     params = (RECURSIVE,)
     param_names = ("case",)
@@ -290,7 +290,7 @@ class RecursionEdit:
 
 
 class FindBugs:
-    """How many times more a revision takes from scratch: the median change, and all revisions."""
+    """The cost of a revision from scratch over that of the view: the median, and all revisions."""
 
     params = (HISTORY_NAMES, [PASSING, STORED])
     param_names = ("history", "tables")
@@ -307,7 +307,7 @@ class FindBugs:
 
 
 class FindBugsBase:
-    """How many times longer a change of one class takes among many classes than among few."""
+    """The cost of a change of one class among many classes, over that among few."""
 
     params = ([METHOD, HEADER, CLASS],)
     param_names = ("change",)
@@ -335,7 +335,7 @@ class Making:
 
 
 class RowCheck:
-    """Add rows of which no field may be None, beside rows of which nothing is asked."""
+    """Add rows whose fields may not be None, beside rows without a check."""
 
     params = (CASES_OF_ROWS, [10_000])
     param_names = ("case", "rows")

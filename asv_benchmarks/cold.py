@@ -2,9 +2,9 @@
 
 python -m asv_benchmarks.cold [--size 10000] [--changes 60] [--only group_sum]
 
-A service that changes a row now and then does not run the loop that other figures are of: between
-two changes the processor has forgotten what the engine, or the twin, needs. Both sides are asked in
-turns, each after work of its own.
+A service that changes a row now and then does not run a loop, as for the other figures: between two
+changes the caches lose the data of the engine, or of the twin. Both sides take turns, each after
+other work.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def figures(
 
 
 def other_work() -> Callable[[], object]:
-    """What a program does beside: objects are looked at and made, for `PAUSE` seconds."""
+    """Return the other work of a program: it reads and makes objects for `PAUSE` seconds."""
     random = Random(SEED)
     numbers = [random.randrange(LARGE) for _ in range(LARGE)]
     texts = {number: str(number) for number in numbers}

@@ -1,4 +1,4 @@
-"""What a value costs that comes and goes again, of several sides in turns."""
+"""The cost of inserting and deleting a value, of several sides in turns."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ Change = Callable[[int, int], object]
 def coming_and_going(
     sides: Mapping[str, tuple[Change, Any]], size: int, *, changes: int, repeats: int
 ) -> dict[str, float]:
-    """Side -> microseconds of CPU of a change, the median of some turns. Values are beyond the
-    `size` ones that are there. A change before them splits what was loaded."""
+    """Return the microseconds of CPU of a change by side, the median of some turns.
+
+    Values are beyond the `size` existing ones. A change before them splits the loaded container.
+    """
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for change, _ in sides.values():
         change(-1, 1)

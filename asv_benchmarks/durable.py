@@ -63,7 +63,7 @@ class Followed:
 
 
 class Inserted:
-    """The same rows in a table of SQLite, each a transaction of its own."""
+    """The same rows in a table of SQLite, one transaction per row."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
@@ -81,7 +81,7 @@ class Inserted:
 
 
 def seconds(act: Callable[[], Any]) -> float:
-    """How long it takes, without the garbage of others."""
+    """Return the seconds of a call, without the garbage of others."""
     gc.collect()
     began = process_time()
     act()
@@ -105,8 +105,10 @@ def logged(folder: Path) -> tuple[float, float, float]:
 
 
 def grouped(folder: Path) -> tuple[float, float, float]:
-    """Microseconds of a commit, of which 100 are in one transaction of the file; or what a thread
-    finds after 10 ms; and in memory."""
+    """Return the microseconds of a commit with 100 commits in one transaction of the file.
+
+    The second figure is for the transactions of the thread, every 10 ms, the third for memory.
+    """
     durable = Followed(Database(folder / "grouped.db", durability="exit"))
     by_itself = Followed(Database(folder / "by_itself.db", durability="group"))
     memory = Followed(Database())

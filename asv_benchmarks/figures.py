@@ -9,7 +9,7 @@ from statistics import median
 from asv_benchmarks.measure import AS_WRITTEN, ENGINE, TWIN
 
 Run = dict[str, dict[str, float]]
-"""Of one run: side -> figure -> value."""
+"""The figures of one run: side -> figure -> value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class Measured:
         return median(run[side][figure.name] for run in self.runs)
 
     def ratio(self, figure: Figure, side: str = ENGINE, other: str = TWIN) -> float:
-        """How many times more a side takes than another one; median over the runs."""
+        """Return the cost of `side` over the cost of `other`, as the median over the runs."""
         return median(_times(figure, run[side], run[other]) for run in self.runs)
 
     def gain(self, figure: Figure) -> float:
-        """How many times more the plan as written takes than the optimized one."""
+        """Return the cost of the plan as written over that of the optimized one."""
         return self.ratio(figure, AS_WRITTEN, ENGINE)
 
     def growth(self, side: str) -> float:

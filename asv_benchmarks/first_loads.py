@@ -36,7 +36,7 @@ class Struct(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The same as a dataclass."""
+    """The same row as a dataclass."""
 
     id: int
     customer: int
@@ -45,7 +45,7 @@ class Data:
 
 
 class Named(NamedTuple):
-    """The same as a tuple."""
+    """The same row as a named tuple."""
 
     id: int
     customer: int
@@ -70,7 +70,7 @@ KINDS: Mapping[str, Query] = {
 
 
 def seconds(act: Callable[[], Any]) -> tuple[float, Any]:
-    """How long it takes, without the garbage of others; and what it gives."""
+    """Return the seconds of a call without the garbage of others, and its result."""
     gc.collect()
     began = process_time()
     found = act()

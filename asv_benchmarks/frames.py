@@ -1,11 +1,11 @@
-"""Frames into tables and back: by columns, beside the roads that go row by row.
+"""Frames into tables and back: by columns, and row by row.
 
 python -m asv_benchmarks.frames [--rows 200000] [--synced 1000000] [--runs 3]
 
     load     Parquet to a keyed table with a live join and group: `table.load(path)`, beside
              `add_all` of rows that a loop makes of `to_pylist`
-    sync     of an unchanged frame, and of one of which 1 row of 1000 has changed, beside
-             `replace_all` of rows that are made already
+    sync     of an unchanged frame, and of one with 1 changed row in 1000, beside `replace_all` of
+             rows that exist already
     export   `view.to_arrow()`, beside a list of tuples that polars takes apart
 
 Seconds of the processor, the least of the runs: all sides in turns, in one process.
@@ -66,7 +66,7 @@ class Struct(msgspec.Struct, frozen=True):
 
 
 class Customer(NamedTuple):
-    """Who buys."""
+    """A buyer."""
 
     id: int
     region: str
@@ -75,11 +75,11 @@ class Customer(NamedTuple):
 KINDS: tuple[Any, ...] = (Slotted, Named, Struct)
 CUSTOMERS = 2000
 Prepared = tuple[Callable[[], object], Callable[[], object]]
-"""What is timed: by columns, and row by row."""
+"""The timed functions: by columns, and row by row."""
 
 
 def sales(count: int) -> Any:
-    """Sales, of which some have no price."""
+    """Return sales, some without a price."""
     random = np.random.default_rng(SEED)
     price = pa.array(random.random(count) * 100, mask=random.random(count) < 0.01)
     return pa.table(

@@ -103,7 +103,7 @@ def _times(ask: Asked, views: int, start: int) -> list[tuple[float, float]]:
 
 
 def _anew(name: str, number: int) -> Asked:
-    """A query of callables that nobody has read yet."""
+    """Return a query with callables that were not lifted before."""
     text = "\n" * (number + 1) + Path(__file__).read_text()
     file = f"<further {number}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

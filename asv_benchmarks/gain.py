@@ -1,4 +1,4 @@
-"""What the optimizer gains where a query was not written for speed: time, and index memory.
+"""The gain of the optimizer for queries not written for speed: time, and index memory.
 
 The sides are the engine and the engine with `optimize=False`.
 """
@@ -26,7 +26,7 @@ from reactive.api.view import AnyView
 
 CHANGES = 300
 PART = 100
-"""Rows in one commit of a product's load: all at once, it would hold every pair at once."""
+"""Rows in one commit of a product's load: one commit of all would hold every pair."""
 
 
 def product_figures(size: int) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""How long it takes to make a relation of ten operators and to compile it, on empty tables."""
+"""The time to make and compile a relation of ten operators, on empty tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def made(query: Query) -> float:
 
 
 def other_query(number: int) -> Query:
-    """The same query, of functions that nobody has read yet."""
+    """Return the same query with functions that were not lifted before."""
     home = query.__code__.co_filename
     text = "\n" * number + Path(home).read_text()
     name = f"<ten operators {number}>"

@@ -1,10 +1,10 @@
 """Calls of functions that making a view takes, on empty tables: `python -m
 asv_benchmarks.making_calls`.
 
-Each query is made once to warm the process up, then over the tables of another database: what
-depends on callables is known then, what depends on tables is not. Those of the first time are
-counted too, in one process for all: the first query has the most. Calls are as many in each run,
-where seconds differ by what else the machine does.
+Each query is made once to warm the process up, then over the tables of another database: facts of
+callables are then cached, facts of tables are not. The calls of the first time are counted, too, in
+one process for all: the first query has the most. The number of calls is the same in each run,
+while seconds depend on the load of the machine.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 python -m asv_benchmarks.many_views [--views 100 1000 10000] [--rows 20000]
 
-A change goes to one view, or to none. The twin keeps the table, of each value the rows that its
-view shows, and whom to tell; it serves all views by one look-up.
+A change reaches one view, or none. The twin keeps the table, and for each value the rows of its
+view and its listener; it serves all views by one look-up.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a measurement does: rows to load, then changes, then batches."""
+    """The steps of a measurement: rows to load, then changes, then batches."""
 
     rows: Rows
     changes: list[Change]

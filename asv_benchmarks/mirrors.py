@@ -1,4 +1,4 @@
-"""What a mirror adds to a commit of a session, and how long it takes to load 100,000 rows.
+"""The cost that a mirror adds to a commit of a session, and the time to load 100,000 rows.
 
     python -m asv_benchmarks.mirrors
 
@@ -99,7 +99,7 @@ def change(engine: Engine, number: int) -> None:
 
 
 def load_figures(rows: int = ROWS) -> dict[str, float]:
-    """Seconds to load so many rows, and for SQLAlchemy to read them."""
+    """Return the seconds to load `rows` rows, and for SQLAlchemy to read them."""
     with TemporaryDirectory() as folder:
         engine = engine_with(rows, folder)
         asked = select(Order.id, Order.total, Order.note, Order.customer_id)

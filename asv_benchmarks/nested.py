@@ -4,8 +4,8 @@
     python -m asv_benchmarks.nested patch [sizes]       one row into a bag of a row of a table, with
                                                         each of several views over it
 
-The judge is a dictionary of dictionaries by hand: it shows a group by what it holds, and so keeps
-no bag of before. That is the least that the change of a group can cost, and not the same result.
+The baseline is a dictionary of dictionaries by hand: it shows a group by its current contents, and
+keeps no earlier bag. That is the least cost of a change of a group, but not the same result.
 """
 
 from __future__ import annotations
@@ -102,12 +102,14 @@ VIEWS: dict[str, Callable[[Rows], Any]] = {
         (row[0], [(o[0], [value[0] for value in o[1]]) for o in row[1]]) for row in rows
     ),
 }
-"""Those whose names begin with 2 see what is patched on the second level."""
+"""The views whose names begin with 2 read patches of the second level."""
 
 
 def patch(values: Bag[Any], name: str) -> Callable[[int, int], float]:
-    """How a value comes into a bag of a row that has these, or into one inside of a value, and goes
-    again, with a view over it: it gives the seconds that this takes."""
+    """Return a function that inserts or deletes a value in a bag of a row and returns the seconds.
+
+    The bag is that of the row, or one inside a value; a view is over it.
+    """
     table = Database().table(tuple, key=lambda row: row[0])
     view = VIEWS[name](table).materialize()
     is_second = name.startswith("2")

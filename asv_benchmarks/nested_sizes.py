@@ -1,16 +1,16 @@
-"""From how many rows on a tree should keep what was read of it: sizes of inner bags by thresholds.
+"""The size from which a tree should cache the bags that were read: inner bags by thresholds.
 
     python -m asv_benchmarks.nested_sizes [sizes]
-    python -m asv_benchmarks.nested_sizes order [sizes]     of what is inside in an order
+    python -m asv_benchmarks.nested_sizes order [sizes]     nested rows in an order
 
-unread     a row comes or goes inside of a row that was read once, and nobody reads
-seldom     ten of these, and then the row around is read by its key
-read       one of these, and then the row around is read
+unread     a row is inserted or deleted in a row that was read once, without reading it
+seldom     ten of these, and then the outer row is read by its key
+read       one of these, and then the outer row is read
 edits      one of these, and the edits of its delta are read
-all, MB    every row is read by its key once, of 20,000 rows inside: microseconds of a row inside,
-           and what is held of them beside that the view held
+all, MB    every row is read by its key once, of 20,000 inner rows: microseconds of an inner row,
+           and the memory held for them in addition to that of the view
 
-All in microseconds of CPU per row that comes or goes. Sides of one size take turns.
+All in microseconds of CPU per inserted or deleted row. Sides of one size take turns.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {
 
 
 def measured_in_order(sizes: list[int]) -> None:
-    """Print a table of what is inside in an order, and of bags beside it; all take turns."""
+    """Print a table of nested rows in an order, and of bags beside them; all take turns."""
     every = [(form, size) for form in FORMS for size in sizes]
     sides = {(form, size): Side(size, shredding.LARGE, form=form) for form, size in every}
     runs: dict[tuple[str, int], list[dict[str, float]]] = {side: [] for side in sides}

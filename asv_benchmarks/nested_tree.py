@@ -1,12 +1,12 @@
-"""Nests as trees: one row inside, by depth and by how many there are; memory and a snapshot.
+"""Nests as trees: changes of one inner row, by depth and by size; memory and a snapshot.
 
     python -m asv_benchmarks.nested_tree [sizes]
     python -m asv_benchmarks.nested_tree flat [roots]     beside flat views: memory, a snapshot
 
-The judge is a program by hand: a dictionary of rows per label, and one of the rows that show it, so
-that a change finds the path of its edit. It keeps what the engine keeps of a table, too: rows by
-their key, of which there is one, and the row itself, if it goes. The twin in the engine is the same
-nest with bags as values. All three end with the same rows, or it is an error.
+The baseline is a program by hand: a dictionary of rows per label, and one of the rows that show it,
+so that a change finds the path of its edit. It stores tables as the engine does, too: rows by key,
+and the row itself for deletes. The twin in the engine is the same nest with bags as values. All
+three must end with the same rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ READS: dict[str, Callable[[Any], Any] | None] = {
 }
 Change = Callable[[int, int], None]
 Side = tuple[Change, Callable[[], Any]]
-"""What makes a change, and the rows of the innermost label."""
+"""The function that makes a change, and the rows of the innermost label."""
 VALUES = "bags as values"
 
 
@@ -46,7 +46,7 @@ class Item(NamedTuple):
 
 
 def engine(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
-    """Levels of which the innermost has a label with `size` rows; those around it have one row."""
+    """Return a nest whose innermost level has a label with `size` rows; outer ones have one row."""
     db = Database()
     tables = [db.table(Item, name=f"level{n}", key="id") for n in range(depth + 1)]
     view = _nested(tables[0], tables[1:]).materialize()
@@ -71,14 +71,14 @@ def engine(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
 
 
 def as_values(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
-    """The same without trees."""
+    """Return the same nest without trees."""
     others = [rule for rule in CHOICES if rule is not shred_nest]
     with patch.object(compiler, "CHOICES", tuple(others)):
         return engine(depth, size, read)
 
 
 def _nested(table: Any, others: list[Any]) -> Any:
-    """The rows of a table with those of the next one inside, and so on."""
+    """Return the rows of a table with those of the next one nested, and so on."""
     if not others:
         return table
     below, *more = others
@@ -183,7 +183,7 @@ def _held(queries: list[Any]) -> float:
 
 
 def print_beside_flat(roots: int) -> None:
-    """The table of these, and the ratios that are asked for: at most 1.5 each."""
+    """Print the figures of `roots` rows, and the ratios, each of which should be at most 1.5."""
     print(f"\n| {roots:,} rows, 20 inside of each | MB | s, made | s, read |\n|---|---|---|---|")
     found = beside_flat(roots)
     for form, (size, made, read) in found.items():

@@ -19,11 +19,11 @@ from reactive import Count, Database, Sum
 
 ROUNDS, TIMES = 9, 20_000
 Read = tuple[str, Callable[[], object], Callable[[], object], int]
-"""What is read, of the view and of the container, and how many rows that gives."""
+"""The name of a read, its function for the view and for the container, and its rows."""
 
 
 def reads(rows: int) -> list[Read]:
-    """What is measured, over so many orders."""
+    """Return the measured reads, over `rows` orders."""
     random = Random(SEED)
     orders = Database().table(Order, key="id")
     orders.add_all(order(number, random) for number in range(rows))

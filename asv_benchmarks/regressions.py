@@ -1,7 +1,7 @@
-"""What `make bench` ends with: the ratios to the twins, beside those of the last run.
+"""The end of `make bench`: the ratios to the twins, beside those of the last run.
 
-    ratio > 1.3 x base             slower: told, and looked at again in the next run
-    the same in the next run too   a regression: told, and the command fails
+    ratio > 1.3 x base             slower: reported, and checked again in the next run
+    the same in the next run too   a regression: reported, and the command fails
 
 The base of a figure is its ratio in the last run, or in the one before if that is greater, where
 it was not slower. So a noisy moment passes, and a regression fails every run until it is mended, or
@@ -40,7 +40,7 @@ SIZE, CHANGES, BATCH, BATCHES, RUNS = 10_000, 1_000, 1_000, 11, 3
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The ratios of a run, and the bases of those that were slower."""
+    """The ratios of a run, and the bases of the slower ones."""
 
     date: str
     ratios: dict[str, float]
@@ -101,7 +101,7 @@ def accept(file: Path) -> None:
 
 
 def text(found: list[Slower]) -> str:
-    """What is slower, as a table."""
+    """Return the slower figures as a table."""
     if not found:
         return f"No ratio to a twin is more than {MOST:g} times that of the last run."
     rows = [

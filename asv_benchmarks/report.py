@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def report(names: list[str], *, size: int, runs: int) -> str:
-    """The sections of what is asked for."""
+    """Return the requested sections."""
     small = min(SMALL, size)
 
     def measured(workload: Workload, run: Callable[[int], Run]) -> Measured:

@@ -1,10 +1,10 @@
 """Cost of the check of rows: `python -m asv_benchmarks.row_checks [ROWS]`.
 
-    checked     a table of six fields, none of which may be None
-    twin        the same fields declared `| None`, of which nothing is asked
+    checked     a table of six fields that may not be None
+    twin        the same fields declared `| None`, which need no check
 
-Both are added to in turns: row by row before and after a first load, and by batches into a table
-that is empty, or whose first rows came one by one. Times are processor seconds.
+Rows are added to both in turns: row by row before and after a first load, and by batches into an
+empty table, or into one whose first rows were added one by one. Times are CPU seconds.
 """
 
 from __future__ import annotations

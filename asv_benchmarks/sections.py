@@ -32,7 +32,7 @@ GAINS: dict[str, tuple[tuple[Figure, float | None], ...]] = {
     "product_where": ((LOAD, 1_000.0), (TYPICAL, 1_000.0)),
     "selective_where": ((STATE, 10.0), (GROWTH, None)),
 }
-"""What is measured of a query that is to be rewritten, and the least gain."""
+"""The measurements of queries to be rewritten, and the least gains."""
 COSTS: tuple[tuple[str, str, float | None], ...] = (
     ("a relation of ten operators, again", "warm", 5.0),
     ("the same, of callables not seen before", "new", None),
@@ -44,7 +44,7 @@ COSTS: tuple[tuple[str, str, float | None], ...] = (
     ("the same, 1,000 such views", "view_change_many", None),
     ("one more such view, of 100,000 orders", "view_more", None),
 )
-"""What is measured once, its name, and the most milliseconds."""
+"""Measurements that are made once, their names, and the most milliseconds."""
 
 
 def targets(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
@@ -98,7 +98,7 @@ def gains(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
 
 
 def costs(runs: Sequence[dict[str, float]]) -> list[str]:
-    """What is paid once for a query, and for a process."""
+    """Return the costs that are paid once for a query, and for a process."""
     rows = [
         [
             what,

@@ -63,14 +63,14 @@ def made(workload: Workload) -> list[Side]:
 
 
 def check(sides: list[Side]) -> None:
-    """That the sides are equal."""
+    """Raise unless the sides are equal."""
     ours, its = (side.result() for side in sides)
     if ours != its:
         raise AssertionError(f"the sides differ: {_some(ours)} {_some(its)}")
 
 
 def slowest(sides: list[Side], changes: list[Change]) -> Beside:
-    """The p99 of one change, of each side, in turns of some."""
+    """Return the p99 of one change of each side, which take turns."""
     times: list[list[int]] = [[], []]
     for start in range(0, len(changes), CHUNK):
         for side, taken in zip(sides, times, strict=True):

@@ -1,10 +1,11 @@
-"""Views that are written in SQL: a change of one row, beside a database that is asked again, and
-beside the same query made of methods; and how long it takes to make one.
+"""Views written in SQL: the time of a change of one row, and the time to make a view.
+
+The baselines are a database that evaluates the query again, and the same query with methods.
 
 python -m asv_benchmarks.sql [--rows 10000 30] [--repeat 15]
 
-Each figure is a median of processor time; what is compared is measured in turns, in one process.
-The changes are the same for all: the amount of one order. What they give is compared first.
+Each figure is a median of CPU time; compared sides are measured in turns, in one process. The
+changes are the same for all: the amount of one order. Their results are compared first.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class Shop:
             self.orders.update(old, old._replace(total=total))
 
     def warm(self) -> None:
-        """A change and back, so that what was done before has not emptied all caches."""
+        """Apply a change and undo it, to fill the caches again."""
         total = self.orders[0].total
         self.apply([(0, total + 1), (0, total)])
 

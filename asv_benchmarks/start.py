@@ -1,7 +1,6 @@
-"""How long `import reactive` takes in a new process, beyond what the interpreter itself takes.
+"""The time of `import reactive` in a new process, beyond that of the interpreter itself.
 
-The compiled files of an installed package are there, so they are here too: in a folder of their
-own, which the first start fills.
+An installed package has its compiled files; here they are in a folder that the first start fills.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ ROUNDS = 15
 
 
 class Start(NamedTuple):
-    """Milliseconds of a process, and those in which a processor worked for it."""
+    """The milliseconds of a process, and its CPU milliseconds."""
 
     wall: float
     processor: float
@@ -40,7 +39,7 @@ def import_figures(rounds: int = ROUNDS) -> dict[str, float]:
 
 
 def started(program: str, folder: str) -> Start:
-    """What a process takes that runs a program, with its compiled files in a folder."""
+    """Return the time of a process that runs a program, with its compiled files in a folder."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     start, worked = perf_counter(), _of_children()

@@ -1,4 +1,4 @@
-"""Where the time of one change goes: nanoseconds of each step, on its own, and of the whole.
+"""The time of one change: nanoseconds of each step by itself, and of the whole.
 
 python -m asv_benchmarks.steps [--rows 100000]
 """

@@ -22,7 +22,7 @@ FINDBUGS_END = "<!-- findbugs: end -->"
 
 
 def machine() -> str:
-    """What it ran on, and when."""
+    """Return the machine and the date."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{os.cpu_count()} shared cores, {memory:.0f} GiB, Python {platform.python_version()}, "
@@ -31,7 +31,7 @@ def machine() -> str:
 
 
 def put(text: str, file: Path, begin: str = BEGIN, end: str = END) -> None:
-    """Replace what is between the markers of a file; without them, add it after the report."""
+    """Replace the text between the markers of a file; without them, add it after the report."""
     page = file.read_text()
     if begin not in page:
         page = page.replace(END, f"{END}\n\n{begin}{end}", 1)
@@ -48,7 +48,7 @@ def publish(text: str, name: str, *, write: bool) -> None:
 
 
 def verdict(reached: bool) -> str:
-    """Whether a target was reached, in a word."""
+    """Return the word for a target that was reached or missed."""
     return "met" if reached else "**missed**"
 
 

@@ -2,8 +2,8 @@
 
     python -m asv_benchmarks.tracked
 
-Processor time of the two in turns; medians, in microseconds for each change. `update` is given rows
-that were made before. The last lines are of what no query reads, of strict databases, and of
+CPU time of the two in turns; medians, in microseconds for each change. The rows for `update` are
+made before. The last lines are about attributes that no query reads, strict databases, and
 `check_silent` for each object.
 """
 
@@ -120,8 +120,10 @@ def assigning(kind: Any) -> Turn:
 
 
 def strict(length: int, fields: int) -> float:
-    """How much longer assignments take in a strict database, of objects with lists of a length:
-    the median of turns, each of which begins with the other side."""
+    """Return the time of assignments in a strict database over that in a plain one.
+
+    The objects have lists of a length. It is the median of turns, which begin with either side.
+    """
     sides = [of_listed(length, fields, is_strict=is_strict) for is_strict in (False, True)]
     ratios = []
     for turn in range(STRICT_TURNS):

@@ -1,8 +1,8 @@
-"""What an edit of a list in a tracked object costs, by the length of the list.
+"""The cost of an edit of a list in a tracked object, by the length of the list.
 
     tracked      order.lines.append(x), the list in the object
     child table  lines.add((order, position, x)), a table of its own beside, kept by hand
-    by hand      total += x.qty, what somebody writes who needs no view
+    by hand      total += x.qty, as without a view
 
 Views: the lines of all orders (`unnest`), a sum per order, sums per kind of line (`groups`).
 
@@ -77,7 +77,7 @@ def median(edit: Edit) -> float:
 
 
 def of_tracked(length: int, view: str) -> dict[str, float]:
-    """Of each edit what it costs in a tracked list."""
+    """Return the cost of each edit of a tracked list."""
     db = Database()
     orders = db.table(Order, key="id", name="orders")
     shown = VIEWS[view][0](orders).materialize()
@@ -97,7 +97,7 @@ def of_tracked(length: int, view: str) -> dict[str, float]:
 
 
 def of_child_table(length: int, view: str) -> dict[str, float]:
-    """The same of a table of lines, of which whoever writes knows the rows."""
+    """Return the cost of each edit of a table of lines whose rows the writer knows."""
     db = Database()
     lines = db.table(tuple, name="lines")
     shown = VIEWS[view][1](lines).materialize()

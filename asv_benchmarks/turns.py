@@ -53,21 +53,21 @@ class Beside:
 
     @classmethod
     def of(cls, engine: float, twin: float) -> Beside:
-        """With the ratio of these."""
+        """Return the figures with their ratio."""
         return cls(engine, twin, engine / twin)
 
 
 def beside(times: Times) -> Beside:
-    """Medians. The ratio is that of the turns, in each of which both found the machine as busy."""
+    """Return the medians, and the median ratio of the turns, which have equal loads."""
     engine, twin = (median(seconds) * 1e6 for seconds in times)
     return Beside(engine, twin, median(a / b for a, b in zip(*times, strict=True)))
 
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Collections of garbage in this block do not look at what was there before it.
+    """Let collections of garbage in this block ignore earlier objects.
 
-    What others have frozen stays so, and then what was there before the block does too.
+    If other code has frozen objects before, all of them stay frozen afterwards.
     """
     had_frozen = gc.get_freeze_count()
     gc.collect()
@@ -107,9 +107,9 @@ def time_changes(
 def time_batches(
     sides: Sequence[Side], batches: Iterator[Batch], times: Times, *, turns: int
 ) -> None:
-    """Seconds of a changed row, by batches, of which the first are to warm up.
+    """Time batches, in seconds per changed row; the first ones warm up.
 
-    A turn is of at least `TURN` rows: a small batch alone would be timed cold, right after the
+    A turn has at least `TURN` rows: a small batch alone would be timed cold, right after the
     collection of garbage.
     """
     for number in range(1 + turns):
@@ -119,7 +119,7 @@ def time_batches(
 
 
 def _of_rows(batches: Iterator[Batch], least: int) -> Iterator[Batch]:
-    """As many batches as change so many rows."""
+    """Yield batches that change at least `least` rows."""
     changed = 0
     while changed < least:
         batch = next(batches)

@@ -26,7 +26,7 @@ ROWS, ROUNDS, EACH = 1_000, 15, 200
 
 
 class Way(NamedTuple):
-    """What is given, how an order is written to it, and how that is committed plainly."""
+    """The `commit_with` argument, the function that writes an order, and the plain commit."""
 
     given: Any
     insert: Callable[[int], object]

@@ -95,7 +95,7 @@ def tasks(size: int, random: Random) -> Rows:
 
 
 def reached(starts: Rel, edges: Rel) -> Rel:
-    """What is reached from a start."""
+    """Return the nodes that are reached from a start."""
     return fixpoint(
         lambda r: starts.union(r.join(edges, on=lambda x, e: x == e.src).select(lambda x, e: e.dst))
     )

@@ -1,4 +1,4 @@
-"""How long `verify()` takes, beside `add_all` of the same rows with the view there.
+"""The time of `verify()`, beside `add_all` of the same rows with an existing view.
 
 python -m asv_benchmarks.verifying [--rows 1000 10000 100000] [--only join "order_by" ...]
 """
@@ -22,7 +22,7 @@ MOST = 10.0
 """Times the load, at any size."""
 RUNS = 3
 Seconds = tuple[float, float]
-"""Of processor time: of the load, and of verifying."""
+"""The CPU seconds of the load, and of verifying."""
 
 
 def seconds(query: Query, size: int, runs: int = RUNS) -> Seconds:

@@ -21,7 +21,7 @@ def view_figures(
 ) -> dict[str, float]:
     """Milliseconds of a commit with few views and with many, and of one view more.
 
-    A commit changes one of the views, whose subscriber is told.
+    A commit changes one of the views, whose subscriber is notified.
     """
     orders = Database().table(Order)
     orders.add_all(order(number, Random(number), customers=many) for number in range(rows))

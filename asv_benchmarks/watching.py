@@ -1,4 +1,4 @@
-"""What it costs to follow files, beside reading them by hand with `json.loads` and `add_all`.
+"""The cost of following files, beside reading them by hand with `json.loads` and `add_all`.
 
     python -m asv_benchmarks.watching [--rows 200000] [--files 100] [--repeats 3]
 
@@ -103,8 +103,10 @@ class Folder:
 
 
 def one_of_many(folder: Path, database: Path | None) -> tuple[float, float, int]:
-    """CPU seconds of the round in which one file of many has changed, and of its commit; bytes that
-    are written to the file of the database."""
+    """Return the CPU seconds of the round after a change of one file, and of its commit.
+
+    The last figure is the bytes that are written to the file of the database.
+    """
     files = Folder(folder, MANY, MANY)
     with Database(database) as db:
         table = db.watch(folder / "*.jsonl", Sale, poll=3600)

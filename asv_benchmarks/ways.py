@@ -1,4 +1,4 @@
-"""What each special way of running something is worth: the same query with it and without.
+"""The gain of each special way of running a query: the same query with it and without.
 
 python -m asv_benchmarks.ways [--runs 40] [--only "generated loops" ...]
 
@@ -7,7 +7,7 @@ with the way and the one without run in two processes, since plans and generated
 caches of a process, where the other query would find them. The two processes take turns with the
 same changes; the gain is the median, over the turns, of the time without by the time with.
 
-A way whose best query gains less than `LEAST` is to go: then the command ends with 1.
+A way whose best query gains less than `LEAST` should be deleted: the command then ends with 1.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A query over tables that are full: what changes, by which rows, and the views to compare."""
+    """A query over full tables: the changing table, its changed rows, and the views to compare."""
 
     table: Any
     rows: Sequence[Any]
@@ -75,10 +75,10 @@ class Way:
 
     Parameters
     ----------
-    off: names that are replaced to switch it off, each with what stands there then.
-    files: what could be deleted with it; of these the lines are counted.
-    plain: whether it is switched off by running plain operators.
-    pays: what else it is for than single changes; then it stays for that.
+    off: the names that are replaced to switch it off, each with its replacement.
+    files: the files that could be deleted with it, whose lines are counted.
+    plain: True if it is switched off by running plain operators.
+    pays: another purpose than single changes, for which it is kept.
     """
 
     name: str
@@ -436,7 +436,7 @@ WAYS = (
 
 
 class Side:
-    """A process in which a query runs, with the way or without."""
+    """A process that runs a query, with the way or without."""
 
     def __init__(self, way: Way, query: Callable[[Database], Running], *, is_on: bool) -> None:
         command = [sys.executable, "-m", "asv_benchmarks.ways", "--serve", way.name, query.__name__]
@@ -466,8 +466,8 @@ class Side:
 def gain(way: Way, query: Callable[[Database], Running], runs: int = RUNS) -> tuple[float, float]:
     """Return the microseconds of one change with the way, and how many times that it is without.
 
-    Each turn is two measurements right after each other, of which the first is now that with the
-    way, now that without.
+    Each turn is two measurements right after each other; the first one is alternately with the way
+    and without.
     """
     with Side(way, query, is_on=True) as on, Side(way, query, is_on=False) as off:
         if on.ask("digest") != off.ask("digest"):
@@ -499,7 +499,7 @@ def serve(way: Way, query: Callable[[Database], Running], *, is_on: bool, large:
 
 
 def _digest(running: Running) -> str:
-    """Return what stands for the rows of all views, the same in each process."""
+    """Return a digest of the rows of all views, equal in all processes."""
     found = hashlib.sha256()
     for view in running.views:
         found.update(repr(sorted(map(repr, view))).encode())
@@ -553,7 +553,7 @@ def _without(way: Way) -> Iterator[None]:
 
 
 def _microseconds(running: Running) -> float:
-    """Of one change: each row is added, and removed again."""
+    """Return the microseconds of one change: each row is added, and removed again."""
     add, remove = running.table.add, running.table.remove
     gc.collect(0)
     gc.disable()

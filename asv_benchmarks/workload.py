@@ -1,8 +1,8 @@
-"""What a workload is: a query, a twin, rows to begin with and changes to go on with.
+"""A workload: a query, a twin, the first rows and the changes.
 
 The engine, the engine on the plan as written, and the twin are the sides of a workload. They are
-given the same rows and changes, keep a result that can be read at any time, and tell a listener
-how it changes.
+given the same rows and changes, keep a result that can be read at any time, and report its changes
+to a listener.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Side(Protocol):
     """The engine or a twin."""
 
     def verbs(self) -> Sequence[tuple[Verb, Verb]]:
-        """Of each table, how to add and how to remove a row."""
+        """Return the functions that add and remove a row, for each table."""
 
     def batch(self, *deltas: TableDelta) -> None:
         """Change tables together: one delta per table, and the listener is called once."""
@@ -117,7 +117,7 @@ def load(side: Side, rows: Rows, *, part: int | None = None) -> None:
 
 
 def batch_of(stream: Stream, size: int, tables: int) -> tuple[TableDelta, ...]:
-    """The next `size` ordinary changes as a batch; what comes and goes at once is left out."""
+    """Return the net of the next `size` ordinary changes as a batch."""
     net: dict[tuple[int, Row], int] = {}
     for _ in range(size):
         table, row, weight = stream.ordinary()

@@ -1,4 +1,4 @@
-"""A row of the table: two sides, what is asked of their ratio, and how they are timed."""
+"""A row of the table: two sides, the bound of their ratio, and their timing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ TIME = "µs"
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One side: what is timed.
+    """One side: the timed operation.
 
     Parameters
     ----------
-    do: callable, state -> anything: as many operations as `count` says; this is timed. Where
-        numbers are not times, it returns the number.
-    count: the operations.
-    ready: callable, -> state: makes ready for one run, and is not timed.
-    result: callable, state -> anything: what must be equal on both sides.
+    do: callable, state -> ignored: `count` operations, which are timed. For figures that are not
+        times, it returns the figure.
+    count: the number of operations.
+    ready: callable, -> state: prepares one run, and is not timed.
+    result: callable, state -> a value that must be equal on both sides.
     """
 
     do: Callable[[Any], Any]
@@ -36,16 +36,16 @@ Sides = tuple[Timed, Timed]
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """A query, and what it is compared with.
+    """A query, and the side that it is compared with.
 
     Parameters
     ----------
-    name, other: what the sides are.
+    name, other: the names of the sides.
     sides: callable, size -> the two sides.
-    size: of the first table.
-    most: times the other side that it may take. bare: microseconds, or what `unit` says, that it
-        may take. Without both, the row only tells.
-    unit: of what the bare number is; if not of time, `do` of both sides returns it.
+    size: the rows of the first table.
+    most: the most times the cost of the other side. bare: the most microseconds, or other units.
+        Without both, the row has no bound.
+    unit: the unit of the bare number; if it is not of time, `do` of both sides returns the number.
     """
 
     name: str
@@ -97,7 +97,7 @@ def _run(cliff: Cliff, sides: Sides, clocked: Times) -> list[Any]:
 
 
 def _each(times: Times, sides: Sides) -> Times:
-    """Of one operation, without the first run."""
+    """Return the seconds of one operation, without the first run."""
     one, other = (
         [seconds / side.count for seconds in taken[1:]]
         for taken, side in zip(times, sides, strict=True)

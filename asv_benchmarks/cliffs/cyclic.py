@@ -105,7 +105,7 @@ class Graph:
         del self.out[edge.src][edge.dst], self.back[edge.dst][edge.src]
 
     def across(self, edge: Edge) -> Iterator[Closed]:
-        """What the edge closes, as the first of the edges, as the second, as the third."""
+        """Yield the triangles that the edge closes, as their first, second and third edge."""
         out, into = self.out[edge.src], self.back[edge.dst]
         onward, before = self.out[edge.dst], self.back[edge.src]
         for node in out.keys() & onward.keys():
@@ -116,7 +116,7 @@ class Graph:
             yield out[node], into[node], edge
 
     def around(self, edge: Edge) -> Iterator[Closed]:
-        """What the edge closes, from each of its nodes on."""
+        """Yield the triangles that the edge closes, from each of its nodes."""
         onward, before = self.out[edge.dst], self.back[edge.src]
         for node in onward.keys() & before.keys():
             second, third = onward[node], before[node]
@@ -125,7 +125,7 @@ class Graph:
             yield third, edge, second
 
     def four(self, edge: Edge) -> Iterator[Closed]:
-        """The same of four edges; where two of them are one edge, there are two and not four."""
+        """Yield the squares that the edge closes; two, not four, if two of its edges are one."""
         before = self.back[edge.src]
         for third, second in self.out[edge.dst].items():
             out = self.out[third]
@@ -216,7 +216,7 @@ class Summed(Twin):
 
 
 class PerNode(Twin):
-    """How many there are from each node."""
+    """The number of triangles from each node."""
 
     def __init__(self, listener: Listener, finds: Finds) -> None:
         super().__init__(listener, finds)

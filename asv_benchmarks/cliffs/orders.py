@@ -127,7 +127,7 @@ def held(size: int) -> Sides:
 
 
 def _traced(make: Callable[[], object], kept: list[Any]) -> int:
-    """How many bytes what is made holds."""
+    """Return the bytes held after making an object."""
     tracemalloc.start()
     try:
         kept.append(make())

@@ -19,7 +19,7 @@ EDITS = 4
 
 
 def edges(case: Case, kind: str = RANDOM, other: str = TWIN) -> Callable[[int], Sides]:
-    """Edges of a kind go and come again."""
+    """Delete and insert edges of a kind."""
 
     def sides(size: int) -> Sides:
         random = Random(SEED)

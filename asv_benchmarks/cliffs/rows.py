@@ -1,4 +1,4 @@
-"""All rows, in the order of the table, and those that are watched."""
+"""All rows, in the order of the table, and the watched rows."""
 
 from __future__ import annotations
 

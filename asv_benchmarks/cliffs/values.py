@@ -13,7 +13,7 @@ VIEWS, FEW, MANY = 1_000, 100, 10_000
 CHANGES, MADE = 50, 100
 QUANTITY = 5
 STEP = 1_000
-"""How far the values of views of a range are from each other."""
+"""The distance between the values of views of a range."""
 
 
 class Sold(NamedTuple):
@@ -122,14 +122,14 @@ def _shows(asked: Asked, row: Sold, c: int) -> bool:
 
 
 def _filled(size: int) -> Table[Sold]:
-    """Rows of customers of their own number, none of which is above a value but the first's."""
+    """Return rows of customers by their own number; only the first is above a value."""
     sold = Database().table(Sold, name="sold")
     sold.add_all(Sold(n, n % 5_000, n % 10, 0) for n in range(size))
     return sold
 
 
 def _scaled(views: int, size: int) -> int:
-    """As many views, of a table that has as many rows."""
+    """Return the number of views, at most the rows of the table."""
     return min(views, size)
 
 

@@ -24,7 +24,7 @@ Make = Callable[[Table[Sold], int], list[Any]]
 
 
 def many(make: Make, views: int, others: int) -> Callable[[int], Sides]:
-    """Views each of which follows every change, as many of them and fewer; per view."""
+    """Return sides with many and few views that follow every change; the cost is per view."""
 
     def sides(size: int) -> Sides:
         return _changed(size, views, make), _changed(size, others, make)

@@ -2,8 +2,8 @@
 
 python -m asv_benchmarks.comprehensions [--rows 5000] [--turns 25] [--only having "top of each"]
 
-Both sides get the same changes. Of the turns, in each of which both found the machine as busy, the
-median ratio counts.
+Both sides get the same changes. The ratio is the median over the turns: in one turn the machine is
+equally busy for both.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from examples.findbugs.tables import Tables
 from reactive import Database
 
 CLASSES = 20
-"""Classes whose facts are replayed where a product is asked pair by pair: the first by name."""
+"""Classes whose facts are replayed if a product tests all pairs: the first by name."""
 
 Times = dict[str, dict[str, float]]
 """Letter -> side -> seconds for all revisions."""
@@ -55,7 +55,7 @@ def _timed(analyses: Mapping[str, Analysis], changes: Sequence[Revision]) -> Tim
 def _replayed(
     letter: str, analysis: Analysis, changes: Sequence[Revision], side: str
 ) -> tuple[float, set[Any]]:
-    """Seconds of all transactions, and what is found at last."""
+    """Return the seconds of all transactions, and the findings at the end."""
     db = Database(optimize=side == ENGINE)
     tables = Tables(db, stored=False)
     view = analysis(tables).materialize()
@@ -70,7 +70,7 @@ def _replayed(
 
 
 def _part(change: Revision, names: set[str]) -> Revision:
-    """What a change does to the facts of some classes."""
+    """Return the part of a change that concerns some classes."""
     of = change.difference
     kept = Difference(_of(of.removed, names), _of(of.added, names))
     return Revision(change.name, change.files, kept)

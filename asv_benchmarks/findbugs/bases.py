@@ -1,6 +1,6 @@
 """The same changes of one class, with few and with many other classes loaded.
 
-The classes are those of Hibernate's last revision, again and again under other names.
+The classes are those of Hibernate's last revision, repeated under other names.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Replayed:
 
     @property
     def facts(self) -> list[int]:
-        """How many facts differ in each revision."""
+        """Return the number of changed facts in each revision."""
         return [int(facts) for facts in self.runs[0]["facts"]]
 
 
@@ -65,13 +65,13 @@ def histories(replayed: Sequence[Replayed]) -> list[str]:
 
 
 def lines(replayed: Sequence[Replayed]) -> list[str]:
-    """How the time of a change grows with its facts."""
+    """Return the growth of the time of a change with its facts."""
     header = ["history, tables", "largest change, facts", "µs", "and µs per fact", "R²"]
     return ["### Time over the facts that differ", "", *markdown(header, map(_line, replayed))]
 
 
 def bases(runs: Sequence[BaseTimes]) -> list[str]:
-    """The same changes of one class with few and with many others loaded."""
+    """Return the times of changes of one class among few and among many others."""
     few, many = map(str, SIZES)
     header = [
         "what changes of one class",
@@ -133,7 +133,7 @@ def alone(example: Sequence[Times], published: Sequence[Times]) -> list[str]:
 
 
 def memory(held: Mapping[str, Held]) -> list[str]:
-    """What views and indexes hold."""
+    """Return the memory of views and indexes."""
     header = ["KiB held after the last revision", *held]
     rows = [
         [_named(letter), *(f"{found[letter]['bytes'] / KIB:,.0f}" for found in held.values())]

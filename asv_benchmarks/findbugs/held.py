@@ -1,8 +1,8 @@
-"""What views and indexes hold after a history: bytes, rows, and facts of instructions.
+"""Memory of views and indexes after a history: bytes, rows, and facts of instructions.
 
-The tables let facts through and keep none. Facts are copied for each measurement and let go after
-each change; those that are still there are held by an index or a view, and count with their bytes.
-The strings in them do not: they are the same objects as in the facts that were copied.
+The tables do not store facts. Facts are copied for each measurement and released after each change;
+the remaining ones are held by an index or a view, and count with their bytes. Their strings do not
+count: they are shared with the original facts.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ bytes that a change takes. Rows that several views share are counted for each of
 
 
 def held_figures(name: str) -> Held:
-    """Of a recorded history."""
+    """Return the figures of a recorded history."""
     return held([*of_history(history_at(name))])
 
 
 def held(changes: Sequence[Revision]) -> Held:
-    """Of each analysis alone, of all together, and how many facts of instructions there are."""
+    """Return the figures of each analysis and of all, and the number of instruction facts."""
     figures = {letter: _held([letter], changes) for letter in ANALYSES}
     figures[ALL] = _held([*ANALYSES], changes)
     figures[ALL]["of"] = sum(
@@ -64,7 +64,7 @@ def _held(letters: Sequence[str], changes: Sequence[Revision]) -> dict[str, floa
 
 
 def _warm(letters: Sequence[str], changes: Sequence[Revision]) -> Program:
-    """A program that has had a fact of each kind: what is made for that once is there."""
+    """Return a program that has had a fact of each kind, so that one-time objects exist."""
     program = Program(letters)
     few = Difference(
         {}, {kind: rows[:1] for kind, rows in changes[0].difference.added.items() if rows}

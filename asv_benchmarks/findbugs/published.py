@@ -24,7 +24,7 @@ from reactive import Relation
 
 
 def boxing(t: Tables) -> Relation[Invoke]:
-    """A: what is boxed is unboxed at once."""
+    """A: a value that is boxed and unboxed immediately."""
     return (
         t.invoke.join(
             t.invoke,
@@ -94,4 +94,4 @@ def no_super_call(t: Tables) -> Relation[MethodDecl]:
 
 
 PUBLISHED: dict[str, Analysis] = {"A": boxing, "C": idiom, "D": no_super_call}
-"""By letter."""
+"""The published analyses, by letter."""

@@ -1,4 +1,4 @@
-"""One class file of thousands is written anew: it is read, compared and its differences applied.
+"""A new version of one class file of thousands: read it, compare it and apply the differences.
 
 From scratch, all class files are read and all analyses evaluated. The class files are those of a
 JDK; the new version of one calls another method somewhere.
@@ -86,7 +86,7 @@ def _constant(name: str) -> bytes:
 def _edits(
     files: Mapping[str, bytes], facts: Mapping[str, Facts], program: Program
 ) -> Iterator[tuple[str, bytes]]:
-    """Files in random order, with new versions of which the facts differ."""
+    """Yield files in random order, with new versions whose facts differ."""
     for name in Random(SEED).sample([*files], len(files)):
         new = edited_file(files[name])
         if new != files[name] and read(new, name, program.kinds) != facts[name]:

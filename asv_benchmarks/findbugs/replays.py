@@ -2,8 +2,8 @@
 
 From scratch it is `examples/findbugs/plain.py`: comprehensions over the same row objects, in
 dictionaries by kind. Keeping these dictionaries is not counted, nor is reading the facts. A change
-is made, taken back and made again: the processor's caches know it, as they know the facts when it
-is done from scratch.
+is applied, undone and applied again: the processor's caches have its data, as they have the facts
+for the evaluation from scratch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PASSING, STORED = "passing", "stored"
 REPEAT = 5
 
 Replay = dict[str, list[float]]
-"""Of each revision: the facts that differ, seconds of the engine, seconds from scratch."""
+"""Lists with an entry per revision: changed facts, seconds of the engine, seconds from scratch."""
 
 
 def changes_of(name: str) -> list[Revision]:

@@ -1,5 +1,7 @@
-"""A cell of the grid: what a query asks, of what rows, and how these change; and the pieces of text
-that the query and its twin are composed of."""
+"""A cell of the grid: a query, its rows and their changes.
+
+It also has the pieces of text for the query and its twin.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ FIELDS = (
     ("id", "name"),
 )
 LINKS = (("key", "key"), ("region", "id"), ("nation", "id"))
-"""The field of each table that refers to the next one, and the one of that."""
+"""The field of each table that refers to the next one, and the field of that table."""
 LAST = ("key", "region", "nation", "name")
-"""The field of the last table by which rows are grouped."""
+"""The grouping field of the last table."""
 CONDITIONS = {
     "quantity": "{o.quantity} > 1",
     "status": "{o.status} != 3",
@@ -32,32 +34,32 @@ CONDITIONS = {
     "active": "{c.active}",
     "pair": "{o.quantity} > {c.least}",
 }
-"""Of these a row must pass all; `opaque` calls what the optimizer does not read."""
+"""The conditions that a row must satisfy; `opaque` calls a function that cannot be lifted."""
 PAIRS = ("pair",)
-"""Those that read two tables."""
+"""The conditions that read two tables."""
 GROUPED = ("sum", "count", "avg", "min_max", "count_distinct")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a query asks, of what rows, and how these change.
+    """A query, its rows and their changes.
 
     Parameters
     ----------
     ask: an aggregate per group, or `rows`, `distinct`, `order`, `top`.
-    joins: how many tables are joined to the orders, each to the one before.
-    match: how the first of them is joined; only `join` is followed by others.
-    partners: how many customers have the same key.
-    value, key: the type of what is aggregated or ordered, and of what is joined, or grouped by
-        where nothing is joined.
+    joins: the number of tables joined to the orders, each to the one before.
+    match: the kind of the first join; only `join` is followed by others.
+    partners: the number of customers with one key.
+    value, key: the types of the aggregated or ordered value, and of the join key, or of the
+        grouping key without a join.
     rows: the class of rows; `untyped` are named tuples whose fields have no types.
-    conditions: what rows must pass, in this order; `split`: each in a `where` of its own; `early`:
+    conditions: the conditions of rows, in this order; `split`: each in its own `where`; `early`:
         each in a `where` of the table that it reads, below the joins.
-    selects: how many projections stand between the conditions and what is asked.
-    above: what is asked of the groups: `where`, `select`, `group` or `top`.
-    groups: how many there are; 0: one aggregate of all rows.
-    ties: how many rows share a value. skew: whether half of the rows share a key.
-    batch: rows that change in one transaction. changed: the number of the table that changes.
+    selects: the number of projections between the conditions and the result.
+    above: the query of the groups: `where`, `select`, `group` or `top`.
+    groups: the number of groups; 0: one aggregate of all rows.
+    ties: the number of rows with one value. skew: True if half of the rows share a key.
+    batch: rows that change in one transaction. changed: the number of the changing table.
     """
 
     ask: str
@@ -92,7 +94,7 @@ class Cell:
         return self.ask in GROUPED
 
     def field(self, table: int, name: str) -> str:
-        """How a field of the binding of a table is read."""
+        """Return the expression of a field of a table's binding."""
         return str(getattr(self.names()[BINDINGS[table]], name))
 
     def names(self) -> dict[str, Binding]:
@@ -108,7 +110,7 @@ class Cell:
         return max(table for table, b in enumerate(BINDINGS) if f"{{{b}." in CONDITIONS[name])
 
     def group(self) -> str:
-        """What rows are grouped by."""
+        """Return the expression of the grouping key."""
         if self.match in ("semi_join", "anti_join"):
             return self.field(0, "group")
         text = self.field(self.joins, LAST[self.joins])
@@ -128,6 +130,6 @@ class Binding:
 
 
 def differences(one: Cell, other: Cell) -> dict[str, tuple[Any, Any]]:
-    """The fields in which two cells differ."""
+    """Return the fields in which two cells differ."""
     pairs = {f.name: (getattr(one, f.name), getattr(other, f.name)) for f in fields(Cell)}
     return {name: (a, b) for name, (a, b) in pairs.items() if a != b}

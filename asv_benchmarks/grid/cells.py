@@ -1,4 +1,4 @@
-"""The cells of the grid: measured queries, and of each those that differ from it by one thing."""
+"""The cells of the grid: measured queries, and the variants of each in one respect."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ VARIED: dict[str, dict[str, tuple[Any, ...]]] = {
         "batch": BATCHES,
     },
 }
-"""Of each base, the values that its fields take besides its own."""
+"""The other values of the fields of each base."""
 FURTHER = (
     Cell("rows", joins=1, match="left_join", changed=1),
     Cell("rows", joins=1, match="semi_join", changed=1),

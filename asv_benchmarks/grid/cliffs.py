@@ -1,4 +1,4 @@
-"""What the figures of the grid say: the worst cells and the worst pairs of neighbours."""
+"""The conclusions of the grid: the worst cells and the worst pairs of neighbours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asv_benchmarks.table import markdown, verdict
 from asv_benchmarks.turns import Beside
 
 MOST = 3.0
-"""Times by which the ratios of neighbours may differ."""
+"""The most quotient of the ratios of neighbours."""
 KINDS: dict[str, Callable[[Figures], Beside]] = {
     "a change": lambda figures: figures.change,
     "a loaded row": lambda figures: figures.load,

@@ -57,7 +57,7 @@ def made(cell: Cell, data: Data) -> list[Side]:
 
 
 def check(sides: list[Side]) -> None:
-    """That the sides are equal."""
+    """Raise unless the sides are equal."""
     results = [side.result() for side in sides]
     if not equal(*results):
         raise AssertionError(f"the sides differ: {results[0]!r:.500} {results[1]!r:.500}")

@@ -55,7 +55,7 @@ def _selects(cell: Cell) -> list[str]:
 
 
 def _asked(cell: Cell) -> str:
-    """What is asked at the end."""
+    """Return the text of the last part of the query."""
     value, key = f"{_lambda(cell)} {cell.field(0, 'value')}", f"{_lambda(cell)} {cell.group()}"
     if cell.selects:
         value, key = "lambda p: p[1]", "lambda p: p[0]"

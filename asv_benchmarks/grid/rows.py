@@ -20,7 +20,7 @@ PRIME = 1_000_003
 STRIDE = 7_919
 PER_CUSTOMER = 10
 WINDOW = 8
-"""How many new rows are there before the first of them goes; all are among the first ten."""
+"""The number of new rows before the first of them is deleted; all are among the first ten."""
 VALUES: dict[str, tuple[type[Any] | Any, Callable[[int], Any]]] = {
     "int": (int, int),
     "float": (float, lambda n: n / 100),
@@ -32,9 +32,9 @@ VALUES: dict[str, tuple[type[Any] | Any, Callable[[int], Any]]] = {
     "tuple": (tuple[int, int], lambda n: (n // 10, n % 10)),
     "datetime": (datetime, lambda n: EPOCH + timedelta(seconds=n)),
 }
-"""Of each type of values: its annotation, and the value of a number; they are in the same order."""
+"""The annotation of each type of values, and the value of a number, in increasing order."""
 KEYS = VALUES | {"None": (int | None, lambda n: n or None)}
-"""The same of keys, which do not repeat."""
+"""The annotations and values of keys, which do not repeat."""
 
 
 def passes(quantity: int) -> bool:
@@ -70,10 +70,10 @@ class Data:
         self._wanted = eval(f"lambda {names}: {texts}", {"passes": passes})
 
     def changes(self) -> Iterator[Change]:
-        """In turn a row that is new comes, and one goes; both pass the conditions.
+        """Insert a new row and delete a row in turn; both satisfy the conditions.
 
-        Of a query for extremes, the new rows are extreme, and go after a few others have come. Of
-        tables that are joined, one row of the second goes, and comes back with another region.
+        For a query of extremes, the new rows are extreme, and are deleted after a few others. For
+        joined tables, a row of the second is deleted, and inserted again with another region.
         """
         if self.cell.changed:
             return self._replaced()
@@ -168,7 +168,7 @@ class Data:
 
 
 def row_class(cell: Cell, table: int) -> Callable[..., Row]:
-    """What makes a row of a table from its fields."""
+    """Return the function from the fields of a table to a row."""
     name = TABLES[table].removesuffix("s").capitalize()
     key, value = KEYS[cell.key][0], VALUES[cell.value][0]
     types = {"active": bool, "value": value, "key": key}
@@ -181,7 +181,7 @@ def row_class(cell: Cell, table: int) -> Callable[..., Row]:
         case "untyped":
             return namedtuple(name, FIELDS[table])
         case "Struct":
-            import msgspec  # only where it is asked for
+            import msgspec  # only for cells of this class
 
             return msgspec.defstruct(name, columns, frozen=True)
         case "tuple":

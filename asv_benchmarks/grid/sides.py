@@ -67,14 +67,14 @@ def asked(cell: Cell, data: Data) -> Asked:
 
 
 def _key(text: str | None) -> Any:
-    """A field by name, or what reads it by place."""
+    """Return a field by name, or a function that reads it by place."""
     if text is None:
         return None
     return text.partition(".")[2] or _made(f"def key({text[0]}):\n    return {text}\n", "key", {})
 
 
 def _made(text: str, name: str, names: Mapping[str, object]) -> Any:
-    """What a text defines; its lines are registered, so that they can be read, and traced."""
+    """Execute a text, registering its lines for tracebacks, and return the object of a name."""
     file = f"<{name} {hash(text):x}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space = dict(names)
@@ -83,7 +83,7 @@ def _made(text: str, name: str, names: Mapping[str, object]) -> Any:
 
 
 def equal(one: Result, other: Result) -> bool:
-    """Whether results are equal, but for the rounding of floats, which twins add as they come."""
+    """Return True if results are equal up to the rounding of floats, which twins add plainly."""
     if one == other:
         return True
     if isinstance(one, list) and isinstance(other, list):

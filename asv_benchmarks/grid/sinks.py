@@ -1,8 +1,8 @@
-"""What a twin keeps of the result, as text: of sums a tuple per group, of values a sorted list or a
-dictionary per group, of rows a dictionary, of an order two lists.
+"""The part of a twin that keeps the result, as text.
 
-`one` tells a listener of one change; `start`, `many`, `finish` are what is before, in and after the
-loop of a batch, which tells of all at its end.
+Sums are a tuple per group, values a sorted list or a dictionary per group, rows a dictionary, an
+order two lists. `one` reports one change to a listener; `start`, `many` and `finish` are before, in
+and after the loop of a batch, which reports all changes at its end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Sink(Protocol):
 
 
 def sink_of(cell: Cell) -> Sink:
-    """The sink of what a cell asks."""
+    """Return the sink of a cell."""
     if cell.ask in ("sum", "count", "avg"):
         return Sums(cell)
     if cell.grouped:
@@ -32,7 +32,7 @@ def sink_of(cell: Cell) -> Sink:
 
 
 class Sums:
-    """`groups`: of each key the number of rows and what is summed, as a tuple."""
+    """`groups`: a tuple of the number of rows and the sums, by key."""
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
@@ -260,10 +260,10 @@ class Bag:
 
 
 class Sorted:
-    """`keys` and `ordered`: the keys and the rows, in the same order, the least first; of equal
-    ones that which came last. The greatest are at the end, where lists are quick to change.
+    """`keys` and `ordered`: the keys and the rows, in the same order, the least first.
 
-    Where values repeat, their rows are told apart by their number, which grows as they come.
+    Of equal keys the newest row is first. The greatest are at the end, where lists are quick to
+    change. If values repeat, their rows are ordered by number, which grows with time.
     """
 
     def __init__(self, cell: Cell) -> None:
@@ -345,7 +345,7 @@ else:
 
 
 class Above:
-    """What is asked of groups, which are (key, sum, number): they come as old and new ones."""
+    """The query of groups, which are old and new tuples (key, sum, number)."""
 
     def __init__(self, cell: Cell) -> None:
         self._above = cell.above
@@ -458,7 +458,7 @@ def passed(changes):
 
 
 def row_text(cell: Cell, shown: list[str]) -> str:
-    """A row of the result: the key, if there is one, and what is shown; alone, by itself."""
+    """Return the text of a row of the result: the key, if there is one, and the values."""
     parts = ["k", *shown] if cell.groups else shown
     return f"({', '.join(parts)})" if len(parts) > 1 else f"({parts[0]})"
 

@@ -1,7 +1,7 @@
 """The text of a cell's twin: the incremental program that one would write by hand for the query.
 
     tables and indexes, as dictionaries        here
-    what the conditions and look-ups lead to   sinks: what is kept of the result
+    the result of conditions and look-ups      sinks: they keep the result
 
 A change is one path through `if` and `for` from its row to the result; a batch is the same path in
 a loop over the removed rows, then over the added ones, and tells its listener at the end.
@@ -37,7 +37,7 @@ def twin_text(cell: Cell) -> str:
 
 
 def _state(cell: Cell) -> list[str]:
-    """Tables by what they are found by, and of each the rows that refer to one of the next."""
+    """Return the tables by key, and the rows that refer to each row of the next table."""
     lines = [f"{TABLES[table]} = {{}}" for table in range(cell.tables)]
     return lines + [f"{BINDINGS[table]}_of = {{}}" for table in range(cell.joins)]
 
@@ -52,7 +52,7 @@ def _verb(cell: Cell, sink: Sink, table: int, weight: int) -> list[str]:
 
 
 def _batch(cell: Cell, sink: Sink) -> list[str]:
-    """The tables that are joined first: where all is loaded, nothing refers to them yet."""
+    """Return the text of a batch, which loads joined tables first: no rows refer to them yet."""
     lines = sink.start()
     for table in reversed(range(cell.tables)):
         name = BINDINGS[table]
@@ -108,7 +108,7 @@ def _matched(cell: Cell, sink: Sink, weight: int) -> list[str]:
 
 
 def _looked_up(cell: Cell, table: int, inner: list[str]) -> list[str]:
-    """What a row of a table refers to, and then `inner`."""
+    """Return the look-up of the row that a row refers to, followed by `inner`."""
     name, keyed = BINDINGS[table + 1], TABLES[table + 1]
     key = cell.field(table, LINKS[table][0])
     if table == 0 and cell.partners > 1:

@@ -18,7 +18,7 @@ SCALE, BATCHES, RUNS = 0.01, 50, 3
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "thesis.md"
 MARKS = "<!-- nested queries: begin -->", "<!-- nested queries: end -->"
 SHOWN = {"q2", "q4_flat"}
-"""Queries of which a picture shows each batch."""
+"""Queries with a picture of each batch."""
 HEADER = (
     *("query", "rows", "live, s", "again, s", "by hand, s", "µs a row, live"),
     *("gain, live", "gain, by hand", "live of by hand", "gain, thesis"),
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def draw(found: dict[str, Figures]) -> None:
-    """The pictures of the page, of what was measured."""
+    """Write the pictures of the page."""
     figures = PAGE.parent / "figures"
     (figures / "thesis-gains.svg").write_text(plots.gains(found))
     for name in SHOWN & found.keys():

@@ -1,7 +1,7 @@
-"""The queries evaluated again, with hash joins, over all rows that have come.
+"""The queries evaluated again, with hash joins, over all rows so far.
 
-Each is a function of the tables to what the view has, with lists for bags. The lists of the rows
-are kept for it, and are not counted.
+Each is a function from the tables to the rows of the view, with lists for bags. The lists of the
+rows are kept for it, and are not counted.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def q3(t: Lists) -> list[Any]:
 
 
 def q4(t: Lists) -> list[Any]:
-    """With Q1 before it, as the input of Q4 is nested."""
+    """Evaluate Q4 over the result of Q1, because its input is nested."""
     sums: dict[Any, int] = defaultdict(int)
     for c, orders in q1(t):
         for o, parts in orders:

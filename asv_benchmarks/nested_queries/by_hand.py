@@ -43,7 +43,7 @@ class ByHand:
                 do(row, 1)
 
     def result(self) -> dict[Any, int]:
-        """What the view has."""
+        """Return the rows of the view."""
         raise NotImplementedError
 
 
@@ -168,7 +168,7 @@ class Buying(ByHand):
                 self.bought(c, o, i, weight)
 
     def bought(self, c: Customer, o: Order, i: Item, weight: int) -> None:
-        """What joins."""
+        """Handle a joined row."""
         raise NotImplementedError
 
 
@@ -266,7 +266,7 @@ class Q4(Buying):
 
 
 class Q5(Q3):
-    """Of each part, customers and suppliers by nation, and the number shown."""
+    """Customers and suppliers by nation for each part, and the number shown."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -314,7 +314,7 @@ class Q6(Buying):
 
 
 class Q7(Q3):
-    """Of each part, customers and suppliers by nation; a nation's parts without a customer."""
+    """Customers and suppliers by nation for each part; a nation's parts without a customer."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -34,7 +34,7 @@ class Figures:
 
     @property
     def gain(self) -> float:
-        """How many times longer all batches take if each evaluates again."""
+        """Return the time of evaluating again in each batch over that of the live view."""
         return sum(self.again) / sum(self.live)
 
     @property
@@ -43,7 +43,7 @@ class Figures:
 
     @property
     def share(self) -> float:
-        """Of the gain by hand, how much the live view has."""
+        """Return the gain of the live view over the gain by hand."""
         return self.gain / self.gain_by_hand
 
 
@@ -53,7 +53,7 @@ def sides(name: str) -> dict[str, Side]:
 
 
 def check(made: dict[str, Side]) -> None:
-    """That all of them show the same."""
+    """Raise unless all sides show the same."""
     shown = {name: side.result() for name, side in made.items()}
     if any(each != shown["again"] for each in shown.values()):
         raise AssertionError(f"the sides differ: {shown!r:.2000}")
@@ -74,7 +74,7 @@ def run(name: str, come: Sequence[Batch], *, checked: bool = False) -> dict[str,
 
 
 def measured(name: str, scale: float, count: int, runs: int) -> Figures:
-    """Medians of so many runs, each over new tables."""
+    """Return the medians of `runs` runs, each over new tables."""
     come = list(batches(tables(scale, Random(SEED)), count, by_hand.READ[name]))
     with unwatched():
         found = [run(name, come) for _ in range(runs)]

@@ -11,7 +11,7 @@ from asv_benchmarks.nested_queries.measure import Figures
 WIDTH, LEFT, RIGHT, TOP = 760, 110, 40, 78
 BAR, LINE = 13, 44
 THESIS = (11.0, 22.0)
-"""What recursive maintenance gains in the thesis, of all its queries."""
+"""The gain of recursive maintenance in the thesis, for all its queries."""
 LEAST, MOST = 0.25, 32.0
 HEIGHT = 260
 STYLE = """
@@ -26,7 +26,7 @@ KEY = {"live": "live view", "hand": "by hand", "again": "evaluating again"}
 
 
 def gains(found: Mapping[str, Figures]) -> str:
-    """Of each query two bars, on a scale of powers of two, and the range of the thesis."""
+    """Return two bars for each query, on a scale of powers of two, and the range of the thesis."""
     height = TOP + LINE * len(found) + 34
     low, high = map(_of_gain, THESIS)
     parts = [

@@ -1,4 +1,4 @@
-"""The queries as live ones. Every row keeps what is inside of it beside itself."""
+"""The queries as live ones. Every row has its nested rows beside itself."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def q3(t: Tables) -> Any:
 
 
 def q4(t: Tables) -> Any:
-    """Of Q1, what each customer bought of each part in each month: nested to flat."""
+    """The purchases of each customer by part and month, from Q1: nested to flat."""
     return (
         q1(t)
         .unnest(lambda c, orders: orders)
@@ -132,7 +132,7 @@ def q4(t: Tables) -> Any:
 
 
 def q4_flat(t: Tables) -> Any:
-    """The same as Q4, written as a join of four tables."""
+    """Q4 written as a join of four tables."""
     return (
         t[Customer]
         .join(t[Order], on=lambda c, o: c.id == o.customer)
@@ -144,7 +144,7 @@ def q4_flat(t: Tables) -> Any:
 
 
 def q5(t: Tables) -> Any:
-    """Of Q3, how many customers of each part are of a nation without a supplier of it."""
+    """The number of customers of each part whose nation has no supplier of it, from Q3."""
     return q3(t).select(
         lambda p, suppliers, customers: (
             p.name,
@@ -166,7 +166,7 @@ def q6(t: Tables) -> Any:
 
 
 def q7(t: Tables) -> Any:
-    """Of Q3, nations with the parts that have a supplier of the nation and no customer of it."""
+    """Nations with the parts that have a supplier of the nation and no customer of it, from Q3."""
     tree = q3(t)
     return t[Nation].nest(
         parts=lambda n: (

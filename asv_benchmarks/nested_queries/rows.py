@@ -1,4 +1,4 @@
-"""The tables, made from a scale (at 1, 1,500,000 orders), and the batches in which they come."""
+"""The tables, made from a scale (at 1, 1,500,000 orders), and the batches to load them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Nation(NamedTuple):
 
 
 TYPES: tuple[type[Any], ...] = (Nation, Customer, Supplier, Part, Offer, Order, Item)
-"""In the order in which a batch brings them."""
+"""The tables in their order within a batch."""
 Change = tuple[type[Any], Sequence[Any], Sequence[Any]]
 """A table, rows that come, and rows that go, in this order."""
 Batch = Sequence[Change]
@@ -84,14 +84,14 @@ def tables(scale: float, random: Random) -> dict[type[Any], list[Any]]:
 def batches(
     rows: dict[type[Any], list[Any]], count: int, used: Iterable[type[Any]]
 ) -> Iterator[Batch]:
-    """Each table in so many equal parts, the parts of all tables together."""
+    """Yield the tables in `count` equal parts, the parts of all tables together."""
     read = [each for each in TYPES if each in set(used)]
     for number in range(count):
         yield [(each, _part(rows[each], number, count), ()) for each in read]
 
 
 def unsettled(come: Iterable[Batch], random: Random) -> Iterator[Batch]:
-    """The same batches with deletes: some rows of before go, and some of those that went come."""
+    """Yield the batches with deletes: some earlier rows are deleted, and some inserted again."""
     there: defaultdict[type[Any], list[Any]] = defaultdict(list)
     gone: defaultdict[type[Any], list[Any]] = defaultdict(list)
     for batch in come:

@@ -9,7 +9,7 @@ STATES = ("AZ", "CA", "ID", "NY", "OR", "WA")
 CATEGORIES = 20
 CITIES = 50
 MINUTE = 600
-"""How many rows there are in a minute."""
+"""The number of rows in a minute."""
 OPEN = 2 * MINUTE
 
 
@@ -41,9 +41,9 @@ class Bid:
 
 
 class House:
-    """As many rows of the three kinds together, and more as they are asked for.
+    """A number of rows of the three kinds together, and more on demand.
 
-    Half of the bids are on one auction of ten, as some are wanted more than others.
+    Half of the bids are on one auction of ten, because some are more popular than others.
     """
 
     def __init__(self, size: int, random: Random) -> None:

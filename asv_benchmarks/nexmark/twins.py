@@ -1,6 +1,6 @@
-"""The twins: programs written by hand for one query, of which the first table changes.
+"""The twins: programs written by hand for one query, whose first table changes.
 
-The other table is filled first, and does not change after.
+The other table is filled first, and does not change afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from asv_benchmarks.workload import Listener, OldNew, Result, Row, TableDelta, V
 from asv_benchmarks.workloads.counts import take_one
 
 Before = dict[Any, Row | None]
-"""What was shown by keys that a commit has touched."""
+"""The earlier output rows of the keys that a commit has touched."""
 
 
 class Rows:
@@ -47,7 +47,7 @@ class Rows:
         self.many(deltas[0])
 
     def fill(self, rows: Sequence[Row]) -> None:
-        """Keep what is needed of the other table."""
+        """Keep the needed part of the other table."""
 
     def one(self, row: Row, weight: int) -> None:
         raise NotImplementedError
@@ -57,7 +57,7 @@ class Rows:
 
 
 class Bag(Rows):
-    """Keeps what is shown with its counts; `shows` says what a row leads to."""
+    """The output rows with their counts; `shows` gives the output of a row."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
@@ -160,7 +160,7 @@ class Keyed(Rows):
 
 
 class Winning(Keyed):
-    """Keeps the prices of each auction in order; `won` is told when the highest changes."""
+    """The prices of each auction in order; `won` is called when the highest changes."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
@@ -193,7 +193,7 @@ class Winning(Keyed):
 
 
 class Q4(Winning):
-    """Keeps of each category the sum and the number of what was won."""
+    """The sum and the number of winning prices of each category."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
@@ -220,7 +220,7 @@ class Q4(Winning):
 
 
 class Q6(Winning):
-    """Keeps of each seller the auctions in the order of their ends, and what was won."""
+    """The auctions of each seller in the order of their ends, with the winning prices."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)

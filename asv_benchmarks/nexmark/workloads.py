@@ -46,8 +46,10 @@ def workload(name: str) -> Workload:
 
 
 def changes(rows: Rows, random: Random) -> Stream:
-    """Rows like those of the first table come, and random ones go. Each is one that was there, with
-    another number and, of bids, another price."""
+    """Insert rows like those of the first table, and delete random ones.
+
+    A new row is a copy of an existing one with another number and, for bids, another price.
+    """
     first: list[Any] = rows[0]
 
     def make(number: int) -> Row:

@@ -48,8 +48,8 @@ class Case:
 
     Parameters
     ----------
-    shares: of all rows, what part is in which table, by the class of its rows.
-    mechanism: how Spark keeps it.
+    shares: the share of all rows in each table, by the class of its rows.
+    mechanism: the form of its state on Spark.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Case:
             yield table, _rows(kind, rows, Random(SEED))
 
     def sizes(self, size: int) -> dict[type, int]:
-        """How many of so many rows are in each table."""
+        """Return the number of rows in each table, out of `size` rows."""
         return {kind: round(size * share) for kind, share in self.shares.items()}
 
     def kind(self, table: int) -> type:
@@ -78,14 +78,14 @@ class Case:
 
 
 class Changes:
-    """Changes that leave a table as large as it was: rows that come, and go with the next one.
+    """Changes that keep the size of a table: rows are inserted, and deleted by the next change.
 
-    Those of a case with two tables are in turn of one and of the other.
+    Changes of a case with two tables are of one and the other in turn.
 
     Parameters
     ----------
-    size: how many rows there are at first.
-    groups: rows are of a random one of the first so many groups; by default of all.
+    size: the number of rows at first.
+    groups: rows are of a random one of the first `groups` groups; by default of all.
     """
 
     def __init__(self, case: Case, size: int, *, groups: int | None = None) -> None:
@@ -120,7 +120,7 @@ def _row(kind: type, number: int, group: int, random: Random) -> Any:
 
 
 def _totals(orders: Any) -> Any:
-    """Count and sum of a million groups, one of which a change is of."""
+    """Return count and sum of a million groups; a change is in one of them."""
     return orders.group_by(lambda o: o.customer).aggregate(Count(), Sum(lambda o: o.amount))
 
 
@@ -152,14 +152,14 @@ HALVES: Mapping[type, float] = {Order: 0.5, Client: 0.5}
 GROUP = Case("group", "group by: Count, Sum", NATIVE, ORDERS, _totals)
 JOIN = Case("join", "join", LOG, BOTH, _joined)
 FLUSHED = (GROUP, JOIN)
-"""What is flushed again and again."""
+"""The cases with repeated flushes."""
 HANDED_OVER = (
     GROUP,
     Case("max", "group by: Max", LOG, ORDERS, _highest),
     Case("distinct", "distinct", LOG, ORDERS, _distinct),
     Case("halves", "join of two halves", LOG, HALVES, _joined),
 )
-"""What is moved, with as many rows in all tables together."""
+"""The moved cases, with the same number of rows in all tables together."""
 AVERAGE = Case("average", "group by: Avg", NATIVE, ORDERS, _averages)
 JOIN_AVERAGE = Case("join_average", "join, group by: Avg", LOG, HALVES, _joined_averages)
 PUBLISHED = (AVERAGE, JOIN_AVERAGE)

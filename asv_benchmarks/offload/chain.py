@@ -33,9 +33,9 @@ REGIONS = 1_000
 CLIENTS = 10
 """Orders per client."""
 SEVERAL = 100_000
-"""Changed rows from which on a flush is measured in few rounds."""
+"""The number of changed rows from which a flush is measured in few rounds."""
 FEW = 3
-"""Rounds of what takes long."""
+"""The rounds of long work."""
 LEAST, SCRATCH, WRITTEN, LOAD = "least", "from scratch", "written by bucket", "first load"
 PARQUET, READ, READ_LATER = "Parquet read", "to_spark()", "to_spark(), after flushes"
 
@@ -184,7 +184,7 @@ def _run(rows: int, config: Mapping[str, str]) -> Iterator[tuple[Chain, Database
 
 
 def _told(meter: Meter, rows: int) -> list[str]:
-    """What each kind of work took, and what that is beside others."""
+    """Return the time of each kind of work, and its ratio to others."""
     lines = [
         f"| {rows:,} rows | runs | s | CPU s | executions | jobs | stages | tasks |",
         "|---|" + "---:|" * 7,
@@ -201,7 +201,7 @@ def _told(meter: Meter, rows: int) -> list[str]:
 
 
 def _beside(name: str) -> list[tuple[tuple[str, ...], bool]]:
-    """What a kind of work is compared with, and whether it is to take less."""
+    """Return the kinds of work to compare with, and whether this one should take less."""
     if name.startswith("flush"):
         return [((SCRATCH,), True), ((LEAST,), False)]
     if name in (READ, READ_LATER):
@@ -210,7 +210,7 @@ def _beside(name: str) -> list[tuple[tuple[str, ...], bool]]:
 
 
 def _ratio(meter: Meter, name: str, others: Sequence[str], *, is_gain: bool) -> str:
-    """How many times as long it takes as others together do; or these as it does."""
+    """Return the time of a kind of work over that of others together, or the inverse for a gain."""
     of, beside = meter.median(name), [meter.median(other) for other in others]
     seconds = of.seconds / sum(one.seconds for one in beside)
     processor = of.processor / max(0.01, sum(one.processor for one in beside))

@@ -2,9 +2,9 @@
 
 On a machine that does other things as well, these tell more than the seconds on the clock.
 
-Nobody waits for Python workers that end, so that no process is told what they took: while work is
-measured they are looked at now and then, and what they had taken then counts. What the looking
-itself takes does not.
+No process waits for Python workers that end, so no process gets their times. Therefore they are
+sampled now and then while work is measured, and the last sample counts. The time of the sampling
+does not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROC = Path("/proc")
 EVERY = 0.2
 """Seconds between looks."""
 Began = tuple[int, int]
-"""A process by its number, and when it was started: numbers come again."""
+"""A process by its number and its start, because numbers are reused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Took:
 
 
 def took(work: Callable[[], object]) -> Took:
-    """What some work takes."""
+    """Return the seconds and CPU seconds of some work."""
     with Watch() as watch:
         began = perf_counter()
         work()

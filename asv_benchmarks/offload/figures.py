@@ -24,11 +24,11 @@ LEAST_FREED = 0.8
 LEAST_GAIN = 5.0
 MIB = 2**20
 ENDS = 10
-"""How many of the first and of the last flushes are compared."""
+"""The number of first and of last flushes that are compared."""
 
 
 def merged(runs: Sequence[Any]) -> Any:
-    """The figures of several runs as those of one: medians of what has the same place."""
+    """Return the figures of several runs as those of one: medians of equal places."""
     first = runs[0]
     if isinstance(first, Mapping):
         return {name: merged([run[name] for run in runs]) for name in first}
@@ -56,7 +56,7 @@ def flushes(found: Found, size: int) -> list[str]:
 
 
 def growth(found: Found, size: int) -> list[str]:
-    """The same flush where there are many more rows."""
+    """Return the time of a flush with few and with many more rows."""
     few, many = str(size), str(size * TIMES)
     header = ["a flush", "changed rows", f"of {size:,} rows, s", f"of {size * TIMES:,}, s"]
     header += ["growth", f"at most {MOST_GROWTH:g}"]
@@ -123,7 +123,7 @@ def increments(found: Found, size: int) -> list[str]:
 
 
 def predicates(rates: Mapping[str, float], size: int) -> list[str]:
-    """What is looked at in a second."""
+    """Return the rows that are tested per second."""
     header = [f"where, {size:,} rows on Spark", "rows/s"]
     rows = [[name, f"{rates[name]:,.0f}"] for name in ("lifted", "opaque")]
     return ["### Lifted and opaque", "", *markdown(header, rows)]

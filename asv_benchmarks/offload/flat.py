@@ -6,9 +6,9 @@ k_means         some rounds of centers over points
 page_rank       some rounds of ranks over links
 factors         alternating least squares over ratings: two relations go round together
 
-In each batch rows come, and as many go, so that what is looked at stays as large: what grows are
-the files of the state, and how often they are put together. The slope is the median of those
-between any two batches, in percent of the median batch, per batch; so is that of CPU seconds.
+In each batch as many rows are inserted as deleted, so that the size of the data is constant: only
+the files of the state grow, until they are compacted. The slope is the median of the slopes between
+any two batches, in percent of the median batch, per batch; also for CPU seconds.
 
 python -m asv_benchmarks.offload.flat [group_by ...] [--batches 100] [--rows 100000] [--changes 500]
 """
@@ -60,12 +60,12 @@ class Factor(NamedTuple):
 
 
 def means(db: Database, orders: Any) -> Any:
-    """By group."""
+    """Return the mean by group."""
     return orders.group_by(lambda o: o.customer % GROUPS).aggregate(Avg(lambda o: o.amount))
 
 
 def joined_means(db: Database, orders: Any) -> Any:
-    """By region of the customer."""
+    """Return the mean by region of the customer."""
     customers = db.table(Customer, name="customers", key="number")
     customers.add_all(Customer(n, n % REGIONS) for n in range(GROUPS))
     joined = orders.join(customers, on=lambda o, c: o.customer % GROUPS == c.number)
@@ -80,12 +80,12 @@ def centers(db: Database, points: Any) -> Any:
 
 
 def ranks(db: Database, links: Any) -> Any:
-    """Of pages."""
+    """Return the ranks of pages."""
     return page_rank(links, ROUNDS)
 
 
 def factors(db: Database, ratings: Any) -> Any:
-    """Of users, such that their product with those of items is near the ratings."""
+    """Return the factors of users whose product with those of items is near the ratings."""
     users = ratings.select(lambda r: Factor(r.user, 1.0)).distinct()
     items = ratings.select(lambda r: Factor(r.item, 1.0)).distinct()
 
@@ -144,7 +144,7 @@ QUERIES = {
 
 
 def batches(query: Query, count: int, rows: int, changes: int) -> Iterator[Took]:
-    """What each of so many batches takes."""
+    """Yield the time of each of `count` batches."""
     random, rows = Random(SEED), rows // query.rows_per
     changes = max(1, changes // query.rows_per)
     recent = deque(query.row(random, rows) for _ in range(rows))
@@ -170,8 +170,10 @@ def batches(query: Query, count: int, rows: int, changes: int) -> Iterator[Took]
 
 
 def slope(values: Sequence[float]) -> float:
-    """By how many percent of the median they grow from one to the next: the median of the slopes
-    between any two (Theil and Sen), which single batches that take long do not move.
+    """Return the growth per batch in percent of the median.
+
+    It is the median of the slopes between any two batches (Theil and Sen), which single slow
+    batches do not change.
 
     >>> round(slope([1.0, 1.0, 1.0]), 3), round(slope([99.0, 100.0, 101.0]), 3)
     (0.0, 1.0)

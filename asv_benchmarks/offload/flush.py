@@ -1,8 +1,8 @@
 """Flushes of views on Spark, beside commits of the same view in the process.
 
 A commit puts the changed rows aside, packed; the flush is timed from its call until it returns, by
-when the subscriber has the delta. Each change is made on all sides in turn, and what the
-subscribers were told must be the same. The first flushes are to warm up.
+when the subscriber has the delta. Each change is made on all sides in turn, and the deltas of the
+subscribers must be equal. The first flushes warm up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WARM_UP, ROUNDS = 2, 20
 LONG, LONG_WARM_UP, LONG_SIZE = 100, 10, 1_000
 """Flushes in a row, those before them, and their changed rows."""
 Times = dict[str, list[float]]
-"""What is timed -> seconds of each."""
+"""The seconds of each run, by the timed work."""
 
 
 def flush_figures(
@@ -34,7 +34,7 @@ def flush_figures(
 
 
 def growth_figures(case: Case, size: int, times: int, rounds: int = ROUNDS) -> dict[str, Times]:
-    """Changed rows -> seconds of a flush where there are so many rows, and so many times more."""
+    """Return the seconds of a flush by changed rows, with `size` rows and with `times` as many."""
     with spark() as offload:
         sides = {str(n): (moved(case, n, offload), Changes(case, n)) for n in (size, size * times)}
         found = {str(count): _in_turns(sides, count, rounds) for count in SIZES}
@@ -57,7 +57,7 @@ def long_figures(case: Case, size: int, flushes: int = LONG) -> Times:
 
 
 def pairs(changes: Changes, rows: int, count: int) -> list[Change]:
-    """So many changes of so many rows."""
+    """Return `count` changes of `rows` rows each."""
     return [change for _ in range(-(-count // 2)) for change in changes.pair(rows)][:count]
 
 

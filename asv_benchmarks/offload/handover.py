@@ -1,7 +1,7 @@
-"""A view that is full in the process moves to Spark: how long that takes, and what memory it frees.
+"""A full view of the process moves to Spark: the time of the move, and the memory that it frees.
 
-The state is what the process has grown by since it was empty, with Spark already there; the rows
-are held by nobody but the table. The JVM is another process and is not counted.
+The state is the growth of the process since it was empty, with Spark already running; only the
+table refers to the rows. The JVM is another process and is not counted.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def handover_figures(case: Case, size: int) -> dict[str, float]:
 
 
 def trimmed() -> int:
-    """Bytes of the process, once it has given back what it does not use."""
+    """Return the bytes of the process, after it has returned unused memory to the system."""
     gc.collect()
     with suppress(OSError, AttributeError):  # there is another C library
         ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -1,4 +1,4 @@
-"""A label that one row in ten is inside of, beside labels with ten rows each.
+"""A label with one row in ten nested in it, beside labels with ten rows each.
 
 pairs          orders joined with their customers: one operator, whose rows are by buckets
 with orders    customers that have orders: a semi join, also by buckets
@@ -7,10 +7,10 @@ counted        different orders, counted by customer, also of customers without 
 groups         orders collected by customer
 nest           customers with their orders inside
 
-Of the last two, what a change gives out is a bag with all orders of the customer.
+In the last two, a change emits a bag with all orders of the customer.
 
-heavy      n orders come, or go again, inside of the heavy label
-even       n orders come, or go again, each inside of a label of its own
+heavy      n orders are inserted or deleted in the heavy label
+even       n orders are inserted or deleted, each in a label of its own
 
 Both are changes of the same view, in turn, flushed by this process and by jobs. At the end the view
 is compared with plain Python.
@@ -37,7 +37,7 @@ from spark_backend.direct import flush
 
 HEAVY = 0
 SHARE, EVEN = 10, 10
-"""One row in so many is of the heavy label; the rows of each other one."""
+"""The number of rows per row of the heavy label; the rows of each other label."""
 NEVER = -1
 """No flush is of so few rows."""
 Query = Callable[[Any, Any], Any]
@@ -156,7 +156,7 @@ def measure(
 
 
 def _both(side: Side, count: int, rounds: int) -> tuple[Took, Took]:
-    """What flushes of changes in even labels take, and of such in the heavy one."""
+    """Return the times of flushes of changes in even labels, and in the heavy one."""
     found: dict[bool, list[Took]] = {False: [], True: []}
     for number in range(rounds):
         for is_heavy in (number % 2 == 0, number % 2 == 1):
@@ -168,7 +168,7 @@ def _both(side: Side, count: int, rounds: int) -> tuple[Took, Took]:
 
 
 def _middle(some: Sequence[Took]) -> Took:
-    """The medians; CPU is told in hundredths of a second, so that its mean tells more."""
+    """Return the medians; the mean of CPU seconds, which are in hundredths of a second."""
     cpu = sum(each.cpu for each in some) / len(some)
     return Took(median(each.seconds for each in some), max(cpu, 0.001))
 

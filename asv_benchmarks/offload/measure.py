@@ -20,7 +20,7 @@ from asv_benchmarks.offload.published import published_figures
 from asv_benchmarks.offload.scratch import scratch_figures
 
 TIMES = 5
-"""How many times as many rows a large table has."""
+"""The rows of a large table over those of a small one."""
 FLUSH, GROWTH, LONG, HANDOVER = "flush", "growth", "long", "handover"
 SCRATCH, INCREMENTS, PREDICATE = "scratch", "increments", "predicate"
 OF: Mapping[str, tuple[Case, ...]] = {

@@ -1,8 +1,7 @@
-"""What a piece of work takes on Spark: seconds, seconds of processors, jobs and tasks.
+"""The cost of a piece of work on Spark: seconds, CPU seconds, jobs and tasks.
 
-Seconds mean little on a machine that others use; what is counted does not depend on them. The
-processors' seconds are those of this process, of the JVM (also of its compiler and garbage
-collector) and of Python workers.
+Seconds mean little on a shared machine; counts do not depend on the load. CPU seconds are those of
+this process, of the JVM (with its compiler and garbage collector) and of Python workers.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a piece of work took."""
+    """The cost of a piece of work."""
 
     seconds: float
     processor: float
@@ -42,7 +41,7 @@ class Meter:
         self._context: Any = spark.sparkContext
         self._queries = spark._jsparkSession.sharedState().statusStore()
         self.found: dict[str, list[Taken]] = {}
-        """What each kind of work took, every time."""
+        """The costs of each kind of work, one per run."""
 
     def measure(self, name: str, work: Callable[[], R]) -> R:
         """Do a piece of work of a kind."""
@@ -56,7 +55,7 @@ class Meter:
         return done
 
     def median(self, name: str) -> Taken:
-        """Of a kind of work; of what was done more than three times, without the first third."""
+        """Return the median of a kind of work; of more than three runs, without the first third."""
         found = self.found[name]
         return middle(found[len(found) // 3 :] if len(found) > 3 else found)
 

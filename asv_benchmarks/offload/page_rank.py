@@ -31,7 +31,7 @@ from reactive import Count, Database, Sum, iterate
 from spark_backend import SparkOffload
 
 LINKS = 5
-"""Of a page."""
+"""The links of a page."""
 DAMPING = 0.85
 OFTEN = 5
 """Rounds from scratch between two checkpoints."""
@@ -106,7 +106,7 @@ def from_scratch(spark: Any, file: str, pages: int, rounds: int) -> float:
 
 
 class Graph:
-    """Links at random, of which some come and as many go."""
+    """Random links; a change inserts some and deletes as many."""
 
     def __init__(self, pages: int) -> None:
         self._random, self._pages = Random(SEED), pages
@@ -115,7 +115,7 @@ class Graph:
         ]
 
     def changed(self, count: int) -> tuple[list[Link], list[Link]]:
-        """What comes, and what goes."""
+        """Return the inserted and the deleted links."""
         pick = self._random.randrange
         gone = [self.links.pop(pick(len(self.links))) for _ in range(count)]
         new = [Link(pick(self._pages), pick(self._pages)) for _ in range(count)]
@@ -130,7 +130,7 @@ class Graph:
 
 
 def measure(pages: int, rounds: int, changes: int, runs: int) -> Iterator[tuple[str, Took]]:
-    """What is measured, as it is measured."""
+    """Yield the measurements, one after the other."""
     folder, graph = Path(tempfile.mkdtemp(prefix="reactive-ranks-")), Graph(pages)
     offload = SparkOffload(threshold_rows=None)
     db = Database(offload=offload)

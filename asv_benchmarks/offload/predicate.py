@@ -14,7 +14,7 @@ from asv_benchmarks.offload.sides import spark
 from reactive import Database
 
 KEPT = 1_000
-"""One row of so many is kept, so that fetching the result costs nothing."""
+"""The number of rows per kept row, so that fetching the result costs nothing."""
 PARTS = 8
 """Files of the table."""
 

@@ -32,7 +32,7 @@ def published_figures(
 
 
 def _script(case: Case, changes: Changes, rows: int, count: int) -> list[list[Change]]:
-    """What comes, and what goes; of each table as many as it has of all rows."""
+    """Return the inserts and deletes; each table gets its share of all rows."""
     added = [
         [
             Change(table, changes.more(table, share), 1)

@@ -1,13 +1,13 @@
-"""Recursions on Spark: the first load, and an edge that comes or goes.
+"""Recursions on Spark: the first load, and an inserted or deleted edge.
 
-closure         by partitions: communities of nodes in a circle with chords, which nothing connects:
-                each node reaches all of its community, so that one of n nodes is n * n pairs
-generation      by rounds: nodes as far from the same root, in trees with as many nodes as a
-                community, in which each has three below it
+closure         by partitions: separate communities of nodes in a circle with chords: each node
+                reaches its whole community, so that a community of n nodes has n * n pairs
+generation      by rounds: nodes with the same distance from a root, in trees of the size of a
+                community, whose nodes have three children
 
 first load      from no edge to all pairs, beside the same in the process
-an edge         that comes between two nodes that are connected, that goes, or that connects two
-                communities: seconds, actions of Spark, pairs that change
+an edge         inserted between two connected nodes, deleted, or connecting two communities:
+                seconds, actions of Spark, changed pairs
 
 python -m asv_benchmarks.offload.recursion [closure] [--communities 100] [--nodes 100] [--rounds 5]
 """
@@ -36,7 +36,7 @@ class Edge(NamedTuple):
 
 
 def closure(edges: Any) -> Any:
-    """The pairs of nodes of which the first leads to the second."""
+    """Return the pairs of nodes whose first leads to the second."""
     return fixpoint(
         lambda reach: edges.union(
             reach.join(edges, on=lambda p, e: p.dst == e.src).select(

@@ -67,8 +67,8 @@ def offload(
     Parameters
     ----------
     size: rows of a table.
-    runs: how often each measurement is made.
-    rounds: flushes of a kind in each of them.
+    runs: the number of times that each measurement is made.
+    rounds: the flushes of a kind in each of them.
     """
     try:
         check_spark()
@@ -78,7 +78,7 @@ def offload(
     for name in [name for name in NAMES if name in names]:
         found[name] = _measured(run, name, size, runs, rounds)
         parts.append("\n".join(_table(name, found[name], size)))
-        print(parts[-1], file=sys.stderr, flush=True)  # it may be hours until all is there
+        print(parts[-1], file=sys.stderr, flush=True)  # all parts may take hours
     if figure is not None and INCREMENTS in found:
         draw(figure, found[INCREMENTS], size)
         parts.append(f"![seconds of increments](figures/{figure.name})")

@@ -1,13 +1,13 @@
-"""What room the process needs: to move an operator, and while many rows come in on Spark.
+"""The memory that the process needs: to move an operator, and to load many rows on Spark.
 
-move    a table of the process and a view over it, which are two thirds of what the process may
-        take: how much more than that it takes while the view moves, as a share of its state
-load    a view over a table that is on Spark, or that a stream feeds, or whose rows are committed
-        here and spilled, of more and more rows: the most that this process takes, and the JVM,
-        whose heap is bounded. Of a row that is committed here, its mark stays.
+move    a table of the process and a view over it, which take two thirds of the allowed memory: the
+        additional memory during the move of the view, as a share of its state
+load    a view over a table on Spark, over a stream, or over rows that are committed here and
+        spilled, with growing numbers of rows: the most memory of this process, and of the JVM,
+        whose heap is bounded. Only the mark of a row committed here stays in memory.
 
-Bytes are resident ones, as Linux counts them; each figure is of a process of its own. The JVM is
-another process: it takes what its heap is given to, whatever the number of rows.
+Bytes are resident ones, as Linux counts them; each figure is from its own process. The JVM is
+another process: its memory depends on the size of its heap, not on the number of rows.
 
 python -m asv_benchmarks.offload.room move [group join rows ...] --rows 1000000
 python -m asv_benchmarks.offload.room load [table stream commits] --rows 1000000 4000000 16000000
@@ -37,11 +37,11 @@ from spark_backend import SparkOffload
 CHUNK = 50_000
 """Rows of one commit while a table is filled."""
 BATCHES = 8
-"""Files of a stream, each of which is a batch."""
+"""The files of a stream; each is a batch."""
 GROUPS = 1_000
 MIB = 1 << 20
 SLACK = 24 * MIB
-"""What any move takes beside a share of the state: pieces, and queries."""
+"""The memory of any move in addition to a share of the state: pieces, and queries."""
 
 Query = Callable[[Any, Any], Any]
 QUERIES: dict[str, Query] = {
@@ -56,7 +56,7 @@ QUERIES: dict[str, Query] = {
     "rows": lambda o, c: o.select(lambda o: (o.customer, frozenset([o.id]))).distinct(),
     "first": lambda o, c: o.group_by(lambda o: o.customer).top(1, by=lambda o: (o.amount, o.id)),
 }
-"""By one operator that is in buckets, a fragment, pickled rows, and a fragment of one operator."""
+"""Queries of one bucketed operator, a fragment, pickled rows, and a fragment of one operator."""
 SOURCES = ("table", "stream", "commits")
 
 
@@ -91,7 +91,7 @@ def _fill(orders: Any, clients: Any, rows: int) -> None:
 
 
 def load(source: str, rows: int) -> dict[str, Any]:
-    """The most bytes of this process and of the JVM while so many rows come in."""
+    """Return the most bytes of this process and of the JVM while `rows` rows are loaded."""
     folder = Path(tempfile.mkdtemp(prefix="room"))
     try:
         with _spark() as offload:

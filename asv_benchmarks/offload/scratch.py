@@ -1,8 +1,8 @@
 """A flush, beside Spark that evaluates the query again from all rows, as a DataFrame.
 
-The rows are cached as typed columns, the changed ones are added to them, and the result is written
-to nowhere: Spark does not know what of it has changed, and who reads it would have to compare it.
-The fastest of several settings counts.
+The rows are cached as typed columns, the changed ones are added to them, and the result is
+discarded: Spark does not know its changes, and a reader would have to compare it. The fastest of
+several settings counts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def scratch_figures(case: Case, size: int, rounds: int) -> Times:
 
 
 def _evaluations(case: Case, size: int, changes: Changes, spark: Any) -> list[Callable[[], object]]:
-    """What evaluates the query in each setting."""
+    """Return the functions that evaluate the query in each setting."""
     made = []
     for partitions in PARTITIONS:
         session = spark.newSession()
@@ -59,7 +59,7 @@ def _evaluation(case: Case, tables: Sequence[Frame]) -> Callable[[], object]:
 
 
 def _cached(session: Any, kind: type, rows: int) -> Frame:
-    """As many rows as a table has at first; those of all settings are the same, cached once."""
+    """Return the initial rows of a table, cached once for all settings."""
     frame = session.range(rows, numPartitions=2).selectExpr(*COLUMNS[kind].split(", ")).cache()
     frame.count()
     return frame

@@ -51,7 +51,7 @@ class Side:
         return perf_counter() - start
 
     def heard(self) -> dict[Any, int]:
-        """What the subscriber was told since this was last asked, net."""
+        """Return the net deltas of the subscriber since the last call."""
         heard, self._heard = self._heard, Counter()
         return {row: weight for row, weight in heard.items() if weight}
 

@@ -1,4 +1,4 @@
-"""A key with half of the rows, beside keys that have as many rows each.
+"""A key with half of the rows, beside keys with equally many rows each.
 
 even            orders are spread evenly over the clients
 skewed          half of all orders are of one client, and so of one region; so are changed orders
@@ -6,16 +6,16 @@ skewed          half of all orders are of one client, and so of one region; so a
 by region       orders joined with clients by key, then counted and summed by region
 by customer     orders counted and summed by customer, without a join
 
-first load      from the files until the view is there
-a flush         of n orders that come and go; up to 10,000 as rows, which need no job
-a client        one that changes its region
-half            clients with half of the orders between them change their regions: the one that is
-                heavy, or as many even ones as have as many orders
+first load      from the files until the view is complete
+a flush         of n inserted and deleted orders; up to 10,000 as rows, which need no job
+a client        a client changes its region
+half            clients with half of the orders change their regions: the heavy one, or even ones
+                with as many orders together
 
 All are measured in turn, in one run; views are compared with Spark from scratch at the end. Beside
-seconds and CPU (of the process, the JVM and workers) stand the longest tasks of all stages,
-together, which is what jobs take with as many cores as tasks, and the rows of the task with the
-most rows beside those of the median task of its stage.
+seconds and CPU (of the process, the JVM and workers) are the longest tasks of all stages together,
+which is the time of the jobs with as many cores as tasks, and the rows of the task with the most
+rows beside those of the median task of its stage.
 
 python -m asv_benchmarks.offload.skew [--rows 1000000] [--changes 1 100] [--rounds 6] [--loads 3]
 """
@@ -47,25 +47,25 @@ HEAVY = 0
 SOME = 5
 """A client with few orders."""
 MOST_ROWS = 10_000
-"""Changed orders up to which they are rows of this process, and a DataFrame from there on."""
+"""The most changed orders that are rows of this process; more are a DataFrame."""
 LOAD, CLIENT = "first load", "flush of a client"
 HALF = "flush of clients with half of the orders"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a piece of work took, and how it was spread over tasks."""
+    """The cost of a piece of work, and its spread over tasks."""
 
     took: Took
     spread: Spread
 
 
 class Side:
-    """A query over orders that are spread evenly, or not: its view, loaded anew as often as asked.
+    """A query over even or skewed orders: its view, which can be loaded repeatedly.
 
     Parameters
     ----------
-    rows: of orders; there is a client for every ten of them.
+    rows: the number of orders; there is a client for every ten of them.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ def _in_turn(sides: Sequence[Side], number: int) -> Sequence[Side]:
 
 @contextmanager
 def _run(rows: int, options: Mapping[str, Any]) -> Iterator[tuple[Any, list[Side]]]:
-    """A session, and the sides, those with a join first."""
+    """Yield a session and the sides, those with a join first."""
     folder = Path(tempfile.mkdtemp(prefix="reactive-skew-"))
     keeper = Database(offload=(offload := SparkOffload(threshold_rows=None, **options)))
     sides = [
@@ -226,7 +226,7 @@ def orders_of(spark: Any, layout: str, rows: int, first: int, count: int) -> Any
 
 
 def _order(layout: str, rows: int, number: int) -> Order:
-    """The same order as a row."""
+    """Return the same order as a row."""
     clients = rows // CLIENTS
     of = number * 7919 % clients
     if layout == SKEWED:
@@ -244,7 +244,7 @@ def _by_customer(orders: Any, clients: Any) -> Any:
 
 
 def _told(meter: Meter, rows: int) -> list[str]:
-    """What each kind of work took in both layouts, and what the one is beside the other."""
+    """Return the cost of each kind of work in both layouts, and their ratios."""
     lines = [
         f"| {rows:,} rows | runs | s | CPU s | longest tasks, s | most rows / median |",
         "|---|" + "---:|" * 5,

@@ -1,8 +1,8 @@
-"""What tasks of Spark took, one by one: a stage lasts as long as the longest of its tasks.
+"""The cost of each task of Spark: a stage lasts as long as its longest task.
 
-On a machine with few cores tasks wait for each other, and seconds say little of how the work is
-spread. So the longest task of each stage is looked for, and the one with the most rows: with as
-many cores as tasks, the first ones together are what the jobs take.
+On a machine with few cores tasks wait for each other, and seconds say little about the spread of
+the work. So the longest task of each stage is recorded, and the task with the most rows: with as
+many cores as tasks, the longest tasks together are the time of the jobs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MILLISECONDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one task took, and the rows that it read or wrote, whichever are more."""
+    """The seconds of one task, and the rows that it read or wrote, whichever are more."""
 
     seconds: float
     rows: int
@@ -27,10 +27,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the work of some jobs is spread.
+    """The spread of the work of some jobs.
 
-    `longest` are the seconds of the longest task of each stage, together. Of the stage in which a
-    task has the most rows, `most` are these, and `middle` those of the median task.
+    `longest` is the sum of the seconds of the longest tasks of the stages. `most` is the largest
+    number of rows of a task, and `middle` that of the median task of its stage.
     """
 
     longest: float
@@ -52,7 +52,7 @@ class Tasks:
         self.spread()
 
     def spread(self) -> Spread:
-        """How the work of the jobs is spread that have ended since this was asked last."""
+        """Return the spread of the jobs that have ended since the last call."""
         stages = [tasks for tasks in self._new_stages() if tasks]
         longest = sum(max(task.seconds for task in tasks) for tasks in stages)
         counts = [[task.rows for task in tasks] for tasks in stages]
@@ -70,7 +70,7 @@ class Tasks:
 
 
 def _each(found: Any) -> Iterator[Any]:
-    """What is in a sequence of Scala."""
+    """Yield the elements of a sequence of Scala."""
     return (found.apply(place) for place in range(found.size()))
 
 

@@ -1,1 +1,1 @@
-"""What people would use instead: the same queries by recomputation, and in a streaming engine."""
+"""Alternatives to the library: the same queries by recomputation, and in a streaming engine."""

@@ -31,7 +31,7 @@ NAMES = (*PEERS, STREAMING)
 BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
 INCREMENTAL = ("reactive", STREAMING)
 LONG, SHORT = 100, 3
-"""Changes to warm up, of those that do not compute everything again, and of the others."""
+"""Changes to warm up incremental peers, and the others."""
 TITLES = {GROUP: "filter, map, group sum", JOIN: "join, filter, group sum"}
 
 
@@ -57,7 +57,7 @@ def figures(name: str, query: str, size: int, changes: int) -> dict[str, float]:
 
 
 def in_process(*arguments: object) -> dict[str, Any] | None:
-    """The same in a process of its own; None if the peer is not installed."""
+    """Return the figures of a process of its own; None if the peer is not installed."""
     command = [sys.executable, "-m", "asv_benchmarks.peers", "--one", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

@@ -1,7 +1,7 @@
-"""Pathway with one worker: rows go into a connector, and come out to a subscriber.
+"""Pathway with one worker: rows are written to a connector, and a subscriber gets the result.
 
-It runs in a thread of its own. A change has arrived when the engine says that its time is over,
-which it says after all that came of it.
+It runs in a thread of its own. A change has arrived when the engine reports the end of its time,
+which follows all its effects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 
 class Pathway:
-    """A graph that goes on until the process ends."""
+    """A graph that runs until the process ends."""
 
     def __init__(self, query: str) -> None:
         import pathway as pw

@@ -1,4 +1,4 @@
-"""What a recursive case is: a query, the same from scratch and by hand, rows, kinds of edits."""
+"""A recursive case: a query, the same from scratch and by hand, rows, and kinds of edits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asv_benchmarks.workload import Row, Rows, TableDelta, TableOf
 from reactive import Relation
 
 Edit = tuple[TableDelta, ...]
-"""What comes and goes in each table, in one transaction."""
+"""The inserted and deleted rows of each table, in one transaction."""
 Table = Collection[Row]
 """The rows of a table in no order that matters. No two are equal."""
 
@@ -21,17 +21,17 @@ class Program(Protocol):
     """Written by hand for the one query: keeps its result while rows come and go, one by one."""
 
     def add(self, table: int, row: Row, /) -> TableDelta:
-        """What a row that comes does to the result."""
+        """Return the change of the result for an inserted row."""
 
     def remove(self, table: int, row: Row, /) -> TableDelta:
-        """What a row that goes does to the result."""
+        """Return the change of the result for a deleted row."""
 
     def result(self) -> Iterable[Row]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Edits of a kind. Each is done and then taken back, so that all begin with the same rows."""
+    """Edits of a kind. Each is applied and then undone, so that all begin with the same rows."""
 
     name: str
     edits: list[Edit]
@@ -54,9 +54,9 @@ class Case:
     rows: Callable[[int, Random], Rows]
     kinds: Callable[[Rows, Random], list[Kind]]
     gains: Mapping[str, float] = field(default_factory=dict)
-    """Kind of edit -> how many times less than from scratch it is to take, in the median."""
+    """The least gain over evaluation from scratch, in the median, by kind of edit."""
     judged: Collection[str] = ()
-    """Kinds of edits of which none is to take more than twice as long as from scratch."""
+    """Kinds whose edits must all take at most twice as long as from scratch."""
 
 
 def removals(rows: Iterable[Row], tables: int = 1, table: int = 0) -> list[Edit]:

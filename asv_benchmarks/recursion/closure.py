@@ -14,9 +14,9 @@ from asv_benchmarks.workload import Row, TableDelta
 
 
 def closure(edges: Table, make: Callable[[Any, Any], Row]) -> set[Row]:
-    """Every pair of nodes of which the first leads to the second. Equal tuples are one row.
+    """Return every pair of nodes whose first leads to the second. Equal tuples are one row.
 
-    A row is made only of pairs that are not there yet.
+    A row is made only for new pairs.
     """
     after: dict[Node, list[Node]] = {}
     for src, dst in edges:
@@ -35,7 +35,7 @@ def closure(edges: Table, make: Callable[[Any, Any], Row]) -> set[Row]:
 
 
 class Closure:
-    """By hand: a tree for each node, and for each node the trees that it is in."""
+    """The closure by hand: a tree for each node, and for each node the trees that contain it."""
 
     def __init__(self, make: Callable[[Any, Any], Row]) -> None:
         self._make = make

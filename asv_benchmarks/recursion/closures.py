@@ -23,14 +23,14 @@ from reactive import Relation, fixpoint
 from reactive import Table as TableOfRows
 
 AGAIN = 10
-"""How often the one edge of a kind is taken."""
+"""The repeats of the only edge of a kind."""
 LAST, MIDDLE = "the last edge", "the middle edge"
 LEAF, HEAVIEST = "the edge of a leaf", "the edge above most nodes"
 RANDOM, NEW = "a random edge", "a new edge"
 
 
 def query(edges: TableOfRows[Edge]) -> Relation[*tuple[Any, ...]]:
-    """Every pair of nodes of which the first leads to the second."""
+    """Return every pair of nodes whose first leads to the second."""
     pairs: Relation[*tuple[Any, ...]] = fixpoint(
         lambda paths: edges.union(
             paths.join(edges, left_key=lambda p: p.dst, right_key=lambda e: e.src).select(
@@ -42,7 +42,7 @@ def query(edges: TableOfRows[Edge]) -> Relation[*tuple[Any, ...]]:
 
 
 def scratch(edges: Table) -> set[Edge]:
-    """The same, from scratch."""
+    """Return the same pairs, from scratch."""
     return closure(edges, Edge)
 
 
@@ -68,7 +68,7 @@ def digraph_rows(size: int, random: Random) -> Rows:
 
 
 def digraph_kinds(rows: Rows, random: Random) -> list[Kind]:
-    """Of random edges, some matter to nothing and some to a tenth of all pairs."""
+    """Return edits of random edges: some have no effect, some change a tenth of all pairs."""
     nodes = len(rows[0]) * 2 // 3
     new = others(rows[0], lambda: any_edge(nodes, random), 8)
     return [

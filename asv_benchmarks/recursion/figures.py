@@ -27,7 +27,7 @@ class Measured:
 
     case: Case
     loads: list[dict[str, dict[str, float]]]
-    """Of each run: side -> figure -> value."""
+    """The figures of each run: side -> figure -> value."""
     edits: list[EditTimes]
 
     def load(self, side: str, figure: str) -> float:
@@ -35,7 +35,7 @@ class Measured:
         return median(run[side][figure] for run in self.loads)
 
     def load_ratio(self, figure: str, other: str) -> float:
-        """How many times more the engine takes; median over the runs."""
+        """Return the cost of the engine over that of another side; median over the runs."""
         return median(run[ENGINE][figure] / run[other][figure] for run in self.loads)
 
     def has(self, side: str) -> bool:
@@ -47,7 +47,7 @@ class Measured:
         return [median(ones) for ones in zip(*runs, strict=True)]
 
     def ratios(self, kind: str, way: str, side: str, other: str) -> list[float]:
-        """How many times more a side takes than another one, of each edit."""
+        """Return the cost of `side` over that of `other`, for each edit."""
         times = ((run[kind][way][side], run[kind][way][other]) for run in self.edits)
         runs = ([one / two for one, two in zip(*both, strict=True)] for both in times)
         return [median(ones) for ones in zip(*runs, strict=True)]
@@ -70,7 +70,7 @@ def initial(measured: Sequence[Measured]) -> list[str]:
 
 
 def memory(measured: Sequence[Measured]) -> list[str]:
-    """What the first evaluation takes, and what is held after it."""
+    """Return the peak of the first evaluation, and the memory held after it."""
     header = [
         "peak, and held after it, MB",
         "from scratch",

@@ -1,10 +1,10 @@
-"""Written by hand: which nodes can be reached, while edges come and go.
+"""Reachability under inserted and deleted edges, written by hand.
 
-A tree from the root to every node that is reached: each has a parent, one of the nodes that lead
-to it. A new edge matters if it leads out of the tree, which grows then. An edge that goes matters
-if it is the edge to a parent: what is below it hangs in the air, and is attached again where a
-node outside leads to it; what remains in the air is lost. A node that holds itself up by a cycle
-is below itself, so it is in the air too.
+A tree from the root to every reached node: each has a parent, one of the nodes that lead to it. A
+new edge matters if it leads out of the tree, which then grows. A deleted edge matters if it is the
+edge to a parent: the nodes below it are detached, and attached again where a node outside leads to
+them; the others are no longer reached. A node that only a cycle supports is below itself, so it is
+detached, too.
 
 Source: G. F. Italiano, Amortized efficiency of a path retrieval data structure, 1986, and Finding
 paths and deleting edges in directed acyclic graphs, 1988; here with cycles.
@@ -45,7 +45,7 @@ class Tree:
         self.parents: dict[Node, Node] = {}
 
     def added(self, src: Node, dst: Node) -> list[Node]:
-        """An edge from the root or from a node of the tree has come: what is reached now."""
+        """Insert an edge from the root or a node of the tree; return newly reached nodes."""
         parents, after = self.parents, self._graph.after
         if dst in parents:
             return []
@@ -59,7 +59,7 @@ class Tree:
         return came
 
     def removed(self, src: Node, dst: Node) -> list[Node]:
-        """An edge has gone: what is no longer reached."""
+        """Delete an edge, and return the nodes that are no longer reached."""
         if self.parents.get(dst, self) != src:
             return []
         loose = self._below(dst)

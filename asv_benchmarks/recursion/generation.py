@@ -1,4 +1,4 @@
-"""Same generation: who is as far below a common ancestor as another is."""
+"""Same generation: pairs with the same distance from a common ancestor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def query(edges: TableOfRows[Edge]) -> Relation[*tuple[Any, ...]]:
 
 
 def scratch(edges: Table) -> set[Pair]:
-    """The same, from scratch: semi-naive."""
+    """Return the same pairs, from scratch: semi-naive."""
     below: dict[int, list[int]] = {}
     for src, dst in edges:
         below.setdefault(src, []).append(dst)

@@ -24,7 +24,7 @@ def chain(nodes: int) -> list[Edge]:
 
 
 def digraph(nodes: int, edges: int, random: Random) -> list[Edge]:
-    """As many different edges between random nodes; a node may have one to itself."""
+    """Return `edges` different edges between random nodes; a node may have one to itself."""
     made: dict[Edge, None] = {}
     while len(made) < edges:
         made[any_edge(nodes, random)] = None
@@ -48,7 +48,7 @@ def leaves(edges: list[Edge]) -> list[Edge]:
 
 
 def heaviest(edges: list[Edge]) -> Edge:
-    """The edge of a tree below which there are most nodes. Children come after parents."""
+    """Return the edge of a tree with the most nodes below it. Children are after their parents."""
     below: dict[int, int] = {}
     for edge in reversed(edges):
         below[edge.src] = below.get(edge.src, 1) + below.setdefault(edge.dst, 1)
@@ -56,7 +56,7 @@ def heaviest(edges: list[Edge]) -> Edge:
 
 
 def within(edges: list[Row], size: int, random: Random) -> list[Row]:
-    """The edges between random nodes, so many of them; all edges if there are no more nodes."""
+    """Return the edges between `size` random nodes, or all edges if there are fewer nodes."""
     kept = set(sample(_nodes(edges), size, random))
     return [edge for edge in edges if edge.src in kept and edge.dst in kept]
 

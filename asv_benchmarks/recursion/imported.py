@@ -23,7 +23,7 @@ class Import(NamedTuple):
 
 
 def query(imports: TableOfRows[Import]) -> Relation[*tuple[Any, ...]]:
-    """Every pair of modules of which the first imports the second, or others that do."""
+    """Return every pair of modules whose first imports the second, directly or through others."""
     pairs: Relation[*tuple[Any, ...]] = fixpoint(
         lambda paths: imports.union(
             paths.join(imports, left_key=lambda p: p.dst, right_key=lambda i: i.src).select(
@@ -35,7 +35,7 @@ def query(imports: TableOfRows[Import]) -> Relation[*tuple[Any, ...]]:
 
 
 def scratch(imports: Table) -> set[Import]:
-    """The same, from scratch."""
+    """Return the same pairs, from scratch."""
     return closure(imports, Import)
 
 

@@ -1,9 +1,9 @@
-"""Time the sides of a recursive case: the first evaluation, and edits that are taken back.
+"""Time the sides of a recursive case: the first evaluation, and edits that are undone.
 
 The engine's view is made before its tables are filled; the first evaluation is one transaction
 that fills them. An edit is timed from the call of the table until that call returns, by when a
-subscriber has the delta; an edit that changes nothing tells nobody. Times are of the processor:
-some sides take seconds, in which others on the machine would have their share.
+subscriber has the delta; an edit without effect notifies no subscriber. Times are CPU times,
+because some sides take seconds, during which other programs run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def initial_figures(case: Case, name: str, size: int | None = None) -> dict[str,
 def edit_figures(
     case: Case, size: int | None = None, *, names: Sequence[str] = (), most: int | None = None
 ) -> EditTimes:
-    """Edits of every kind, at most so many of each, on sides of these names; else on all."""
+    """Time edits of every kind, at most `most` of each, on sides of these names, or on all."""
     random = Random(SEED)
     rows = case.rows(size or case.size, random)
     kinds = case.kinds(rows, random)
@@ -77,10 +77,10 @@ def _timed(sides: dict[str, Side], edits: Sequence[Edit]) -> dict[str, Times]:
 
 
 def _chunk(side: Side, edits: Sequence[Edit]) -> list[tuple[str, float]]:
-    """Whether it inserts, and seconds, of each edit and of taking it back.
+    """Return whether it inserts, and the seconds, for each edit and its undo.
 
-    The first edit is done once more before: another side, that from scratch above all, has filled
-    the caches of the processor with its own.
+    The first edit is applied once more before, because another side, above all that from scratch,
+    has filled the caches of the processor.
     """
     steps = [step for edit in edits for step in (edit, back(edit))]
     for step in steps[:2]:
@@ -91,9 +91,9 @@ def _chunk(side: Side, edits: Sequence[Edit]) -> list[tuple[str, float]]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile: it would look at what all sides hold.
+    """Disable the garbage collection, which would traverse the objects of all sides.
 
-    So it would cost that side most that makes most objects, which is the one from scratch.
+    It would cost most for the side that makes the most objects, which is that from scratch.
     """
     gc.collect()
     gc.disable()

@@ -19,7 +19,7 @@ DEAREST = 100
 
 
 def query(roads: TableOfRows[Road], starts: TableOfRows[int]) -> Relation[*tuple[Any, ...]]:
-    """Of every place that is reached, the least cost."""
+    """Return the least cost of every reached place."""
     begin = starts.select(lambda s: Distance(s, 0))
     nearest: Relation[*tuple[Any, ...]] = fixpoint(
         lambda near: begin.union(
@@ -34,7 +34,7 @@ def query(roads: TableOfRows[Road], starts: TableOfRows[int]) -> Relation[*tuple
 
 
 def scratch(roads: Table, starts: Table) -> list[Distance]:
-    """The same, from scratch: Dijkstra's algorithm."""
+    """Return the same costs, from scratch: Dijkstra's algorithm."""
     after: dict[int, list[Road]] = {}
     for road in roads:
         after.setdefault(road.src, []).append(road)
@@ -57,7 +57,7 @@ def rows_of(size: int, random: Random) -> Rows:
 
 
 def kinds_of(rows: Rows, random: Random) -> list[Kind]:
-    """Roads; those on the cheapest way to somewhere; the start, on which everything hangs."""
+    """Return edits of random roads, of roads on a cheapest way, and of the start."""
     roads, starts = rows
     costs = dict(scratch(roads, starts))
     used = [r for r in roads if r.src in costs and costs[r.src] + r.cost == costs[r.dst]]

@@ -34,7 +34,7 @@ class Share(NamedTuple):
 
 
 def query(edges: TableOfRows[Edge]) -> Relation[*tuple[Any, ...]]:
-    """Every node has a rank of 1, and then ranks by those that have edges to it; 0.85 counts."""
+    """Return the rank of every node: 1 at first, then 0.85 of the ranks along its edges."""
     degrees = edges.group_by(lambda e: e.src).aggregate(Count()).select(lambda n, c: Degree(n, c))
     shares = edges.join(degrees, left_key=lambda e: e.src, right_key=lambda d: d.node).select(
         lambda e, d: Share(e.src, e.dst, d.edges)
@@ -60,7 +60,7 @@ def query(edges: TableOfRows[Edge]) -> Relation[*tuple[Any, ...]]:
 
 
 def scratch(edges: Table) -> list[Rank]:
-    """The same, from scratch: plain loops. `fsum`, as sums of the engine are exact."""
+    """Return the same ranks, from scratch: plain loops, with `fsum` as in the engine."""
     before: dict[int, list[int]] = {node: [] for edge in edges for node in edge}
     degrees = dict.fromkeys(before, 0)
     for src, dst in edges:

@@ -1,4 +1,4 @@
-"""What the programs of the standard library reach, over its import and call graph."""
+"""The nodes that the programs of the standard library reach, over its import and call graph."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def query(uses: TableOfRows[Use], programs: TableOfRows[str]) -> Relation[*tuple
 
 
 def scratch(uses: Table, programs: Table) -> set[Row]:
-    """The same, from scratch."""
+    """Return the same nodes, from scratch."""
     after: dict[Node, list[Node]] = {}
     for src, dst in uses:
         after.setdefault(src, []).append(dst)
@@ -54,7 +54,7 @@ def scratch(uses: Table, programs: Table) -> set[Row]:
 
 
 class Reached:
-    """By hand: one tree, whose root, None, has edges to all programs."""
+    """The reached nodes by hand: one tree, whose root, None, has edges to all programs."""
 
     def __init__(self) -> None:
         self._graph = Graph()
@@ -85,7 +85,7 @@ def rows_of(size: int, random: Random) -> Rows:
 
 
 def kinds_of(rows: Rows, random: Random) -> list[Kind]:
-    """Random edges; the edges that most nodes are reached by; all programs at once."""
+    """Return edits of random edges, of edges that reach the most nodes, and of all programs."""
     uses, programs = rows
     bridges = removals(_bridges(uses, programs), 2)
     every: list[Edit] = [(TableDelta(), TableDelta(removed=programs))] * AGAIN

@@ -45,7 +45,7 @@ def recursion(cases: Sequence[Case], in_process: InProcess, *, runs: int) -> str
 
 
 def chosen(names: Sequence[str]) -> list[Case]:
-    """The cases that are asked for by their names."""
+    """Return the cases with some names."""
     return [case for case in CASES if case.name in names]
 
 

@@ -1,4 +1,4 @@
-"""What the names of a module stand for: the scopes of its text, and who binds which name in them.
+"""The meanings of the names of a module: its scopes, and the bindings of names in them.
 
 A scope is the body of a module, class or function. Its `node` is the full dotted name of that
 module, class or function, and a node of the graph. No flow is followed: a name of a scope means
@@ -45,9 +45,9 @@ def scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def statements(scope: Scope) -> Iterator[ast.AST]:
-    """What the body has, without what the definitions in it have.
+    """Yield the nodes of the body, without the bodies of inner definitions.
 
-    Of a definition in it: what runs when it is made, as decorators, bases and default values.
+    For an inner definition yield the parts that run at its making: decorators, bases and defaults.
     """
     todo: list[ast.AST] = list(reversed(scope.body.body))
     while todo:

@@ -18,7 +18,7 @@ SCRATCH = "scratch"
 class Scratch:
     """Keeps the rows of the tables, and the result of the last evaluation.
 
-    It does not look for what has changed, so its listener hears nothing.
+    It does not compute changes, so its listener is not called.
     """
 
     def __init__(self, evaluate: Callable[..., Collection[Row]], tables: int) -> None:

@@ -77,7 +77,7 @@ def read(folder: Path) -> Graph:
 
 
 def encoded(graph: Graph) -> str:
-    """As JSON: the names, and everything else by their numbers."""
+    """Return the graph as JSON: the names, and everything else by their numbers."""
     names = sorted({name for pair in (*graph.uses, *graph.imports) for name in pair})
     names += [name for name in graph.programs if name not in set(names)]
     number = {name: n for n, name in enumerate(names)}

@@ -1,12 +1,12 @@
-"""Who uses whom: edges between the modules, classes and functions of many files.
+"""Uses: edges between the modules, classes and functions of many files.
 
-    module or function  ->  what it imports; a module, also the package that it is in
-    definition          ->  what it mentions: calls, and functions or classes that it hands on
-    class               ->  its methods: whoever makes an object may have them called
+    module or function  ->  its imports; a module, also its package
+    definition          ->  its mentions: calls, and functions or classes that it passes
+    class               ->  its methods: code that makes an object may call them
     class               ->  its bases
 
 A mention is resolved through the scopes around it, imports, re-exports, `import *`, `self`, and
-the bases of a class. What a variable holds is not known, so `x.method()` is not resolved.
+the bases of a class. The objects in variables are not known, so `x.method()` is not resolved.
 """
 
 from __future__ import annotations

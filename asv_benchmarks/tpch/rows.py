@@ -79,7 +79,7 @@ class Region:
 
 
 class Shop:
-    """All rows of a scale, and more items and orders as they are asked for."""
+    """All rows of a scale, and more items and orders on demand."""
 
     def __init__(self, scale: float, random: Random) -> None:
         self._random = random

@@ -1,7 +1,7 @@
-"""The twins: programs written by hand for one query, of which the first table changes.
+"""The twins: programs written by hand for one query, whose first table changes.
 
-The other tables are filled first, and do not change after. Each keeps what a change of the first
-one looks up: dictionaries by the keys that its rows refer to, with what they do not need left out.
+The other tables are filled first, and do not change afterwards. Each twin keeps the data that a
+change of the first table looks up: dictionaries by the keys in its rows, without other fields.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Rows = dict[Row, int]
 class Sums:
     """Keeps the rows of the first table with their counts, and the sums and number of each group.
 
-    `fact(row)` says to which group a row adds what; None if it is left out.
+    `fact(row)` gives the group and the addends of a row; None if it is left out.
     """
 
     def __init__(self, listener: Listener, fact: Callable[[Row], Fact | None]) -> None:
@@ -64,7 +64,7 @@ class Sums:
         self._tell([one for one in moved if one[1] != one[2]])
 
     def fill(self, table: int, rows: Sequence[Row]) -> None:
-        """Keep what is needed of another table."""
+        """Keep the needed part of another table."""
 
     def result(self) -> Result:
         return {self.shown(key, sums): 1 for key, sums in self.groups.items()}
@@ -138,7 +138,7 @@ class Q6(Sums):
 
 
 class Q5(Sums):
-    """Of the orders of the year the nation of their customer; of suppliers of the region theirs."""
+    """The nation of the customer by order of the year, and the nation by supplier of the region."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener, self._sold)
@@ -272,7 +272,7 @@ class Q3(Sums):
 
 
 class Q18(Sums):
-    """Pieces of all orders; those of many, with their customer, in order."""
+    """The pieces of all orders; those with many, with their customer, in order."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener, lambda i: (i.order, (i.quantity,)))
@@ -378,7 +378,7 @@ class Q13:
 
 
 def told(listener: Listener, before: list[Row], now: list[Row]) -> None:
-    """Tell of the rows by which two lists differ."""
+    """Report the rows by which two lists differ."""
     if before != now:
         old, new = set(before), set(now)
         changes: list[OldNew] = [(row, None) for row in before if row not in new]

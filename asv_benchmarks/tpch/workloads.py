@@ -77,8 +77,10 @@ def tables(shop: Shop) -> dict[type[Any], list[Row]]:
 
 
 def changes(name: str, rows: Rows, random: Random) -> Churn:
-    """Rows like those of the first table come, and random ones go. Of items, each is one that was
-    there with another number, so that it refers to what there is."""
+    """Insert rows like those of the first table, and delete random ones.
+
+    A new item is a copy of an existing one with another number, so that its references exist.
+    """
     first: list[Any] = rows[0]
 
     def make(number: int) -> Row:

@@ -1,4 +1,4 @@
-"""Distinct: who has seen which page, however often."""
+"""Distinct: the pages that each user has seen, however often."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Visits come and go; those of users who come once are seen for sure."""
+    """Insert and delete visits; those of users who come once are always seen."""
     return Churn(
         rows[0], lambda number: visit(number, random), lambda v: v.user >= REGULARS, random
     )

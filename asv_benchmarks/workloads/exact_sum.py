@@ -1,4 +1,4 @@
-"""As `float_sum`, with prices in hundredths and a twin that rounds once, as the engine does.
+"""The query of `float_sum`, with prices in hundredths and a twin that rounds once.
 
 Hundredths are integers of 2**-60: the twin keeps a sum of those, and knows that no price
 is anything else, which the engine has to ask of every one.
@@ -79,7 +79,7 @@ class Twin:
         self._listener.change(*self._change(product))
 
     def _change(self, product: int) -> OldNew:
-        """What a product showed, and what it shows now."""
+        """Return the old and the new row of a product."""
         total, count = self._groups[product]
         old = self._shown.get(product)
         if not count:
@@ -96,7 +96,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Sales come and go; those of one piece are not seen."""
+    """Insert and delete sales; those of one piece are not seen."""
     return Churn(
         rows[0], lambda number: sale(number, random, HUNDREDTH), lambda s: s.quantity > 1, random
     )

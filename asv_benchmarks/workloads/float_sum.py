@@ -1,4 +1,4 @@
-"""Filter, group: sum and count of what was sold of each product, in floats.
+"""Filter, group: sum and count of the sales of each product, in floats.
 
 Prices are multiples of a quarter, so that plain additions are exact and all sides agree to the bit;
 a price in hundredths costs the engine the same (`exact_sum.py`), and plain additions would drift.
@@ -41,8 +41,8 @@ def query(sales: Table[Sale]) -> Relation[*tuple[Any, ...]]:
 class Twin:
     """Keeps sales with their counts, to refuse the removal of one that is not there.
 
-    Keeps for each product the row of the result, which is its whole state: floats are added as they
-    are, and what is lost in rounding stays lost.
+    Keeps for each product the row of the result, which is its whole state: floats are added
+    plainly, and rounding errors remain.
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -114,7 +114,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Sales come and go; those of one piece are not seen."""
+    """Insert and delete sales; those of one piece are not seen."""
     return Churn(
         rows[0], lambda number: sale(number, random, QUARTER), lambda s: s.quantity > 1, random
     )

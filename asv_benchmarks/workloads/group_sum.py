@@ -1,4 +1,4 @@
-"""Filter, map, group: sum and count of what was ordered of each product."""
+"""Filter, map, group: sum and count of the orders of each product."""
 
 from __future__ import annotations
 

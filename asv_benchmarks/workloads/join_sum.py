@@ -1,4 +1,4 @@
-"""Join, filter, group: sum of what the active customers of each region ordered."""
+"""Join, filter, group: sum of the orders of the active customers of each region."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Twin:
     """Keeps readings with their counts, to refuse the removal of one that is not there.
 
     Keeps the values of each sensor in order, since the next extreme may be any of them, and the
-    row of the result, to see at once whether a value is an extreme.
+    row of the result, to see immediately whether a value is an extreme.
     """
 
     def __init__(self, listener: Listener) -> None:

@@ -68,6 +68,6 @@ class Twin:
 
 
 def rows(size: int, random: Random) -> Rows:
-    """As many parcels sent as received, one of each order."""
+    """Return as many sent as received parcels, one of each order."""
     orders = range(size)
     return [parcel(n, n) for n in orders], [parcel(n, n) for n in random.sample(orders, size)]

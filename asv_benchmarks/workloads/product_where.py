@@ -1,6 +1,6 @@
 """A join written as product and where: parcels of one order, sent and received at one depot.
 
-As written, every pair of parcels is asked. The key of a join is to be found in the condition.
+As written, every pair of parcels is tested. The optimizer should find the key in the condition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def query(sent: Table[Parcel], received: Table[Parcel]) -> Relation[*tuple[Any, 
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Parcels are sent, of orders that were received, or taken back."""
+    """Send parcels of orders that were received, or remove them."""
     orders = len(rows[1])
     return Churn(rows[0], lambda number: parcel(number, number % orders), lambda _: True, random)
 

@@ -27,7 +27,7 @@ def query(sent: Table[Parcel], received: Table[Parcel]) -> Relation[*tuple[Any, 
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Parcels are sent, of orders that were received, or taken back."""
+    """Send parcels of orders that were received, or remove them."""
     orders = len(rows[1])
 
     def make(number: int) -> Parcel:

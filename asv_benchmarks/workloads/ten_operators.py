@@ -11,7 +11,7 @@ from reactive import Count, Relation, Sum, Table
 def query(
     orders: Table[Order], customers: Table[Customer], items: Table[Item]
 ) -> Relation[*tuple[Any, ...]]:
-    """(product, region) of what sells well in a region, and is an item of a kind."""
+    """Return the (product, region) pairs with large sales, for items of a kind."""
     sold = (
         orders.where(lambda o: o.quantity > 1)
         .join(customers, left_key=lambda o: o.customer, right_key=lambda c: c.id)

@@ -130,7 +130,7 @@ def _value(row: Reading) -> int:
 
 
 def _less(rows: list[Reading], others: list[Reading]) -> list[Reading]:
-    """The rows without those that the others have, copy by copy."""
+    """Return the rows without the others, copy by copy."""
     rest = rows.copy()
     for row in others:
         if row in rest:

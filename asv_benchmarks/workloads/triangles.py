@@ -1,4 +1,4 @@
-"""How many triangles a graph has; each is counted from each of its corners."""
+"""The number of triangles of a graph; each is counted from each of its corners."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def query(edges: Table[Edge]) -> Relation[*tuple[Any, ...]]:
 
 
 class Twin:
-    """Keeps for each node those that it leads to, and those that lead to it.
+    """The targets and the sources of each node.
 
     There are no two edges between the same nodes, and none from a node to itself.
     """
@@ -86,7 +86,7 @@ class Twin:
         self._sources[row.target].remove(row.source)
 
     def _closed(self, row: Edge) -> int:
-        """How many triangles an edge closes, which is not there."""
+        """Return the number of triangles that an absent edge would close."""
         return 3 * len(self._targets[row.target] & self._sources[row.source])
 
     def _tell(self, count: int) -> None:
@@ -136,7 +136,7 @@ class Closing:
 
 
 def rows(size: int, random: Random) -> Rows:
-    """Edges between random nodes; at most so many."""
+    """Return edges between random nodes, at most `size` of them."""
     wanted, found = min(size, MOST), dict[Edge, None]()
     while len(found) < wanted:
         row = _edge(random)
