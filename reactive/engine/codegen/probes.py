@@ -1,6 +1,6 @@
 """Moves of a nest: look up the rows to join with, and loop over them.
 
-    Probe       the entry of an index, or of sums, for a key
+    ProbeCode   the entry of an index, or of sums, for a key
     Meeting     the entries of two inputs, with the same value below
     Shorter     two orders: the one that finds fewer rows
 

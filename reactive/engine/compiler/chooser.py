@@ -243,7 +243,7 @@ class Chooser:
         return can_nest(inputs + count_nested(below.chain))
 
     def multiway(self, join: plan.Join) -> multiways.MultiwayJoin | None:
-        """Return the multiway join of a join and those below it; None if that way has failed."""
+        """Return the multiway join of a join and the joins below it; None if that has failed."""
         is_narrow = MULTIWAY in self._without or id(join) in self._narrow
         return None if is_narrow else multiways.multiway_of(join)
 

@@ -111,7 +111,7 @@ def _warnings(dear: dict[str, Cost]) -> Iterator[str]:
 
 
 def _by_value(root: plan.Node) -> Iterator[str]:
-    """Yield the loops over a whole collection of a changed row, and those over its changes."""
+    """Yield the loops over a whole collection of a changed row, and over its changes."""
     for node in nodes(root):
         for function in functions_of_rows(node):
             body = function.body if isinstance(function, Lifted) else None

@@ -338,7 +338,7 @@ class Channel:
         self.place = place
         self.plan = node
         self.base = node
-        """The plan that is compiled in place of `plan` (`deferred.py`)."""
+        """The plan that is compiled in place of `plan` (`compiler/lineage.py`)."""
         self.key = _key_of_rows(node)
         self.columns = written_names(node)
         """The names of the bindings of the rows, if any."""

@@ -179,7 +179,7 @@ class Node:
         self.in_flight: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
         self._arrived: tuple[Sequence[Any], ...] = ()
         self.pending_size = NO_SIZE
-        """Estimated bytes of the pending changes, including those in flight."""
+        """Estimated bytes of the pending changes, also of deltas in flight."""
         operator = self.operator
         self.run = getattr(operator, "step", _no_step)
         if self.deferred:

@@ -316,7 +316,7 @@ class Trees:
     def __init__(self, inside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self._nodes: tuple[Node, ...] = ()
         self.inside = inside
-        """The context in which lazy changes are read."""
+        """The context manager for reading lazy changes."""
 
     def add(self, node: Node) -> None:
         """Add the node, if it emits lazy changes."""

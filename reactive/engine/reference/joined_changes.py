@@ -1,6 +1,6 @@
 """Joins inside a recursion evaluated from scratch: the changes of pairs and of partners.
 
-    Join         pairs of the change of either side and all rows of the other
+    JoinChange   pairs of the change of either side and all rows of the other
     ByPairs      rows with a partner, or without one, given the pairs: an outer join
     HalfJoin     left rows with a partner, or without one: a row needs only one partner
 
@@ -148,7 +148,7 @@ class _Partners:
 
 
 class HalfJoin:
-    """The change of the left rows with a partner, or of those without one.
+    """The change of the left rows with a partner, or of the left rows without one.
 
     Each left row with partners chooses one of them. The other left rows are waiting. Right rows of
     negative weight may cancel others: once there was one, all rows are recomputed.

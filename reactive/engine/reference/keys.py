@@ -8,7 +8,7 @@
 The keys only tell which pairs can be skipped: pairs for which the predicate is certainly false and
 does not raise. So conditions are read in the order of evaluation, up to the first one that may
 raise in an unknown way. A row is an error row if a part of a condition raises on it, or returns a
-value with unusual comparisons (`equality.py`): all pairs with it are tested.
+value with unusual comparisons (`has_plain_equality`): all pairs with it are tested.
 
 The optimizer finds keys by another rule, which shares no code with this module.
 """

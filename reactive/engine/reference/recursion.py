@@ -72,7 +72,7 @@ def _passed_on(
     tolerances: Sequence[plan.Tolerance | None],
     starts: Sequence[plan.Node],
 ) -> tuple[list[Bag], list[Bag]]:
-    """Return the rows that the next round starts with, and their difference to those before."""
+    """Return the rows that the next round starts with, and how they differ from the last ones."""
     rows = [make_bag(bag) for bag in made]
     for index, tolerance in enumerate(tolerances):
         if tolerance is not None:

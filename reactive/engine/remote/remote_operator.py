@@ -242,7 +242,7 @@ class RemoteOperator:
             return sorted(found, key=_pair_weight)
 
     def _pairs(self, outputs: list[Output]) -> list[Pair]:
-        """Return the sum of several deltas; fetch those not fetched yet."""
+        """Return the sum of several deltas; fetch the deltas not fetched yet."""
         for place, output in enumerate(outputs):
             if isinstance(output, int):
                 pairs = outputs[place] = self.remote.told(output)  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """Names of other libraries for methods, classes and arguments that have other names here.
 
-`closeable.py` raises the hints for attributes, `boundary.py` those for arguments.
+`closeable.py` raises the hints for attributes, `boundary.py` the hints for arguments.
 """
 
 from __future__ import annotations

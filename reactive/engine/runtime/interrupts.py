@@ -157,8 +157,8 @@ def reraise_asynchronous(error: Exception) -> None:
 def is_asynchronous(error: BaseException | None) -> bool:
     """Return True if an exception may have occurred at any moment, independent of the running code.
 
-    This is true of exceptions that are no `Exception`, such as `KeyboardInterrupt`, and of those
-    raised by a signal handler, such as a time limit.
+    This is true of exceptions that are no `Exception`, such as `KeyboardInterrupt`, and of
+    exceptions raised by a signal handler, such as a time limit.
     """
     if not isinstance(error, Exception):
         return error is not None

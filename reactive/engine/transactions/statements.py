@@ -274,7 +274,7 @@ class Statements:
     def together(
         self, *statements: Callable[[], Sequence[Pair]], is_noted: bool = False
     ) -> list[Pair]:
-        """Run several statements as one: if one is refused, undo those before it.
+        """Run several statements as one: if one is refused, undo the earlier ones.
 
         They are undone, too, if recording an update is interrupted: the engine has none of them
         yet.

@@ -1,6 +1,6 @@
 """Run a part of a query elsewhere, if it was moved, or if the rows that it reads are there.
 
-Needs:  its rows fall into buckets by a key (`remote.parts`).
+Needs:  its rows fall into buckets by a key (`remote/fragments.py`).
 Pays:   its state is not in the process.
 """
 
