@@ -941,7 +941,7 @@ class Database(Uncopyable, Closeable):
     def in_doubt(self) -> dict[str, BaseException]:
         """The tables that may lack the last commit of SQL, by name.
 
-        The value is the exception that was raised when the table was read again.
+        The value is the exception of the COMMIT, or of the last attempt to read the table again.
         """
         doubts = getattr(self._engine.rereading, "doubts", {})
         return {table.name: error for table, error in dict(doubts).items()}
@@ -1041,7 +1041,7 @@ class Database(Uncopyable, Closeable):
 
         Raises
         ------
-        VerificationError: views differ; the message says which, and in which rows.
+        VerificationError: views differ; the message names them, and shows the rows.
         TableError: a view reads a table that is not stored.
 
         >>> from reactive import Database

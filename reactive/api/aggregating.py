@@ -140,7 +140,7 @@ class Aggregating(Generic[*Ts]):
         as_: the class of the record instead of a generated one; it is called with the columns by
             name.
 
-        State and cost: those of the aggregates.
+        State and cost: as for the aggregates.
 
         Raises
         ------

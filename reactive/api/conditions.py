@@ -39,7 +39,7 @@ On = Callable[..., Any] | str | tuple[str, ...] | list[str]
 def where_of(
     relation: AnyRelation, predicate: Callable[..., Any] | None, fields: Mapping[str, Any]
 ) -> plan.Node:
-    """Return the plan of the rows for which a predicate is true and fields equal values."""
+    """Return the plan of the rows that satisfy a predicate and have the given field values."""
     if predicate is None and not fields:
         raise PlanError(
             "where takes a predicate, or values of fields\n"

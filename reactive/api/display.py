@@ -49,7 +49,7 @@ class DisplayColumn:
 
     @property
     def side(self) -> Literal["left", "right"]:
-        """The alignment: numbers, some of which may be None, to the right."""
+        """The alignment: numbers, also beside None, to the right."""
         known = [value for value in self.values if value is not None]
         return "right" if known and all(map(_is_number, known)) else "left"
 

@@ -428,7 +428,7 @@ def check(*views: Any) -> None:
 
     Raises
     ------
-    VerificationError: a view differs; the message says in which rows.
+    VerificationError: a view differs; the message shows the rows.
 
     >>> from reactive import Database, check
     >>> db = Database()

@@ -37,7 +37,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     """One row per group; reads as a mapping from the key to the aggregates as well.
 
     `view[key]` is the aggregate, or the tuple of the aggregates if there are several. `get`,
-    `keys`, `values` and `items` are those of such a dictionary; `in` takes a key or a row.
+    `keys`, `values` and `items` are as in such a dictionary; `in` takes a key or a row.
     Iteration and `len` are about rows, as in every view, and `zset()` has rows with their weights.
     `dict(view)` reads one key after the other; if other threads write, use `dict(view.items())`,
     which has all groups as of one commit. Named aggregates are a named tuple; with `as_=`,

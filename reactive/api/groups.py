@@ -98,7 +98,7 @@ class PerGroup(Generic[K, *Ts]):
         no rows if a `where` left none. Other relations in the query are the same for all groups;
         their rows, as in `group | others`, are repeated for every group.
 
-        State and cost: those of the same operators with the key of the group added to their keys.
+        State and cost: as for the same operators with the key of the group added to their keys.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class PerGroup(Generic[K, *Ts]):
             It is called once, with a relation that stands for every group, as in `each`;
             `group.order_by(...)` nests a sequence, `group.group_by(...).rows()` groups of groups.
 
-        The bindings are `key` and `rows`, a `Bag`, as those of `nest`: in the view use `row.rows`
+        The bindings are `key` and `rows`, a `Bag`, as after `nest`: in the view use `row.rows`
         and `view[key]`. A callable that only folds the rows, as `len(rows)`, builds no bag.
 
         State: a bag per group. Cost: O(changed rows). Source: grouping in NRC [slender].
@@ -193,7 +193,7 @@ class PerGroup(Generic[K, *Ts]):
     def first(self, by: Any = None, *, nulls: Nulls | None = None) -> Relation[*Ts]:
         """Keep the row of each group with the least value: the first row in the order of a key.
 
-        Parameters, state and cost are those of `top`.
+        Parameters, state and cost: as for `top`.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -215,7 +215,7 @@ class PerGroup(Generic[K, *Ts]):
 
         It is the first row of the reversed order, also among rows with equal values. With
         `nulls="first"` a row whose value is None is kept only if the group has no other row.
-        Parameters, state and cost are those of `top`.
+        Parameters, state and cost: as for `top`.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -368,7 +368,7 @@ class Groups(Uncopyable, PerGroup[K, *Ts]):
         With named aggregates (see `Relation.aggregate`) the row is one record, in which the key has
         the name of its field, or `key` if it is computed.
 
-        State and cost: those of the aggregates, per group.
+        State and cost: as for the aggregates, per group.
 
         >>> from reactive import Count, Database, Sum
         >>> words = Database().table(str)

@@ -96,7 +96,7 @@ Of = Callable[..., Any]
 By = Callable[..., Hashable]
 Norm = Literal["max", "sum"]
 MANY = 10_000
-"""The most rounds in which a loop may settle, by default."""
+"""The most rounds of a loop until it settles, by default."""
 
 
 @overload
@@ -183,7 +183,7 @@ def iterate(
     start: the relation of round 0, or a tuple with one per parameter.
     times: the number of rounds, from 0 on.
     until: "settled" in place of `times`: stop after a round that changes no row.
-    max_rounds: the most rounds in which the loop may settle; by default 10,000.
+    max_rounds: the most rounds until the loop settles; by default 10,000.
     tolerance, of: a number, and callable, row -> number: a row is emitted to the next round, and at
         the end, if its value differs by `tolerance` or more from that of the last emitted row of
         its key. All other fields of a row must be determined by its key. For several relations `of`

@@ -34,7 +34,7 @@ class KeepsOrder(Generic[*Ts]):
     def where(
         self, predicate: Callable[[*Ts], object] | None = None, /, **fields: Any
     ) -> OrderedRelation[*Ts]:
-        """Keep the rows for which the predicate is true, in their order; see `Relation.where`."""
+        """Keep the rows that satisfy the predicate, in their order; see `Relation.where`."""
         base: Any = super()
         return base.where(predicate, **fields)  # type: ignore[no-any-return]
 

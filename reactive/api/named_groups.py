@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         def where(
             self, predicate: Callable[[R], object] | None = None, /, **fields: Any
         ) -> NamedGroups[K, R]:
-            """Keep the groups for which the predicate is true; see `Relation.where`."""
+            """Keep the groups that satisfy the predicate; see `Relation.where`."""
 
     class NamedGroupsView(View[R], NamedGroups[K, R], Generic[K, R]):
         """One record per group; also a mapping from the key to the record."""

@@ -502,7 +502,7 @@ def narrow_bindings(node: plan.Node, kept: Sequence[int], source: plan.Node) -> 
 
 @boundary
 class OrderedNestedView(OrderedView[*Ts]):
-    """Rows with nested rows, as those of a `NestedView`, in an order: `view[0].orders`.
+    """Rows with nested rows, as in a `NestedView`, in an order: `view[0].orders`.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -515,7 +515,7 @@ class OrderedNestedView(OrderedView[*Ts]):
     """
 
     query: Any = None
-    """The ordered query of which the view shows a part."""
+    """The ordered query; the view shows a part of it."""
 
     def limit(self, n: int, offset: int = 0) -> Any:
         """Return the `n` rows after the first `offset` rows, as a relation that sorts again."""

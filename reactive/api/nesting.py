@@ -147,7 +147,7 @@ class InSequence(Arranges):
         return _order_key(self.directions)
 
     def tie(self, row: Any) -> Any:
-        """Return the value by which rows with equal keys are ordered."""
+        """Return the value that orders rows with equal keys."""
         if not self.roots:
             return row
         return row[0] if self.roots == 1 else row[: self.roots]
@@ -349,7 +349,7 @@ def inside(name: str, made: Any) -> InnerRows:
 
 
 def rows_within(made: Any) -> Rows | None:
-    """Return the rows of a nest, in which each nested binding is the rows of a query."""
+    """Return the rows of a nest, with each nested binding as the rows of a query."""
     begin, inside = getattr(made, "begin", None), getattr(made, "inside", ())
     if begin is None or not inside:
         return None

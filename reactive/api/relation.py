@@ -89,7 +89,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def where(
         self, predicate: Callable[[*Ts], object] | None = None, /, **fields: Any
     ) -> Relation[*Ts]:
-        """Filter: keep the rows for which `predicate` is true and `fields` have the given values.
+        """Filter: keep the rows that satisfy `predicate` and have the given values of `fields`.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     ) -> Relation[*Ts]:
         """Keep the rows that have a match in `other` (EXISTS), with their weights.
 
-        Parameters are those of `join`. State: the left rows by key, and a count per key. Cost:
+        Parameters: as for `join`. State: the left rows by key, and a count per key. Cost:
         O(changed rows + rows that gain their first match or lose their last one).
 
         >>> from reactive import Database
@@ -352,7 +352,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     ) -> Relation[*Ts]:
         """Keep the rows that have no match in `other` (NOT EXISTS), with their weights.
 
-        Parameters are those of `join`. State and cost: as `semi_join`.
+        Parameters: as for `join`. State and cost: as for `semi_join`.
         """
         match = match_of("anti_join", self, other, on, left_key, right_key)
         return self._new(plan.AntiJoin(self.plan, other.plan, match), other)
@@ -798,7 +798,7 @@ class GroupedRelation(Relation[K, *Ts]):
     def where(
         self, predicate: Callable[[K, *Ts], object] | None = None, /, **fields: Any
     ) -> GroupedRelation[K, *Ts]:
-        """Keep the groups for which the predicate is true (SQL's HAVING); see `Relation.where`."""
+        """Keep the groups that satisfy the predicate (SQL's HAVING); see `Relation.where`."""
         node = where_of(self, predicate, fields)
         return GroupedRelation(self._engine, node, self._kept_views())
 

@@ -174,7 +174,7 @@ class Metrics:
     tables: int
     views: int
     subscribers: int
-    """Live subscriptions, including those of `changes()`."""
+    """Live subscriptions, including readers of `changes()`."""
     undelivered: int
     """Deltas of commits that the threads of writers have still to deliver."""
     queues: tuple[Queue, ...]

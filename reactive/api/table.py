@@ -58,7 +58,7 @@ K = TypeVar("K", default=Any)
 class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
     """A base collection: a multiset of rows, or with a key at most one row per key.
 
-    `Database.table` creates it. It is a `Relation`, from which queries start, and a collection
+    `Database.table` creates it. It is a `Relation` that queries start from, and a collection
     that can be read. Rows must be hashable and must not change; they are compared by `==`, and
     equal rows are stored as one object with a count. A frozen, slotted dataclass is a good row.
 
@@ -179,7 +179,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
 
         Parameters
         ----------
-        key: the key of the row; in a table without a key, the row, of which one copy is changed.
+        key: the key of the row; in a table without a key, the row: one copy of it is changed.
         path: the name of the field that is a bag, or its position in a plain tuple. For a nested
             bag a tuple, from outside to inside: a field, a row in its bag, a field of that row, and
             so on. Give an inner row as its current value, or as a callable, row -> truth value,
@@ -237,12 +237,12 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._write_many(self._do.replace_all, list(rows))
 
     def replace_where(self, predicate: Callable[[T], object], rows: Iterable[T]) -> None:
-        """Replace the rows for which a predicate is true; only the difference is a change.
+        """Replace the rows that satisfy a predicate; only the difference is a change.
 
         Parameters
         ----------
         predicate: callable, row -> truth value. It must not change tables.
-        rows: the new rows, for which `predicate` must be true.
+        rows: the new rows, which must satisfy `predicate`.
 
         Cost: `predicate` is called for every row of the table.
 

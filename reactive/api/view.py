@@ -249,7 +249,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
         Raises
         ------
-        VerificationError: the view differs; the message says in which rows. The cause is a bug of
+        VerificationError: the view differs; the message shows the rows. The cause is a bug of
             this library, or a callable that is not deterministic. With `strict=True` also: a value
             is not as its field declares.
         TableError: the query reads a table that is not stored.
@@ -282,7 +282,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         ----------
         optimized, costs: as for `Relation.explain`.
         analyze: show the plan as run, with the rows that each operator holds and has touched.
-        code: show the generated functions, in the order in which they run.
+        code: show the generated functions, in their order of execution.
         """
         with self._reading():
             parts = (
@@ -459,7 +459,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return making.changes_to(self, function, trigger, name, row_type, keeping, frames=frames)
 
     def read(self, *, stale_ok: bool = False) -> list[Any]:
-        """Return the current rows; with `stale_ok` those of the last flush, without a flush."""
+        """Return the current rows; with `stale_ok` the rows of the last flush, without a flush."""
         if not stale_ok:
             return self._all_rows()
         self._check_open()

@@ -65,7 +65,7 @@ class LatestFeed:
         self.lock = threading.RLock()
         self._stretches: list[_Stretch] = []
         self._starting: list[Latest[Any]] = []
-        """Readers for which it is not known yet whether they get the next delta."""
+        """Readers that may or may not get the next delta: that is not known yet."""
         self._left: deque[_Stretch] = deque()
         """Stretches of collected readers."""
         self._version = -1
