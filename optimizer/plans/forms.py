@@ -92,8 +92,10 @@ Value = tuple[Opaque | Lifted, tuple[Constant, ...]]
 
 
 class Form:
-    """The node and its inputs without plain values. `known` caches facts that hold for all such
-    nodes."""
+    """The node and its inputs without plain values.
+
+    `known` caches facts that hold for all such nodes.
+    """
 
     __slots__ = ("home", "is_general", "known", "levels")
 

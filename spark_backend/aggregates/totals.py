@@ -164,8 +164,10 @@ class Totals:
     def _touched_groups(
         self, flush: Flush, given: DataFrame, change: DataFrame, hashes: Hashes
     ) -> DataFrame:
-        """Return the sums and results of the touched groups before (`b_`) and after (`a_`). With
-        `careful`, they include the odd values; otherwise an odd value is an error."""
+        """Return the sums and results of the touched groups before (`b_`) and after (`a_`).
+
+        With `careful`, they include the odd values; otherwise an odd value is an error.
+        """
         keys = change.filter(self._all_read).select("key", self._hashed)
         parts = [change.select(*self._as_change)]
         for part in self._read_groups(flush, self._spec, keys, hashes):

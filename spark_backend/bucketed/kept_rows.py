@@ -44,8 +44,10 @@ class Bucket(NamedTuple):
 
 
 def normal(node: plan.Node, before: Net, new: Net) -> Net:
-    """Return the entries after a change. If some are deleted, equal rows with different bytes are
-    merged."""
+    """Return the entries after a change.
+
+    If some are deleted, equal rows with different bytes are merged.
+    """
     after = Counter(before)
     for key, weight in new.items():
         after[key] += weight

@@ -266,8 +266,10 @@ class BucketedRemote:
         self._flush(number, entries, fed)
 
     def _is_done_here(self, number: int, entries: Sequence[Entry]) -> bool:
-        """Try to run a flush of few rows in this process. On any exception return False, so that a
-        job runs the flush and reports the error."""
+        """Try to run a flush of few rows in this process.
+
+        On any exception return False, so that a job runs the flush and reports the error.
+        """
         if self._staged.rows:
             return False
         try:

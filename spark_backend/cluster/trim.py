@@ -13,8 +13,10 @@ import pyarrow as pa
 
 
 def trim_memory() -> None:
-    """Collect garbage, and return free memory to the system. Takes up to a second in a large
-    process."""
+    """Collect garbage, and return free memory to the system.
+
+    Takes up to a second in a large process.
+    """
     gc.collect()
     pa.default_memory_pool().release_unused()
     with suppress(OSError, AttributeError):  # not on every system

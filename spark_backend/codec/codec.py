@@ -384,8 +384,9 @@ cloudpickle: Any = untyped
 
 
 def serialize_plan(node: Any) -> bytes:
-    """Serialize a plan, or an object that contains plans, to bytes for `pickle.loads`. Plans
-    serialized in one call still share their nodes afterwards.
+    """Serialize a plan, or an object that contains plans, to bytes for `pickle.loads`.
+
+    Plans serialized in one call still share their nodes afterwards.
 
     Raises
     ------

@@ -218,7 +218,9 @@ class PendingChanges:
 
     def added(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> Batch:
         """Return all changes, including those of the flush `number`, which may be added again.
-        Deleted entries cancel."""
+
+        Deleted entries cancel.
+        """
         self._by_number[number] = (entries, fed)
         if not self.is_late:
             return entries, fed

@@ -280,8 +280,10 @@ class SharedState:
         self._write(number, flush, of, new)
 
     def _is_done_here(self, number: int, of: FlushInput) -> bool:
-        """Try to run a flush of few rows in this process. On any exception return False, so that a
-        job runs the flush and reports the error."""
+        """Try to run a flush of few rows in this process.
+
+        On any exception return False, so that a job runs the flush and reports the error.
+        """
         try:
             check_few(self.tables, of.count)
             with suppress(OffloadError):  # without Spark, files are merged later

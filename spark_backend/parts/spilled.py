@@ -116,8 +116,10 @@ class Fingerprints:
         self._add_counts(changes.keys(), changes.values())
 
     def _add_counts(self, marks: Collection[Fingerprint], times: Iterable[int]) -> None:
-        """Add to the counts of existing marks, and insert new marks. One array is copied at a time,
-        which limits the extra memory to one array."""
+        """Add to the counts of existing marks, and insert new marks.
+
+        One array is copied at a time, which limits the extra memory to one array.
+        """
         if not marks:
             return
         high, low, counts = _net_marks(marks, np.fromiter(times, np.int64))

@@ -137,8 +137,9 @@ def _worker_step(compiler: Compiler, node: plan.Node) -> Step:
 
 
 def _serialize_relations(over: plan.Node) -> bytes:
-    """Serialize all relations of a recursion for workers. Rounds are exact; the worker applies the
-    tolerance to the result.
+    """Serialize all relations of a recursion for workers.
+
+    Rounds are exact; the worker applies the tolerance to the result.
 
     Raises
     ------

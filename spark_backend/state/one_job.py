@@ -226,8 +226,11 @@ def _gather_buckets(rows: DataFrame, buckets: int, *by: str) -> DataFrame:
 
 
 def _base_rows(spec: TableSpec, frame: DataFrame, buckets: int) -> DataFrame:
-    """Return the rows of one base. The shuffle moves them without the table column, and with each
-    field of a record as a column: shorter."""
+    """Return the rows of one base.
+
+    The shuffle moves them without the table column, and with each field of a record as a column:
+    shorter.
+    """
     parts = {n: _struct_fields(frame, n) for n in spec.schema.names}
     flat = [F.col(n)[f].alias(f"{n}_{f}") if f else F.col(n) for n, fs in parts.items() for f in fs]
     moved = frame.select(*flat, _bucket_of_row(spec, buckets).alias(BUCKET))

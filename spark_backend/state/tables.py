@@ -384,8 +384,9 @@ class StateTables:
         return read_segment_rows(self._files, self._root, spec, segments, where)
 
     def compact(self, last: Mapping[str, int] = NOTHING) -> None:
-        """Merge files where there are too many. The files of the last flush stay, because its delta
-        may be read again.
+        """Merge files where there are too many.
+
+        The files of the last flush stay, because its delta may be read again.
 
         Parameters
         ----------

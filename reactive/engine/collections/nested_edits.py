@@ -260,8 +260,9 @@ def has_bags(pairs: Iterable[Pair]) -> bool:
 def record_edits(
     key: Callable[[Row], Any] | None, pairs: Sequence[Pair], path: Path = ()
 ) -> Iterator[Edit]:
-    """Yield the edits of records, from deleted and inserted rows. Without a `key`, the key of a row
-    is the row.
+    """Yield the edits of records, from deleted and inserted rows.
+
+    Without a `key`, the key of a row is the row.
 
     >>> old, new = (1, Bag("a")), (1, Bag("ab"))
     >>> list(record_edits(lambda row: row[0], [(old, -1), (new, 1)]))

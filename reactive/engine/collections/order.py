@@ -531,8 +531,10 @@ def _match_unmoved(
 
 
 def longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest subsequence of `pairs` whose second items strictly increase. O(n log
-    n)."""
+    """Return the longest subsequence of `pairs` whose second items strictly increase.
+
+    O(n log n).
+    """
     ends: list[int] = []  # the least end of an increasing run of each length
     last: list[int] = []  # the pair at that end
     before: list[int | None] = []  # the pair before each in its longest run

@@ -282,8 +282,10 @@ class BoundMatching:
                 yield (row, weight, -weight) if now else (row, -weight, weight)
 
     def _outward(self, old: Any, bound: Any) -> tuple[Any, Any]:
-        """Return both bounds, the lower one first. A missing bound matches no row: it is beyond all
-        values."""
+        """Return both bounds, the lower one first.
+
+        A missing bound matches no row: it is beyond all values.
+        """
         if old is NONE or bound is NONE:
             known = bound if old is NONE else old
             return (NONE, known) if self._is_upper else (known, NONE)

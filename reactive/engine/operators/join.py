@@ -466,8 +466,10 @@ def found_key(
 
 
 def range_key(span: Span) -> SideTerm:
-    """Build the key of an index of points or intervals. It raises if a value has no place in an
-    order; the row is then an error row."""
+    """Build the key of an index of points or intervals.
+
+    It raises if a value has no place in an order; the row is then an error row.
+    """
     one, *ends = span.ends
     called = constant(interval if ends else point)
     call = Call(called, (one.body, *(end.body for end in ends)))

@@ -506,8 +506,10 @@ def inputs_of_multiway(join: plan.Join, multiway: multiway.MultiwayJoin) -> list
 
 
 class Previous:
-    """Store each delta for the next commit. Undo does nothing: the delta of an undone commit is not
-    read."""
+    """Store each delta for the next commit.
+
+    Undo does nothing: the delta of an undone commit is not read.
+    """
 
     __slots__ = ("_moment", "touched")
 

@@ -429,8 +429,10 @@ class AdaptiveLoop:
         return self._anew.contents()
 
     def state(self) -> State:
-        """Return the result of the loop. If there are operators, the next small change after a
-        restore builds them again."""
+        """Return the result of the loop.
+
+        If there are operators, the next small change after a restore builds them again.
+        """
         return {"is_followed": self._body is not None, **self._anew.state()}
 
     def restore(self, state: State, inputs: Inputs) -> None:

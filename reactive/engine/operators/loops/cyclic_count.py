@@ -384,8 +384,11 @@ class ProbeOrders:
         }
 
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
-        """Return for each probe order its delta, then its look-ups. At first all rows arrive, and
-        are joined by one probe order: that of the input with the most rows."""
+        """Return for each probe order its delta, then its look-ups.
+
+        At first all rows arrive, and are joined by one probe order: that of the input with the most
+        rows.
+        """
         self._check()
         place = self._single(deltas)
         if place is not None:

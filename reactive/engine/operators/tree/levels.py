@@ -296,8 +296,10 @@ def sequence_of(level: Level, tree: Tree, inner: Inside) -> Any:
 def sequence_after(
     level: Level, before: Any, trees: tuple[Tree, Tree], touched: Sequence[int], inner: Inside
 ) -> Any:
-    """Return the shown sequence after a change of `before`. `touched` are the new places of rows
-    that stayed, but whose inner levels changed."""
+    """Return the shown sequence after a change of `before`.
+
+    `touched` are the new places of rows that stayed, but whose inner levels changed.
+    """
     old, new = trees
     parts = order_tree.parts_between(old, new)
     count = len(touched) + sum(max(len(gone), len(came)) for _, gone, _, came in parts)
