@@ -71,7 +71,7 @@ class Relations(Protocol):
         ...
 
     def fields(self, name: str) -> tuple[KindedColumn, ...]:
-        """Its columns."""
+        """Return the columns of a relation."""
         ...
 
     def unit(self) -> plan.Node:
@@ -314,7 +314,7 @@ class BodyQuery:
     # The whole.
 
     def rows_of(self, terms: Sequence[Term]) -> list[Expr]:
-        """Terms as expressions of the rows."""
+        """Return the values of terms as expressions of the rows."""
         return [self.expressions.of(term, self.values) for term in terms]
 
 
@@ -347,7 +347,7 @@ def match_keys(
 
 
 def join_nodes(left: plan.Node, right: plan.Node, match: plan.Match) -> plan.Node:
-    """Pairs that match."""
+    """Return the pairs of rows that match."""
     return plan.Product(left, right) if match == plan.Match() else plan.Join(left, right, match)
 
 

@@ -139,7 +139,7 @@ def call(function: Any, arguments: Sequence[Expr], name: str | None = None) -> E
 
 
 def item(of: Expr, place: int) -> Expr:
-    """One of the items of a tuple."""
+    """Return one of the items of a tuple."""
     return Item(of, constant(place))
 
 

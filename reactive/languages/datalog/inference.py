@@ -154,7 +154,7 @@ class ProgramTypes:
         return self._kind(name, at, ())
 
     def fields(self, columns: Iterable[DeclaredColumn]) -> tuple[KindedColumn, ...]:
-        """Columns with their kinds."""
+        """Return the columns of a relation with their kinds."""
         columns = tuple(columns)
         names = field_names([column.name for column in columns])
         return tuple(

@@ -206,7 +206,7 @@ class Translation:
         return self.nodes[name]
 
     def fields(self, name: str) -> tuple[KindedColumn, ...]:
-        """Its columns."""
+        """Return the columns of a relation."""
         return self._columns[name]
 
     def unit(self) -> plan.Node:
@@ -251,7 +251,7 @@ class Translation:
             self.nodes[name] = relation.plan
 
     def _union(self, name: str, rules: Sequence[Rule]) -> plan.Node:
-        """All rows of a relation."""
+        """Return all rows of a relation."""
         given = self._given(name)
         parts = [] if given is None else [given]
         facts = [self._fact(rule) for rule in self._analysis.facts[name]]

@@ -509,7 +509,7 @@ def terms_of(goal: Goal) -> tuple[Term | Literal, ...]:
 
 
 def names_in(*goals: Goal) -> dict[str, Span]:
-    """All variables in some goals, also within aggregates, with their first places."""
+    """Return the variables of goals, also within aggregates, with their first places."""
     found: dict[str, Span] = {}
     for goal in goals:
         found |= {k: v for k, v in variables(*terms_of(goal)).items() if k not in found}

@@ -56,7 +56,7 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """All tokens, and one for the end.
+    """Return all tokens, and one for the end.
 
     >>> [token.text for token in tokens("a(x) :- b(x, 1.5). // all")]
     ['a', '(', 'x', ')', ':-', 'b', '(', 'x', ',', '1.5', ')', '.', '']
@@ -138,7 +138,7 @@ class Cursor:
         return self._tokens[max(0, self._position - 1)].at
 
     def since(self, start: Span) -> Span:
-        """From a place to the last token that was read."""
+        """Return the span from a place to the last token that was read."""
         return start.to(self.last)
 
     def sees(self, *texts: str) -> bool:
@@ -236,7 +236,7 @@ class Span:
     end: int
 
     def to(self, other: Span) -> Span:
-        """From the beginning of this one to the end of another."""
+        """Return the span from the beginning of this one to the end of another."""
         return Span(self.text, self.start, max(self.end, other.end))
 
     @property

@@ -191,13 +191,13 @@ def count_of(of: TypedValue, scope: Scope) -> plan.Folded:
 
 
 def collect_values(of: TypedValue, scope: Scope) -> plan.Folded:
-    """All values, without NULL."""
+    """Collect all values, without NULL."""
     accumulator = CollectAccumulator(of.nullable)
     return plan.Folded("Collect", accumulator, _function(of, scope), (), of.nullable)
 
 
 def pair(*values: TypedValue) -> TypedValue:
-    """Several values as a tuple, NULL where one is."""
+    """Return several values as a tuple, NULL where one is."""
     packed = tuple_of(*(value.expr for value in values))
     tests = present(*values)
     if not tests:
@@ -330,7 +330,7 @@ def _both(one: Expr | None, other: Expr | None) -> Expr | None:
 
 
 def join_texts(asked: AggregateCall) -> CallFolds:
-    """STRING_AGG, GROUP_CONCAT, LISTAGG."""
+    """Translate STRING_AGG, GROUP_CONCAT, LISTAGG."""
     separator = asked.constant(1) if len(asked.arguments) > 1 else ","
     unfiltered = replace(asked, test=None)
     of = cast(unfiltered.value(), TEXT, asked.scope)
@@ -338,7 +338,7 @@ def join_texts(asked: AggregateCall) -> CallFolds:
 
 
 def list_values(asked: AggregateCall) -> CallFolds:
-    """ARRAY_AGG, which keeps NULL."""
+    """Translate ARRAY_AGG, which keeps NULL."""
     of = replace(asked, test=None).value()
     kind = SqlType("array", items=(of.type,))
     return _in_order(asked, folds.listed, of, kind, nulls=True)
@@ -371,7 +371,7 @@ def _sum_of(of: TypedValue, scope: Scope) -> plan.Folded:
 
 
 def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: int) -> Maker:
-    """Variance and deviation; of integers and numerics Postgres has its own."""
+    """Make a variance or deviation; of integers and numerics Postgres has its own."""
 
     def made(asked: AggregateCall) -> CallFolds:
         of, scope = number(asked), asked.scope
@@ -430,7 +430,7 @@ def _of_different_pairs(
 
 
 def pairs(asked: AggregateCall) -> CallFolds:
-    """REGR_COUNT: the rows that have both numbers."""
+    """Translate REGR_COUNT, which counts the rows that have both numbers."""
     both = pair(asked.value(), asked.value(1))
     if asked.distinct:
         return of_values(OfDifferent(len), both, INT, asked.scope)

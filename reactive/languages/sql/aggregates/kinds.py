@@ -179,7 +179,7 @@ def _count(asked: AggregateCall) -> CallFolds:
 
 
 def _count_if(asked: AggregateCall) -> CallFolds:
-    """DuckDB's COUNT_IF is the sum of truth values, which of no rows is NULL."""
+    """Translate DuckDB's COUNT_IF: the sum of truth values, which of no rows is NULL."""
     of = cast(asked.value(), INT, asked.scope)
     if asked.distinct:
         return of_values(folds.total_of_different, of, sum_type(of.type, asked.scope), asked.scope)
@@ -251,7 +251,7 @@ def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
 
 
 def _total(asked: AggregateCall) -> CallFolds:
-    """SQLite's: a float, of nothing 0."""
+    """Translate SQLite's TOTAL, which is a float: 0.0 of no values."""
     of = number(asked)
     if asked.distinct:
         return of_values(folds.total_or_zero_of_different, of, FLOAT, asked.scope)
@@ -281,7 +281,7 @@ def _avg(asked: AggregateCall) -> CallFolds:
 
 
 def _numeric_avg(asked: AggregateCall, of: TypedValue) -> CallFolds:
-    """AVG of integers and numerics in Postgres."""
+    """Translate AVG of integers and numerics in Postgres."""
     if asked.distinct:
         return of_values(postgres.mean_of_different, of, DECIMAL, asked.scope)
     total = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
@@ -337,7 +337,7 @@ def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> CallFo
 
 
 def _truth(kind: Any) -> Maker:
-    """BOOL_AND is the least of truth values, BOOL_OR the greatest."""
+    """Make BOOL_AND, the least of truth values, or BOOL_OR, the greatest."""
 
     def made(asked: AggregateCall) -> CallFolds:
         of = cast(asked.value(), BOOL, asked.scope)
@@ -375,7 +375,7 @@ def _xor() -> Aggregation[Any]:
 
 
 def _at_extreme(kind: Any) -> Maker:
-    """ARG_MIN and ARG_MAX: of the row with the least or greatest key; of several, by the value."""
+    """Make ARG_MIN or ARG_MAX: of the row with the extreme key; of several, by the value."""
 
     def made(asked: AggregateCall) -> CallFolds:
         value, key = asked.value(), asked.value(1)

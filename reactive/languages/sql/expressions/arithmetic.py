@@ -383,7 +383,7 @@ def _remainder(left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
 
 
 def _concatenate_values(left: TypedValue, right: TypedValue, node: Any, scope: Scope) -> TypedValue:
-    """`||` of texts, or of arrays."""
+    """Translate `||` of texts, or of arrays."""
     kinds = (left.type.kind, right.type.kind)
     if "array" in kinds:
         kind = left.type if kinds[0] == "array" else right.type

@@ -430,7 +430,7 @@ class _Stored:
 def align(
     node: exp.Expr, scope: Scope, *values: TypedValue, place: Place = "equality"
 ) -> tuple[TypedValue, ...]:
-    """Values that can be compared with one another.
+    """Return the values converted so that they can be compared with one another.
 
     Raises
     ------
@@ -450,7 +450,7 @@ def equal_types(
     *,
     place: Place = "choice",
 ) -> tuple[tuple[TypedValue, ...], SqlType]:
-    """Values as they stand in one column: also whole numbers as decimals or floats.
+    """Return values as they stand in one column: also whole numbers as decimals or floats.
 
     Raises
     ------

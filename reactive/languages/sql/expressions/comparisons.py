@@ -190,13 +190,13 @@ def negate_test(test: Expr) -> Expr:
 
 
 def all_of(*parts: Expr) -> Expr:
-    """All of several conditions."""
+    """Return the conjunction of several conditions."""
     flat = tuple(inner for part in parts for inner in conjuncts(part) if inner != TRUE)
     return FALSE if FALSE in flat else conjunction(flat)
 
 
 def any_of(*parts: Expr) -> Expr:
-    """At least one of several conditions."""
+    """Return the disjunction of several conditions."""
     left = tuple(part for part in parts if part != FALSE)
     if TRUE in left:
         return TRUE

@@ -31,7 +31,7 @@ QUANTIFIERS = (exp.Any, exp.All)
 
 
 def like(node: Any, scope: Scope) -> TypedValue:
-    """LIKE and ILIKE, with an ESCAPE or without."""
+    """Translate LIKE and ILIKE, with an ESCAPE or without."""
     inner = node.this if isinstance(node, exp.Escape) else node
     if isinstance(inner.expression, QUANTIFIERS):
         return _like_elements(node, inner, scope)
@@ -53,7 +53,7 @@ def like(node: Any, scope: Scope) -> TypedValue:
 
 
 def _like_elements(node: Any, inner: Any, scope: Scope) -> TypedValue:
-    """LIKE ANY and LIKE ALL of an array of patterns."""
+    """Translate LIKE ANY and LIKE ALL of an array of patterns."""
     quantifier = inner.expression
     if node is not inner or query_in(quantifier) is not None:
         what = "ESCAPE" if node is not inner else "a query"

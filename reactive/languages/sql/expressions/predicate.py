@@ -224,7 +224,7 @@ def _is_quantified(node: Any) -> bool:
 
 
 def _of_array(node: Any, scope: Scope) -> TypedValue:
-    """`x = ANY (array)`, `x <> ALL (array)` and the like."""
+    """Translate `x = ANY (array)`, `x <> ALL (array)` and the like."""
     left, right = node.left, node.right
     symbol = COMPARISONS[type(node)]
     if _quantifier(left) is not None:
@@ -251,7 +251,7 @@ def _are_rows(node: Any) -> bool:
 
 
 def _row_of(node: Any) -> Any:
-    """`row(a, b)` is `(a, b)`."""
+    """Return the tuple `(a, b)` for `row(a, b)`."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row":
         return exp.Tuple(expressions=list(node.expressions))
     return node
@@ -323,7 +323,7 @@ def _in_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 
 def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
-    """IS NULL, IS TRUE, IS FALSE."""
+    """Translate IS NULL, IS TRUE, IS FALSE."""
     other = node.expression
     take(other)
     if scope.dialect.name == "postgres" and isinstance(other, exp.Null):
@@ -354,7 +354,7 @@ def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 
 def _same(node: Any, scope: Scope, *, wanted: bool) -> Expr:
-    """IS [NOT] DISTINCT FROM: NULL is equal to NULL."""
+    """Translate IS [NOT] DISTINCT FROM: NULL is equal to NULL."""
     values = align(node, scope, scope.value(node.this), scope.value(node.expression))
     return Operation("==" if wanted else "!=", tuple(map(as_optional, values)))
 

@@ -199,7 +199,7 @@ def _number(text: str) -> TypedValue:
 
 
 def _cast(node: Any, scope: Scope) -> TypedValue:
-    """CAST, `::`, TRY_CAST, and constants such as DATE '2024-01-01'."""
+    """Translate CAST, `::`, TRY_CAST, and constants such as DATE '2024-01-01'."""
     if scope.dialect.name == "sqlite":
         return sqlite.cast(node, scope)
     kind = type_of_sql(node.args["to"])

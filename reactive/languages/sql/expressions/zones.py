@@ -327,7 +327,7 @@ def _unit_below_a_day(node: Any) -> str:
 
 
 def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedValue:
-    """MAKE_TIMESTAMPTZ, in a zone that is named or in that of the database."""
+    """Translate MAKE_TIMESTAMPTZ, in a zone that is named or in that of the database."""
     kinds = (*[INT] * 5, FLOAT, TEXT)
     given = [cast(scope.value(e), k, scope) for e, k in zip(node.expressions, kinds, strict=False)]
     zone = literal(scope.dialect.timezone)
@@ -378,7 +378,7 @@ def _truncated(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
 def _at(
     value: TypedValue, other: TypedValue, node: Any, scope: Scope, cast: Cast, applied: Applied
 ) -> TypedValue:
-    """AT TIME ZONE: of an instant what clocks show, of a timestamp the instant.
+    """Translate AT TIME ZONE: of an instant what clocks show, of a timestamp the instant.
 
     Raises
     ------

@@ -164,7 +164,7 @@ def _element(node: Any, scope: Scope) -> TypedValue:
 
 
 def bracket(node: Any, scope: Scope) -> TypedValue:
-    """`a[1]` and `a[1:2]`."""
+    """Translate `a[1]` and `a[1:2]`."""
     value = scope.value(node.this)
     place = scope.slice_of(node.expressions[0])
     if isinstance(place, exp.Slice):
@@ -191,7 +191,7 @@ def struct_of(node: Any, scope: Scope) -> TypedValue:
 
 
 def _numbers(node: Any, scope: Scope) -> TypedValue:
-    """RANGE and GENERATE_SERIES."""
+    """Translate RANGE and GENERATE_SERIES."""
     return series_of(node, scope, None)
 
 
@@ -301,7 +301,7 @@ def _longer(*, is_first: bool) -> Maker:
 
 
 def _array_to_string(node: Any, scope: Scope) -> TypedValue:
-    """ARRAY_TO_STRING, whose separator DuckDB wants to know before it reads a row."""
+    """Translate ARRAY_TO_STRING, whose separator DuckDB wants to know before it reads a row."""
     array, separator = given(node, scope, ANY, TEXT)
     if not isinstance(separator.expr, Constant):
         raise scope.error(
@@ -317,7 +317,7 @@ def _field(node: Any, scope: Scope) -> TypedValue:
 
 
 def _sort_list(node: Any, scope: Scope) -> TypedValue:
-    """LIST_SORT and LIST_REVERSE_SORT; NULL is last unless the call says otherwise."""
+    """Translate LIST_SORT and LIST_REVERSE_SORT; NULL is last unless the call says otherwise."""
     value = scope.value(node.this)
     ways = [_is_true(node.args.get(name)) for name in ("asc", "nulls_first")]
     is_ascending = node.args.get("asc") is None or ways[0]

@@ -105,7 +105,7 @@ def base_64(text: str | bytes) -> str:
 
 
 def _base_64(node: Any, scope: Scope) -> TypedValue:
-    """TO_BASE64 of bytes; a text that is written stands for some."""
+    """Translate TO_BASE64 of bytes; a text that is written stands for some."""
     (value,) = given(node, scope, ANY)
     is_written = isinstance(arguments(node)[0], exp.Literal)
     if not is_written and value.type.kind not in ("bytes", "any", "null"):
@@ -141,7 +141,7 @@ def _as_text(value: TypedValue, scope: Scope) -> TypedValue:
 
 
 def _joined_by(node: Any, scope: Scope) -> TypedValue:
-    """CONCAT_WS: NULL if the separator is."""
+    """Translate CONCAT_WS, which is NULL if the separator is."""
     separator, *values = (_as_text(scope.value(each), scope) for each in node.expressions)
     check_arguments(texts.joined_by, (separator, *values))
     items = tuple(map(as_optional, values))
@@ -196,7 +196,7 @@ def _extracted_match(node: Any, scope: Scope) -> TypedValue:
 
 
 def _place(node: Any, scope: Scope) -> TypedValue:
-    """STRPOS, INSTR and POSITION, whose arguments sqlglot puts in one order."""
+    """Translate STRPOS, INSTR and POSITION, whose arguments sqlglot puts in one order."""
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.args["substr"])]
     return apply(texts.place_of, INT, *values)
 
@@ -299,7 +299,7 @@ def value_if(test: Expr, then: Expr, otherwise: Expr) -> Expr:
 
 
 def case(node: Any, scope: Scope) -> TypedValue:
-    """CASE with conditions, or with values that one is compared with."""
+    """Translate CASE with conditions, or with values that one is compared with."""
     branches = []
     for each in node.args["ifs"]:
         branches.append((_test(node, each.this, scope), scope.value(each.args["true"])))
@@ -315,7 +315,7 @@ def _test(node: Any, when: exp.Expr, scope: Scope) -> Expr:
 
 
 def conditional(node: Any, scope: Scope) -> TypedValue:
-    """IF(test, then, otherwise)."""
+    """Translate IF(test, then, otherwise)."""
     otherwise = node.args.get("false")
     return chosen(
         [(scope.true(node.this), scope.value(node.args["true"]))],
@@ -373,7 +373,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _extreme(function: Any, builtin: Any) -> Maker:
-    """GREATEST and LEAST; strict where none may be NULL."""
+    """Make GREATEST or LEAST; strict where none may be NULL."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         found = tuple(scope.value(each) for each in arguments(node))
@@ -395,14 +395,14 @@ def _type_name(node: Any, scope: Scope) -> TypedValue:
 
 
 def _by_presence(node: Any, scope: Scope) -> TypedValue:
-    """NVL2: the second value if the first is not NULL, or else the third."""
+    """Translate NVL2: the second value if the first is not NULL, or else the third."""
     there = conjunction(present(scope.value(node.this)))
     then, otherwise = (scope.value(node.args[each]) for each in ("true", "false"))
     return chosen([(there, then)], otherwise, scope, node)
 
 
 def _first(node: Any, scope: Scope) -> TypedValue:
-    """LIKELY and the like, which say nothing of the value."""
+    """Translate LIKELY and the like, which say nothing of the value."""
     return scope.value(arguments(node)[0])
 
 

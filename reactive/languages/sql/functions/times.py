@@ -110,7 +110,7 @@ def _moment(value: TypedValue, scope: Scope) -> TypedValue:
 
 
 def interval(node: Any, scope: Scope) -> TypedValue:
-    """INTERVAL 3 DAY, INTERVAL '1 day 2 hours', INTERVAL (x) HOUR."""
+    """Translate INTERVAL 3 DAY, INTERVAL '1 day 2 hours', INTERVAL (x) HOUR."""
     amount = node.this
     if node.args.get("unit") is None:
         return argument(scope.value(amount), INTERVAL, scope)
@@ -139,7 +139,7 @@ def _amount_of(unit: str) -> Maker:
 
 
 def _date_add(symbol: str) -> Maker:
-    """DATE_ADD and the like."""
+    """Make DATE_ADD and the like."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         by = node.expression
@@ -165,7 +165,7 @@ def _now(node: Any, scope: Scope) -> TypedValue:
 
 
 def _seconds(node: Any, scope: Scope) -> TypedValue:
-    """TO_TIMESTAMP of seconds, EPOCH_MS of milliseconds, or their opposite."""
+    """Translate TO_TIMESTAMP of seconds, EPOCH_MS of milliseconds, or their opposite."""
     value = scope.value(node.this)
     scale = node.args.get("scale")
     if scale is None:
@@ -195,7 +195,7 @@ def _between(node: Any, scope: Scope) -> TypedValue:
 
 
 def _date_diff_by_name(node: Any, scope: Scope) -> TypedValue:
-    """DATE_SUB: how many whole units there are between."""
+    """Translate DATE_SUB: how many whole units there are between."""
     unit, begin, end = arguments(node)
     made = unit_of(node, scope, unit.name)
     return apply(times.whole_units, INT, made, scope.value(begin), scope.value(end))
@@ -222,7 +222,7 @@ PARTS: dict[str | type[exp.Expr], Maker] = {
 
 
 def _date(node: Any, scope: Scope) -> TypedValue:
-    """DATE of one argument is a cast; SQLite's makes texts, and takes modifiers."""
+    """Translate DATE: of one argument a cast; SQLite's makes texts, and takes modifiers."""
     if scope.dialect.name == "sqlite" or len(arguments(node)) != 1:
         raise scope.error(node, "date() is not supported here", "write CAST(x AS DATE)")
     return argument(scope.value(arguments(node)[0]), DATE, scope)
@@ -362,7 +362,7 @@ def _whole_type(value: TypedValue) -> SqlType:
 
 
 def _logarithm(node: Any, scope: Scope) -> TypedValue:
-    """LOG of a base and a number, or the common one."""
+    """Translate LOG of a base and a number, or the common one."""
     values = [argument(value, FLOAT, scope) for value in given(node, scope)]
     if len(values) == 1:
         return apply(numbers.logarithm_10, FLOAT, *values)
@@ -439,7 +439,7 @@ def _of_bits(function: Any, *, sized: bool = False) -> Maker:
 
 
 def _divisor(function: Any) -> Maker:
-    """GCD or LCM: of BIGINT, or of HUGEINT where one is among its arguments."""
+    """Make GCD or LCM: of BIGINT, or of HUGEINT where one is among its arguments."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, INT, INT)

@@ -236,7 +236,7 @@ class Entries:
         return made
 
     def bytes(self) -> int:
-        """Bytes of the lists, without rows."""
+        """Return the size of the lists in bytes, without the rows."""
         lists = [self._maxes, self._chunks]
         lists += [each for c in self._chunks for each in (c.keys, c.rows, c.shown)]
         keys = sum(sys.getsizeof(key) for chunk in self._chunks for key in chunk.keys)
@@ -347,7 +347,7 @@ class Order:
     # Frames.
 
     def frame(self, frame: Frame, place: int) -> Span:
-        """From where to where a row's frame is, with what it excludes."""
+        """Return from where to where a row's frame is, with what it excludes."""
         size = self.entries.size
         start = min(max(0, self.start(frame, place)), size)
         return start, max(start, min(size, self.end(frame, place)))

@@ -95,11 +95,11 @@ class WindowPartition:
         self._was, self._log = None, []
 
     def contents(self) -> Iterator[Pair]:
-        """All that is shown."""
+        """Return all rows that are shown."""
         return ((row, 1) for row in self._order.entries.all_shown(0, self._sight))
 
     def footprint(self) -> tuple[int, int]:
-        """Rows held, and about how many bytes they take."""
+        """Return the number of rows held, and about how many bytes they take."""
         others = len(self._owed) + len(self._broken or ())
         return self._order.entries.size + others, self._order.entries.bytes()
 

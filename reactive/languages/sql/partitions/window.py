@@ -187,7 +187,7 @@ Better = Callable[[Any, Any], bool]
 
 
 def extreme(asked: Asked) -> Function:
-    """MIN or MAX."""
+    """Make MIN or MAX."""
     (name,), frame = asked.more, asked.frame
     if frame.exclude:
         return folded(Asked(ALL[name], asked.argument, frame))

@@ -20,7 +20,7 @@ def slice_of(array: Array, first: int, last: int) -> Array:
 
 
 def concatenated(one: Array | None, other: Array | None) -> Array | None:
-    """ARRAY_CAT and `||`: NULL is no array; arrays of arrays take an array as one more."""
+    """Concatenate arrays (ARRAY_CAT, `||`), or add one to an array of arrays; NULL adds nothing."""
     if one is None or other is None:
         return other if one is None else one
     if not one or not other:
@@ -46,17 +46,17 @@ def _depth(array: Any) -> int:
 
 
 def appended(array: Array | None, item: Any) -> Array:
-    """ARRAY_APPEND: NULL is the empty array."""
+    """Append an element (ARRAY_APPEND); NULL is the empty array."""
     return (*(array or ()), item)
 
 
 def prepended(item: Any, array: Array | None) -> Array:
-    """ARRAY_PREPEND: NULL is the empty array."""
+    """Prepend an element (ARRAY_PREPEND); NULL is the empty array."""
     return (item, *(array or ()))
 
 
 def length(array: Any, dimension: int) -> int | None:
-    """ARRAY_LENGTH of a dimension; None where there is none."""
+    """Return the length of a dimension (ARRAY_LENGTH); None where there is none."""
     if dimension < 1:
         return None
     for _ in range(dimension - 1):
@@ -65,17 +65,17 @@ def length(array: Any, dimension: int) -> int | None:
 
 
 def lower_bound(array: Any, dimension: int) -> int | None:
-    """ARRAY_LOWER, which is 1."""
+    """Return the lower bound of a dimension (ARRAY_LOWER), which is 1."""
     return None if length(array, dimension) is None else 1
 
 
 def dimensions(array: Array) -> int | None:
-    """ARRAY_NDIMS."""
+    """Return the number of dimensions (ARRAY_NDIMS)."""
     return _depth(array) if array else None
 
 
 def bounds(array: Array) -> str | None:
-    """ARRAY_DIMS: `[1:2][1:3]`."""
+    """Return the bounds as a text (ARRAY_DIMS), such as `[1:2][1:3]`."""
     if not array:
         return None
     found = [length(array, number) for number in range(1, _depth(array) + 1)]
@@ -83,12 +83,12 @@ def bounds(array: Array) -> str | None:
 
 
 def cardinality(array: Array) -> int:
-    """CARDINALITY: all elements of all dimensions."""
+    """Count all elements of all dimensions (CARDINALITY)."""
     return len(_leaves(array))
 
 
 def position(array: Array | None, item: Any, start: int = 1) -> int | None:
-    """ARRAY_POSITION; NULL is found too."""
+    """Return the place of an element (ARRAY_POSITION); NULL is found too."""
     for place in range(max(0, start - 1), len(array or ())):
         if array is not None and array[place] == item:
             return place + 1
@@ -96,29 +96,29 @@ def position(array: Array | None, item: Any, start: int = 1) -> int | None:
 
 
 def positions(array: Array, item: Any) -> Array:
-    """ARRAY_POSITIONS."""
+    """Return all places of an element (ARRAY_POSITIONS)."""
     return tuple(place for place, each in enumerate(array, 1) if each == item)
 
 
 def without(array: Array, item: Any) -> Array:
-    """ARRAY_REMOVE."""
+    """Return an array without the elements equal to `item` (ARRAY_REMOVE)."""
     return tuple(each for each in array if each != item)
 
 
 def exchanged(array: Array, old: Any, new: Any) -> Array:
-    """ARRAY_REPLACE."""
+    """Replace the elements equal to `old` by `new` (ARRAY_REPLACE)."""
     return tuple(new if each == old else each for each in array)
 
 
 def shortened(array: Array, count: int) -> Array:
-    """TRIM_ARRAY: without the last elements."""
+    """Return an array without its last elements (TRIM_ARRAY)."""
     if not 0 <= count <= len(array):
         raise ValueError("number of elements to trim must be between 0 and the length")
     return array[: len(array) - count]
 
 
 def filled(item: Any, sizes: Array) -> Array:
-    """ARRAY_FILL."""
+    """Return an array of so many copies of a value in each dimension (ARRAY_FILL)."""
     made = item
     for each in reversed(sizes):
         if each is None or each < 0:
@@ -128,33 +128,33 @@ def filled(item: Any, sizes: Array) -> Array:
 
 
 def contains_all(array: Array, items: Array) -> bool:
-    """`@>`: NULL is equal to nothing."""
+    """Return True if all of `items` are in `array` (`@>`); NULL is equal to nothing."""
     found = set(_leaves(array)) - {None}
     return all(each is not None and each in found for each in _leaves(items))
 
 
 def contained_in(items: Array, array: Array) -> bool:
-    """`<@`."""
+    """Return True if all of `items` are in `array` (`<@`)."""
     return contains_all(array, items)
 
 
 def overlap(one: Array, other: Array) -> bool:
-    """`&&`."""
+    """Return True if two arrays have an element in common (`&&`)."""
     return not (set(_leaves(one)) - {None}).isdisjoint(_leaves(other))
 
 
 def nulls_among(*values: Any) -> int:
-    """NUM_NULLS."""
+    """Count the arguments that are NULL (NUM_NULLS)."""
     return sum(value is None for value in values)
 
 
 def values_among(*values: Any) -> int:
-    """NUM_NONNULLS."""
+    """Count the arguments that are not NULL (NUM_NONNULLS)."""
     return sum(value is not None for value in values)
 
 
 def joined_array(array: tuple[Any, ...], separator: str, null: str | None = None) -> str:
-    """ARRAY_TO_STRING: NULL is left out, or written as `null`."""
+    """Join the elements as a text (ARRAY_TO_STRING); NULL is left out, or written as `null`."""
     found = (null if each is None else joined_text(each) for each in _leaves(array))
     return separator.join(each for each in found if each is not None)
 

@@ -274,7 +274,7 @@ def _truncated(node: Any, scope: Scope) -> TypedValue:
 
 
 def _interval(node: Any, scope: Scope) -> TypedValue:
-    """INTERVAL '1 day', INTERVAL '90' MINUTE."""
+    """Translate INTERVAL '1 day', INTERVAL '90' MINUTE."""
     unit = node.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
         raise scope.error(
@@ -316,12 +316,12 @@ def _age(node: Any, scope: Scope) -> TypedValue:
 
 
 def _is_finite(value: Any) -> bool:
-    """ISFINITE: values of Python are."""
+    """Return True (ISFINITE), since values of Python are finite."""
     return True
 
 
 def _make_interval(node: Any, scope: Scope) -> TypedValue:
-    """MAKE_INTERVAL, whose arguments have names."""
+    """Translate MAKE_INTERVAL, whose arguments have names."""
     names = ("years", "months", "weeks", "days", "hours", "mins", "secs")
     parts: list[Any] = [literal(0)] * 7
     nodes = arguments(node)
@@ -355,7 +355,7 @@ def _to_char(node: Any, scope: Scope) -> TypedValue:
 
 
 def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
-    """TO_TIMESTAMP of a text: an instant, in the zone of the database."""
+    """Translate TO_TIMESTAMP of a text: an instant, in the zone of the database."""
     of = form(formats.read, TIMESTAMP, TEXT, TEXT)
     return cast(call_form((of,), arguments(node), node, scope), INSTANT, scope)
 

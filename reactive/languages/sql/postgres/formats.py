@@ -57,7 +57,7 @@ def tokens_of(form: str) -> tuple[Token, ...]:
 
 
 def written(of: Any, form: str) -> str | None:
-    """TO_CHAR of a date, a timestamp or an interval; NULL of no format.
+    """Write a date, a timestamp or an interval in a format (TO_CHAR); NULL of no format.
 
     >>> written(dt.date(2024, 2, 3), "FMDD Mon YYYY, Q")
     '3 Feb 2024, 1'
@@ -235,7 +235,7 @@ _LENGTHS |= {"IYY": 3, "IY": 2, "I": 1, "FF1": 1, "FF2": 2, "FF3": 3, "FF4": 4, 
 
 
 def read(text: str, form: str) -> dt.datetime:
-    """TO_TIMESTAMP of a text, without its zone.
+    """Read a text as a timestamp without its zone (TO_TIMESTAMP).
 
     >>> read("05 Dec 2000", "DD Mon YYYY")
     datetime.datetime(2000, 12, 5, 0, 0)
@@ -244,7 +244,7 @@ def read(text: str, form: str) -> dt.datetime:
 
 
 def read_date(text: str, form: str) -> dt.date:
-    """TO_DATE."""
+    """Read a text as a date (TO_DATE)."""
     return read(text, form).date()
 
 

@@ -88,17 +88,17 @@ def _both(of_numeric: Any, of_float: Any) -> Maker:
 
 
 def absolute_integer(value: int) -> int:
-    """ABS of an integer."""
+    """Return the absolute value of an integer (ABS)."""
     return abs(value)
 
 
 def common_divisor(a: int, b: int) -> int:
-    """GCD."""
+    """Return the greatest common divisor (GCD)."""
     return math.gcd(a, b)
 
 
 def common_multiple(a: int, b: int) -> int:
-    """LCM."""
+    """Return the least common multiple (LCM)."""
     return math.lcm(a, b)
 
 
@@ -138,7 +138,7 @@ ABSOLUTE = (
 
 
 def _absolute(node: Any, scope: Scope) -> TypedValue:
-    """`@`."""
+    """Translate `@`, the absolute value."""
     values = operands("@", node, node.expressions, scope)
     return calls.value_of(calls.fitting(ABSOLUTE, values, [False]) or ABSOLUTE[0], values, scope)
 
@@ -192,7 +192,7 @@ OF_NUMBERS: dict[str | type[exp.Expr], Maker] = {
 
 
 def _logarithm(node: Any, scope: Scope) -> TypedValue:
-    """LOG: of one argument the common one, of two that of a base."""
+    """Translate LOG: of one argument the common one, of two that of a base."""
     if len(arguments(node)) == 2:
         of = form(numerics.numeric_logarithm_of, DECIMAL, DECIMAL, DECIMAL)
         return call_form((of,), arguments(node), node, scope)
@@ -206,7 +206,7 @@ OF_NUMBERS["log"] = _logarithm
 
 
 def _substring(node: Any, scope: Scope) -> TypedValue:
-    """SUBSTRING of places, of a regular expression, or of a pattern with its escape."""
+    """Translate SUBSTRING of places, of a regular expression, or of a pattern with its escape."""
     parts = [node.this, node.args.get("start"), node.args.get("length")]
     nodes = [each for each in parts if each is not None]
     if node.args.get("start") is None and len(nodes) == 2:
@@ -252,7 +252,7 @@ def _overlay(node: Any, scope: Scope) -> TypedValue:
 
 
 def _concat_any(node: Any, scope: Scope) -> TypedValue:
-    """CONCAT of anything: NULL is left out."""
+    """Translate CONCAT of anything: NULL is left out."""
     values = [_shown(scope.value(each)) for each in arguments(node)]
     return TypedValue(Call(constant(strings.joined), tuple(map(as_optional, values))), TEXT)
 
@@ -308,7 +308,7 @@ def _sha(name: str) -> Maker:
 
 
 def _collated(node: Any, scope: Scope) -> TypedValue:
-    """COLLATE "C", which is the order that texts have here."""
+    """Translate COLLATE "C", which is the order that texts have here."""
     name = node.expression.name
     if name.upper() not in ("C", "POSIX", "UCS_BASIC", "DEFAULT"):
         raise scope.error(
@@ -382,7 +382,7 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
 
 
 def _array(node: Any, scope: Scope) -> TypedValue:
-    """ARRAY[a, b], or ARRAY(query)."""
+    """Translate ARRAY[a, b], or ARRAY(query)."""
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
         return common_arrays.array_of(node, scope)
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
@@ -403,7 +403,7 @@ def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _bracket(node: Any, scope: Scope) -> TypedValue:
-    """`a[1]`, `a[1:2]`: places are from 1 on, none from the end."""
+    """Translate `a[1]`, `a[1:2]`: places are from 1 on, none from the end."""
     value = scope.value(node.this)
     if value.type.kind not in ("array", "any", "null"):
         raise scope.error(node, f"postgres has no places in {kind_name(value)}")

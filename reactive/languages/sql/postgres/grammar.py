@@ -90,7 +90,7 @@ PARSED = frozenset({"CAST", "EXTRACT", "NORMALIZE", "OVERLAY", "POSITION", "STRI
 
 
 def _to_timestamp(args: list[Any]) -> exp.Expr:
-    """TO_TIMESTAMP of seconds, or of a text and its format, which stays as it is."""
+    """Parse TO_TIMESTAMP of seconds, or of a text and its format, which stays as it is."""
     if len(args) == 1:
         return exp.UnixToTime(this=args[0])
     return exp.Anonymous(this="to_timestamp", expressions=args)

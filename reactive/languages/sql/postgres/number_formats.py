@@ -36,7 +36,7 @@ class FormatError(ValueError):
 
 
 def integer_written(value: int, form: str) -> str:
-    """TO_CHAR of an integer, whose digits that V shifts are cut to 32 bits.
+    """Write an integer in a format (TO_CHAR); digits that V shifts are cut to 32 bits.
 
     >>> integer_written(-12, "999"), integer_written(7, "99V9"), integer_written(4, "FMRN")
     (' -12', '  70', 'IV')
@@ -45,7 +45,7 @@ def integer_written(value: int, form: str) -> str:
 
 
 def bigint_written(value: int, form: str) -> str:
-    """TO_CHAR of a bigint."""
+    """Write a bigint in a format (TO_CHAR)."""
     return _whole_written(value, form, is_wide=True)
 
 
@@ -65,7 +65,7 @@ def _whole_written(value: int, form: str, *, is_wide: bool) -> str:
 
 
 def numeric_written(value: Decimal, form: str) -> str:
-    """TO_CHAR of a numeric.
+    """Write a numeric in a format (TO_CHAR).
 
     >>> numeric_written(Decimal("3.14159"), "FM9.99"), numeric_written(Decimal("-1e9"), "9.9")
     ('3.14', '-#.#')

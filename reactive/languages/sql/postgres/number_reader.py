@@ -18,7 +18,7 @@ _SCALE_OF_SHIFTED = 16
 
 
 def number_read(text: str, form: str) -> Decimal | None:
-    """TO_NUMBER: the digits that the places of a format find in a text; None of an empty format.
+    """Read the digits that a format finds in a text (TO_NUMBER); None of an empty format.
 
     >>> number_read("$1,234.5-", "L9,999.9S"), number_read("<12>", "99PR"), number_read("34", "9V9")
     (Decimal('-1234.5'), Decimal('-12'), Decimal('3.4000000000000000'))

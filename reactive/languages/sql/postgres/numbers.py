@@ -115,19 +115,19 @@ def power(base: float, exponent: float) -> float:
 
 
 def root(value: float) -> float:
-    """SQRT of a float."""
+    """Return the square root of a float (SQRT)."""
     if value < 0:
         raise ValueError("cannot take square root of a negative number")
     return math.sqrt(value)
 
 
 def cube_root(value: float) -> float:
-    """CBRT of a float."""
+    """Return the cube root of a float (CBRT)."""
     return math.cbrt(value)
 
 
 def exponential(value: float) -> float:
-    """EXP of a float."""
+    """Return a power of e (EXP of a float)."""
     try:
         made = math.exp(value)
     except OverflowError:
@@ -138,21 +138,21 @@ def exponential(value: float) -> float:
 
 
 def logarithm(value: float) -> float:
-    """LN of a float."""
+    """Return the natural logarithm of a float (LN)."""
     if value <= 0:
         raise ValueError("cannot take logarithm of zero or a negative number")
     return math.log(value)
 
 
 def logarithm_10(value: float) -> float:
-    """LOG of a float."""
+    """Return the common logarithm of a float (LOG)."""
     if value <= 0:
         raise ValueError("cannot take logarithm of zero or a negative number")
     return math.log10(value)
 
 
 def hyperbolic_sine(value: float) -> float:
-    """SINH, which may be infinite."""
+    """Return the hyperbolic sine (SINH), which may be infinite."""
     try:
         return math.sinh(value)
     except OverflowError:
@@ -160,7 +160,7 @@ def hyperbolic_sine(value: float) -> float:
 
 
 def hyperbolic_cosine(value: float) -> float:
-    """COSH, which may be infinite."""
+    """Return the hyperbolic cosine (COSH), which may be infinite."""
     try:
         return math.cosh(value)
     except OverflowError:
@@ -168,28 +168,28 @@ def hyperbolic_cosine(value: float) -> float:
 
 
 def hyperbolic_area_tangent(value: float) -> float:
-    """ATANH, which is infinite at 1."""
+    """Return the inverse hyperbolic tangent (ATANH), which is infinite at 1."""
     return math.copysign(math.inf, value) if abs(value) == 1 else math.atanh(value)
 
 
 def cotangent(value: float) -> float:
-    """COT of a float."""
+    """Return the cotangent of a float (COT)."""
     tangent = math.tan(value)
     return 1.0 / tangent if tangent else math.copysign(math.inf, tangent)
 
 
 def degrees(value: float) -> float:
-    """DEGREES, divided as Postgres does."""
+    """Convert radians to degrees (DEGREES), divided as Postgres does."""
     return quotient(value, 0.0174532925199432957692)
 
 
 def radians(value: float) -> float:
-    """RADIANS, multiplied as Postgres does."""
+    """Convert degrees to radians (RADIANS), multiplied as Postgres does."""
     return product(value, 0.0174532925199432957692) if value else value
 
 
 def float_rounded(value: float) -> float:
-    """ROUND of a float: halves to the even number."""
+    """Round a float (ROUND), halves to the even number."""
     return float(_rint(value))
 
 
@@ -200,22 +200,22 @@ def _rint(value: float) -> float:
 
 
 def float_ceiling(value: float) -> float:
-    """CEIL of a float."""
+    """Round a float up (CEIL)."""
     return math.copysign(float(math.ceil(value)), value) if math.isfinite(value) else value
 
 
 def float_floor(value: float) -> float:
-    """FLOOR of a float."""
+    """Round a float down (FLOOR)."""
     return math.copysign(float(math.floor(value)), value) if math.isfinite(value) else value
 
 
 def float_cut(value: float) -> float:
-    """TRUNC of a float."""
+    """Round a float towards zero (TRUNC)."""
     return math.copysign(float(math.trunc(value)), value) if math.isfinite(value) else value
 
 
 def float_sign(value: float) -> float:
-    """-1, 0 or 1."""
+    """Return the sign of a float: -1, 0 or 1."""
     return 1.0 if value > 0 else -1.0 if value < 0 else 0.0
 
 
@@ -249,5 +249,5 @@ def _signed(value: int, bits: int) -> int:
 
 
 def hexadecimal(value: int, size: int = 4) -> str:
-    """TO_HEX."""
+    """Write a number in hexadecimal digits (TO_HEX)."""
     return f"{value & (1 << size * 8) - 1:x}"

@@ -136,7 +136,7 @@ def numeric_remainder(a: Any, b: Any) -> Decimal:
 
 
 def numeric_floor_quotient(a: Any, b: Any) -> Decimal:
-    """DIV: the quotient of numerics without its fraction."""
+    """Divide numerics, without the fraction of the quotient (DIV)."""
     a, b = Decimal(a), Decimal(b)
     if a.is_nan() or b.is_nan():
         return Decimal("NaN")
@@ -150,7 +150,7 @@ def numeric_floor_quotient(a: Any, b: Any) -> Decimal:
 
 
 def numeric_rounded(value: Any, places: int = 0) -> Decimal:
-    """ROUND of a numeric, halves away from zero; places before the point leave the scale 0."""
+    """Round a numeric (ROUND), halves away from zero; places before the point leave the scale 0."""
     value = Decimal(value)
     if not value.is_finite():
         return value  # type: ignore[no-any-return]
@@ -160,7 +160,7 @@ def numeric_rounded(value: Any, places: int = 0) -> Decimal:
 
 
 def numeric_cut(value: Any, places: int = 0) -> Decimal:
-    """TRUNC of a numeric."""
+    """Cut off a numeric (TRUNC)."""
     value = Decimal(value)
     if not value.is_finite():
         return value  # type: ignore[no-any-return]
@@ -199,22 +199,22 @@ def numeric_absolute(value: Decimal) -> Decimal:
 
 
 def numeric_sign(value: Decimal) -> Decimal:
-    """-1, 0 or 1."""
+    """Return the sign of a numeric: -1, 0 or 1."""
     return value if value.is_nan() else Decimal((value > 0) - (value < 0))
 
 
 def minimal_scale(value: Decimal) -> int | None:
-    """MIN_SCALE: the digits behind the point that are needed."""
+    """Return the number of digits behind the point that are needed (MIN_SCALE)."""
     return scale_of(value.normalize(EXACT)) if value.is_finite() else None
 
 
 def scale_or_none(value: Decimal) -> int | None:
-    """SCALE."""
+    """Return the number of digits behind the point (SCALE); None of infinity and NaN."""
     return scale_of(value) if value.is_finite() else None
 
 
 def trimmed_scale(value: Decimal) -> Decimal:
-    """TRIM_SCALE: the value without zeros at the end."""
+    """Return the value without zeros at the end (TRIM_SCALE)."""
     return scaled(value, scale_of(value.normalize(EXACT))) if value.is_finite() else value
 
 
@@ -223,7 +223,7 @@ def _limited(scale: int, *least: int) -> int:
 
 
 def numeric_root(value: Any) -> Decimal:
-    """SQRT of a numeric."""
+    """Return the square root of a numeric (SQRT)."""
     value = Decimal(value)
     if value.is_nan() or value == Decimal("Infinity"):
         return value  # type: ignore[no-any-return]
@@ -244,7 +244,7 @@ def _context(value: Decimal, scale: int) -> Context:
 
 
 def numeric_exp(value: Any) -> Decimal:
-    """EXP of a numeric."""
+    """Return a power of e (EXP of a numeric)."""
     value = Decimal(value)
     if not value.is_finite():
         return Decimal(0) if value == Decimal("-Infinity") else value
@@ -257,7 +257,7 @@ def numeric_exp(value: Any) -> Decimal:
 
 
 def numeric_logarithm(value: Any) -> Decimal:
-    """LN of a numeric."""
+    """Return the natural logarithm of a numeric (LN)."""
     value = _positive(Decimal(value))
     if not value.is_finite():
         return value  # type: ignore[no-any-return]
@@ -266,7 +266,7 @@ def numeric_logarithm(value: Any) -> Decimal:
 
 
 def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
-    """LOG of a base, of numerics."""
+    """Return the logarithm of a numeric to a base (LOG)."""
     base, value = Decimal(base), Decimal(value)
     if base.is_nan() or value.is_nan():
         return Decimal("NaN")
@@ -283,7 +283,7 @@ def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
 
 
 def numeric_logarithm_10(value: Any) -> Decimal:
-    """LOG of a numeric."""
+    """Return the common logarithm of a numeric (LOG)."""
     return numeric_logarithm_of(Decimal(10), value)
 
 
@@ -340,7 +340,7 @@ def factorial(value: int) -> Decimal:
 
 
 def bucket(value: Any, low: Any, high: Any, count: int) -> int:
-    """WIDTH_BUCKET."""
+    """Return which of `count` equal parts of a range a value is in (WIDTH_BUCKET)."""
     if count <= 0:
         raise ValueError("count must be greater than zero")
     if value != value or low != low or high != high:

@@ -227,12 +227,12 @@ def _checked(expr: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
 
 
 def concatenation(node: Any, scope: Scope) -> TypedValue:
-    """`||` of texts, of bytes, or of arrays and elements."""
+    """Translate `||` of texts, of bytes, or of arrays and elements."""
     return joined_sides(node, node.left, node.right, scope)
 
 
 def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedValue:
-    """`||` of two nodes."""
+    """Translate `||` of two nodes."""
     left, right = operands("||", node, (one, other), scope)
     kinds = {left.type.kind, right.type.kind}
     if "array" in kinds:
@@ -275,14 +275,14 @@ SHIFTS = {exp.BitwiseLeftShift: numbers.shifted_left, exp.BitwiseRightShift: num
 
 
 def power(node: Any, scope: Scope) -> TypedValue:
-    """`^`: of a numeric a numeric, of integers a float."""
+    """Translate `^`: of a numeric a numeric, of integers a float."""
     values = operands("^", node, (node.this, node.expression), scope)
     of: Form = POWER[0] if values[0].type.kind == "decimal" else POWER[1]
     return calls.value_of(of, values, scope)
 
 
 def power_call(node: Any, scope: Scope) -> TypedValue:
-    """POWER."""
+    """Translate POWER."""
     return _power(node, list(node.expressions), scope)
 
 
@@ -293,7 +293,7 @@ def _power(node: Any, nodes: list[Any], scope: Scope) -> TypedValue:
 
 
 def shifted(node: Any, scope: Scope) -> TypedValue:
-    """`<<` and `>>`, within the bits of the left side."""
+    """Translate `<<` and `>>`, within the bits of the left side."""
     symbol = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
     left, right = operands(symbol, node, (node.left, node.right), scope)
     width = TypedValue(constant(left.type.size or 8), INT)
@@ -301,7 +301,7 @@ def shifted(node: Any, scope: Scope) -> TypedValue:
 
 
 def exclusive(node: Any, scope: Scope) -> TypedValue:
-    """`#`."""
+    """Translate `#`, the exclusive or of bits."""
     left, right = operands("#", node, (node.left, node.right), scope)
     sizes = (left.type.size, right.type.size)
     size = None if None in sizes else max(sizes)  # type: ignore[type-var]

@@ -119,7 +119,7 @@ def _escaped(letter: str) -> str:
 
 
 def similar_part(text: str, pattern: str, escape: str = "\\") -> str | None:
-    """SUBSTRING ... SIMILAR: the part of a text that is between two escaped quotes.
+    """Return the part of a text between two escaped quotes (SUBSTRING ... SIMILAR).
 
     >>> similar_part("foobar", '%#"o_b#"%', "#")
     'oob'
@@ -141,17 +141,17 @@ def similar_part(text: str, pattern: str, escape: str = "\\") -> str | None:
 
 
 def has_match(text: str, pattern: str, options: str = "") -> bool:
-    """`~`: a match is somewhere in the text."""
+    """Return True if a match is somewhere in the text (`~`)."""
     return _expression(pattern, options).search(text)
 
 
 def has_folded_match(text: str, pattern: str) -> bool:
-    """`~*`: upper and lower case are the same."""
+    """Return True if a match of any case is somewhere in the text (`~*`)."""
     return has_match(text, pattern, "i")
 
 
 def first_part(text: str, pattern: str) -> str | None:
-    """SUBSTRING of a pattern: the first brackets of the first match, or all of it."""
+    """Return the first brackets of the first match, or all of it (SUBSTRING of a pattern)."""
     made = _expression(pattern, "").finder(text)
     found = next(_matches(made, text), None)
     if found is None:
@@ -160,7 +160,7 @@ def first_part(text: str, pattern: str) -> str | None:
 
 
 def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...] | None:
-    """REGEXP_MATCH: the brackets of the first match."""
+    """Return the brackets of the first match (REGEXP_MATCH)."""
     if "g" in options:
         raise ValueError('regexp_match() does not take the option "g"')
     made = _expression(pattern, options).finder(text)
@@ -171,7 +171,7 @@ def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...]
 
 
 def replaced(text: str, pattern: str, new: str, options: str = "") -> str:
-    """REGEXP_REPLACE: the first match, or all with `g`, replaced."""
+    """Replace the first match, or all with `g` (REGEXP_REPLACE)."""
     made = _expression(pattern, options.replace("g", "")).finder(text)
     parts, end = [], 0
     for found in _matches(made, text):
@@ -198,7 +198,7 @@ def _filled(new: str, found: re.Match[str]) -> str:
 
 
 def split(text: str, pattern: str, options: str = "") -> tuple[str, ...]:
-    """REGEXP_SPLIT_TO_ARRAY: the parts between matches; an empty one at an end is none."""
+    """Split at matches (REGEXP_SPLIT_TO_ARRAY); an empty match at an end is none."""
     made, start = [], 0
     for found in _matches(_expression(pattern, options).finder(text), text):
         if found.start() == found.end() and found.start() in (start, len(text)):
@@ -209,20 +209,20 @@ def split(text: str, pattern: str, options: str = "") -> tuple[str, ...]:
 
 
 def count(text: str, pattern: str, start: int = 1, options: str = "") -> int:
-    """REGEXP_COUNT."""
+    """Count the matches (REGEXP_COUNT)."""
     if start < 1:
         raise ValueError("the start has to be positive")
     return sum(1 for _ in _matches(_expression(pattern, options).finder(text), text, start - 1))
 
 
 def part(text: str, pattern: str, start: int = 1, number: int = 1) -> str | None:
-    """REGEXP_SUBSTR: a match by its number."""
+    """Return a match by its number (REGEXP_SUBSTR)."""
     found = _nth(text, pattern, start, number)
     return None if found is None else found[0]
 
 
 def place(text: str, pattern: str, start: int = 1, number: int = 1) -> int:
-    """REGEXP_INSTR: where a match begins; 0 if there is none."""
+    """Return where a match begins (REGEXP_INSTR); 0 if there is none."""
     found = _nth(text, pattern, start, number)
     return 0 if found is None else found.start() + 1
 

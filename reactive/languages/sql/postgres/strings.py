@@ -14,7 +14,7 @@ from reactive.languages.sql.postgres.numbers import NotSupportedError
 
 
 def part(text: Any, start: int, length: int | None = None) -> Any:
-    """SUBSTRING of a text or of bytes: places before the first are there, and empty."""
+    """Return a part of a text or of bytes (SUBSTRING); places before the first are empty."""
     if length is None:
         return text[max(0, start - 1) :]
     if length < 0:
@@ -23,7 +23,7 @@ def part(text: Any, start: int, length: int | None = None) -> Any:
 
 
 def overlaid(text: str, new: str, start: int, length: int | None = None) -> str:
-    """OVERLAY: a part of a text replaced."""
+    """Replace a part of a text (OVERLAY)."""
     count = len(new) if length is None else length
     if start <= 0:
         raise ValueError("negative substring length not allowed")
@@ -31,34 +31,34 @@ def overlaid(text: str, new: str, start: int, length: int | None = None) -> str:
 
 
 def left(text: str, count: int) -> str:
-    """LEFT: the first letters; all but the last ones if the count is negative."""
+    """Return the first letters (LEFT); all but the last ones if the count is negative."""
     return text[:count]
 
 
 def right(text: str, count: int) -> str:
-    """RIGHT: the last letters; all but the first ones if the count is negative."""
+    """Return the last letters (RIGHT); all but the first ones if the count is negative."""
     if count == -(2**31):  # its opposite is no integer there
         return text
     return text[-count:] if count else ""
 
 
 def trimmed(text: str, letters: str = " ") -> str:
-    """BTRIM."""
+    """Remove letters at both ends (BTRIM)."""
     return text.strip(letters) if letters else text
 
 
 def trimmed_left(text: str, letters: str = " ") -> str:
-    """LTRIM."""
+    """Remove letters at the beginning (LTRIM)."""
     return text.lstrip(letters) if letters else text
 
 
 def trimmed_right(text: str, letters: str = " ") -> str:
-    """RTRIM."""
+    """Remove letters at the end (RTRIM)."""
     return text.rstrip(letters) if letters else text
 
 
 def split_part(text: str, delimiter: str, place: int) -> str:
-    """SPLIT_PART: one of the parts between delimiters."""
+    """Return one of the parts between delimiters (SPLIT_PART)."""
     if not place:
         raise ValueError("field position must not be zero")
     found = text.split(delimiter) if delimiter and text else [text]
@@ -67,7 +67,7 @@ def split_part(text: str, delimiter: str, place: int) -> str:
 
 
 def split(text: str | None, delimiter: str | None, null: str | None = None) -> Any:
-    """STRING_TO_ARRAY: of the delimiter NULL each letter; parts that are `null` are NULL."""
+    """Split a text (STRING_TO_ARRAY): of the delimiter NULL each letter; parts `null` are NULL."""
     if text is None:
         return None
     if not text:
@@ -80,17 +80,17 @@ def split(text: str | None, delimiter: str | None, null: str | None = None) -> A
 
 
 def joined(*values: Any) -> str:
-    """CONCAT: NULL is left out."""
+    """Join texts (CONCAT); NULL is left out."""
     return "".join(joined_text(value) for value in values if value is not None)
 
 
 def joined_by(separator: str, *values: Any) -> str:
-    """CONCAT_WS: NULL is left out."""
+    """Join texts with a separator (CONCAT_WS); NULL is left out."""
     return separator.join(joined_text(value) for value in values if value is not None)
 
 
 def initial_capitals(text: str) -> str:
-    """INITCAP: the first letter of each word upper, the others lower."""
+    """Convert the first letter of each word to upper, the others to lower case (INITCAP)."""
     made, inside = [], False
     for letter in text:
         made.append(letter.lower() if inside else letter.upper())
@@ -99,29 +99,29 @@ def initial_capitals(text: str) -> str:
 
 
 def upper(text: str) -> str:
-    """UPPER: each letter that has one upper letter."""
+    """Convert each letter that has one upper letter (UPPER)."""
     return "".join(up if len(up := letter.upper()) == 1 else letter for letter in text)
 
 
 def lower(text: str) -> str:
-    """LOWER: each letter that has one lower letter."""
+    """Convert each letter that has one lower letter (LOWER)."""
     return "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
 
 
 def code_of(text: str) -> int:
-    """ASCII: the number of the first letter."""
+    """Return the number of the first letter (ASCII)."""
     return ord(text[0]) if text else 0
 
 
 def letter_of(code: int) -> str:
-    """CHR."""
+    """Return the letter of a number (CHR)."""
     if code <= 0 or 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
         raise ValueError(f"requested character is not valid: {code}")
     return chr(code)
 
 
 def translated(text: str, old: str, new: str) -> str:
-    """TRANSLATE: each letter of `old` replaced by the one in its place in `new`, if there is."""
+    """Replace each letter of `old` by the one in its place in `new`, if any (TRANSLATE)."""
     table: dict[int, int | None] = {}
     for place, letter in enumerate(old):
         table.setdefault(ord(letter), ord(new[place]) if place < len(new) else None)
@@ -129,47 +129,47 @@ def translated(text: str, old: str, new: str) -> str:
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """REPLACE."""
+    """Replace each occurrence of a text (REPLACE)."""
     return text.replace(old, new) if old else text
 
 
 def reversed_(text: str) -> str:
-    """REVERSE."""
+    """Reverse the letters (REVERSE)."""
     return text[::-1]
 
 
 def place_of(text: Any, wanted: Any) -> int:
-    """STRPOS and POSITION."""
+    """Return the place of one text in another (STRPOS and POSITION)."""
     return int(text.find(wanted)) + 1
 
 
 def starts_with(text: str, beginning: str) -> bool:
-    """STARTS_WITH."""
+    """Return True if a text begins with another (STARTS_WITH)."""
     return text.startswith(beginning)
 
 
 def size(value: Any) -> int:
-    """OCTET_LENGTH of a text or of bytes."""
+    """Count the bytes of a text or of bytes (OCTET_LENGTH)."""
     return len(value.encode() if isinstance(value, str) else value)
 
 
 def bits(value: Any) -> int:
-    """BIT_LENGTH."""
+    """Count the bits of a text or of bytes (BIT_LENGTH)."""
     return 8 * size(value)
 
 
 def md5(value: Any) -> str:
-    """MD5 of a text or of bytes."""
+    """Return the MD5 of a text or of bytes, in hexadecimal digits."""
     return hashlib.md5(value.encode() if isinstance(value, str) else value).hexdigest()
 
 
 def sha(value: bytes, name: str) -> bytes:
-    """SHA256 and the like."""
+    """Return a digest of bytes (SHA256 and the like)."""
     return hashlib.new(name, value).digest()
 
 
 def encoded(value: bytes, form: str) -> str:
-    """ENCODE bytes as hex, base64 or escape."""
+    """Encode bytes as hex, base64 or escape (ENCODE)."""
     match form.lower():
         case "hex":
             return value.hex()
@@ -189,7 +189,7 @@ def _escaped(byte: int) -> str:
 
 
 def decoded(text: str, form: str) -> bytes:
-    """DECODE a text of hex, base64 or escape."""
+    """Decode a text of hex, base64 or escape (DECODE)."""
     from reactive.languages.sql.postgres.forms import bytes_
 
     match form.lower():
@@ -237,7 +237,7 @@ MANY_BYTES: Final = frozenset(
 
 
 def text_of_bytes(value: bytes, encoding: str) -> str:
-    """CONVERT_FROM."""
+    """Decode bytes of an encoding (CONVERT_FROM)."""
     made = value.decode(_codec(encoding))
     if "\0" in made:
         raise ValueError("invalid byte sequence: 0x00")
@@ -245,7 +245,7 @@ def text_of_bytes(value: bytes, encoding: str) -> str:
 
 
 def bytes_of_text(text: str, encoding: str) -> bytes:
-    """CONVERT_TO."""
+    """Encode a text in an encoding (CONVERT_TO)."""
     return text.encode(_codec(encoding))
 
 
@@ -266,21 +266,21 @@ def _codec(encoding: str) -> str:
 
 
 def byte_at(value: bytes, place: int) -> int:
-    """GET_BYTE."""
+    """Return the byte at a place (GET_BYTE)."""
     if not 0 <= place < len(value):
         raise ValueError(f"index {place} out of valid range")
     return value[place]
 
 
 def quoted_literal(text: Any) -> str:
-    """QUOTE_LITERAL."""
+    """Write a text as a literal (QUOTE_LITERAL)."""
     plain = text_of(text)
     escaped = plain.replace("'", "''")
     return f"E'{escaped.replace(chr(92), chr(92) * 2)}'" if "\\" in plain else f"'{escaped}'"
 
 
 def quoted_or_null(text: Any) -> str:
-    """QUOTE_NULLABLE."""
+    """Write a text as a literal, or NULL (QUOTE_NULLABLE)."""
     return "NULL" if text is None else quoted_literal(text)
 
 
@@ -444,7 +444,7 @@ WORDS = frozenset(
 
 
 def quoted_name(text: str) -> str:
-    """QUOTE_IDENT."""
+    """Write a text as a name, quoted where it must be (QUOTE_IDENT)."""
     if re.fullmatch(r"[a-z_][a-z0-9_]*", text) and text not in WORDS:
         return text
     return '"' + text.replace('"', '""') + '"'
@@ -454,7 +454,7 @@ _SPECIFIER = re.compile(r"%(?:%|(?:(\d+)\$)?(-?)(\d*)([sIL])?)")
 
 
 def formatted(form: str, *values: Any) -> str:
-    """FORMAT: `%s` a value, `%I` a name, `%L` a literal."""
+    """Fill a format (FORMAT): `%s` a value, `%I` a name, `%L` a literal."""
     place = 0
 
     def shown(found: re.Match[str]) -> str:
@@ -484,7 +484,7 @@ def _shown(value: Any, letter: str) -> str:
 
 
 def normal(text: str, form: str = "NFC") -> str:
-    """NORMALIZE."""
+    """Return a normal form of Unicode (NORMALIZE)."""
     return unicodedata.normalize(form, text)  # type: ignore[arg-type]
 
 

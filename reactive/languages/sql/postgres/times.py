@@ -59,7 +59,7 @@ def named(name: str) -> str:
 
 
 def extracted(name: str, of: Any) -> Decimal:
-    """EXTRACT: a field as a numeric.
+    """Return a field as a numeric (EXTRACT).
 
     >>> extracted("second", dt.time(1, 2, 3, 500)), extracted("year", dt.date(2024, 1, 1))
     (Decimal('3.000500'), Decimal('2024'))
@@ -69,7 +69,7 @@ def extracted(name: str, of: Any) -> Decimal:
 
 
 def field(name: str, of: Any) -> float:
-    """DATE_PART: a field as a float."""
+    """Return a field as a float (DATE_PART)."""
     return float(_exact(name, of))
 
 
@@ -92,7 +92,7 @@ def _exact(name: str, of: Any) -> int | Decimal:
 
 
 def _micros(number: int) -> Decimal:
-    """Microseconds as seconds, with six digits."""
+    """Convert microseconds to seconds, with six digits."""
     return Decimal(number).scaleb(-6)
 
 
@@ -183,7 +183,7 @@ YEARS = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
 
 
 def truncated(name: str, of: Any) -> dt.datetime:
-    """DATE_TRUNC of a date or a timestamp."""
+    """Truncate a date or a timestamp (DATE_TRUNC)."""
     moment = as_timestamp(of)
     if name in STEPS:
         since = (moment - EPOCH) // MICROSECOND
@@ -200,7 +200,7 @@ def truncated(name: str, of: Any) -> dt.datetime:
 
 
 def truncated_interval(name: str, of: dt.timedelta) -> dt.timedelta:
-    """DATE_TRUNC of an interval."""
+    """Truncate an interval (DATE_TRUNC)."""
     months, days, micros = parts_of(of)
     if name == "week":
         raise ValueError("unit week of an interval is not supported, because months have days")
@@ -293,7 +293,7 @@ def time_of_interval(of: dt.timedelta) -> dt.time:
 
 
 def age(moment: Any, other: Any) -> dt.timedelta:
-    """AGE: the years, months, days and time from one to another."""
+    """Return the years, months, days and time from one to another (AGE)."""
     one, two = as_timestamp(moment), as_timestamp(other)
     if one < two:
         made = age(two, one)
@@ -331,7 +331,7 @@ def bucket(width: dt.timedelta, of: Any, origin: Any) -> dt.datetime:
 
 
 def justified_days(of: dt.timedelta) -> dt.timedelta:
-    """JUSTIFY_DAYS: 30 days as a month."""
+    """Convert 30 days to a month (JUSTIFY_DAYS)."""
     months, days, clock = parts_of(of)
     whole = _cut(days, 30)
     months, days = months + whole, days - whole * 30
@@ -343,12 +343,12 @@ def justified_days(of: dt.timedelta) -> dt.timedelta:
 
 
 def justified_hours(of: dt.timedelta) -> dt.timedelta:
-    """JUSTIFY_HOURS: 24 hours as a day, with one sign."""
+    """Convert 24 hours to a day, with one sign (JUSTIFY_HOURS)."""
     return span(months_of(of), rest_of(of) // MICROSECOND)
 
 
 def justified(of: dt.timedelta) -> dt.timedelta:
-    """JUSTIFY_INTERVAL: days as months, with one sign."""
+    """Convert days to months and hours to days, with one sign (JUSTIFY_INTERVAL)."""
     months, micros = months_of(of), rest_of(of) // MICROSECOND
     whole = _cut(micros, 30 * DAY)
     months, micros = months + whole, micros - whole * 30 * DAY
@@ -360,12 +360,12 @@ def justified(of: dt.timedelta) -> dt.timedelta:
 
 
 def date_of(year: int, month: int, day: int) -> dt.date:
-    """MAKE_DATE."""
+    """Return the date of a year, month and day (MAKE_DATE)."""
     return dt.date(year, month, day)
 
 
 def time_of(hour: int, minute: int, second: float) -> dt.time:
-    """MAKE_TIME."""
+    """Return the time of an hour, minute and second (MAKE_TIME)."""
     if not 0 <= second < 60:
         raise ValueError(f"time field value out of range: {hour}:{minute}:{second}")
     return dt.time(hour, minute, int(second), round((second - int(second)) * 1_000_000))
@@ -374,7 +374,7 @@ def time_of(hour: int, minute: int, second: float) -> dt.time:
 def timestamp_of(
     year: int, month: int, day: int, hour: int, minute: int, second: float
 ) -> dt.datetime:
-    """MAKE_TIMESTAMP."""
+    """Return the timestamp of its parts (MAKE_TIMESTAMP)."""
     return dt.datetime.combine(dt.date(year, month, day), time_of(hour, minute, second))
 
 
@@ -387,18 +387,18 @@ def interval_of(
     mins: int = 0,
     secs: float = 0.0,
 ) -> dt.timedelta:
-    """MAKE_INTERVAL."""
+    """Return the interval of its parts (MAKE_INTERVAL)."""
     seconds = Decimal(str(secs)) + hours * 3600 + mins * 60
     return span(years * 12 + months, seconds * 1_000_000, weeks * 7 + days)
 
 
 def timestamp_of_seconds(seconds: float) -> dt.datetime:
-    """TO_TIMESTAMP of the seconds since 1970."""
+    """Convert the seconds since 1970 (TO_TIMESTAMP)."""
     return EPOCH + dt.timedelta(microseconds=round(Decimal(str(seconds)) * 1_000_000))
 
 
 def overlap(one: Any, two: Any, three: Any, four: Any) -> bool | None:
-    """OVERLAPS: whether two periods have a moment in common; an end may be a length, or NULL."""
+    """Return True if two periods share a moment (OVERLAPS); an end may be a length, or NULL."""
     first, second = _period(one, two), _period(three, four)
     if first[0] is None or second[0] is None:
         return None
@@ -425,7 +425,7 @@ def _end(of: Any) -> Any:
 
 
 def series(start: Any, end: Any, step: Any = 1) -> tuple[Any, ...]:
-    """GENERATE_SERIES of numbers or moments; a step of zero raises."""
+    """Return a series of numbers or moments (GENERATE_SERIES); a step of zero raises."""
     if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         if not step:
             raise ValueError("step size cannot equal zero")

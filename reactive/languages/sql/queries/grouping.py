@@ -463,7 +463,7 @@ def one_row() -> plan.Node:
 
 
 def literal_rows(rows: Sequence[tuple[Any, ...]]) -> plan.Node:
-    """Rows that are written out, which are tuples."""
+    """Return rows that are written out, which are tuples."""
     return written_out.values(rows)
 
 

@@ -172,7 +172,7 @@ def _set_operation(node: Any, around: Scope) -> SelectQuery:
 def _same_types(
     left: SelectQuery, right: SelectQuery, node: Any
 ) -> tuple[SelectQuery, SelectQuery]:
-    """Both with columns of the types that they have in common."""
+    """Return both queries with columns of the types that they have in common."""
     pairs = [
         (mine, theirs)
         if mine.type == theirs.type
@@ -193,7 +193,7 @@ def _read_of(schema: BindingSchema) -> tuple[Any, ...]:
 
 
 def _same_rows(node: plan.Node, of: BindingSchema, like: BindingSchema, around: Scope) -> plan.Node:
-    """Rows that are read as others are."""
+    """Return rows converted so that they are read as others are."""
     made = query_of_rows(node, of, around)
     return select_values(made.node, made.scope, like.names, made.values)[0]
 

@@ -69,7 +69,7 @@ def sort_keys(order: Sequence[tuple[Any, TypedValue]], scope: Scope) -> tuple[pl
 
 
 def sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
-    """One key: `node` says its direction, and where NULL stands."""
+    """Return one key of an order: `node` says its direction, and where NULL stands."""
     descending = bool(node.args.get("desc"))
     nulls_first = node.args.get("nulls_first")
     nulls: Any = None if not value.nullable else "first" if nulls_first else "last"

@@ -344,7 +344,7 @@ class PlannedRows:
     """Columns that USING made of two, by their folded names."""
 
     def scope(self, around: Scope) -> Scope:
-        """Their names."""
+        """Return the scope with the names of the rows."""
         made = around.over(self.sources, self.bindings)
         made.merged = dict(self.merged)
         return made

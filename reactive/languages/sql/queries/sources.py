@@ -108,7 +108,7 @@ def pair_with_item(rows: PlannedRows, item: Any, around: Scope) -> PlannedRows:
 
 
 def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
-    """One item of FROM; `left` are the items before it, which some can read.
+    """Plan one item of FROM; `left` are the items before it, which some can read.
 
     Raises
     ------
@@ -358,7 +358,7 @@ def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedR
 def _unnest_item(
     call: Any, item: Any, around: Scope, left: PlannedRows | None, side: str = ""
 ) -> PlannedRows:
-    """One binding more, for each element of an array, or of several side by side."""
+    """Add a binding for each element of an array, or of several side by side."""
     before = left if left is not None else PlannedRows(one_row(), 1, ())
     scope = before.scope(around)
     arrays = (

@@ -89,7 +89,7 @@ def in_session(value: dt.datetime, other: str, zone: str) -> dt.datetime:
 
 
 def shown(value: dt.datetime, other: str) -> dt.datetime:
-    """AT TIME ZONE of an instant: what clocks of the zone `other` show."""
+    """Return what clocks of the zone `other` show at an instant (AT TIME ZONE)."""
     offset = _OFFSET.fullmatch(other)
     if offset is not None:
         return value.astimezone(_at(dt.datetime(2000, 1, 1), other).tzinfo).replace(tzinfo=None)
@@ -349,7 +349,7 @@ def of_parts(
 
 
 def of_seconds(seconds: Any, zone: str) -> dt.datetime:
-    """TO_TIMESTAMP of seconds since 1970, in UTC."""
+    """Return the instant of a number of seconds since 1970 in a zone (TO_TIMESTAMP)."""
     return in_zone(times.timestamp_of_seconds(seconds).replace(tzinfo=dt.UTC), zone)
 
 
@@ -359,7 +359,7 @@ Array = tuple[Any, ...]
 
 
 def concatenated(one: Any, other: Any) -> Array:
-    """Two arrays, or an array and an element, as one.
+    """Concatenate two arrays, or an array and an element.
 
     >>> concatenated((1,), (2, 3)), concatenated(0, (1,))
     ((1, 2, 3), (0, 1))

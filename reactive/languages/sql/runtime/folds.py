@@ -208,7 +208,7 @@ def mean_of_different(values: Iterable[Any]) -> Any:
 
 
 def product(values: Iterable[Any]) -> float | None:
-    """All multiplied."""
+    """Return the product of all values; None of nothing."""
     found = [float(value) for value in values]
     return math.prod(found) if found else None
 
@@ -299,13 +299,13 @@ def _between(found: Sequence[Any], at: Any) -> Any:
 
 
 def _microsecond(low: Any, high: Any, part: Fraction) -> int:
-    """Between two moments, rounded."""
+    """Return the microsecond at a part of the way between two moments, rounded."""
     first, last = microseconds_of(low), microseconds_of(high)
     return first + math.floor((last - first) * part + Fraction(1, 2))
 
 
 def _scaled(low: Decimal, high: Decimal, part: Fraction) -> Decimal:
-    """Between two decimals, cut to as many digits."""
+    """Return the decimal at a part of the way between two, cut to as many digits."""
     scale = max(-int(d.as_tuple().exponent) for d in (low, high))
     ends = [int(d.scaleb(scale)) for d in (low, high)]
     between = ends[0] + (ends[1] - ends[0]) * part
@@ -348,7 +348,7 @@ def spread(values: Iterable[Any]) -> Any:
 def sorted_rows(
     rows: Iterable[tuple[Any, ...]], directions: Sequence[tuple[bool, bool]]
 ) -> list[tuple[Any, ...]]:
-    """Rows whose first items are keys, each least first or greatest, with NULL first or last.
+    """Sort rows whose first items are keys, each least or greatest first, NULL first or last.
 
     Rows with equal keys are ordered by their other items, so that equal groups are equal lists.
 
@@ -368,12 +368,12 @@ def in_order(
 
 
 def joined(values: Sequence[Any], separator: str) -> str | None:
-    """Texts in order, one after the other; None of nothing."""
+    """Join texts in order; None of nothing."""
     return separator.join(values) if values else None
 
 
 def listed(values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Values in order as an array; None of nothing."""
+    """Return values in order as an array; None of nothing."""
     return tuple(values) if values else None
 
 

@@ -150,7 +150,7 @@ def unit_named(name: str) -> str:
 
 @lru_cache(1024)
 def interval(amount: float, unit: str) -> dt.timedelta:
-    """So many units of time.
+    """Return an interval of so many units of time.
 
     >>> interval(2, "days"), interval(1, "year").days, parts_of(interval(36, "hours"))
     (datetime.timedelta(days=2), 360, (0, 0, 129600000000))
@@ -192,7 +192,7 @@ def interval_of_text(text: str) -> dt.timedelta:
 
 
 def sum_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
-    """Months to months, days to days."""
+    """Add intervals: months to months, days to days."""
     if type(a) is type(b) is dt.timedelta and a.days == b.days == 0:
         return of_clock(a + b)
     one, two = parts_of(a), parts_of(b)
@@ -206,7 +206,7 @@ def negative(a: dt.timedelta) -> dt.timedelta:
 
 
 def difference_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
-    """Months from months, days from days."""
+    """Subtract intervals: months from months, days from days."""
     return sum_of_intervals(a, negative(b))
 
 
@@ -229,7 +229,7 @@ def multiple_with_days(a: dt.timedelta, times: Any) -> dt.timedelta:
 
 
 def part_of_interval(a: dt.timedelta, count: int) -> dt.timedelta:
-    """One of `count` equal parts of an interval; the rest of months is days, that of days hours.
+    """Return one of `count` equal parts; the rest of months is days, that of days hours.
 
     >>> parts_of(part_of_interval(interval_of(1, 3, 0), 2))
     (0, 16, 43200000000)

@@ -229,7 +229,7 @@ def is_among(value: Any, items: Any) -> bool | None:
 
 
 def first_match(value: Any, *branches: Any) -> Any:
-    """CASE value WHEN a THEN b ...: the `b` of the first `a` that is equal, or the last.
+    """Return the `b` of the first `a` that is equal, or the last (CASE value WHEN a THEN b ...).
 
     >>> first_match(2, 1, "one", 2, "two", "many")
     'two'

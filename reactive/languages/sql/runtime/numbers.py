@@ -15,7 +15,7 @@ EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
 def quotient(a: float, b: float) -> float:
-    """Division of floats, where a zero divides into an infinity or NaN.
+    """Divide floats, where a zero divides into an infinity or NaN.
 
     >>> quotient(1.0, 0.0), quotient(3, 2)
     (inf, 1.5)
@@ -32,12 +32,12 @@ def checked_quotient(a: float, b: float) -> float:
 
 
 def whole_quotient(a: int, b: int) -> int:
-    """Division of integers towards zero; a zero raises."""
+    """Divide integers towards zero; a zero raises."""
     return a // b if (a >= 0) == (b > 0) or not a % b else a // b + 1
 
 
 def decimal_quotient(a: Decimal, b: Decimal) -> Decimal:
-    """Division of decimals."""
+    """Divide decimals."""
     return EXACT.divide(a, b).quantize(Decimal(1).scaleb(-20), context=EXACT).normalize()
 
 
@@ -89,7 +89,7 @@ def rounded(value: Any, digits: int = 0) -> Any:
 
 
 def rounded_by_power(value: float, digits: int = 0) -> float:
-    """DuckDB's way with floats: times a power of ten, rounded, and divided by it.
+    """Round a float as DuckDB does: times a power of ten, rounded, and divided by it.
 
     >>> rounded_by_power(1.005, 2), rounded(1.005, 2)
     (1.0, 1.01)
@@ -174,7 +174,7 @@ def negative(value: Decimal) -> Decimal:
 
 
 def sign(value: Any) -> int:
-    """-1, 0 or 1."""
+    """Return the sign of a number: -1, 0 or 1."""
     return 1 if value > 0 else -1 if value < 0 else 0
 
 
@@ -203,7 +203,7 @@ def exponential(value: float) -> float:
 
 
 def square_root(value: float) -> float:
-    """NaN below zero."""
+    """Return the square root; NaN below zero."""
     return math.sqrt(value) if value >= 0 else math.nan
 
 

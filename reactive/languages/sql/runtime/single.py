@@ -26,7 +26,7 @@ def only_of(values: Iterable[Any]) -> Any:
 
 
 def any_of(values: Iterable[Any]) -> Any:
-    """One of the values, the same for the same values; None of none."""
+    """Return one of the values, the same for the same values; None of none."""
     return min(values, key=_by_type, default=None)
 
 

@@ -47,7 +47,7 @@ def part(text: str, start: int, length: int | None = None) -> str:
 
 
 def standard_part(text: str, start: int, length: int | None = None) -> str:
-    """PostgreSQL's SUBSTRING: places before the first are there, and empty."""
+    """Return a part as PostgreSQL's SUBSTRING does: places before the first are empty."""
     if length is None:
         return text[max(0, start - 1) :]
     if length < 0:
@@ -315,7 +315,7 @@ def replaced(text: str, old: str, new: str) -> str:
 
 
 def translated(text: str, old: str, new: str) -> str:
-    """Each letter of `old` replaced by the one in its place in `new`, if there is one.
+    """Replace each letter of `old` by the one in its place in `new`, if there is one.
 
     >>> translated("banana", "an", "o")
     'booo'
@@ -327,7 +327,7 @@ def translated(text: str, old: str, new: str) -> str:
 
 
 def part_between(text: str, delimiter: str, place: int) -> str:
-    """One of the parts of a text between delimiters; empty if there is no such part.
+    """Return one of the parts of a text between delimiters; empty if there is no such part.
 
     >>> part_between("a_b", "_", 2), part_between("a_b", "_", -1), part_between("a_b", "_", 3)
     ('b', 'b', '')
@@ -392,12 +392,12 @@ def letters_of(*codes: int) -> str:
 
 
 def joined(*texts: str | None) -> str:
-    """One text after the other; NULL is left out."""
+    """Join texts; NULL is left out."""
     return "".join(text for text in texts if text is not None)
 
 
 def joined_by(separator: str, *texts: str | None) -> str:
-    """One text after the other with a separator between them; NULL is left out."""
+    """Join texts with a separator between them; NULL is left out."""
     return separator.join(text for text in texts if text is not None)
 
 
@@ -427,5 +427,5 @@ def distance(one: str, other: str) -> int:
 
 
 def like_escaped(text: str, pattern: str, escape: str = "\\") -> bool:
-    """PostgreSQL's, where a backslash escapes."""
+    """Match as PostgreSQL's LIKE does, where a backslash escapes."""
     return is_like(text, like_pattern(pattern, escape))

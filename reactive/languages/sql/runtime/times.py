@@ -331,17 +331,17 @@ def timestamp_of_parts(
 
 
 def timestamp_of_seconds(seconds: float) -> dt.datetime:
-    """So many seconds after 1970."""
+    """Return the timestamp of a number of seconds since 1970."""
     return EPOCH + dt.timedelta(seconds=float(seconds))
 
 
 def timestamp_of_milliseconds(milliseconds: int) -> dt.datetime:
-    """So many milliseconds after 1970."""
+    """Return the timestamp of a number of milliseconds since 1970."""
     return EPOCH + dt.timedelta(milliseconds=milliseconds)
 
 
 def timestamp_of_microseconds(microseconds: int) -> dt.datetime:
-    """So many microseconds after 1970."""
+    """Return the timestamp of a number of microseconds since 1970."""
     return EPOCH + dt.timedelta(microseconds=microseconds)
 
 
@@ -369,12 +369,12 @@ def epoch_nanoseconds(of: Moment) -> int:
 
 
 def day_name(of: Moment) -> str:
-    """Monday, Tuesday, ..."""
+    """Return the name of the day of the week, such as `Monday`."""
     return calendar.day_name[of.weekday()]
 
 
 def month_name(of: Moment) -> str:
-    """January, February, ..."""
+    """Return the name of the month, such as `January`."""
     return calendar.month_name[of.month]
 
 

@@ -129,7 +129,7 @@ def _affinity_between(left: SqlType, right: SqlType) -> str | None:
 def compared(
     left: TypedValue, right: TypedValue, *, ordered: bool
 ) -> tuple[TypedValue, TypedValue]:
-    """Both sides of a comparison as what Python's `==` compares, or `<` if it is `ordered`."""
+    """Return both sides as what Python's `==` compares, or `<` if the comparison is `ordered`."""
     if left.type.kind != right.type.kind:
         left, right = _written(left), _written(right)
     affinity = _affinity_between(left.type, right.type)

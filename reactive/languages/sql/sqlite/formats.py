@@ -51,7 +51,7 @@ class _Part:
 
 
 def formatted(pattern: Any, *values: Any) -> str | None:
-    """PRINTF.
+    """Fill a format (PRINTF).
 
     >>> formatted("%5.1f%%", 2.25), formatted("%x %s", 255), formatted("a%y", 1), formatted(None)
     ('  2.3%', 'ff ', 'a', None)

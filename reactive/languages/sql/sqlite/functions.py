@@ -48,7 +48,7 @@ OF_AFFINITIES = {"TEXT": "text", "INTEGER": "int", "REAL": "float", "NUMERIC": "
 
 
 def cast(node: Any, scope: Scope) -> TypedValue:
-    """CAST, of whose type only the affinity counts."""
+    """Translate CAST, of whose type only the affinity counts."""
     value, declared = scope.value(node.this), node.args["to"]
     if isinstance(node, exp.TryCast):
         node.args.get("safe")
@@ -172,7 +172,7 @@ def _whole(function: Callable[[float], int]) -> Callable[..., Any]:
 
 
 def rounded(value: Any, digits: Any = 0) -> float:
-    """ROUND, halves away from zero."""
+    """Round halves away from zero (ROUND)."""
     of, places = runtime.real(value), min(max(runtime.short_integer(digits), 0), 30)
     if not -4503599627370496.0 <= of <= 4503599627370496.0:
         return of
@@ -210,7 +210,7 @@ def _math(function: Callable[..., Any], count: int = 1, most: int | None = None)
 
 
 def _extreme(function: Callable[..., Any]) -> Maker:
-    """MAX and MIN of several values, by the first collation among them."""
+    """Make MAX or MIN of several values, by the first collation among them."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = [scope.value(each) for each in arguments(node)]
@@ -251,7 +251,7 @@ def _different(value: Any, other: Any, mine: Any, theirs: Any) -> Any:
 
 
 def _null_if(node: Any, scope: Scope) -> TypedValue:
-    """NULLIF, which knows no affinity."""
+    """Translate NULLIF, which knows no affinity."""
     value, other = given(node, scope, 2, 2)
     if is_null(value) or is_null(other):
         return bare(value)

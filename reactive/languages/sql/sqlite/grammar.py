@@ -37,7 +37,7 @@ WORDS = frozenset(
 
 
 def _plus(parser: Any) -> exp.Expr:
-    """`+x`: the value of x, without its affinity."""
+    """Parse `+x`: the value of x, without its affinity."""
     return exp.Anonymous(this="+", expressions=[parser._parse_unary()])
 
 

@@ -246,7 +246,7 @@ class Told:
 
 
 def extracted_json(value: Any, *paths: Any) -> Any:
-    """JSON_EXTRACT whose arrays and objects are known to be JSON."""
+    """Return what JSON_EXTRACT does, with arrays and objects marked as JSON."""
     found = extracted(value, *paths)
     if len(paths) > 1 or not isinstance(found, str):
         return None if found is None else Json(found) if isinstance(found, str) else found
@@ -255,7 +255,7 @@ def extracted_json(value: Any, *paths: Any) -> Any:
 
 
 def json(value: Any) -> str | None:
-    """JSON: the text without spaces.
+    """Return the text without spaces (JSON).
 
     >>> json('{"a": [1.0e2, "\\\\u00e9"] }'), json(12)
     ('{"a":[1.0e2,"\\\\u00e9"]}', '12')
@@ -264,7 +264,7 @@ def json(value: Any) -> str | None:
 
 
 def valid(value: Any) -> int:
-    """JSON_VALID: 1 of a text that is JSON, else 0, as of NULL."""
+    """Return 1 for a text that is JSON, else 0, also for NULL (JSON_VALID)."""
     if value is None:
         return 0
     try:
@@ -277,7 +277,7 @@ def valid(value: Any) -> int:
 
 
 def type_at(value: Any, path: Any = "$") -> str | None:
-    """JSON_TYPE: the kind of the part at a path."""
+    """Return the kind of the part at a path (JSON_TYPE)."""
     found = None if value is None else at(read(value), path)
     return None if found is None else found.kind
 
@@ -291,7 +291,7 @@ def length_at(value: Any, path: Any = "$") -> int | None:
 
 
 def extracted(value: Any, *paths: Any) -> Any:
-    """JSON_EXTRACT: the value at a path; of several paths an array.
+    """Return the value at a path; of several paths an array (JSON_EXTRACT).
 
     >>> extracted('{"a": [1, "x"]}', "$.a[#-1]"), extracted('{"a": [1, "x"]}', "$.a[1]", "$.b")
     ('x', '["x",null]')
@@ -333,7 +333,7 @@ def value_at(value: Any, path: Any) -> Any:
 
 
 def quoted(value: Any) -> str:
-    """JSON_QUOTE: a value as JSON.
+    """Write a value as JSON (JSON_QUOTE).
 
     >>> quoted('say "hé"'), quoted(1.0), quoted(None)
     ('"say \\\\"hé\\\\""', '1.0', 'null')
@@ -453,7 +453,7 @@ def _branch(text: str, place: int) -> tuple[Node, Node] | None:
 
 
 def removed(value: Any, *paths: Any) -> Any:
-    """JSON_REMOVE: the text without the parts at some paths, one after another."""
+    """Remove the parts at some paths, one after another (JSON_REMOVE)."""
     if value is None:
         return None
     root = read(value)

@@ -297,7 +297,7 @@ def _time_of(made: Instant) -> str:
 
 
 def date(value: Any, *modifiers: Any) -> str | None:
-    """DATE: year, month and day.
+    """Return year, month and day (DATE).
 
     >>> date("2024-01-31", "+1 month"), date("2024-05-05", "start of year"), date("soon")
     ('2024-03-02', '2024-01-01', None)
@@ -310,7 +310,7 @@ def date(value: Any, *modifiers: Any) -> str | None:
 
 
 def time(value: Any, *modifiers: Any) -> str | None:
-    """TIME: hours, minutes and seconds."""
+    """Return hours, minutes and seconds (TIME)."""
     made = _instant(value, modifiers)
     if made is None:
         return None
@@ -319,7 +319,7 @@ def time(value: Any, *modifiers: Any) -> str | None:
 
 
 def datetime(value: Any, *modifiers: Any) -> str | None:
-    """DATETIME: date and time, with a space between them."""
+    """Return date and time, with a space between them (DATETIME)."""
     made = _instant(value, modifiers)
     if made is None:
         return None
@@ -328,13 +328,13 @@ def datetime(value: Any, *modifiers: Any) -> str | None:
 
 
 def julianday(value: Any, *modifiers: Any) -> float | None:
-    """JULIANDAY: days, with their fraction."""
+    """Return the Julian day, with its fraction (JULIANDAY)."""
     made = _instant(value, modifiers)
     return None if made is None else made.at / 86400000.0
 
 
 def unixepoch(value: Any, *modifiers: Any) -> float | None:
-    """UNIXEPOCH: seconds since the beginning of 1970."""
+    """Return the seconds since the beginning of 1970 (UNIXEPOCH)."""
     made = _instant(value, modifiers)
     if made is None:
         return None

@@ -197,7 +197,7 @@ def as_text(value: Any) -> Any:
 
 
 def cast_to_numeric(value: Any) -> Any:
-    """CAST to NUMERIC: of a text the number that it begins with, an integer where it equals one."""
+    """Convert to NUMERIC: a text to the number that it begins with, an integer where equal."""
     if isinstance(value, int | float):
         return plain(value)
     made = number(value)
@@ -207,7 +207,7 @@ def cast_to_numeric(value: Any) -> Any:
 
 
 def cast_to_blob(value: Any) -> bytes:
-    """CAST to BLOB: the bytes of the text."""
+    """Convert to BLOB: the bytes of the text."""
     return value if isinstance(value, bytes) else characters(value).encode()
 
 
@@ -446,7 +446,7 @@ def letters(*codes: Any) -> str:
 
 
 def digits(value: Any) -> str:
-    """HEX: the bytes of a blob or text in hexadecimal digits; nothing of None."""
+    """Return the bytes of a blob or text in hexadecimal digits (HEX); nothing of None."""
     if value is None:
         return ""
     return (value if isinstance(value, bytes) else characters(value).encode()).hex().upper()

@@ -312,7 +312,7 @@ def _conflict_update(
 
 
 def update(tree: Any, around: Scope, db: Any) -> int:
-    """Change rows; how many."""
+    """Change rows, and return their number."""
     _refuse_parts(tree, "UPDATE", ("returning", "order", "limit"), around)
     around = with_names(tree, around)
     target, source = ChangedTable(tree.this, around), tree.args.get("from_")

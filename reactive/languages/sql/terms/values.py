@@ -342,7 +342,7 @@ class Catalog:
         return next(self._named(self.engine.tables.values(), name), None)
 
     def names(self) -> list[str]:
-        """All names, for messages."""
+        """Return all names, for messages."""
         views = [view.name for view in self.engine.live_views() if view.name is not None]
         return [*(t.name for t in self.engine.tables.values()), *self.views, *views]
 
@@ -493,7 +493,7 @@ def record_of(kind: Any, items: Sequence[Expr]) -> Expr:
 
 
 def field_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of fields for columns of any names, each once.
+    """Return names of fields for columns of any names, each once.
 
     >>> field_names(["id", "count(*)", "id", "class"])
     ('id', 'count_star', 'id_1', 'class_')
