@@ -195,7 +195,7 @@ def _between(node: Any, scope: Scope) -> TypedValue:
 
 
 def _date_diff_by_name(node: Any, scope: Scope) -> TypedValue:
-    """Translate DATE_SUB: how many whole units there are between."""
+    """Translate DATE_SUB, the number of whole units between two moments."""
     unit, begin, end = arguments(node)
     made = unit_of(node, scope, unit.name)
     return apply(times.whole_units, INT, made, scope.value(begin), scope.value(end))

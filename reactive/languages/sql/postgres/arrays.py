@@ -118,7 +118,7 @@ def shortened(array: Array, count: int) -> Array:
 
 
 def filled(item: Any, sizes: Array) -> Array:
-    """Return an array of so many copies of a value in each dimension (ARRAY_FILL)."""
+    """Return an array of copies of a value; `sizes` are its dimensions (ARRAY_FILL)."""
     made = item
     for each in reversed(sizes):
         if each is None or each < 0:

@@ -150,7 +150,7 @@ def unit_named(name: str) -> str:
 
 @lru_cache(1024)
 def interval(amount: float, unit: str) -> dt.timedelta:
-    """Return an interval of so many units of time.
+    """Return an interval of a number of units of time.
 
     >>> interval(2, "days"), interval(1, "year").days, parts_of(interval(36, "hours"))
     (datetime.timedelta(days=2), 360, (0, 0, 129600000000))
