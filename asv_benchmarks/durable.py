@@ -89,7 +89,7 @@ def seconds(act: Callable[[], Any]) -> float:
 
 
 def least(acts: Sequence[Callable[[], Any]]) -> list[float]:
-    """The least time of each, by turns."""
+    """Return the least time of each, by turns."""
     times = [[seconds(act) for act in acts] for _ in range(TURNS)]
     return [min(each) for each in zip(*times, strict=True)]
 

@@ -48,7 +48,7 @@ class Engine:
 
 
 def tables_of(asked: Asked, db: Database) -> list[Table[Any]]:
-    """The tables that a query reads, empty."""
+    """Return the tables that a query reads, empty."""
     return [
         db.table(table.row_type, name=f"table_{number}", key=table.key)
         for number, table in enumerate(asked.tables)

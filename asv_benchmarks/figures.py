@@ -49,7 +49,7 @@ class Measured:
     runs: list[Run]
 
     def value(self, side: str, figure: Figure) -> float:
-        """The median over the runs."""
+        """Return the median over the runs."""
         return median(run[side][figure.name] for run in self.runs)
 
     def ratio(self, figure: Figure, side: str = ENGINE, other: str = TWIN) -> float:

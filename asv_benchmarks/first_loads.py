@@ -78,7 +78,7 @@ def seconds(act: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def measured(kind: Any, count: int) -> dict[str, float]:
-    """The least seconds of each."""
+    """Return the least seconds of each."""
     customers = max(1, count // GROUP)
     rows = [kind(n, n % customers, f"n{n % customers}", n / 3) for n in range(count)]
     found: dict[str, float] = {}

@@ -150,7 +150,7 @@ def synced(frame: Any, key: str | None) -> tuple[Prepared, Prepared]:
 
 
 def exported(frame: Any) -> Prepared:
-    """A table as a frame."""
+    """Return a table as a frame."""
     table = Database().table_from(frame, key="id")
     names = frame.column_names
     return (
@@ -164,7 +164,7 @@ def exported(frame: Any) -> Prepared:
 
 
 def seconds(prepared: Prepared, runs: int) -> tuple[float, float]:
-    """The least of the runs, of both sides in turns."""
+    """Return the least of the runs, of both sides in turns."""
     least = [float("inf"), float("inf")]
     for _ in range(runs):
         for place, act in enumerate(prepared):

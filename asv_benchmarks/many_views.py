@@ -31,12 +31,12 @@ Ask = Callable[[Table[Order], int], Any]
 
 
 def of_customer(orders: Table[Order], customer: int) -> Any:
-    """The orders of a customer."""
+    """Return the orders of a customer."""
     return orders.where(lambda o: o.customer == customer)
 
 
 def large_of_customer(orders: Table[Order], customer: int) -> Any:
-    """The orders of a customer for more than three pieces."""
+    """Return the orders of a customer for more than three pieces."""
     return orders.where(lambda o: o.quantity > 3 and o.customer == customer)
 
 

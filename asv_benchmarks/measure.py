@@ -104,20 +104,20 @@ def sides(workload: Workload, todo: Script, names: Sequence[str] = (ENGINE, TWIN
 
 
 def timed(workload: Workload, todo: Script, name: str) -> Timed:
-    """The empty side of a name, its ear and its changes."""
+    """Return the empty side of a name, its ear and its changes."""
     ear = Ear()
     return Timed(side_of(workload, name, ear), ear, todo.changes)
 
 
 def side_of(workload: Workload, name: str, listener: Listener) -> Side:
-    """The empty side of a name."""
+    """Return the empty side of a name."""
     if name == TWIN:
         return workload.twin(listener)
     return Engine(workload, listener, optimize=name == ENGINE)
 
 
 def latencies(timed: Sequence[Timed]) -> list[Latency]:
-    """The latency of each side. All have equally many changes."""
+    """Return the latency of each side. All have equally many changes."""
     times: list[list[int]] = [[] for _ in timed]
     for start in range(0, len(timed[0].changes), CHUNK):
         for one, samples in zip(timed, times, strict=True):
@@ -128,7 +128,7 @@ def latencies(timed: Sequence[Timed]) -> list[Latency]:
 
 
 def batch_times(timed: Sequence[Timed], batches: Sequence[tuple[TableDelta, ...]]) -> list[float]:
-    """The median seconds of a batch, of each side, without the first one."""
+    """Return the median seconds of a batch, of each side, without the first one."""
     times: list[list[float]] = [[] for _ in timed]
     for batch in batches:
         for one, seconds in zip(timed, times, strict=True):

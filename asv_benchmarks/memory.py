@@ -46,7 +46,7 @@ def resident() -> int:
 
 
 def peak() -> int:
-    """The most bytes that were in memory, since the start or the last `_forget_peak`."""
+    """Return the most bytes that were in memory, since the start or the last `_forget_peak`."""
     if STATUS.exists():
         for line in STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):

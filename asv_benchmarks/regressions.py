@@ -58,7 +58,7 @@ class Slower:
 
 
 def compared(runs: Sequence[Run], ratios: Mapping[str, float]) -> list[Slower]:
-    """The figures that are slower than in the last run; without one, none."""
+    """Return the figures that are slower than in the last run; without one, none."""
     found = []
     for name, ratio in ratios.items():
         again = bool(runs) and name in runs[-1].slower
@@ -75,7 +75,7 @@ def _base(runs: Sequence[Run], name: str) -> float:
 
 
 def kept(file: Path) -> list[Run]:
-    """The last runs, the oldest first."""
+    """Return the last runs, the oldest first."""
     return [Run(**run) for run in json.loads(file.read_text())] if file.exists() else []
 
 
@@ -129,7 +129,7 @@ def current() -> dict[str, float]:
 
 
 def workload_ratios(workload: Workload, size: int) -> dict[str, float]:
-    """The ratios of one change and of a batch."""
+    """Return the ratios of one change and of a batch."""
     todo = script(workload, size, changes=CHANGES, batches=BATCHES, delta=BATCH)
     made = sides(workload, todo, (ENGINE, TWIN))
     ours, its = latencies(made)

@@ -76,34 +76,34 @@ class Edge:
 
 
 def order(number: int, random: Random, customers: int = 1) -> Order:
-    """An order of a random customer; four of five are for more than one piece."""
+    """Return an order of a random customer; four of five are for more than one piece."""
     pick = random.randrange
     return Order(number, pick(customers), pick(PRODUCTS), 1 + pick(5), 1 + pick(1_000))
 
 
 def sale(number: int, random: Random, unit: float) -> Sale:
-    """A sale at a price in a unit; four of five are of more than one piece."""
+    """Return a sale at a price in a unit; four of five are of more than one piece."""
     pick = random.randrange
     return Sale(number, pick(PRODUCTS), 1 + pick(5), (1 + pick(100_000)) * unit)
 
 
 def customer(number: int) -> Customer:
-    """A customer; three of four are active."""
+    """Return a customer; three of four are active."""
     return Customer(number, number % REGIONS, number % 4 > 0)
 
 
 def visit(number: int, random: Random) -> Visit:
-    """A visit; half of them by a user who comes once, half by one of the regulars."""
+    """Return a visit; half of them by a user who comes once, half by one of the regulars."""
     user = REGULARS + number if number % 2 else random.randrange(REGULARS)
     return Visit(number, user, random.randrange(PAGES))
 
 
 def reading(number: int, random: Random) -> Reading:
-    """A reading; no two have the same value."""
+    """Return a reading; no two have the same value."""
     value = random.randrange(1_000_000) * SPACING + number
     return Reading(number, random.randrange(SENSORS), value)
 
 
 def parcel(number: int, order: int) -> Parcel:
-    """A parcel of an order, which tells its depot."""
+    """Return a parcel of an order, which tells its depot."""
     return Parcel(number, order, order % DEPOTS)

@@ -48,7 +48,7 @@ COSTS: tuple[tuple[str, str, float | None], ...] = (
 
 
 def targets(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
-    """The engine beside the twin, where that has a target."""
+    """Report the engine beside the twin, where that has a target."""
     header = [
         "times the twin",
         "bulk load",
@@ -84,13 +84,13 @@ def growth(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
 
 
 def effect(measured: Sequence[Measured]) -> list[str]:
-    """The engine, optimized and with the plan as written."""
+    """Report the engine, optimized and with the plan as written."""
     header = ["workload", "", *(c.title for c in EFFECT)]
     return ["### The effect of optimization", "", *markdown(header, _effect(measured))]
 
 
 def gains(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
-    """The effect where a query was not written for speed."""
+    """Report the effect where a query was not written for speed."""
     tables = f"The product is over {small:,} x {small:,} rows, the join over {size:,} x {size:,}."
     header = ["query", "", "optimized", "as written", "gain", "at least", ""]
     rows = [row for one in measured for row in _gains(one)]

@@ -43,7 +43,7 @@ class Figures:
 def measured(
     workload: Workload, rows: Rows, *, batch: int = BATCH, single: int = SINGLE
 ) -> Figures:
-    """The figures over these rows. The sides are equal at the end."""
+    """Return the figures over these rows. The sides are equal at the end."""
     loads: Times = ([], [])
     changed: Times = ([], [])
     batches: Times = ([], [])
@@ -58,7 +58,7 @@ def measured(
 
 
 def made(workload: Workload) -> list[Side]:
-    """The engine and the twin, empty."""
+    """Return the engine and the twin, empty."""
     return [Engine(workload, Ear()), workload.twin(Ear())]
 
 

@@ -91,7 +91,7 @@ def _time(part: Callable[[Order, int], object], rows: Sequence[Order]) -> float:
 
 
 def table(times: Times) -> list[str]:
-    """The steps as a table."""
+    """Return the steps as a table."""
     schedule = times["commit"] - times["operator"]
     known = times["gate"] + times["store"] + times["commit"] + times["told"]
     lines: list[tuple[str, float]] = [

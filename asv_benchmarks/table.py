@@ -53,7 +53,7 @@ def verdict(reached: bool) -> str:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table whose first column is text and whose others are figures."""
+    """Return a table whose first column is text and whose others are figures."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = [

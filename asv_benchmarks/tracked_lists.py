@@ -122,7 +122,7 @@ def of_child_table(length: int, view: str) -> dict[str, float]:
 
 
 def by_hand(length: int) -> dict[str, float]:
-    """A list and a total, without a library."""
+    """Return a list and a total, without a library."""
     lines, total = [line(number) for number in range(length)], [0]
 
     def put(place: int | None, number: int) -> None:

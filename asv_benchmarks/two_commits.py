@@ -35,7 +35,7 @@ class Way(NamedTuple):
 
 @contextmanager
 def of_sqlite(file: str) -> Iterator[Way]:
-    """A connection of `sqlite3`."""
+    """Yield a connection of `sqlite3`."""
     sql = sqlite3.connect(file)
     sql.execute("pragma journal_mode = wal")
     sql.execute("create table orders(id integer primary key, customer text, total integer)")
@@ -46,7 +46,7 @@ def of_sqlite(file: str) -> Iterator[Way]:
 
 @contextmanager
 def of_sqlalchemy(file: str) -> Iterator[Way]:
-    """A session of SQLAlchemy."""
+    """Yield a session of SQLAlchemy."""
     from sqlalchemy import create_engine, text
     from sqlalchemy.orm import Session
 

@@ -61,7 +61,7 @@ def sold(size: int, random: Random) -> Rows:
 
 
 def chained(size: int, random: Random) -> Rows:
-    """A node, and a chain that begins there."""
+    """Return a node, and a chain that begins there."""
     return [0], [Edge(n, n + 1) for n in range(size)]  # type: ignore[arg-type]
 
 
@@ -77,7 +77,7 @@ def forest(size: int, random: Random) -> Rows:
 
 
 def roads(size: int, random: Random) -> Rows:
-    """A start, and two roads from each place."""
+    """Return a start, and two roads from each place."""
     places = max(2, size // 2)
     made = [Road(str(n % places), str(random.randrange(places)), n % 7 + 1) for n in range(size)]
     return ["0"], made
@@ -194,5 +194,5 @@ QUERIES: tuple[Query, ...] = (
 
 
 def verified(name: str) -> Query:
-    """The query of a name."""
+    """Return the query of a name."""
     return next(query for query in QUERIES if query.name == name)

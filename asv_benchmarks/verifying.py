@@ -26,7 +26,7 @@ Seconds = tuple[float, float]
 
 
 def seconds(query: Query, size: int, runs: int = RUNS) -> Seconds:
-    """The medians of some runs, each in a database of its own."""
+    """Return the medians of some runs, each in a database of its own."""
     loads, verifies = zip(*[_run(query, size) for _ in range(runs)], strict=True)
     return median(loads), median(verifies)
 
@@ -60,7 +60,7 @@ def table(queries: list[Query], sizes: list[int], runs: int = RUNS) -> list[str]
 
 
 def report(runs: int = RUNS) -> str:
-    """The section of the report."""
+    """Return the section of the report."""
     lines = [
         "### Verifying",
         "",

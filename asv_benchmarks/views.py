@@ -42,7 +42,7 @@ def _view(orders: Table[Order], customer: int) -> View[Order]:
 
 
 def _commit(orders: Table[Order], views: list[View[Order]], changes: int) -> float:
-    """The median seconds of one change."""
+    """Return the median seconds of one change."""
     random, heard, times = Random(SEED), list[Any](), []
     subscriptions = [view.subscribe(heard.append) for view in views]
     for number in range(changes):

@@ -75,7 +75,7 @@ class Folder:
         file.write_text("".join(line(number) for number in range(first, first + count)))
 
     def load(self, keys: dict[str, Any]) -> float:
-        """The first load, of all files."""
+        """Load all files, and return the seconds."""
         with Database() as db:
             return seconds(lambda: db.watch(self.path / "*.jsonl", Sale, poll=3600, **keys))
 

@@ -525,7 +525,7 @@ def table(ways: Sequence[Way], runs: int = RUNS) -> list[str]:
 
 
 def report(runs: int = RUNS) -> str:
-    """The section of the report."""
+    """Return the section of the report."""
     lines = [
         "### Special ways",
         "",

@@ -68,10 +68,10 @@ class Stream(Protocol):
     """Changes that keep the tables at their size: in turn a row is added and one removed."""
 
     def visible(self) -> Change:
-        """The next change, chosen so that the result changes."""
+        """Return the next change, chosen so that the result changes."""
 
     def ordinary(self) -> Change:
-        """The next change, of any row."""
+        """Return the next change, of any row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on.
+    """Return a whole number from 1 on.
 
     Raises
     ------

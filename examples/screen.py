@@ -47,7 +47,7 @@ Look: TypeAlias = Callable[[Changes], State]
 
 @contextmanager
 def screen(out: Console, beginning: str, look: Look) -> Iterator[Callable[[Change[Any]], object]]:
-    """A function to show a change with, for as long as the block runs."""
+    """Yield a function to show a change with, for as long as the block runs."""
     if not out.is_terminal:
         _say(beginning)
         for finding in look(()).findings:
@@ -70,7 +70,7 @@ def screen(out: Console, beginning: str, look: Look) -> Iterator[Callable[[Chang
 
 
 def drawing(state: State, changes: Changes, height: int) -> list[Text]:
-    """The lines of a screen of this height."""
+    """Return the lines of a screen of this height."""
     news = [text for change in changes for text in _news(change)]
     counts = [line(f"{count:>7,}  {name}", "cyan") for name, count in state.counts if count]
     counts = _fitting(counts, height - 1 - min(len(news), NEWS) - FINDINGS)

@@ -23,7 +23,7 @@ UNLIMITED = 10**6
 
 
 def console(*, to_errors: bool = False) -> Console:
-    """A console; where the output is no terminal, it folds and cuts nothing."""
+    """Return a console that folds and cuts nothing where the output is no terminal."""
     found = Console(stderr=to_errors, highlight=False)
     if found.is_terminal:
         return found
@@ -32,7 +32,7 @@ def console(*, to_errors: bool = False) -> Console:
 
 @contextmanager
 def progress(on: Console, title: str, total: int, item: str) -> Iterator[Tick]:
-    """A progress bar; gives the function to call before each item, with what it is.
+    """Show a progress bar; yield the function to call before each item, with what it is.
 
     Where the output is no terminal, it is one line at the start.
     """
@@ -70,7 +70,7 @@ def unnoticed(*what: str) -> None:
 
 
 def number(of: int, one: str, many: str = "") -> str:
-    """A number of things.
+    """Write a number of things.
 
     >>> number(1, "finding"), number(1200, "finding"), number(2, "class", "classes")
     ('1 finding', '1,200 findings', '2 classes')

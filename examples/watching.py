@@ -47,7 +47,7 @@ class Change(Generic[F]):
 
 
 def file_watching() -> Any:
-    """The function that watches files, of the package `watchfiles`.
+    """Return the function that watches files, of the package `watchfiles`.
 
     Raises
     ------
@@ -80,6 +80,6 @@ def unmoved(
 
 
 def _names(files: tuple[str, ...]) -> str:
-    """The first files, and how many more there are."""
+    """Return the first files, and how many more there are."""
     more = [f"{len(files) - 5:,} more"] if len(files) > 6 else []
     return ", ".join([*(files[:5] if more else files), *more])

@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def chosen(only: list[str] | None) -> list[Cliff]:
-    """The rows of these families, or with one of these words in their name; else all."""
+    """Return the rows of these families, or with one of these words in their name; else all."""
     return [
         cliff
         for family, cliffs in FAMILIES.items()
@@ -46,7 +46,7 @@ def chosen(only: list[str] | None) -> list[Cliff]:
 
 
 def cells(cliff: Cliff, found: Beside) -> list[str]:
-    """The figures as text."""
+    """Return the figures as text."""
     ratio, bare = f"{found.ratio:.2f}x", f"{shown(found.engine)} {cliff.unit}"
     if cliff.most is not None and found.ratio > cliff.most:
         ratio = f"**{ratio}**"

@@ -51,7 +51,7 @@ class Shop:
         self.edges.add_all(Edge(n, n + 1) for n in range(0, size // 20, 2))
 
     def order(self, number: int, random: Random) -> Order:
-        """A new one."""
+        """Return a new order."""
         tags = tuple(random.sample("abcdef", random.randrange(3)))
         cid = random.randrange(self.size // 10)
         return Order(number, cid, random.randrange(1000), random.random() < 0.5, tags)

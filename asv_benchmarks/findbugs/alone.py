@@ -31,7 +31,7 @@ def alone_figures(changes: Sequence[Revision]) -> Times:
 
 
 def published_figures(changes: Sequence[Revision], classes: int = CLASSES) -> Times:
-    """Some analyses as they were published, over the facts of a few classes."""
+    """Measure some analyses as they were published, over the facts of a few classes."""
     first = changes[0].difference.added[ClassDecl]
     names = {row.name for row in sorted(first)[:classes]}
     return _timed(PUBLISHED, [_part(change, names) for change in changes])

@@ -41,7 +41,7 @@ def base_figures(sizes: Sequence[int] = SIZES, edited: int = EDITED) -> Times:
 
 
 def last_classes(name: str) -> Classes:
-    """The classes of a history's last revision, each with its facts."""
+    """Return the classes of a history's last revision, each with its facts."""
     mirror = Mirror()
     for change in changes_of(name):
         mirror.apply(change.difference)
@@ -55,7 +55,7 @@ def last_classes(name: str) -> Classes:
 
 
 def copies(classes: Mapping[str, Facts]) -> Iterator[tuple[str, Facts]]:
-    """The classes, and then again and again under other names, which refer to each other."""
+    """Yield the classes, and then again and again under other names, which refer to each other."""
     yield from classes.items()
     for number in count(1):
         names = {name: f"copy{number}/{name}" for name in classes}

@@ -57,7 +57,7 @@ def reading_figures(files: Mapping[str, bytes] | None = None, edited: int = EDIT
 
 
 def jdk_files() -> Iterator[tuple[str, bytes]]:
-    """The class files of the module java.base of a JDK, in the order of their names."""
+    """Yield the class files of the module java.base of a JDK, in the order of their names."""
     java = shutil.which("java")
     homes = [os.environ.get("JAVA_HOME"), java and str(Path(java).resolve().parent.parent)]
     modules = [Path(home) / "jmods" / "java.base.jmod" for home in homes if home]

@@ -32,7 +32,7 @@ Replay = dict[str, list[float]]
 
 
 def changes_of(name: str) -> list[Revision]:
-    """The changes of a history, with the facts that analyses read."""
+    """Return the changes of a history, with the facts that analyses read."""
     kinds = frozenset(kinds_read())
     return [_read(change, kinds) for change in of_history(history_at(name))]
 
@@ -55,7 +55,7 @@ def replay_figures(changes: Sequence[Revision], mode: str, repeat: int = REPEAT)
 
 
 def _read(change: Revision, kinds: Collection[type[Fact]]) -> Revision:
-    """A change of the facts of some kinds."""
+    """Return a change of the facts of some kinds."""
     of = change.difference
     kept = Difference(_some(of.removed, kinds), _some(of.added, kinds))
     return Revision(change.name, change.files, kept)

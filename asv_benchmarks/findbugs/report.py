@@ -45,7 +45,7 @@ analyses share count for each."""
 
 
 def findbugs(in_process: InProcess, *, runs: int) -> str:
-    """The section."""
+    """Return the section."""
     done: dict[str, list[Any]] = {what: [] for what in (BASES, READING, ALONE, PUBLISHED)}
     replayed = [Replayed(name, mode, []) for name in HISTORIES for mode in (PASSING, STORED)]
     for number in range(runs):

@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(cells: dict[str, Cell], *, size: int = SIZE, runs: int = 1) -> dict[str, Figures]:
-    """The figures of the cells, one after the other."""
+    """Return the figures of the cells, one after the other."""
     figures = {}
     for number, (name, cell) in enumerate(cells.items(), 1):
         figures[name] = measured(cell, size, runs)

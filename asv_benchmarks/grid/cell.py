@@ -106,7 +106,7 @@ class Cell:
         return CONDITIONS[name].format(**self.names())
 
     def depth(self, name: str) -> int:
-        """The number of the last table that a condition reads."""
+        """Return the number of the last table that a condition reads."""
         return max(table for table, b in enumerate(BINDINGS) if f"{{{b}." in CONDITIONS[name])
 
     def group(self) -> str:

@@ -148,7 +148,7 @@ skew, levels, batches and rows."""
 
 
 def all_cells() -> dict[str, Cell]:
-    """The cells by their names."""
+    """Return the cells by their names."""
     found: dict[str, Cell] = {}
     for name, cell in _named():
         if cell not in found.values():
@@ -168,7 +168,7 @@ def _named() -> Iterator[tuple[str, Cell]]:
 
 
 def named(cell: Cell, base: str) -> str:
-    """The base, and what differs."""
+    """Return the name of a cell: its base, and what differs."""
     changes = (
         f"{field}={text(value)}" for field, (_, value) in differences(BASES[base], cell).items()
     )
@@ -176,7 +176,7 @@ def named(cell: Cell, base: str) -> str:
 
 
 def text(value: object) -> str:
-    """A value of a field in a name."""
+    """Write a value of a field for a name."""
     return "+".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 

@@ -28,7 +28,7 @@ class Pair(NamedTuple):
 
 
 def report(cells: Mapping[str, Cell], figures: Mapping[str, Figures], worst: int) -> str:
-    """The claim for changes and for loads, and the worst of both."""
+    """Return the claim for changes and for loads, and the worst of both."""
     lines: list[str] = []
     for title, of in KINDS.items():
         times = {name: of(each) for name, each in figures.items()}

@@ -36,7 +36,7 @@ class Figures:
 
 
 def measured(cell: Cell, size: int = SIZE, runs: int = 1) -> Figures:
-    """The figures of a cell: medians. The sides are equal at the end of each run."""
+    """Return the figures of a cell: medians. The sides are equal at the end of each run."""
     loads: Times = ([], [])
     changes: Times = ([], [])
     with unwatched():
@@ -52,7 +52,7 @@ def measured(cell: Cell, size: int = SIZE, runs: int = 1) -> Figures:
 
 
 def made(cell: Cell, data: Data) -> list[Side]:
-    """The engine and the twin, empty."""
+    """Return the engine and the twin, empty."""
     return [engine(cell, data, Ear()), Twin(cell, Ear())]
 
 

@@ -14,7 +14,7 @@ LEAST = 1_000_000
 
 
 def query_text(cell: Cell) -> str:
-    """A function from the tables to the relation."""
+    """Return a function from the tables to the relation."""
     lines = [f"def query({', '.join(TABLES[: cell.tables])}):", "    asked = orders"]
     lines += [
         f"    asked = asked{call}" for call in (*_early(cell, 0), *_joins(cell), *_wheres(cell))
@@ -35,7 +35,7 @@ def _joins(cell: Cell) -> list[str]:
 
 
 def _early(cell: Cell, table: int) -> list[str]:
-    """The conditions of one table, where they stand below the joins."""
+    """Return the conditions of one table, where they stand below the joins."""
     names = [name for name in cell.conditions if cell.early and cell.depth(name) == table]
     return [f".where(lambda {BINDINGS[table]}: {cell.condition(name)})" for name in names]
 

@@ -47,7 +47,7 @@ class Twin:
 
 
 def engine(cell: Cell, data: Data, listener: Listener) -> Engine:
-    """The engine's side, empty."""
+    """Return the engine's side, empty."""
     return Engine(asked(cell, data), listener)
 
 
@@ -99,7 +99,7 @@ def equal(one: Result, other: Result) -> bool:
 
 
 def _rest(row: Any) -> Any:
-    """The key of a row of several, and what else of it is not a float."""
+    """Return the key of a row of several, and what else of it is not a float."""
     return (row[0], *(part for part in row[1:] if not isinstance(part, float)))
 
 

@@ -24,7 +24,7 @@ none = {}
 
 
 def twin_text(cell: Cell) -> str:
-    """A function of two listeners, of one change and of many, that gives the verbs."""
+    """Return a function of two listeners, of one change and of many, that gives the verbs."""
     sink = sink_of(cell)
     body = [*_state(cell), *sink.state()]
     for table in range(cell.tables):
@@ -69,7 +69,7 @@ def _change(cell: Cell, sink: Sink, table: int, weight: int) -> list[str]:
 
 
 def _main(cell: Cell, inner: list[str], weight: int) -> list[str]:
-    """A row of the first table: kept, asked, indexed, and its partners looked up."""
+    """Return a row of the first table: kept, asked, indexed, and its partners looked up."""
     lines = inner
     for table in reversed(range(cell.joins)):
         lines = _looked_up(cell, table, lines)
@@ -126,7 +126,7 @@ def _looked_up(cell: Cell, table: int, inner: list[str]) -> list[str]:
 
 
 def _asked(cell: Cell, table: int, inner: list[str]) -> list[str]:
-    """The conditions that read no table after this one, and this one."""
+    """Return the conditions that read no table after this one, and this one."""
     return _if([name for name in cell.conditions if cell.depth(name) == table], cell, inner)
 
 
@@ -149,7 +149,7 @@ def _counted(table: str, row: str, weight: int) -> list[str]:
 
 
 def _kept(cell: Cell, table: int, weight: int) -> list[str]:
-    """A joined table by its key; with several rows per key, these by their number."""
+    """Return a joined table by its key; with several rows per key, these by their number."""
     name, keyed = BINDINGS[table], TABLES[table]
     key = cell.field(table, LINKS[table - 1][1])
     if table == 1 and cell.partners > 1:

@@ -52,13 +52,13 @@ def draw(found: dict[str, Figures]) -> None:
 
 
 def table(found: dict[str, Figures], about: str) -> str:
-    """The figures of queries, as markdown."""
+    """Return the figures of queries, as markdown."""
     rows = [list(cells(name, figures)) for name, figures in found.items()]
     return "\n".join([f"{about} {machine()}", "", *markdown(HEADER, rows)])
 
 
 def cells(name: str, figures: Figures) -> Iterable[str]:
-    """A line of the table."""
+    """Yield the cells of a line of the table."""
     yield from (name, f"{figures.rows:,}")
     yield from (f"{sum(each):.3f}" for each in (figures.live, figures.again, figures.by_hand))
     yield f"{sum(figures.live) / figures.rows * 1e6:.1f}"

@@ -76,7 +76,7 @@ def depth3(t: Lists) -> list[Any]:
 
 
 def _buyers(t: Lists) -> dict[int, Customer]:
-    """The customer of each order."""
+    """Return the customer of each order."""
     customers = {c.id: c for c in t[Customer]}
     return {o.id: customers[o.customer] for o in t[Order] if o.customer in customers}
 

@@ -48,7 +48,7 @@ class Figures:
 
 
 def sides(name: str) -> dict[str, Side]:
-    """The three, empty."""
+    """Return the three sides, empty."""
     return dict(zip(SIDES, (queries.Live(name), again.Again(name), _by_hand(name)), strict=True))
 
 

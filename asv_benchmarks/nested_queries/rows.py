@@ -61,7 +61,7 @@ Batch = Sequence[Change]
 
 
 def tables(scale: float, random: Random) -> dict[type[Any], list[Any]]:
-    """The rows of each table."""
+    """Return the rows of each table."""
     pick = random.randrange
     customers, parts = max(5, int(150_000 * scale)), max(5, int(200_000 * scale))
     suppliers, orders = max(4, int(10_000 * scale)), max(10, int(1_500_000 * scale))

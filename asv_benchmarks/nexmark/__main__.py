@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def cells(name: str, figures: Figures) -> list[str]:
-    """The figures as text."""
+    """Return the figures as text."""
     found = [name]
     for beside in (figures.change, figures.p99):
         found += [f"{beside.engine:.1f}", f"{beside.ratio:.2f}"]

@@ -25,7 +25,7 @@ READ: dict[str, tuple[type[Any], ...]] = {
 
 
 def workload(name: str) -> Workload:
-    """The workload of a query; its size is the number of rows of all three kinds."""
+    """Return the workload of a query; its size is the number of rows of all three kinds."""
 
     def rows(size: int, random: Random) -> Rows:
         house = House(size, random)

@@ -59,12 +59,12 @@ class Case:
     query: Callable[..., Any]
 
     def view(self, tables: Tables) -> AnyView:
-        """The view of the query."""
+        """Return the view of the query."""
         view: AnyView = self.query(*tables).materialize(self.name)
         return view
 
     def rows(self, size: int) -> Iterator[tuple[int, Iterator[Any]]]:
-        """The rows to begin with: the number of a table, and its rows."""
+        """Yield the rows to begin with: the number of a table, and its rows."""
         for table, (kind, rows) in enumerate(self.sizes(size).items()):
             yield table, _rows(kind, rows, Random(SEED))
 
@@ -73,7 +73,7 @@ class Case:
         return {kind: round(size * share) for kind, share in self.shares.items()}
 
     def kind(self, table: int) -> type:
-        """The class of the rows of a table."""
+        """Return the class of the rows of a table."""
         return [*self.shares][table]
 
 

@@ -100,14 +100,14 @@ class Chain:
 
 
 def tables_of(db: Database, folder: Path) -> tuple[Any, Any]:
-    """The table of orders, and orders with their clients."""
+    """Return the table of orders, and orders with their clients."""
     orders = db.spark_table(str(folder / "orders"), Order, name="orders")
     clients = db.spark_table(str(folder / "clients"), Client, name="clients")
     return orders, orders.join(clients, on=lambda o, c: o.customer == c.id)
 
 
 def loaded(db: Database, folder: Path) -> tuple[Any, Any]:
-    """The table of orders, and the view of the chain once it is there."""
+    """Return the table of orders, and the view of the chain once it is there."""
     orders, joined = tables_of(db, folder)
     totals = joined.group_by(lambda o, c: c.region).aggregate(Count(), Sum(lambda o, c: o.amount))
     view = totals.materialize("totals")
@@ -154,7 +154,7 @@ def reads(meter: Meter, of: Chain, db: Database, rounds: int) -> None:
 def measure(
     rows: int, changes: Sequence[int], rounds: int, read: int, config: Mapping[str, str]
 ) -> list[str]:
-    """The figures, a line each."""
+    """Return the figures, a line each."""
     lines = []
     if rows:
         with _run(rows, config) as (of, db, meter):
@@ -169,7 +169,7 @@ def measure(
 
 @contextmanager
 def _run(rows: int, config: Mapping[str, str]) -> Iterator[tuple[Chain, Database, Meter]]:
-    """The tables, a database for the view, and a meter of both."""
+    """Yield the tables, a database for the view, and a meter of both."""
     folder = Path(tempfile.mkdtemp(prefix="reactive-chain-"))
     state = str(folder / "state")
     places = {"spark.driver.memory": "6g", "spark.sql.warehouse.dir": str(folder / "warehouse")}
@@ -222,7 +222,7 @@ def _ratio(meter: Meter, name: str, others: Sequence[str], *, is_gain: bool) -> 
 
 
 def _totals(orders: Any, clients: Any) -> Any:
-    """The query on Spark: region, count, sum."""
+    """Return the query on Spark: region, count, sum."""
     from pyspark.sql import functions as F
 
     joined = orders.join(clients.withColumnRenamed("id", "customer"), "customer")

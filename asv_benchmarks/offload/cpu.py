@@ -79,7 +79,7 @@ class Watch:
 
 
 def _taken() -> dict[Began, int]:
-    """The ticks of this process and of each below it."""
+    """Return the ticks of this process and of each below it."""
     parents, times = dict[int, int](), dict[int, Began]()
     ticks = dict[int, int]()
     for folder in PROC.iterdir() if PROC.exists() else ():

@@ -38,7 +38,7 @@ def merged(runs: Sequence[Any]) -> Any:
 
 
 def flushes(found: Found, size: int) -> list[str]:
-    """A flush, with what the commit before it takes, and a commit in the process."""
+    """Report a flush, with what the commit before it takes, and a commit in the process."""
     header = ["a flush", "changed rows", "s", "at most", "", "the slowest, s"]
     header += ["its commit, ms", "a commit in the process, ms"]
     rows = [
@@ -94,7 +94,7 @@ def handover(found: Found, size: int) -> list[str]:
 
 
 def scratch(found: Found, size: int) -> list[str]:
-    """A flush beside Spark alone."""
+    """Report a flush beside Spark alone."""
     header = ["", "flush, s", "Spark from scratch, s", "gain", f"at least {LEAST_GAIN:g}"]
     rows = []
     for name, times in found.items():
@@ -107,7 +107,7 @@ def scratch(found: Found, size: int) -> list[str]:
 
 
 def increments(found: Found, size: int) -> list[str]:
-    """The increments of [mrql], and the same rows going again."""
+    """Report the increments of [mrql], and the same rows going again."""
     header = ["an increment", "rows", "first 3, s", "last 3, s", "growth"]
     header += [f"at most {MOST_GROWTH:g}", "deletions, s", "in the process, s"]
     rows = []

@@ -73,7 +73,7 @@ def joined_means(db: Database, orders: Any) -> Any:
 
 
 def centers(db: Database, points: Any) -> Any:
-    """The middles of clusters."""
+    """Return the middles of clusters."""
     starts = db.table(Center, name="starts")
     starts.add_all(Center(n, n * 1.0, n * 1.0) for n in range(CENTERS))
     return k_means(points, starts, ROUNDS)

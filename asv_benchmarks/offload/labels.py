@@ -132,7 +132,7 @@ def measure(
     options: dict[str, Any],
     queries: Sequence[str] = tuple(QUERIES),
 ) -> list[str]:
-    """The figures, a line each."""
+    """Return the figures, a line each."""
     lines = [
         f"| {rows:,} rows | even: s, CPU s | heavy: s, CPU s | heavy / even: s, CPU |",
         "|---|" + "---:|" * 3,

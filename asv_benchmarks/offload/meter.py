@@ -72,6 +72,6 @@ class Meter:
 
 
 def middle(found: Sequence[Taken]) -> Taken:
-    """The median of each figure."""
+    """Return the median of each figure."""
     names = ("seconds", "processor", "executions", "jobs", "stages", "tasks")
     return Taken(*(median(getattr(one, name) for one in found) for name in names))

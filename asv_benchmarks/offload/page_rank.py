@@ -56,7 +56,7 @@ class Rank(NamedTuple):
 
 
 def page_rank(links: Any, pages: int, rounds: int) -> Any:
-    """The rank of each page that has a link or is linked to."""
+    """Return the rank of each page that has a link or is linked to."""
     there = links.select_many(lambda link: (link.src, link.dst)).distinct()
     counts = links.group_by(lambda link: link.src).aggregate(Count())
     shares = links.join(counts, on=lambda link, of: link.src == of[0]).select(
@@ -85,7 +85,7 @@ def page_rank(links: Any, pages: int, rounds: int) -> Any:
 
 
 def from_scratch(spark: Any, file: str, pages: int, rounds: int) -> float:
-    """The sum of all ranks, by Spark alone."""
+    """Return the sum of all ranks, by Spark alone."""
     links = spark.read.parquet(file)
     shares = links.join(links.groupBy("src").count(), "src").cache()
     there = links.selectExpr("explode(array(src, dst)) page").distinct().cache()

@@ -47,7 +47,7 @@ def closure(edges: Any) -> Any:
 
 
 def generation(edges: Any) -> Any:
-    """The pairs of nodes that are as far below a node."""
+    """Return the pairs of nodes that are as far below a node."""
     return fixpoint(
         lambda same: (
             edges.join(edges, on=lambda a, b: a.src == b.src)
@@ -62,14 +62,14 @@ def generation(edges: Any) -> Any:
 
 
 def trees(communities: int, nodes: int) -> Iterator[Edge]:
-    """The edges of all trees, from the root down."""
+    """Yield the edges of all trees, from the root down."""
     for first in range(0, communities * nodes, nodes):
         for place in range(1, nodes):
             yield Edge(first + (place - 1) // BELOW, first + place)
 
 
 def graph(communities: int, nodes: int) -> Iterator[Edge]:
-    """The edges of all communities: a circle each, and a chord for every fourth node."""
+    """Yield the edges of all communities: a circle each, and a chord for every fourth node."""
     for first in range(0, communities * nodes, nodes):
         for place in range(nodes):
             yield Edge(first + place, first + (place + 1) % nodes)

@@ -62,7 +62,7 @@ def offload(
     rounds: int = ROUNDS,
     figure: Path | None = None,
 ) -> str:
-    """The section, of these measurements; with `figure`, the file to draw increments to.
+    """Return the section, of these measurements; with `figure`, the file to draw increments to.
 
     Parameters
     ----------

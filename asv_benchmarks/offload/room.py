@@ -162,7 +162,7 @@ def _spark() -> Iterator[SparkOffload]:
 
 
 def _most_of_jvm() -> int:
-    """The most bytes that the JVM below this process took; 0 where that is not known."""
+    """Return the most bytes that the JVM below this process took; 0 where that is not known."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
@@ -177,7 +177,7 @@ def _most_of_jvm() -> int:
 
 
 def apart(what: str, name: str, rows: int) -> dict[str, Any]:
-    """The figures of one, measured in a process of its own."""
+    """Return the figures of one, measured in a process of its own."""
     command = [sys.executable, "-m", "asv_benchmarks.offload.room", what, name]
     done = subprocess.run(
         [*command, "--rows", str(rows), "--json"], capture_output=True, text=True, check=False

@@ -65,7 +65,7 @@ class Side:
 
 @contextmanager
 def spark() -> Iterator[SparkOffload]:
-    """A place to move to, whose JVM is there."""
+    """Yield a place to move to, whose JVM is there."""
     offload = SparkOffload(threshold_rows=None, config=MEMORY)
     offload.open()
     try:
@@ -76,7 +76,7 @@ def spark() -> Iterator[SparkOffload]:
 
 
 def moved(case: Case, size: int, offload: SparkOffload) -> Side:
-    """A side that has been filled in the process and then moved."""
+    """Return a side that has been filled in the process and then moved."""
     side = Side(case, offload)
     side.load(case, size)
     side.view.offload()

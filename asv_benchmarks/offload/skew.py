@@ -155,14 +155,14 @@ class Meter:
         self.found.setdefault((side.query, kind, side.layout), []).append(found)
 
     def kinds(self) -> list[tuple[str, str]]:
-        """The queries and kinds of work that were measured of both layouts."""
+        """Return the queries and kinds of work that were measured of both layouts."""
         return list(dict.fromkeys((query, kind) for query, kind, _ in self.found))
 
 
 def measure(
     rows: int, changes: Sequence[int], rounds: int, loads: int, options: Mapping[str, Any]
 ) -> list[str]:
-    """The figures, a line each."""
+    """Return the figures, a line each."""
     with _run(rows, options) as (spark, sides):
         meter = Meter(spark)
         for number in range(loads):

@@ -70,12 +70,12 @@ def additions(rows: Iterable[Row], tables: int = 1, table: int = 0) -> list[Edit
 
 
 def back(edit: Edit) -> Edit:
-    """The edit that takes an edit back."""
+    """Return the edit that takes an edit back."""
     return tuple(TableDelta(delta.removed, delta.added) for delta in edit)
 
 
 def sample(rows: Sequence[Row], count: int, random: Random) -> list[Row]:
-    """Some of the rows; all of few."""
+    """Return some of the rows; all of few."""
     return random.sample(rows, min(count, len(rows)))
 
 

@@ -17,5 +17,5 @@ OF_LIBRARY = (REACHED, IMPORTED)
 
 
 def recursive(name: str) -> Case:
-    """The case of a name."""
+    """Return the case of a name."""
     return next(case for case in CASES if case.name == name)

@@ -47,7 +47,7 @@ def scratch(edges: Table) -> set[Edge]:
 
 
 def chain_rows(size: int, random: Random) -> Rows:
-    """The edges of a chain, in any order."""
+    """Return the edges of a chain, in any order."""
     edges = chain(size)
     return (random.sample(edges, len(edges)),)
 
@@ -78,7 +78,7 @@ def digraph_kinds(rows: Rows, random: Random) -> list[Kind]:
 
 
 def tree_rows(size: int, random: Random) -> Rows:
-    """The edges of a tree, in any order."""
+    """Return the edges of a tree, in any order."""
     edges = tree(size, random)
     return (random.sample(edges, len(edges)),)
 

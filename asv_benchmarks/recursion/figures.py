@@ -31,7 +31,7 @@ class Measured:
     edits: list[EditTimes]
 
     def load(self, side: str, figure: str) -> float:
-        """The median over the runs."""
+        """Return the median over the runs."""
         return median(run[side][figure] for run in self.loads)
 
     def load_ratio(self, figure: str, other: str) -> float:
@@ -54,7 +54,7 @@ class Measured:
 
 
 def initial(measured: Sequence[Measured]) -> list[str]:
-    """The first evaluation."""
+    """Report the first evaluation."""
     header = [
         "all rows in one transaction",
         "rows",

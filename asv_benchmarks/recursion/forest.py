@@ -71,7 +71,7 @@ class Tree:
         return list(loose)
 
     def _below(self, top: Node) -> dict[Node, None]:
-        """A node and all below it. What is below the root's own place hangs on the root."""
+        """Return a node and all below it. What is below the root's own place hangs on the root."""
         parents, after = self.parents, self._graph.after
         below = [top]
         for node in below:

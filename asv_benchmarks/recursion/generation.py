@@ -53,7 +53,7 @@ def scratch(edges: Table) -> set[Pair]:
 
 
 def rows_of(size: int, random: Random) -> Rows:
-    """The edges of a tree, in any order."""
+    """Return the edges of a tree, in any order."""
     edges = tree(size, random)
     return (random.sample(edges, len(edges)),)
 

@@ -37,12 +37,12 @@ def tree(nodes: int, random: Random) -> list[Edge]:
 
 
 def any_edge(nodes: int, random: Random) -> Edge:
-    """An edge between two random nodes."""
+    """Return an edge between two random nodes."""
     return Edge(random.randrange(nodes), random.randrange(nodes))
 
 
 def leaves(edges: list[Edge]) -> list[Edge]:
-    """The edges of a tree below which there is one node."""
+    """Return the edges of a tree below which there is one node."""
     parents = {edge.src for edge in edges}
     return [edge for edge in edges if edge.dst not in parents]
 

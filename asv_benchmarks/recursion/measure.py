@@ -29,7 +29,7 @@ EditTimes = dict[str, dict[str, Times]]
 
 
 def initial_figures(case: Case, name: str, size: int | None = None) -> dict[str, float]:
-    """The first evaluation by one side, in a process with that side alone."""
+    """Measure the first evaluation by one side, in a process with that side alone."""
     rows = case.rows(size or case.size, Random(SEED))
     side = side_of(case, name, Ear())
     taken = measured(lambda: fill(side, rows), process_time)

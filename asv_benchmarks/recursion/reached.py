@@ -25,7 +25,7 @@ class Use(NamedTuple):
 
 
 def query(uses: TableOfRows[Use], programs: TableOfRows[str]) -> Relation[*tuple[Any, ...]]:
-    """The modules and definitions that a program uses, or uses by others."""
+    """Return the modules and definitions that a program uses, or uses by others."""
     nodes: Relation[*tuple[Any, ...]] = fixpoint(
         lambda nodes: programs.union(
             nodes.join(uses, left_key=lambda n: n, right_key=lambda u: u.src).select(
@@ -98,7 +98,7 @@ def kinds_of(rows: Rows, random: Random) -> list[Kind]:
 
 
 def _bridges(uses: list[Use], programs: list[str]) -> list[Use]:
-    """The edges without which least is reached."""
+    """Return the edges without which least is reached."""
     program = Reached()
     for name in programs:
         program.add(1, name)

@@ -36,7 +36,7 @@ those of edits without garbage collection, which would look at what all sides ho
 
 
 def recursion(cases: Sequence[Case], in_process: InProcess, *, runs: int) -> str:
-    """The section, of these cases."""
+    """Return the section, of these cases."""
     with shared() if any(case in OF_LIBRARY for case in cases) else nullcontext():
         measured = [_measured(case, in_process, runs) for case in cases]
     parts = (figures.initial(measured), figures.memory(measured), figures.edits(measured))

@@ -31,14 +31,14 @@ class Scope:
 
 
 def scope_of(name: str, tree: ast.Module, *, is_package: bool) -> Scope:
-    """The scope of a module, with those inside it."""
+    """Return the scope of a module, with those inside it."""
     scope = Scope(name, tree, None)
     _fill(scope, name if is_package else name.rpartition(".")[0])
     return scope
 
 
 def scopes(scope: Scope) -> Iterator[Scope]:
-    """The scope and all inside it."""
+    """Yield the scope and all inside it."""
     yield scope
     for inner in scope.inner:
         yield from scopes(inner)

@@ -92,12 +92,12 @@ class ByHand:
 
 
 def names_of(case: Case) -> list[str]:
-    """The sides that a case has."""
+    """Return the sides that a case has."""
     return [ENGINE, AS_WRITTEN, SCRATCH, *([TWIN] if case.program else [])]
 
 
 def side_of(case: Case, name: str, listener: Listener) -> Side:
-    """The empty side of a name."""
+    """Return the empty side of a name."""
     if name == SCRATCH:
         return Scratch(case.scratch, len(case.tables))
     if name == TWIN:

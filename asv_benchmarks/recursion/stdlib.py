@@ -44,7 +44,7 @@ class Graph(NamedTuple):
 
 @lru_cache(maxsize=1)
 def stdlib() -> Graph:
-    """The graph; read the first time, unless `shared` has."""
+    """Return the graph; read the first time, unless `shared` has."""
     if SHARED in os.environ:
         return decoded(Path(os.environ[SHARED]).read_text())
     command = [sys.executable, "-m", "asv_benchmarks.recursion.stdlib"]
@@ -66,7 +66,7 @@ def shared() -> Iterator[None]:
 
 
 def read(folder: Path) -> Graph:
-    """The graph of all files below a folder that can be read."""
+    """Return the graph of all files below a folder that can be read."""
     modules = dict(_modules(folder))
     uses = Uses(modules)
     return Graph(

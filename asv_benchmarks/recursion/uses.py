@@ -70,7 +70,7 @@ class Uses:
                 yield found
 
     def _resolve(self, scope: Scope, names: list[str]) -> str | None:
-        """The node that a mention in a scope stands for."""
+        """Return the node that a mention in a scope stands for."""
         head, *rest = names
         if rest and head == _receiver(scope):
             owner = scope.outer
@@ -87,7 +87,7 @@ class Uses:
         return None
 
     def _follow(self, meaning: str, rest: list[str], depth: int) -> str | None:
-        """The node of a full name and of attributes of it."""
+        """Return the node of a full name and of attributes of it."""
         parts = [*meaning.split("."), *rest]
         for end in range(len(parts), 0, -1):
             node = ".".join(parts[:end])
@@ -101,7 +101,7 @@ class Uses:
     def _member(
         self, scope: Scope, name: str, depth: int, rest: list[str] | None = None
     ) -> str | None:
-        """The node of a name in a module or class."""
+        """Return the node of a name in a module or class."""
         meaning = scope.names.get(name)
         if meaning:
             direct = meaning if not rest and meaning in self._scopes else None
@@ -142,7 +142,7 @@ def _dotted(node: ast.AST, handled: set[ast.AST]) -> list[str] | None:
 
 
 def _receiver(scope: Scope) -> str | None:
-    """The name of the object in a method: its first parameter."""
+    """Return the name of the object in a method: its first parameter."""
     body = scope.body
     if isinstance(body, ast.Module | ast.ClassDef):
         return None

@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def line(name: str, scale: float) -> list[str]:
-    """A line of the table."""
+    """Return a line of the table."""
     chosen = workload(name)
     rows = chosen.rows(int(ORDERS_AT_1 * scale), Random(SEED))
     again = None
@@ -49,7 +49,7 @@ def line(name: str, scale: float) -> list[str]:
 
 
 def cells(name: str, figures: Figures, again: float | None) -> list[str]:
-    """The figures as text; `again`: seconds of DuckDB."""
+    """Return the figures as text; `again`: seconds of DuckDB."""
     change, batch = figures.change, figures.batch
     found = [name, f"{change.engine:.1f}", f"{change.ratio:.2f}", f"{figures.p99.engine:.1f}"]
     found += [

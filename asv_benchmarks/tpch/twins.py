@@ -70,7 +70,7 @@ class Sums:
         return {self.shown(key, sums): 1 for key, sums in self.groups.items()}
 
     def shown(self, key: Any, sums: tuple[int, ...]) -> Row:
-        """The row of a group; its sums end with its number of rows."""
+        """Return the row of a group; its sums end with its number of rows."""
         return (key, *sums[:-1])
 
     def _tell(

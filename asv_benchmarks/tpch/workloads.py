@@ -39,7 +39,7 @@ READ: dict[str, tuple[type[Any], ...]] = {
 
 
 def workload(name: str) -> Workload:
-    """The workload of a query; its size is the number of orders."""
+    """Return the workload of a query; its size is the number of orders."""
     types = READ[name]
     twin: Callable[[Listener], Side] = getattr(twins, name.upper())
 

@@ -19,7 +19,7 @@ SYNTHETIC = 0x1000
 
 
 def package(name: str) -> str:
-    """The package of a class.
+    """Return the package of a class.
 
     >>> package("java/util/Map$Entry")
     'java/util'

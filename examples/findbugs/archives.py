@@ -62,17 +62,17 @@ def is_class(path: PurePath) -> bool:
 
 
 def shown_path(file: Path) -> str:
-    """The path of a file as messages have it."""
+    """Return the path of a file as messages have it."""
     return printable(str(file))
 
 
 def alone(file: Path) -> ClassFile:
-    """A class file that is in no archive."""
+    """Return a class file that is in no archive."""
     return ClassFile(shown_path(file), partial(_read, file))
 
 
 def archived(file: Path) -> Iterator[ClassFile]:
-    """The class files in an archive, in its order.
+    """Yield the class files in an archive, in its order.
 
     Raises
     ------

@@ -59,7 +59,7 @@ class ClassFileError(ValueError):
 
 
 def read(data: bytes, file: str, kinds: Collection[type[Fact]] = KINDS) -> Facts:
-    """The facts of some kinds that a class file states.
+    """Return the facts of some kinds that a class file states.
 
     Parameters
     ----------

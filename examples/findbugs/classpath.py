@@ -66,7 +66,7 @@ class ClassPath:
         return {name: self._facts(name) for name in names}
 
     def stale(self) -> set[Path]:
-        """The files that came, changed or went since they were read."""
+        """Return the files that came, changed or went since they were read."""
         files = {*self._contents, *self.inputs.files()}
         return {f for f in files if self._contents.get(f, NOTHING).stamp != _stamp(f)}
 

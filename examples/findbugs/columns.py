@@ -49,7 +49,7 @@ class Operand:
 
 
 def columns_of(fact: Fact) -> tuple[Any, ...]:
-    """The relation of a fact, and its columns there.
+    """Return the relation of a fact, and its columns there.
 
     >>> columns_of(facts.EnclosingMethod("a/A$1", "a/A", "run()V"))
     ('enclosing_method', 'a/A$1', 'a/A', ('run', '()V'))
@@ -59,7 +59,7 @@ def columns_of(fact: Fact) -> tuple[Any, ...]:
 
 
 def fact_of(relation: str, *columns: Any) -> Fact:
-    """The fact that columns state; lists in them are tuples.
+    """Return the fact that columns state; lists in them are tuples.
 
     >>> fact_of("enclosing_method", "a/A$1", "a/A", ("run", "()V"))
     EnclosingMethod(cls='a/A$1', outer='a/A', method='run()V')

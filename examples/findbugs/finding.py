@@ -91,7 +91,7 @@ def finding(letter: str, row: Any) -> Finding:
 
 
 def _at(letter: str, message: str, cls: str, method: str = "", pc: int | None = None) -> Finding:
-    """A finding in a class, or in a method of it, which has its key as its name."""
+    """Return a finding in a class, or in a method of it, which has its key as its name."""
     place, whole = java(cls), ""
     if method:
         name, _, descriptor = method.partition("(")

@@ -67,7 +67,7 @@ class Inputs:
 
 
 def class_files(file: Path) -> Iterator[ClassFile]:
-    """The class files in a file, which is one or an archive, in the order of the archive.
+    """Yield the class files in a file, which is one or an archive, in the order of the archive.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _below(root: Path) -> list[Path]:
 
 
 def _walked(path: Path) -> Iterator[Path]:
-    """The files at a path, and at any depth below it."""
+    """Yield the files at a path, and at any depth below it."""
     if path.is_dir():
         yield from (file for file in path.rglob("*") if _may_be(file) and file.is_file())
     elif path.exists():

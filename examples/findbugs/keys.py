@@ -18,6 +18,6 @@ def of_method(row: Any) -> Hashable:
 
 
 def of_name(row: Any) -> Hashable:
-    """The key of a class."""
+    """Return the key of a class."""
     found: Hashable = row.name
     return found

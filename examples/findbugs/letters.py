@@ -8,7 +8,7 @@ from examples.findbugs.analyses import ANALYSES, name_of
 
 
 def letters(text: str) -> list[str]:
-    """The letters of analyses, in their order: as `A,C`, `AC` or `DM_GC`, in any case.
+    """Return the letters of analyses, in their order: as `A,C`, `AC` or `DM_GC`, in any case.
 
     Raises
     ------

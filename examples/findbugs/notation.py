@@ -24,7 +24,7 @@ PRIMITIVES: Mapping[str, str] = MappingProxyType(
 
 
 def java(name: str) -> str:
-    """The name of a class.
+    """Return the name of a class.
 
     >>> java("java/util/Map$Entry")
     'java.util.Map$Entry'
@@ -33,7 +33,7 @@ def java(name: str) -> str:
 
 
 def internal(name: str) -> str:
-    """The name of a class as class files have it.
+    """Return the name of a class as class files have it.
 
     >>> internal("java.util.Map$Entry")
     'java/util/Map$Entry'
@@ -42,7 +42,7 @@ def internal(name: str) -> str:
 
 
 def type_name(descriptor: str) -> str:
-    """The name of a type.
+    """Return the name of a type.
 
     >>> type_name("[[I"), type_name("Ljava/lang/String;")
     ('int[][]', 'java.lang.String')
@@ -53,7 +53,7 @@ def type_name(descriptor: str) -> str:
 
 
 def short(name: str) -> str:
-    """A class or type without its package.
+    """Return a class or type without its package.
 
     >>> short("java.util.Map$Entry"), short("int[]")
     ('Map$Entry', 'int[]')
@@ -71,7 +71,7 @@ def with_parameters(name: str, params: Iterable[str]) -> str:
 
 
 def modifiers(flags: int) -> Iterator[str]:
-    """The words for the access flags of a field that others may use.
+    """Return the words for the access flags of a field that others may use.
 
     >>> [*modifiers(25)]
     ['public', 'static', 'final']

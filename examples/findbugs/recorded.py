@@ -52,7 +52,7 @@ class HistoryError(ValueError):
 
 
 def revisions(path: Path) -> Iterator[Revision]:
-    """The revisions of a recorded history, one after another.
+    """Yield the revisions of a recorded history, one after another.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class _Shared:
         self._values: dict[Any, Any] = {}
 
     def fact(self, columns: list[Any]) -> Fact:
-        """The fact that a line states."""
+        """Return the fact that a line states."""
         return fact_of(*map(self._one, columns))
 
     def _one(self, value: Any) -> Any:

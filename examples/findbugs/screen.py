@@ -22,7 +22,7 @@ from examples.watching import Change
 def screen(
     program: Program, classpath: ClassPath, out: Console
 ) -> AbstractContextManager[Callable[[Change[Any]], object]]:
-    """A function to show a change with, for as long as the block runs."""
+    """Return a function to show a change with, for as long as the block runs."""
     found = number(len(findings(program, classpath.is_library)), "finding")
     beginning = f"watching {_roots(classpath)}: {found}"
     return screens.screen(out, beginning, lambda changes: state(program, classpath, changes))

@@ -34,7 +34,7 @@ def overview(letters: Iterable[str], found: Iterable[Finding]) -> Table:
 
 
 def findings_by_analysis(found: Iterable[Finding], limit: int, *, tables: bool) -> Group:
-    """A part per analysis that has findings, with the first `limit` of them; 0: all.
+    """Return a part per analysis that has findings, with the first `limit` of them; 0: all.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def left_out(loaded: Loaded) -> list[str]:
 
 
 def peak_memory() -> str:
-    """The most memory that the process has had, where the system tells."""
+    """Return the most memory that the process has had, where the system tells."""
     try:
         import resource
     except ImportError:

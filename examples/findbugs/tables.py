@@ -49,5 +49,5 @@ class Tables:
         }
 
     def of(self, kind: type[facts.Fact]) -> Table[Any]:
-        """The table of a kind of fact."""
+        """Return the table of a kind of fact."""
         return self._by_kind[kind]

@@ -103,7 +103,7 @@ class _Watched:
         self._recursive = any(is_folder.values())
 
     def batches(self, stop: threading.Event) -> Iterator[set[Path]]:
-        """The paths that change together; at first, and now and then, none.
+        """Yield the paths that change together; at first, and now and then, none.
 
         It ends when a folder appears or disappears, because its files are then not watched.
         """
@@ -140,7 +140,7 @@ def _pauses(stop: threading.Event) -> Iterator[set[Any]]:
 
 
 def _short_name(inputs: Inputs, file: Path) -> str:
-    """The path of a file in the folder that was given."""
+    """Return the path of a file in the folder that was given."""
     root = next(root for root in inputs.paths if file.is_relative_to(root))
     return shown_path(file.relative_to(root) if file != root else Path(file.name))
 

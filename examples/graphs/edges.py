@@ -17,7 +17,7 @@ class Edge(NamedTuple):
 
 
 def parse(text: str) -> list[Edge]:
-    """The edges of paths written down, with spaces between paths.
+    """Return the edges of paths written down, with spaces between paths.
 
     >>> [str(edge) for edge in parse("a-b-c x-y")]
     ['a -> b', 'b -> c', 'x -> y']

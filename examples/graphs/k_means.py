@@ -61,12 +61,12 @@ class Member(NamedTuple):
 
 
 def distance(p: Point, c: Center) -> float:
-    """The square of it, which has the same order."""
+    """Return the square of the distance, which has the same order."""
     return (p.x - c.x) ** 2 + (p.y - c.y) ** 2
 
 
 def nearness(pair: Pair) -> tuple[float, int]:
-    """The order of the centers of a point."""
+    """Return the order of the centers of a point."""
     return pair.away, pair.center
 
 
@@ -83,7 +83,7 @@ def members(points: Relation[Point], centers: Relation[Center]) -> Relation[Memb
 def k_means(
     points: Relation[Point], starts: Relation[Center], rounds: int = ROUNDS
 ) -> Relation[Center]:
-    """The centers after some rounds, as many as there were at the start.
+    """Return the centers after some rounds, as many as there were at the start.
 
     >>> db = Database()
     >>> points, starts = db.table(Point, name="points"), db.table(Center, name="starts")

@@ -53,7 +53,7 @@ class Share(NamedTuple):
 
 
 def page_rank(links: Relation[Edge], rounds: int = ROUNDS, digits: int = DIGITS) -> Relation[Rank]:
-    """The rank of each page that has a link or is linked to; two equal links count as one.
+    """Return the rank of each page that has a link or is linked to; two equal links count as one.
 
     >>> links = Database().table(Edge, name="links")
     >>> ranks = page_rank(links).materialize()

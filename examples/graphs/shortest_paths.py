@@ -54,7 +54,7 @@ class Used(NamedTuple):
 
 
 def shortest_paths(starts: Relation[str], roads: Relation[Road]) -> Relation[Best]:
-    """The least cost from each start to each place that it reaches, itself included.
+    """Return the least cost from each start to each place that it reaches, itself included.
 
     >>> db = Database()
     >>> starts, roads = db.table(str, name="starts"), db.table(Road, name="roads")
@@ -76,7 +76,7 @@ def shortest_paths(starts: Relation[str], roads: Relation[Road]) -> Relation[Bes
 
 
 def used_roads(best: Relation[Best], roads: Relation[Road]) -> Relation[Used]:
-    """The roads that lead to a place for its least cost."""
+    """Return the roads that lead to a place for its least cost."""
     return (
         best.join(roads, on=lambda at, road: at.place == road.src)
         .join(best, on=lambda at, road, to: at.start == to.start and road.dst == to.place)

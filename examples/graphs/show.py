@@ -74,11 +74,11 @@ class Story:
         self._out.print(Text(f"\n{what} ({milliseconds:,.1f} ms)"), table, sep="\n")
 
     def _touched(self) -> dict[str, int]:
-        """The rows that operators have looked at so far, for each view."""
+        """Return the rows that operators have looked at so far, for each view."""
         return {name: view.stats().touched for name, view in self._views.items()}
 
     def _changes(self, deltas: list[Delta[Any]]) -> Text:
-        """The rows of the one delta of a commit, or that there is none."""
+        """Return the rows of the one delta of a commit, or that there is none."""
         if not deltas:
             return Text("none", style="dim")
         old, new = (sorted(map(str, rows)) for rows in (deltas[0].removed, deltas[0].added))
@@ -101,7 +101,7 @@ def _table(*columns: str) -> Table:
 
 
 def _lines(sign: str, style: str, rows: list[str], limit: int) -> Text:
-    """The rows, a line each, as many as there is room for."""
+    """Return the rows, a line each, as many as there is room for."""
     shown: Iterable[str] = islice(rows, limit)
     lines = [Text(f"{sign}{row}", style=style) for row in shown]
     if len(rows) > limit:

@@ -12,7 +12,7 @@ from reactive import Database
 
 
 def in_process(customers: Iterable[Customer], stream: Iterable[Batch]) -> Shop:
-    """A shop that stays in the process, after all of the stream; made by one commit."""
+    """Return a shop that stays in the process, after all of the stream; made by one commit."""
     shop = Shop(Database(), customers)
     with shop.db.transaction():
         for batch in stream:
@@ -21,7 +21,7 @@ def in_process(customers: Iterable[Customer], stream: Iterable[Batch]) -> Shop:
 
 
 def differences(one: Shop, other: Shop) -> list[str]:
-    """The names of the views that are not the same, each with how many rows differ."""
+    """Return the names of the views that are not the same, each with how many rows differ."""
     found = []
     for view, twin in zip(one.views, other.views, strict=True):
         differ = set(view.zset().items()) ^ set(twin.zset().items())

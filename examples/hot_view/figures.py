@@ -52,7 +52,7 @@ def kept(before: int, now: int) -> str:
 
 
 def megabytes(size: int) -> str:
-    """A size in bytes.
+    """Write a size in bytes.
 
     >>> megabytes(12_345_678)
     '12.3 MB'

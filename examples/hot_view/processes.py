@@ -32,7 +32,7 @@ def this_one() -> Process:
 
 
 def jvm() -> Process | None:
-    """The Java process that this one has started, if it has."""
+    """Return the Java process that this one has started, if it has."""
     own = os.getpid()
     return next((p for p in _all() if p.parent == own and p.name == "java"), None)
 

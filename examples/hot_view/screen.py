@@ -112,7 +112,7 @@ class Screen:
         """Nothing is to be done: it is drawn all the time."""
 
     def draw(self) -> RenderableType:
-        """The whole screen."""
+        """Return the whole screen."""
         head = line(f"{self._phase}, {perf_counter() - self._began:.0f} s", "reverse")
         now = Table.grid(padding=(0, 2))
         for name, figure in self._look():

@@ -74,7 +74,7 @@ def combined(active: Relation[Edge], phrases: Relation[Edge]) -> Relation[Deriva
 
 
 def prefixed(t: Tables) -> Relation[Derivation]:
-    """An operator before its operand: the new edge needs the operand."""
+    """Derive an edge of an operator before its operand: the new edge needs the operand."""
     operators = t.operators.where(lambda o: o.side == "prefix")
     found = t.sentence.join(operators, left_key=word, right_key=word)
     return found.select(lambda token, o: Derivation(prefix_edge(token, o), o))
@@ -92,7 +92,7 @@ def operated(t: Tables, phrases: Relation[Edge]) -> Relation[Derivation]:
 
 
 def accepted(t: Tables, edges: Relation[Edge], start: str) -> Relation[Edge]:
-    """The edges that are the whole sentence; none, if it is not accepted.
+    """Return the edges that are the whole sentence; none, if it is not accepted.
 
     The first gap is the one where no word ends. If there are several, the sentence has a hole, and
     nothing is the whole of it.
@@ -109,13 +109,13 @@ def accepted(t: Tables, edges: Relation[Edge], start: str) -> Relation[Edge]:
 
 
 def only(gaps: Relation[int]) -> Relation[int]:
-    """The gap, if there is one and no other."""
+    """Return the gap, if there is one and no other."""
     found = gaps.aggregate(Count(), Min(same))
     return found.where(lambda count, gap: count == 1).select(lambda count, gap: gap)
 
 
 def word_edge(token: Token, kind: Terminal) -> Edge:
-    """A word of a category."""
+    """Return the edge of a word of a category."""
     return Edge(token.start, token.end, kind.category)
 
 
@@ -125,13 +125,13 @@ def rule_edge(part: Edge, rule: Rule) -> Edge:
 
 
 def prefix_edge(token: Token, operator: Operator) -> Edge:
-    """An operator that its operand must follow."""
+    """Return the edge of an operator that its operand must follow."""
     needs = (operator.category,)
     return Edge(token.start, token.end, operator.category, needs, operator.level, operator.right)
 
 
 def operator_edge(part: Edge, infix: Infix) -> Edge:
-    """A left operand and its operator."""
+    """Return the edge of a left operand and its operator."""
     operator = infix.operator
     return Edge(
         part.start,
@@ -144,5 +144,5 @@ def operator_edge(part: Edge, infix: Infix) -> Edge:
 
 
 def longer_edge(edge: Edge, part: Edge) -> Edge:
-    """An active edge with one part more; passive, if that was the last."""
+    """Return an active edge with one part more; passive, if that was the last."""
     return Edge(edge.start, part.end, edge.category, edge.needs[1:], edge.level, ANY)

@@ -8,24 +8,24 @@ from examples.parser.rows import Edge, Infix, Rule
 
 
 def same(gap: int) -> int:
-    """A gap itself."""
+    """Return the gap itself."""
     return gap
 
 
 def word(row: Any) -> str:
-    """The key of a token, a terminal or an operator."""
+    """Return the key of a token, a terminal or an operator."""
     found: str = row.word
     return found
 
 
 def begin(row: Any) -> int:
-    """The gap where a token or an edge begins."""
+    """Return the gap where a token or an edge begins."""
     found: int = row.start
     return found
 
 
 def end(row: Any) -> int:
-    """The gap where a token or an edge ends."""
+    """Return the gap where a token or an edge ends."""
     found: int = row.end
     return found
 
@@ -61,5 +61,5 @@ def start_and_operand(infix: Infix) -> tuple[int, str]:
 
 
 def itself(row: Any) -> Any:
-    """The key of a row that is there once."""
+    """Return the key of a row that is there once."""
     return row

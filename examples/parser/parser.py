@@ -71,9 +71,9 @@ class Parser:
         return self.db.transaction()
 
     def trees(self) -> Iterator[Tree]:
-        """The parse trees of the sentence."""
+        """Return the parse trees of the sentence."""
         return (tree for edge in self.accepted for tree in self.trees_of(edge))
 
     def trees_of(self, edge: Edge) -> Iterator[Tree]:
-        """The parse trees of a phrase."""
+        """Return the parse trees of a phrase."""
         return trees(edge, self.ways.__getitem__)

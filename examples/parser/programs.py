@@ -22,7 +22,7 @@ DEPTH = 2
 
 
 def program(length: int, seed: int) -> Words:
-    """The words of a program.
+    """Return the words of a program.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class _Writer:
         return ["(", *self._expression(), ")"]
 
     def _expression(self, depth: int = DEPTH, least: int = ANY) -> Words:
-        """An expression that binds at least so tightly."""
+        """Return an expression that binds at least so tightly."""
         if not depth or self._random.random() < 0.3:
             return self._operand(depth)
         fitting = [operator for operator in OPERATORS if operator.level >= least]

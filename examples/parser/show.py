@@ -80,7 +80,7 @@ def forest(trees: Iterable[Tree], *, brief: bool = False) -> RenderableType:
 
 
 def drawn(tree: Tree, *, brief: bool) -> Drawn:
-    """A tree, downwards. A phrase that is a word takes one line.
+    """Return a tree, downwards. A phrase that is a word takes one line.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def verdict(step: Step) -> Text:
 
 
 def milliseconds(seconds: float) -> str:
-    """A time.
+    """Write a time in milliseconds.
 
     >>> milliseconds(0.0123)
     '12.30 ms'
@@ -142,5 +142,5 @@ def milliseconds(seconds: float) -> str:
 
 
 def titled(number: int, title: str) -> Text:
-    """The title of a step."""
+    """Return the title of a step."""
     return Text(f"{number}  {title}", "bold reverse")

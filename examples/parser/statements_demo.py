@@ -75,7 +75,7 @@ def _print(
 
 
 def _around(bench: Workbench, at: int, word: str | None, style: str) -> RenderableType:
-    """The words around a place, and the tree of a phrase there."""
+    """Return the words around a place, and the tree of a phrase there."""
     words = bench.text.words
     before = words[max(at - AROUND, 0) : at]
     after = words[at + (word is not None) :][:AROUND]

@@ -45,13 +45,13 @@ class Text:
         self._next_gap = len(self._gaps)
 
     def tokens(self, start: int = 0, stop: int | None = None) -> list[Token]:
-        """The words with their gaps, all or from one place to another."""
+        """Return the words with their gaps, all or from one place to another."""
         stop = len(self.words) if stop is None else stop
         gaps = self._gaps[start : stop + 1]
         return list(map(Token, gaps, gaps[1:], self.words[start:stop]))
 
     def places(self) -> dict[int, int]:
-        """The gaps, with the number of words before each."""
+        """Return the gaps, with the number of words before each."""
         return {gap: at for at, gap in enumerate(self._gaps)}
 
     def replace(self, at: int, word: str) -> Change:
@@ -61,7 +61,7 @@ class Text:
         return _change(before, self.tokens(at, at + 1))
 
     def insert(self, at: int, word: str) -> Change:
-        """A word before the one at this place, or at the end."""
+        """Return a word before the one at this place, or at the end."""
         first, is_last = max(at - 1, 0), at == len(self.words)
         before = self.tokens(first, at)
         self._gaps.insert(at + is_last, self._next_gap)

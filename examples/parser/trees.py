@@ -33,7 +33,7 @@ def trees(edge: Edge, ways: Ways) -> Iterator[Tree]:
 
 
 def _parts(edge: Edge, ways: Ways, above: frozenset[Edge]) -> Iterator[Parts]:
-    """The parts of an edge, in all ways; `above` are the phrases that these are parts of."""
+    """Yield the parts of an edge, in all ways; `above` are the phrases that these are parts of."""
     if not edge.needs:
         if edge in above:
             return

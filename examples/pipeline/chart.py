@@ -20,7 +20,7 @@ def headline() -> str:
 
 
 def line(told: Told, orders: int) -> str:
-    """A batch, with the orders that there are by then.
+    """Return a batch, with the orders that there are by then.
 
     >>> line(Told(3, 0.75, 1.5, 0), 40_000).split()
     ['3', '40,000', '750.0', 'ms', '███', '1.5', 's', '██████']
@@ -40,7 +40,7 @@ def bar(seconds: float) -> str:
 
 
 def growth(seconds: Sequence[float]) -> float:
-    """The median of the last third as a multiple of that of the first.
+    """Return the median of the last third as a multiple of that of the first.
 
     >>> growth([1.0, 1.0, 2.0, 2.0, 3.0, 3.0])
     3.0

@@ -25,7 +25,7 @@ def write(file: Path, told: Sequence[Told], orders: Sequence[int]) -> None:
 
 
 def drawn(told: Sequence[Told], orders: Sequence[int]) -> Iterator[str]:
-    """The lines of the SVG."""
+    """Yield the lines of the SVG."""
     most = max(max(each.seconds, each.again) for each in told)
     across = _Scale(max(orders), LEFT, WIDTH - RIGHT)
     up = _Scale(most, HEIGHT - BOTTOM, TOP)

@@ -79,7 +79,7 @@ def revenue(orders: Relation[Order], customers: Relation[Customer]) -> Relation[
 
 
 def _stream(db: Database, folder: Path, row_type: Any, columns: str) -> Any:
-    """A table that a folder feeds, a file at a time."""
+    """Return a table that a folder feeds, a file at a time."""
 
     def files(spark: Any) -> Any:
         reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)

@@ -28,7 +28,7 @@ class Order(Base):
 
 
 def open_file(path: Path) -> Engine:
-    """The file of the shop, with its tables; it is made if there is none."""
+    """Return the file of the shop, with its tables; it is made if there is none."""
     engine = create_engine(f"sqlite:///{path}")
     event.listen(engine, "connect", _set_up)
     Base.metadata.create_all(engine)

@@ -40,7 +40,7 @@ class Bought(BaseModel):
 
 
 def service(path: Path) -> FastAPI:
-    """The shop of a file."""
+    """Return the application for the shop of a file."""
     board: Board
     one_writer = Lock()  # SQLite has one at a time; two first orders of a customer wait here
 

@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def compile_all(cases: Iterable[Text], javac: str = "javac") -> dict[Text, dict[str, bytes]]:
-    """The classes of each case by their names, patched."""
+    """Return the classes of each case by their names, patched."""
     slots = [tuple(of) for _, of in groupby(cases, key=lambda text: text.slot)]
     rounds = [[text for text in together if text] for together in zip_longest(*slots)]
     compiled = {text: classes for texts in rounds for text, classes in _round(texts, javac)}
@@ -74,7 +74,7 @@ def _written(text: Text, folder: Path) -> list[Path]:
 
 
 def _folder(text: Text, folder: Path) -> Path:
-    """A place of its own, which also names the case in errors of the compiler."""
+    """Return a place of its own, which also names the case in errors of the compiler."""
     return folder / text.slot / text.name
 
 

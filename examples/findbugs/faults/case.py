@@ -74,7 +74,7 @@ def fixture() -> tuple[Case, ...]:
 
 
 def compiled_from() -> str:
-    """The digest of the texts that the classes were compiled from."""
+    """Return the digest of the texts that the classes were compiled from."""
     return _archived()[DIGEST].decode()
 
 

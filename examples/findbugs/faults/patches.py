@@ -19,7 +19,7 @@ SIZES = {3: 5, 4: 5, 5: 9, 6: 9, 7: 3, 8: 3, 9: 5, 10: 5, 11: 5, 12: 5, 15: 4, 1
 
 
 def patched(data: bytes, patch: str, words: tuple[str, ...]) -> bytes:
-    """A class file after one patch, by its name; one of another class is left as it is."""
+    """Return a class file after one patch, by its name; one of another class is left as it is."""
     match patch, words:
         case "major", (number,):
             return with_number(data, MAJOR, int(number))
@@ -59,7 +59,7 @@ def orphaned(data: bytes) -> bytes:
 
 
 def class_name(data: bytes) -> str:
-    """The name of the class that a file declares."""
+    """Return the name of the class that a file declares."""
     pool = {constant.index: constant for constant in constants(data)}
     declared = pool[number(data, pool_end(data) + 2)]
     return pool[number(data, declared.start + 1)].text(data)
@@ -80,7 +80,7 @@ class Constant:
 
 
 def constants(data: bytes) -> Iterator[Constant]:
-    """The constant pool; long and double numbers take two indices."""
+    """Yield the constant pool; long and double numbers take two indices."""
     index, start = 1, POOL
     while index < number(data, POOL_COUNT):
         tag = data[start]
@@ -107,7 +107,7 @@ def members(data: bytes) -> Iterator[tuple[int, str]]:
 
 
 def number(data: bytes, place: int) -> int:
-    """The unsigned number of two bytes at a place."""
+    """Return the unsigned number of two bytes at a place."""
     return int.from_bytes(data[place : place + 2])
 
 

@@ -21,7 +21,7 @@ def record(history: Iterable[FaultRevision], path: Path) -> None:
 
 
 def lines(history: Iterable[FaultRevision]) -> Iterator[str]:
-    """The lines of a recorded history."""
+    """Yield the lines of a recorded history."""
     present: dict[str, list[str]] = {}
     for revision in history:
         old = {name: present.pop(name, []) for name in revision.classes}

@@ -39,7 +39,7 @@ class FaultRevision:
 
 
 def history(seed: int = 0, revisions: int = 500) -> Iterator[FaultRevision]:
-    """The same history for the same seed; by default long enough for each case.
+    """Yield the same history for the same seed; by default long enough for each case.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Text:
     source: str
 
     def expected(self) -> dict[str, frozenset[tuple[str, ...]]]:
-        """The findings by the letter of their analysis; letters without any are absent."""
+        """Return the findings by the letter of their analysis; letters without any are absent."""
         rows = sorted(self.arguments(FINDS))
         letters = groupby(rows, key=lambda row: row[0])
         return {letter: frozenset(row[1:] for row in of) for letter, of in letters}
@@ -84,7 +84,7 @@ def digest(cases: Iterable[Text]) -> str:
 
 
 def texts_of(path: Path) -> Iterator[Text]:
-    """The cases of one file."""
+    """Yield the cases of one file."""
     _, *cases = re.split(f"^{HEADING}", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     first = ""
     for case in cases:

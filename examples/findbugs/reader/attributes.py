@@ -34,7 +34,7 @@ class Reading(NamedTuple):
 
 
 def attributes(reading: Reading) -> Iterator[tuple[str, int]]:
-    """The names and ends of the attributes at the cursor; one that is not read is skipped."""
+    """Yield the names and ends of the attributes at the cursor; one that is not read is skipped."""
     cursor = reading.cursor
     seen = set()
     for _ in range(cursor.u2()):

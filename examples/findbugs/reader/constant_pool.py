@@ -105,7 +105,7 @@ class ConstantPool:
         return shape.unpack_from(self._data, self._places[index])
 
     def text(self, index: int) -> str:
-        """The text at an index."""
+        """Return the text at an index."""
         found = self._texts.get(index)
         if found is None:
             (length,) = self.parts(index, U2, TEXT)
@@ -115,7 +115,7 @@ class ConstantPool:
         return found
 
     def class_name(self, index: int) -> str:
-        """The name of the class at an index; its descriptor if it is an array."""
+        """Return the name of the class at an index; its descriptor if it is an array."""
         found = self._classes.get(index)
         if found is None:
             (name,) = self.parts(index, U2, CLASS)
@@ -124,19 +124,19 @@ class ConstantPool:
         return found
 
     def field_type(self, index: int) -> str:
-        """The text at an index, the descriptor of a field."""
+        """Return the text at an index, the descriptor of a field."""
         return self._checked(self._field_types, index, descriptors.field_type)
 
     def field_name(self, index: int) -> str:
-        """The text at an index, the name of a field."""
+        """Return the text at an index, the name of a field."""
         return self._checked(self._field_names, index, descriptors.field_name)
 
     def method_name(self, index: int) -> str:
-        """The text at an index, the name of a method."""
+        """Return the text at an index, the name of a method."""
         return self._checked(self._method_names, index, descriptors.method_name)
 
     def signature(self, index: int) -> Signature:
-        """The parameters and the result that the text at an index describes."""
+        """Return the parameters and the result that the text at an index describes."""
         found = self._signatures.get(index)
         if found is None:
             params, ret = descriptors.signature(self.text(index))
@@ -149,7 +149,7 @@ class ConstantPool:
         return name, descriptor
 
     def field(self, index: int) -> tuple[str, str, str]:
-        """The class, name and type of the field at an index."""
+        """Return the class, name and type of the field at an index."""
         found = self._fields.get(index)
         if found is None:
             owner, pair = self.parts(index, PAIR, FIELD)
@@ -170,12 +170,12 @@ class ConstantPool:
         return found
 
     def method_key(self, name: int, descriptor: int) -> str:
-        """The key of the method whose name and descriptor are the texts at two indices."""
+        """Return the key of the method whose name and descriptor are the texts at two indices."""
         self.signature(descriptor)
         return self.join(self.method_name(name), self.text(descriptor))
 
     def join(self, *texts: str) -> str:
-        """The texts as one.
+        """Return the texts as one.
 
         A small file could ask for many long names with many long descriptors each, without end:
         no file that a compiler writes comes near the bound.

@@ -45,7 +45,7 @@ class Cursor:
         return Struct(f">{count}H").unpack_from(self.data, at)
 
     def after(self, size: int) -> int:
-        """The place after the next `size` bytes, which must be there."""
+        """Return the place after the next `size` bytes, which must be there."""
         end = self.at + size
         if end > len(self.data):
             left = len(self.data) - self.at
@@ -55,5 +55,5 @@ class Cursor:
 
 
 def shown(text: str) -> str:
-    """A text of any length and content, for a message."""
+    """Return a text of any length and content, for a message."""
     return ascii(text if len(text) <= 80 else f"{text[:77]}...")

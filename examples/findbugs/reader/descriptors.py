@@ -26,7 +26,7 @@ SLOTS = 255
 
 
 def signature(descriptor: str) -> Signature:
-    """The parameters and the result of a method.
+    """Return the parameters and the result of a method.
 
     >>> signature("(I[Ljava/lang/String;)V")
     (('I', '[Ljava/lang/String;'), 'V')
@@ -41,7 +41,7 @@ def signature(descriptor: str) -> Signature:
 
 
 def field_type(descriptor: str) -> str:
-    """The descriptor itself, if it is one of a field.
+    """Return the descriptor itself, if it is one of a field.
 
     >>> field_type("[I")
     '[I'
@@ -52,7 +52,7 @@ def field_type(descriptor: str) -> str:
 
 
 def class_name(name: str) -> str:
-    """The name itself, if it is one of a class or the descriptor of an array."""
+    """Return the name itself, if it is one of a class or the descriptor of an array."""
     pattern = FIELD if name.startswith("[") else CLASS
     if pattern.fullmatch(name) is None:
         raise Malformed(f"{shown(name)} is no name of a class")
@@ -60,14 +60,14 @@ def class_name(name: str) -> str:
 
 
 def field_name(name: str) -> str:
-    """The name itself, if a field may have it."""
+    """Return the name itself, if a field may have it."""
     if FIELD_NAME.fullmatch(name) is None:
         raise Malformed(f"{shown(name)} is no name of a field")
     return name
 
 
 def method_name(name: str) -> str:
-    """The name itself, if a method may have it."""
+    """Return the name itself, if a method may have it."""
     if METHOD_NAME.fullmatch(name) is None:
         raise Malformed(f"{shown(name)} is no name of a method")
     return name

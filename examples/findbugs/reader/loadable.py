@@ -52,7 +52,7 @@ HANDLES: tuple[tuple[int, ...], ...] = (
 
 
 def field_constant(pool: ConstantPool, index: int, field_type: str) -> Constant:
-    """The value of the constant at an index, that of a field of the given type."""
+    """Return the value of the constant at an index, that of a field of the given type."""
     tag = pool.tag(index)
     if FIELDS.get(field_type) != tag:
         kind = shown(field_type)
@@ -61,7 +61,7 @@ def field_constant(pool: ConstantPool, index: int, field_type: str) -> Constant:
 
 
 def loadable(pool: ConstantPool, index: int) -> tuple[str, Constant]:
-    """The type and the value of a constant that can be pushed."""
+    """Return the type and the value of a constant that can be pushed."""
     match pool.tag(index):
         case pools.STRING:
             return STRING, pool.text(*pool.parts(index, U2, pools.STRING))

@@ -16,7 +16,7 @@ BEYOND = 0xF0
 
 
 def decode(raw: bytes) -> str:
-    r"""The text that the bytes stand for.
+    r"""Return the text that the bytes stand for.
 
     >>> decode(b"caf\xc3\xa9 \xc0\x80 \xed\xa0\xbd\xed\xb8\x80")
     'café \x00 😀'
@@ -35,5 +35,5 @@ def decode(raw: bytes) -> str:
 
 
 def _paired(text: str) -> str:
-    """The text with each two surrogates that make a character as that character."""
+    """Return the text with each two surrogates that make a character as that character."""
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")

@@ -155,7 +155,7 @@ def _targets(code: bytes, pc: int, offsets: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _inside(code: bytes, target: int) -> int:
-    """The target of a jump, which must be in the code."""
+    """Return the target of a jump, which must be in the code."""
     if not 0 <= target < len(code):
         raise Malformed(f"it jumps to {target}, out of the code")
     return target

@@ -82,7 +82,7 @@ def _layout(options: argparse.Namespace, revisions: Sequence[Revision]) -> Layou
 
 
 def _shown(making: Iterable[Step], layout: Layout) -> list[Step]:
-    """The steps; each is shown as soon as it is made."""
+    """Return the steps; each is shown as soon as it is made."""
     out, steps = console(), []
     say(out, show.header(layout))
     for step in making:

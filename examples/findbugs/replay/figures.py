@@ -49,7 +49,7 @@ def draw(
 
 
 def formula(fit: Fit) -> str:
-    """The line as a formula.
+    """Return the line as a formula.
 
     >>> formula(Fit(0.0001, 0.000002, 0.98))
     '100.0 µs + 2.00 µs per fact (R² = 0.980)'

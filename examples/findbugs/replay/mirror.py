@@ -48,7 +48,7 @@ class Mirror:
 
 
 def without_plain(letters: Iterable[str]) -> list[str]:
-    """The analyses that nothing can be compared with."""
+    """Return the analyses that nothing can be compared with."""
     return [letter for letter in letters if letter not in PLAIN]
 
 

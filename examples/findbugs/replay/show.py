@@ -34,7 +34,7 @@ class Layout:
 
 
 def header(layout: Layout) -> Text:
-    """The titles of the columns of `lines`."""
+    """Return the titles of the columns of `lines`."""
     cells = ["files", "facts", "read"]
     cells += [*(["reading", "comparing"] if layout.of_builds else []), "updating"]
     cells += [*(["scratch", "ratio"] if layout.verify else []), "findings"]
@@ -42,7 +42,7 @@ def header(layout: Layout) -> Text:
 
 
 def lines(layout: Layout, step: Step) -> Iterator[Text]:
-    """A revision, and then each finding that came or went."""
+    """Yield a revision, and then each finding that came or went."""
     of = step.revision
     cells = [f"{of.files:,}", f"{len(of.difference):,}", f"{step.facts_read:,}"]
     cells += [took(of.reading), took(of.comparing)] if layout.of_builds else []
@@ -56,7 +56,7 @@ def lines(layout: Layout, step: Step) -> Iterator[Text]:
 
 
 def totals(steps: Sequence[Step], of: Summary, memory: Memory | None) -> Iterator[str]:
-    """The summary, a line each."""
+    """Yield the summary, a line each."""
     yield f"first revision: {took(of.first)}"
     if of.median is not None and of.longest is not None:
         longest = of.longest
@@ -104,7 +104,7 @@ def as_json(name: str, steps: Sequence[Step], of: Summary, memory: Memory | None
 
 
 def took(seconds: float) -> str:
-    """A duration, in microseconds below a millisecond.
+    """Write a duration, in microseconds below a millisecond.
 
     >>> took(0.0123), took(0.0000123)
     ('12.3 ms', '12.3 µs')
@@ -122,7 +122,7 @@ def times(ratio: float) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes.
+    """Write a number of bytes.
 
     >>> size(1), size(700), size(26_400), size(5_000_000)
     ('1 byte', '700 bytes', '26 KiB', '4.8 MiB')

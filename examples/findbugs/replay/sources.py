@@ -21,7 +21,7 @@ TWO = "two or more jars or folders, from the oldest build to the newest"
 
 
 def recorded() -> list[str]:
-    """The histories that the example brings."""
+    """Return the histories that the example brings."""
     return sorted(file.name.removesuffix(SUFFIX) for file in HISTORIES.glob(f"*{SUFFIX}"))
 
 
@@ -77,7 +77,7 @@ def names_of(builds: Sequence[Path]) -> list[str]:
 
 
 def of_history(path: Path, tick: Tick = unnoticed) -> Iterator[Revision]:
-    """The revisions of a recorded history; the first one makes the program of nothing.
+    """Yield the revisions of a recorded history; the first one makes the program of nothing.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def of_history(path: Path, tick: Tick = unnoticed) -> Iterator[Revision]:
 
 
 def of_builds(builds: Sequence[Path], tick: Tick = unnoticed) -> Iterator[Revision]:
-    """The revisions that make each build of the one before it, and the first one of nothing.
+    """Yield the revisions that make each build of the one before it, and the first one of nothing.
 
     Only the class files that are not byte by byte as they were are read again. Of classes of the
     same name the first one counts.
@@ -136,7 +136,7 @@ def _whole_path(build: Path) -> Path:
 
 
 def _class_files(build: Path) -> dict[str, bytes]:
-    """The class files in a jar or folder, by their places in it."""
+    """Return the class files in a jar or folder, by their places in it."""
     beginning = shown_path(build)
     found = {
         file.place.removeprefix(beginning): file.read()

@@ -153,6 +153,6 @@ def _findings(program: Program) -> dict[str, set[Any]]:
 
 
 def _only(ones: dict[str, set[Any]], others: dict[str, set[Any]]) -> Findings:
-    """The rows that are in the first, and not in the second."""
+    """Return the rows that are in the first, and not in the second."""
     found = {letter: sorted(ones[letter] - others[letter], key=repr) for letter in ones}
     return {letter: rows for letter, rows in found.items() if rows}

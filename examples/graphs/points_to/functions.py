@@ -12,7 +12,7 @@ LAMBDA = "lambda"
 
 
 def function_scope(scope: Scope, node: FunctionNode) -> Scope:
-    """The scope of a function's body, with what its definition states."""
+    """Return the scope of a function's body, with what its definition states."""
     symbol = scope.define(node.name)
     names = {*parameters(node.args), *bound(node.body)}.difference(elsewhere(node.body))
     inner = scope.inside(symbol, names)

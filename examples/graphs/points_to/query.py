@@ -129,14 +129,14 @@ def made(t: Tables) -> Relation[Define]:
 
 
 def inits(t: Tables) -> Relation[Calls]:
-    """The `__init__` that making an object calls."""
+    """Return the `__init__` that making an object calls."""
     own = methods(t).where(lambda f: f.name == "__init__")
     found = made(t).join(own, on=lambda new, f: new.symbol == f.owner)
     return found.select(lambda new, f: Calls(new.variable, f.function))
 
 
 def inherited(t: Tables) -> Relation[Calls]:
-    """The functions that calls of methods of `super()` call."""
+    """Return the functions that calls of methods of `super()` call."""
     return (
         t.super_calls.join(parents(t), on=lambda c, p: c.owner == p.symbol)
         .join(methods(t), on=lambda c, p, f: p.base == f.owner and c.method == f.name)

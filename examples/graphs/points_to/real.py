@@ -44,7 +44,7 @@ def _edited(
     count: int,
     seed: int,
 ) -> Iterator[float]:
-    """The seconds that each update took, without reading the file."""
+    """Yield the seconds that each update took, without reading the file."""
     for edit in islice(edits(sources, seed), count):
         facts[edit.file] = facts_of(folder, edit.file, edit.source)
         start = perf_counter()

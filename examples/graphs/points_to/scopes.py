@@ -41,7 +41,7 @@ class Scope:
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def inside(self, symbol: str, names: Iterable[str], *, is_class: bool = False) -> Scope:
-        """A scope of a definition in here."""
+        """Return a scope of a definition in here."""
         outer = self.outer if self.is_class else self
         own = frozenset(names)
         return Scope(symbol, self.module, self.facts, own, outer, is_class, symbols=self.symbols)
@@ -51,15 +51,15 @@ class Scope:
         self.facts.add(fact)
 
     def fresh(self) -> str:
-        """A variable for an expression."""
+        """Return a variable for an expression."""
         return f"{self.symbol}:{next(self._numbers)}"
 
     def own(self, name: str) -> str:
-        """The variable of a name that is given a value here."""
+        """Return the variable of a name that is given a value here."""
         return f"{self.symbol}:{name}" if name in self.names else self.variable(name)
 
     def variable(self, name: str) -> str:
-        """The variable that a name stands for; that of the module, if no function has it."""
+        """Return the variable that a name stands for; that of the module, if no function has it."""
         scope = self.home(name)
         return f"{self.module if scope is None else scope.symbol}:{name}"
 
@@ -82,7 +82,7 @@ class Scope:
         return found != "" and not found.startswith(MAYBE)
 
     def define(self, name: str) -> str:
-        """The symbol of a definition in here; a second one of the name gets a number."""
+        """Return the symbol of a definition in here; a second one of the name gets a number."""
         symbol = f"{self.symbol}.{name}"
         numbered = (f"{symbol}#{number}" for number in count(2))
         while symbol in self.symbols:
@@ -92,7 +92,7 @@ class Scope:
 
 
 def bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The names that code gives values to, without what functions and classes in it do."""
+    """Yield the names that code gives values to, without what functions and classes in it do."""
     for node in own_nodes(nodes):
         match node:
             case ast.Name(id=name, ctx=ast.Store()):

@@ -28,5 +28,5 @@ class Tables:
         self._by_kind: dict[type, Table[Any]] = {table.row_type: table for table in db.tables()}
 
     def of(self, kind: type[facts.Fact]) -> Table[Any]:
-        """The table of a kind of fact."""
+        """Return the table of a kind of fact."""
         return self._by_kind[kind]

@@ -128,14 +128,14 @@ def element(scope: Scope, base: str | None) -> str | None:
 
 
 def new(scope: Scope, kind: str) -> str:
-    """A new object, made here."""
+    """Return a new object, made here."""
     target = scope.fresh()
     scope.add(New(target, Site(target, kind)))
     return target
 
 
 def _attribute(scope: Scope, node: ast.Attribute) -> str:
-    """A name of a module, where it is one for certain; else, or where it may be, a field."""
+    """Return a name of a module, where it is one for certain; else, or where it may be, a field."""
     module = _module_of(scope, node.value)
     if module and _is_module(scope, node.value):
         return f"{module}:{node.attr}"
@@ -165,7 +165,7 @@ def _is_module(scope: Scope, node: ast.expr) -> bool:
 
 
 def _display(scope: Scope, node: ast.AST, kind: str) -> str:
-    """A list, dict, set or tuple that is written down, or a comprehension."""
+    """Return a list, dict, set or tuple that is written down, or a comprehension."""
     target = new(scope, kind)
     match node:
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):

@@ -114,7 +114,7 @@ OPERATORS = tuple(
 
 
 def words_of(category: str) -> list[str]:
-    """The words of a kind."""
+    """Return the words of a kind."""
     return [kind.word for kind in KINDS if kind.category == category]
 
 
