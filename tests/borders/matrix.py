@@ -1,7 +1,7 @@
-"""Every kind of value over every border and back: what comes of it, as data and as a page of docs.
+"""Every kind of value over every border and back: the outcome, as data and as a page of docs.
 
-Each case is an annotation with values. A border takes a class of rows and rows, writes these, reads
-them again as rows of the class, and gives them back, or raises the library's refusal.
+Each case is an annotation with values. A border takes a class of rows and rows, writes the rows,
+reads them as rows of the class, and returns them, or raises the library's refusal.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def over_where(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
 
 
 def _literal(kind: Kind, value: Any) -> str | None:
-    """A value as SQL writes it; None of what it has no word for."""
+    """Return a value as an SQL literal; None if SQL has no literal for it."""
     if value is None:
         return "null"
     if not isinstance(without_none(kind), Scalar | Choice):
@@ -456,7 +456,7 @@ def crossed(name: str, border: str) -> Cell:
 
 
 def page() -> str:
-    """The table of docs: for each kind, what comes of it at each border, alone and inside."""
+    """Return the table of docs: the outcome of each kind at each border, alone and inside."""
     lines = [f"| kind | {' | '.join(BORDERS)} |", f"|---|{'---|' * len(BORDERS)}"]
     for name in SCALARS:
         cells = [_together({s: crossed(s.format(name), b) for s in SHAPES}) for b in BORDERS]

@@ -1,4 +1,4 @@
-"""Names and values that mean harm, or nobody thought of: right, or a clear error at the border."""
+"""Malicious or unforeseen names and values: right, or a clear error at the border."""
 
 from __future__ import annotations
 

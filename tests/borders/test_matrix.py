@@ -1,4 +1,4 @@
-"""Each kind of value comes back over each border as it was, or is refused; docs say which."""
+"""Each kind of value survives each border unchanged, or is refused; docs say which."""
 
 from __future__ import annotations
 

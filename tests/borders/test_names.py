@@ -159,7 +159,7 @@ def test_a_column_that_is_there_twice_is_refused(way: str, tmp_path: Path) -> No
 
 
 class Texts(NamedTuple):
-    """A row of which one text may be None."""
+    """A row with a text that may be None."""
 
     id: int
     always: str

@@ -1,4 +1,4 @@
-"""Every option of what brings rows in or out is read, or refused where nothing reads it."""
+"""Every option of a function that imports or exports rows is read, or refused if unused."""
 
 from __future__ import annotations
 

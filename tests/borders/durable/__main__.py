@@ -1,9 +1,10 @@
 """Crash tests at length: `python -m tests.borders.durable COUNT SEED [STEP]`.
 
-Of each of `COUNT` lives, what is left by an end at every `STEP`th write (1 without it), and by
-a loss of power; some processes that are killed; every `STEP`th call of SQLite, and of SQLite on the
-files, failing; and exceptions from outside. What is opened again is a prefix with every commit that
-was acknowledged. The same of lives of sinks, whose batches come to the view.
+For each of `COUNT` lives, simulate a kill and a power loss at every `STEP`th write (default 1).
+Also kill some processes, fail every `STEP`th call of SQLite and every `STEP`th call of SQLite on
+its files, and raise exceptions from outside. The reopened database must hold a prefix of the
+commits that contains every acknowledged commit. Lives of sinks are tested the same way: their
+batches must add up to the view.
 """
 
 from __future__ import annotations

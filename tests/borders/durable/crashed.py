@@ -1,15 +1,15 @@
-"""Lives of databases that end at every write, and what is there when they are opened again.
+"""Lives of databases that end at every write, and the state that is found on reopening.
 
-One run of a life notes what SQLite does to the files (`recording.py`) and which commits are
-acknowledged by then; what an end leaves at each of the calls is made of that (`disk.py`):
+One run of a life records the calls of SQLite on the files (`recording.py`) and the commits that are
+acknowledged at each call. `disk.py` computes from the calls the files that an end leaves:
 
     kill -9, after a call or in the middle of a write     a prefix, with all that is acknowledged
     loss of power, synchronous="full"                     the same
     loss of power, synchronous="normal"                   a prefix
     kill -9, or close, after a call has failed            a prefix, with all that is acknowledged
 
-Every file that is left is read by SQLite. Those whose SQL tables hold the same are opened once as a
-database, with the classes of rows; and some besides, in which commits go on.
+SQLite reads every file that is left. Files whose SQL tables have equal contents are opened once as
+a database, with the classes of rows; some files more are opened to make further commits.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ RESUMED = 24
 
 
 class Lived:
-    """The calls of a life, and what was acknowledged by then.
+    """The calls of a life, and the commits acknowledged at each call.
 
-    fails: which calls do, after which the life ends (`Recording.fails`).
+    fails: decides which calls fail; the life ends after a failure (`Recording.fails`).
     """
 
     def __init__(self, life: Life, fails: Fails = never) -> None:
@@ -77,7 +77,7 @@ class Lived:
 
 
 def crashed_everywhere(seed: int, level: str | None = None, step: int = 1) -> Counter[str]:
-    """Have a life end at every `step`th of its calls; how many ends of each kind there were."""
+    """End a life at every `step`th of its calls; return the number of ends by kind."""
     lived = Lived(drawn_life(seed, level))
     found, ends = Counter[str](calls=len(lived.calls)), Ends(lived)
     for kind, at, left in _ends(lived, step):
@@ -88,7 +88,7 @@ def crashed_everywhere(seed: int, level: str | None = None, step: int = 1) -> Co
 
 
 def failed_everywhere(seed: int, step: int = 1) -> int:
-    """Have every `step`th call of a life fail, alone or with all that follow; how many did."""
+    """Fail every `step`th call of a life, alone or with all later calls; return their number."""
     life, found = drawn_life(seed), 0
     for at in range(seed % step, len(Lived(life).calls), step):
         for many in (1, 10**9):
@@ -104,7 +104,7 @@ def failed_everywhere(seed: int, step: int = 1) -> int:
 
 
 def failing(at: int, many: int) -> Fails:
-    """Have `many` calls fail from one on: the disk is full, or does not take what is to be safe."""
+    """Fail `many` calls from call `at` on: the disk is full, or a sync fails."""
 
     def fails(number: int, call: Call) -> int:
         if not at <= number < at + many:
@@ -132,7 +132,7 @@ def _cut(call: Call, random: Random) -> Call:
 
 
 class Ends:
-    """What is left of a life, which is to be a prefix."""
+    """Check that each state left by an ended life is a prefix of its commits."""
 
     def __init__(self, lived: Lived) -> None:
         self._lived = lived
@@ -157,7 +157,7 @@ class Ends:
 
 
 def _contents(path: Path) -> str:
-    """What the SQL tables of a file hold."""
+    """Return the contents of the SQL tables of a file."""
     other = sqlite3.connect(path)
     tables = other.execute("select name, sql from sqlite_master order by name").fetchall()
     names = [name for name, sql in tables if sql and sql.startswith("CREATE TABLE")]
@@ -169,8 +169,10 @@ def _contents(path: Path) -> str:
 def check(
     life: Life, wanted: list[Any], told: int, path: Path, *, later: bool, resumes: bool
 ) -> int:
-    """Raise if a file is not the state after some commit, with all that was told of; else say how
-    many commits it has."""
+    """Raise unless a file is the state after some commit, not before the acknowledged one.
+
+    Return the number of commits in the file.
+    """
     tables = _opened(life, path, later=later)
     try:
         found = tables.state()

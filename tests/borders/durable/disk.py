@@ -1,11 +1,10 @@
-"""The files of a folder after calls on them, and what may be left of them.
+"""The files of a folder after calls on them, and the files that an end may leave.
 
-    kill -9            all that was written is there: the system has it
-    loss of power      of what was written to a file since it was synced, any writes may be missing,
-                       and each may be there in part; of files that were created and deleted since,
-                       the last ones may not have been
+    kill -9            all written bytes are present: the system has them
+    loss of power      any write since the last sync of a file may be missing, and each may be
+                       present in part; the last creations and deletions since then may be missing
 
-State:  of each file what it holds, what of that is safe, and the calls in between.
+State:  for each file its contents, its synced contents, and the calls since the sync.
 Source: sqlite.org/atomiccommit.html, hardware assumptions.
 """
 
@@ -31,7 +30,7 @@ class File:
     unsafe: list[Call] = field(default_factory=list)
 
     def left(self, random: Random) -> bytes:
-        """What may be left after a loss of power."""
+        """Return contents that a loss of power may leave."""
         found, share = bytearray(self.safe), random.choice([0.0, 0.5, 0.9, 1.0, 1.0])
         torn = random.choice([0.0, 0.1, 0.5])
         for call in self.unsafe:
@@ -41,7 +40,7 @@ class File:
 
 
 def change(held: bytearray, call: Call) -> None:
-    """Make a call on what a file holds."""
+    """Apply a call to the contents of a file."""
     kind, _, place, *data = call
     if kind == "truncate":
         del held[place:]
@@ -92,14 +91,14 @@ class Disk:
                 self._files[name].unsafe.append(call)
 
     def _is_there(self, file: File) -> None:
-        """A file that is synced is found by its name, and so is what was created before."""
+        """Make the name of a synced file safe, and all earlier creations and deletions."""
         places = [place for place, (_, of) in enumerate(self._unsafe) if of is file]
         if places:
             _enter(self._safe, self._unsafe[: places[0] + 1])
             del self._unsafe[: places[0] + 1]
 
     def killed(self, cut: Call | None = None) -> Left:
-        """What `kill -9` leaves; in the middle of a write, if one is given that is cut off."""
+        """Return the files that `kill -9` leaves, in the middle of the write `cut` if given."""
         found = {name: bytes(file.held) for name, file in self._files.items()}
         if cut is not None:
             held = bytearray(found[cut[1]])
@@ -108,7 +107,7 @@ class Disk:
         return found
 
     def without_power(self, random: Random) -> Left:
-        """What a loss of power may leave."""
+        """Return files that a loss of power may leave."""
         found = dict(self._safe)
         _enter(found, self._unsafe[: random.randint(0, len(self._unsafe))])
         return {name: file.left(random) for name, file in found.items()}

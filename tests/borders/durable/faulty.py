@@ -62,5 +62,5 @@ class Connection:
 
 
 def full() -> None:
-    """What SQLite says when the disk is full."""
+    """Raise the error of SQLite for a full disk."""
     raise sqlite3.OperationalError("database or disk is full")

@@ -1,8 +1,9 @@
-"""Random commits to a durable database, and what its tables hold after each.
+"""Random commits to a durable database, and the contents of its tables after each.
 
-`orders` has a key, `words` has none, and rows several times; `parts` is fed by batches of a source,
-whose token is the number of the last one; `patterns` has a codec. Each commit changes something.
-Tables that are made `later` have rows of other classes, with a field more: they are told as before.
+`orders` has a key; `words` has no key, and rows several times. Batches of a source feed `parts`;
+its token is the number of the last batch. `patterns` has a codec. Each commit changes something.
+Tables that are opened as `later` have rows of other classes, with one field more; `state` maps them
+to the former classes.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def migrated(old: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Model:
-    """What the tables hold, by Python's own means; and how many commits there were."""
+    """The expected contents of the tables, computed in plain Python, and the number of commits."""
 
     orders: dict[int, Order] = field(default_factory=dict)
     words: Counter[str] = field(default_factory=Counter)
@@ -114,13 +115,13 @@ class Tables:
             self.make_views()
 
     def make_views(self) -> None:
-        """Have views over them."""
+        """Materialize views over the tables."""
         towns = self.orders.group_by(lambda o: o.town)
         self.by_town = towns.aggregate(Count(), Sum(lambda o: o.total)).materialize()
         self.joined = self.words.join(self.parts, on=lambda w, p: w == p.text).materialize()
 
     def state(self) -> Any:
-        """What `Model.state` is to be."""
+        """Return the state of the tables, to compare with `Model.state`."""
         orders = {o.id: Order(o.id, o.town, o.total, o.lines) for o in self.orders}
         assert len(orders) == len(self.orders)
         if self._is_later:
@@ -131,12 +132,12 @@ class Tables:
         return (orders, dict(self.words.items()), parts, patterns, self.db.version)
 
     def order(self, order: Order) -> Any:
-        """As a row of the table."""
+        """Convert an order to a row of the table."""
         later = LaterOrder(order.id, order.town, order.total, 2 * order.total, order.lines)
         return later if self._is_later else order
 
     def part(self, part: Part) -> Any:
-        """As a row of the table."""
+        """Convert a part to a row of the table."""
         return LaterPart(*part) if self._is_later else part
 
     def check_views(self) -> None:
@@ -257,7 +258,7 @@ def _pattern(model: Model, random: Random) -> tuple[Act, Callable[[], None]]:
 
 
 def states(seed: int, length: int = LENGTH) -> list[Any]:
-    """What the tables hold after each commit of a history, the first one being none."""
+    """Return the contents of the tables after each commit of a history, and before the first."""
     model, random = Model(), Random(seed)
     found = [model.state()]
     for _ in range(length):
@@ -269,7 +270,7 @@ def states(seed: int, length: int = LENGTH) -> list[Any]:
 
 
 def go_on(tables: Tables, seed: int, done: int, told: Callable[[int], None]) -> None:
-    """Make the commits of a history after the first ones; each is told when it has returned."""
+    """Make the commits of a history after the first `done` ones; call `told` after each."""
     model, random = Model(), Random(seed)
     for _ in range(done):
         _, note = drawn(model, random)

@@ -1,9 +1,9 @@
-"""Processes that are killed in the middle of a life: what `crashed.py` makes of calls is true.
+"""Processes that are killed in the middle of a life, to check the disk model of `crashed.py`.
 
-A life runs in a child of this process, which tells of each call on the files, and of what is
-acknowledged, through a pipe, and is killed after one of the calls. The files are then, byte by
-byte, what the model of the disk has of these calls. In every other child somebody reads the file,
-and goes on reading while it is opened again.
+A life runs in a child process, which reports each call on the files, and each acknowledged commit,
+through a pipe, and is killed after one of the calls. The files must then equal, byte by byte, the
+files that the disk model computes from these calls. In every other child a second connection reads
+the file, and goes on reading while it is reopened.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def killed(seed: int, level: str | None = None, step: int = 1) -> int:
 
 
 def _killed(life: Life, at: int, path: Path) -> bool:
-    """Whether the life was not over before, which depends on who reads, and on threads."""
+    """Return True if the life was killed before it ended; readers and threads can shorten it."""
     disk = Disk()
     was_killed, told, later = _in_child(life, at, path, disk.make, lambda: None)
     left = disk.killed()

@@ -1,8 +1,8 @@
-"""A history with what else happens to a database between its commits.
+"""A history with other events between the commits of its database.
 
 Transactions fail, rows are refused, the group is flushed, another connection reads for a while or
-moves the log into the file, the database is closed and opened again, at last with other classes of
-rows. All is drawn from the seed; the commits are those of `history.states`.
+checkpoints the log, and the database is closed and reopened, at last with other classes of rows.
+All events are drawn from the seed; the commits are those of `history.states`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Connect = Callable[..., sqlite3.Connection]
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What is chosen of it once.
+    """The options of a life.
 
     later: the number of commits after which classes have changed, if they do.
     checkpoint: pages of the log from which on it is moved into the file, if not the library's.
@@ -103,7 +103,7 @@ class Living:
             self._read()
 
     def give_up(self) -> None:
-        """Let go of what is open, after an error."""
+        """Release the database and the reader after an error."""
         with suppress(DurabilityError, AttributeError):
             self._tables.db.close()
         if self._reading is not None:
@@ -158,7 +158,7 @@ class Living:
             other.execute(f"pragma wal_checkpoint({mode})")
 
     def _read(self) -> None:
-        """Begin to read, or look whether what is read is as it was."""
+        """Begin to read, or check that the reader still sees the same rows."""
         if self._reading is not None:
             reader, seen = self._reading
             assert _seen(reader) == seen
@@ -187,6 +187,6 @@ EVENTS: tuple[Callable[[Living], None], ...] = (
 
 
 def _seen(reader: sqlite3.Connection) -> list[Any]:
-    """What another program reads."""
+    """Return the version and the orders that another program reads."""
     version = reader.execute("select value from reactive_state where name = 'version'").fetchall()
     return version + reader.execute("select id, total from orders order by id").fetchall()

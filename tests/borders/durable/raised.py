@@ -1,8 +1,7 @@
-"""Histories in which a call of SQLite raises, one of its own on the files fails, or an exception
-comes from outside at some line.
+"""Histories with a failing SQLite call, a failing call on the files, or an exception from outside.
 
-After each the tables hold what the file holds: all of a commit or nothing of it; and the views are
-those of the tables. Then the history goes on.
+After each failure the tables must equal the file, which holds all of a commit or nothing of it, and
+the views must equal their queries over the tables. Then the history goes on.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Stop(BaseException):
 
 
 def raised_everywhere(seed: int, step: int = 1) -> int:
-    """Have each call of a history raise; how many were."""
+    """Raise at each SQLite call of a history; return the number of runs."""
     calls = _run(seed, Faults(0, full)).calls
     for at in range(1 + seed % step, calls + 1, step):
         _run(seed, Faults(at, full))
@@ -37,8 +36,10 @@ def raised_everywhere(seed: int, step: int = 1) -> int:
 
 
 def refused_everywhere(seed: int, step: int = 1) -> int:
-    """Have each call on the files fail, alone or with those that follow in its commit; how many
-    did. The disk is full, or does not take what is to be safe."""
+    """Fail each call on the files, alone or with the next calls of its commit; return the number.
+
+    The disk is full, or a sync fails.
+    """
     recording = Recording()
     _run(seed, recording)
     calls, found = recording.tried, 0
@@ -54,7 +55,7 @@ def refused_everywhere(seed: int, step: int = 1) -> int:
 
 
 class Connecting(Protocol):
-    """What makes the connections of a store."""
+    """Function that makes the connections of a store."""
 
     def connect(self, *arguments: Any, **options: Any) -> Any: ...
 
@@ -75,7 +76,7 @@ def _run(seed: int, faults: Faulty, synchronous: Any = "normal") -> Faulty:
             except DurabilityError as error:
                 refused = True
                 assert "shop.db" in str(error)
-                if "\n  close the database" in str(error):  # nobody knows what stands
+                if "\n  close the database" in str(error):  # the outcome is unknown
                     tables = _again(tables, path)
                     if tables.db.version > model.version:
                         _noted(model, note)
@@ -134,7 +135,7 @@ def _close(tables: Tables) -> None:
 
 
 def interrupted(seed: int, times: int, level: str = "commit") -> int:
-    """Have an exception from outside come at drawn lines of the commits of a history."""
+    """Interrupt the commits of a history at drawn lines; return the number of interrupts."""
     folder, came = tempfile.mkdtemp(), 0
     path = f"{folder}/shop.db"
     tables, model, random = Tables(store(path), level), Model(), Random(seed)

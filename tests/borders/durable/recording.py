@@ -1,12 +1,12 @@
-"""What SQLite does to its files, call by call: writes, and what else `kill -9` may come between.
+"""Record the calls of SQLite on its files: writes, and other calls between which a kill may fall.
 
-A VFS in front of that of the system, put into the library that Python's `sqlite3` is linked to. The
-files are those of the system; of each, the calls that change it are noted, and may fail:
+A VFS wraps the VFS of the system; it is registered in the library that Python's `sqlite3` is linked
+to. The files are real. Each call that changes a file is recorded, and may be made to fail:
 
     ("create", name)  ("write", name, offset, bytes)  ("truncate", name, size)
     ("sync", name)    ("delete", name)
 
-The index of the log (`-shm`) is not among them: the first that opens the files makes it anew.
+The index of the log (`-shm`) is not recorded: the first process that opens the files rebuilds it.
 
 Source: sqlite.org/vfs.html, sqlite.org/c3ref/io_methods.html.
 """
@@ -63,14 +63,14 @@ class _Methods(Structure):
 
 @cache
 def _library() -> Any:
-    """What `sqlite3` runs on."""
+    """Load the library that `sqlite3` is linked to."""
     library = ctypes.CDLL(sys.modules["_sqlite3"].__file__)
     library.sqlite3_vfs_find.restype = c_void_p
     return library
 
 
 def can_record() -> bool:
-    """Whether the library that `sqlite3` is linked to can be reached."""
+    """Return True if the library that `sqlite3` is linked to can be reached."""
     return sys.platform != "win32" and hasattr(_library(), "sqlite3_vfs_register")
 
 

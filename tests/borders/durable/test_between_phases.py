@@ -1,4 +1,4 @@
-"""What goes wrong while a commit is written: the step that it stands in the middle of is undone."""
+"""Failures while a commit is written: the statement that caused the commit is undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`changes_since` goes on after a restart, as far as the file keeps the commits."""
+"""`changes_since` continues after a restart, as far as the file keeps the commits."""
 
 from __future__ import annotations
 

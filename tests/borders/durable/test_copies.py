@@ -1,4 +1,4 @@
-"""Rows that are there several times, of which some go."""
+"""Rows with several copies, of which some are removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reactive import Database
 
 
 def test_some_of_several_equal_rows_go(tmp_path: Path) -> None:
-    """Those that are left are there once: so are not those that went."""
+    """After a restart the table has the remaining copies, and none of the removed ones."""
     with Database(tmp_path / "shop.db") as db:
         words = db.table(tuple, name="words")
         words.add_all([("x",), ("x",), ("x",), ("y",)])

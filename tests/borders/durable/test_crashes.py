@@ -164,7 +164,7 @@ def test_of_a_torn_log_a_prefix_is_left(tmp_path: Path, seed: int) -> None:
 
 
 def _torn(whole: bytes, random: Random) -> bytes:
-    """A log of which the end is missing, or is not what was written."""
+    """Return a log whose end is missing or overwritten."""
     at = random.randint(len(whole) // 4, len(whole))
     end = b"" if random.random() < 0.5 else random.randbytes(len(whole) - at)
     return whole[:at] + end

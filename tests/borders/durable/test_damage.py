@@ -1,4 +1,4 @@
-"""A file that is damaged is opened with an error that names what is: never another exception."""
+"""A damaged file is opened with an error that names the damage: never another exception."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ TABLES = ("wide", "words", "patterns", "source words", "sink words")
 
 
 def made(path: Path, *, later: bool = False) -> Any:
-    """The rows of the file, which is made or opened, and those of bags with their weights."""
+    """Create or open the file; return its rows, and the rows of bags with their weights."""
     with Database(path, keep=10) as db:
         wide = db.table(Later if later else Wide, key="id", name="wide")
         words = db.table(tuple, name="words")
@@ -189,7 +189,7 @@ def test_a_file_that_was_cut_or_written_over_is_told(whole: bytes, tmp_path: Pat
         for beside in ("-wal", "-shm"):
             path.with_name(f"x.db{beside}").unlink(missing_ok=True)
         try:
-            assert _words(path) == wanted  # what was written over was in no use
+            assert _words(path) == wanted  # the overwritten bytes were unused
         except DurabilityError as error:
             assert "x.db" in str(error)
             told += 1

@@ -1,5 +1,7 @@
-"""A sink of a durable database goes on after a restart: nothing is lost, and nothing told twice but
-under its number."""
+"""A sink of a durable database continues after a restart.
+
+No batch is lost, and a repeated batch has the same number.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables come back by their names, with the rows that they had, checked against their class."""
+"""Tables are restored by their names, with their rows, checked against their class."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path, row_type: Any, rows: list[A
 
 
 def shown(table: Any) -> Counter[tuple[Any, ...]]:
-    """The rows with their classes; of sets by what is in them."""
+    """Count the rows with their classes; sets are compared by their items."""
     return Counter((type(row), row, repr(row) if "{" not in repr(row) else "") for row in table)
 
 

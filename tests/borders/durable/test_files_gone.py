@@ -1,4 +1,4 @@
-"""A file that is deleted or replaced while it is open is told of: no commit is lost silently."""
+"""An error reports a file that is deleted or replaced while open: no commit is lost silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits of a group are written as what they come to, and each of them stands or not as any."""
+"""Commits of a group are written as their net changes; each is atomic like any other commit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Both:
         self._keys, self._random = keys, random
 
     def change(self) -> None:
-        """A commit of one row or of many, of which some are refused, or fail in a view."""
+        """Commit one row or many; some commits are refused, or fail in a view."""
         random, held = self._random, [dict(each) for each in self.held]
         value = random.choice([1, 1.0, 2**80, "x", None, b"\xff", (1, 2), RAISES, print])
         count = random.choice([1, 1, 1, 2, 5, TOGETHER + 1])

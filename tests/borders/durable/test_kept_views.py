@@ -212,7 +212,7 @@ def test_a_state_that_is_damaged_is_computed_anew_and_told(tmp_path: Path) -> No
 
 
 def damage(file: sqlite3.Connection, random: Random) -> None:
-    """Change some bytes of what is stored of a view, or take some of it away."""
+    """Change some stored bytes of a view, or delete some."""
     (bytes_of,) = file.execute("select sql_name from reactive_tables where name like 'kept-_ top'")
     name = random.choice(["kept top", *bytes_of])
     part, data = random.choice(file.execute(f'select part, data from "{name}"').fetchall())

@@ -1,5 +1,7 @@
-"""A subscription with a name goes on after a restart where it was, and so does a sink that writes
-after each commit."""
+"""A named subscription continues after a restart at its position.
+
+So does a sink that writes after each commit.
+"""
 
 from __future__ import annotations
 
@@ -362,7 +364,7 @@ def test_another_query_is_refused_or_its_difference_is_told(tmp_path: Path) -> N
 
 
 async def asynchronous(delta: Delta[int]) -> None:
-    """A callback that nobody awaits."""
+    """A callback whose coroutine is never awaited."""
 
 
 @pytest.mark.parametrize(

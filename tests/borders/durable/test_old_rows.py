@@ -21,8 +21,10 @@ def path(tmp_path: Path) -> Path:
 
 
 def values_in(value: Any) -> list[Any]:
-    """Classes and texts of a value and of all that is inside: equal values may be of two classes,
-    as an instant in two zones."""
+    """Return the classes and texts of a value and of all values inside it.
+
+    Equal values may differ in class or text, as an instant in two zones.
+    """
     if isinstance(value, frozenset):
         return [type(value), sorted(map(repr, value))]
     return [type(value), repr(value)]

@@ -1,4 +1,4 @@
-"""Columns of values come back as they were packed, of the same classes; other bytes are refused."""
+"""Packed columns are read with equal values of the same classes; other bytes are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is read while another process writes it: a snapshot that goes on when it is told."""
+"""A file that is read while another process writes it: a snapshot that advances on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store does; one that is new is run through this by a factory more in `STORES`."""
+"""The behaviour of every store; a new store is tested by adding its factory to `STORES`."""
 
 from __future__ import annotations
 

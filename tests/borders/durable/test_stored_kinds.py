@@ -34,7 +34,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Doubled:
-    """Made of what is stored it would be another one."""
+    """A class whose constructor does not restore the stored value."""
 
     id: int
     value: Any

@@ -1,10 +1,9 @@
-"""Lives of durable sinks, and of subscriptions with a name, that end at every write, and what their
-receivers come to.
+"""Lives of durable sinks and named subscriptions that end at every write, and their receivers.
 
-One run notes what SQLite does to the files, and when the receiver is called. An end after each call
-leaves a file and a receiver; the next process makes the same sink, and all batches together come to
-the view: no number is missing, one that comes again has the same changes, and none is of a commit
-that the file does not have.
+One run records the calls of SQLite on the files, and the calls of the receiver. An end after each
+call leaves a file and a receiver; the next process makes the same sink. All batches together must
+add up to the view: no number is missing, a repeated number has the same changes, and no batch is of
+a commit that the file lacks.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ STEPS = 14
 
 @dataclass
 class Receiver:
-    """Notes batches, and fails when it is told to.
+    """Record batches; fail on request.
 
-    calls: the calls on files when each batch came.
+    calls: the number of calls on files when each batch arrived.
     """
 
     recording: Recording = field(default_factory=Recording)
@@ -51,7 +50,7 @@ class Receiver:
         self(delta.number, list(delta.items()))
 
     def upto(self, calls: int, *, at: bool) -> Receiver:
-        """The rows that it had after so many calls, with or without the batch that came then."""
+        """Return the receiver after `calls` calls, with or without the batch that arrived then."""
         pairs = zip(self.batches, self.calls, strict=True)
         return Receiver(batches=[b for b, n in pairs if n < calls or (at and n == calls)])
 
@@ -73,7 +72,7 @@ class Receiver:
 
 
 class Process:
-    """A database with a view that is told of, by a sink or a subscription (`way`)."""
+    """A database with a view that a sink or a subscription (`way`) reports."""
 
     def __init__(
         self, store: SqliteStore, seed: int, receiver: Receiver, level: Any, way: str
@@ -111,7 +110,7 @@ class Process:
             assert self.receiver.content() == bag(self.view)
 
     def check(self, random: Random) -> None:
-        """Go on: all that is told comes to the view."""
+        """Go on: all reported batches must add up to the view."""
         at = self.sink.position
         assert at is None or at.version <= self.db.version, "it was told of what is not there"
         self.flush()
@@ -148,7 +147,7 @@ def live(seed: int, level: str, path: str, receiver: Receiver, way: str) -> None
 
 
 def told_everywhere(seed: int, level: str, step: int = 1, way: str = "sink") -> int:
-    """Have a life end at every `step`th call, by kill -9 or a loss of power; how many did."""
+    """End a life at every `step`th call, by kill -9 or power loss; return the number of ends."""
     receiver = Receiver()
     with Folder() as folder:
         live(seed, level, f"{folder}/shop.db", receiver, way)
@@ -168,7 +167,7 @@ def told_everywhere(seed: int, level: str, step: int = 1, way: str = "sink") -> 
 def go_on(
     left: Any, seed: int, level: str, had: Receiver, random: Random, way: str, *, is_dark: bool
 ) -> None:
-    """Open what is left, and tell the rest."""
+    """Open the files that are left, and report the remaining batches."""
     with written(left) as path:
         try:
             process = Process(SqliteStore(str(path)), seed, had, level, way)
@@ -187,8 +186,10 @@ def go_on(
 
 
 def refused_everywhere(seed: int, level: str, step: int = 1, way: str = "sink") -> int:
-    """Have every `step`th call fail, alone or with all that follow, which ends the life; how many
-    did."""
+    """Fail every `step`th call, alone or with all later calls, which ends the life.
+
+    Return the number of failures.
+    """
     whole, found = Receiver(), 0
     with Folder() as folder:
         live(seed, level, f"{folder}/shop.db", whole, way)

@@ -1,8 +1,9 @@
 """Lives of sinks of `write_to` on a durable database, which end at every write to its files.
 
-The target has its position itself. Of each life its states are kept: after a batch was staged, and
-after it was delivered. An end leaves the files of the database after one of their calls, and the
-target as it was by then; the next process writes to it exactly what is missing.
+The target stores its own position. The states of the target are kept for each life: after a batch
+was staged, and after it was delivered. An end leaves the files of the database after one of their
+calls, and the target in its state at that call; the next process must write exactly the missing
+batches.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class Process:
                     self.sales.add(Sale(random.choice(TOWNS), random.choice(PRICES)))
 
     def flush(self) -> None:
-        """Write, and look at what is there."""
+        """Flush the sink, and check the target."""
         self.sink.flush()
         rows = Counter(map(text_of, self.view)) if self.kind == "sql" else bag(self.view)
         assert KINDS[self.kind][1](self.folder) == rows
@@ -196,7 +197,7 @@ class Noting:
             setattr(target, name, noting)
 
     def at(self, calls: int) -> list[Path]:
-        """The states that it was in at a call: at most two, before and after what came then."""
+        """Return the states of the target at a call: at most two, before and after a batch."""
         before = [path for n, path in self.states if n < calls][-1:]
         return before + [path for n, path in self.states if n == calls][-1:]
 
@@ -250,7 +251,7 @@ def written_everywhere(seed: int, level: str, kind: str, step: int = 1) -> int:
 
 
 def go_on(left: Any, seed: int, level: str, kind: str, had: Path, random: Random) -> None:
-    """Open what is left, and write what is missing."""
+    """Open the files that are left, and write the missing batches."""
     is_new = not KINDS[kind][1](had)
     with written(left) as path:
         with suppress(DurabilityError):

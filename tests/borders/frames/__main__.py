@@ -13,7 +13,7 @@ from tests.borders.frames.test_table_from import check_round_trip
 
 
 def main(count: int, first: int) -> None:
-    """Histories of syncs and of logs, and as many frames that come back."""
+    """Check random histories of syncs and of logs, and round trips of `count` frames."""
     for number in range(first, first + count):
         check_history(number, 30)
         check_log(number, 60)

@@ -1,4 +1,4 @@
-"""`view.changes_since(version)` against the rows of then and of now."""
+"""`view.changes_since(version)` against the rows of both versions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from tests.borders.frames.cases import Named
 
 
 def check_log(seed: int, steps: int) -> None:
-    """Rows of an old version and the changes since are those of now, at any moment; and who asks
-    for more than is kept is told so."""
+    """Check that old rows plus the changes since then are the current rows, at any moment.
+
+    A version older than the history is refused.
+    """
     chance = random.Random(seed)
     db = Database()
     table = db.table(Named, name="rows")
@@ -94,7 +96,7 @@ def test_a_view_that_nobody_asks_keeps_nothing() -> None:
 
 
 def test_changes_are_there_before_they_are_delivered() -> None:
-    """A subscriber of another thread holds up the delivery of what is in the queue after it."""
+    """A slow subscriber in another thread delays the delivery of all later commits in the queue."""
     db = Database()
     words = db.table(str, name="words")
     view = words.materialize()

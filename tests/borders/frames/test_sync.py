@@ -18,7 +18,7 @@ FIELDS = {"id": pl.Int64, "town": pl.String, "price": pl.Float64}
 
 
 class Twins:
-    """Two databases of a table and views: one is synced, in the other all is replaced."""
+    """Two databases with a table and views: one is synced, all rows of the other are replaced."""
 
     def __init__(self, kind: Any, key: str | None) -> None:
         self.kind = kind

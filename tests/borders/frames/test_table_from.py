@@ -24,7 +24,7 @@ from tests.borders.frames.cases import PLAIN, frames
 
 
 def check_round_trip(frame: pl.DataFrame) -> None:
-    """By polars' own equality, but for structs, whose fields may be called otherwise then."""
+    """Compare by polars' own equality; structs by value, because their fields may be renamed."""
     frame = frame.with_row_index("place")  # equal rows stand side by side in a table
     table = Database().table_from(frame, name="rows")
     again = table.to_polars()

@@ -36,7 +36,7 @@ POISON = 666
 
 
 class Poisoned(Exception):
-    """What a view, or a hook of a session, raises."""
+    """Exception raised by a view, or by a hook of a session."""
 
 
 class World:
@@ -219,7 +219,7 @@ def edit_tags(session: Session, random: Random) -> None:
 
 def add_person(session: Session, random: Random) -> None:
     other = _pick(session, random, Person)
-    friend = random.choice([None, None, other and other.id, 10_000])  # the last one is nobody
+    friend = random.choice([None, None, other and other.id, 10_000])  # the last id does not exist
     if friend == 10_000 and random.random() < 0.7:
         friend = None
     made: list[Person] = [
@@ -408,7 +408,7 @@ ACTS: list[Callable[[Session, Random], None]] = [
 
 
 def run(engine: Engine, seed: int, count: int) -> World:
-    """Sessions, each of which is checked."""
+    """Run `count` sessions, and check each of them."""
     world = World(engine, seed)
     for _ in range(count):
         world.trace = []

@@ -117,7 +117,7 @@ def shop(path: Path | None = None, factory: type[Connection] = Connection) -> En
 
 
 def keep_keys(engine: Engine) -> None:
-    """Have SQLite keep foreign keys, and begin transactions where SQLAlchemy does."""
+    """Make SQLite enforce foreign keys, and begin transactions when SQLAlchemy does."""
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, record: Any) -> None:

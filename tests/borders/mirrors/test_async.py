@@ -122,7 +122,7 @@ def test_a_mirror_that_could_not_be_loaded_leaves_nothing() -> None:
 
 
 def test_random_asynchronous_sessions(tmp_path: Path) -> None:
-    """As `test_sessions.py`, by `run_sync`, which the statements do not notice."""
+    """Run the sessions of `test_sessions.py` by `run_sync`, with the same results."""
 
     async def main() -> None:
         engine = await made(tmp_path / "shop.db")

@@ -39,7 +39,7 @@ class Fault:
         raise self.error("injected")
 
     def _is_done_before(self, text: str = "", *_: object) -> bool:
-        """A driver does not refuse what was done; but the answer may be lost."""
+        """Return True if the call fails after its effect, as an answer that is lost."""
         is_lost = not issubclass(self.error, sqlite3.Error)
         return self.is_after and text != "begin" and (is_lost or bool(text))
 
@@ -82,7 +82,7 @@ def world_with_rows(engine: Engine) -> World:
 
 
 def fill(world: World) -> None:
-    """Have the same rows in it as at the beginning."""
+    """Restore the rows of the beginning."""
     with world.sessions.begin() as session:
         session.execute(delete(Customer))
         session.execute(delete(Tag))
@@ -106,7 +106,7 @@ def change(session: Session) -> None:
 
 
 def calls_of(world: World) -> int:
-    """How many calls of the driver a changing session makes."""
+    """Return the number of driver calls of a changing session."""
     FAULT.calls = 0
     with world.sessions() as session:
         change(session)

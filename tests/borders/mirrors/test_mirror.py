@@ -1,4 +1,4 @@
-"""What a mirror gives, and what it refuses."""
+"""The promises of a mirror, and its refusals."""
 
 from __future__ import annotations
 

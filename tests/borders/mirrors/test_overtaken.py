@@ -1,7 +1,7 @@
-"""Transactions that read an older state than the mirror shows: what is left out, and refused.
+"""Transactions that read an older state than the mirror shows: omitted and refused rows.
 
-With Postgres, for which it is made, `tests/borders/mirrors` has been run by hand; here by its
-rules.
+The tests simulate the rules of Postgres; `tests/borders/mirrors` has been run by hand with a real
+Postgres.
 """
 
 from __future__ import annotations

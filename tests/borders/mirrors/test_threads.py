@@ -47,7 +47,7 @@ def test_threads_that_change_the_same_rows(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            sum(total)  # readers neither wait nor see what is not committed
+            sum(total)  # readers neither wait nor see uncommitted rows
         for thread in threads:
             thread.join()
         assert wrong == []

@@ -1,4 +1,4 @@
-"""SQLAlchemy installs greenlet only for who asks for its asynchronous part: it may be absent."""
+"""Work without greenlet, which SQLAlchemy installs only with its asyncio extra."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Random histories of objects that change, compared with the objects after every commit.
 
-The oracle is a comprehension over the objects that should be in the tables. What must be refused,
-or is taken back, leaves objects and tables as they were; what changed unseen is found.
+The oracle is a comprehension over the objects that should be in the tables. A refused or undone
+change must leave objects and tables as they were; an unseen change must be found.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class History:
         return self.kind(id=number, total=r.choice(TOTALS), customer=r.choice(CUSTOMERS))
 
     def see(self, name: str) -> None:
-        """Have one more view."""
+        """Materialize one more view."""
         orders, others = self.orders, self.others
         makes: dict[str, Callable[[], Any]] = {
             "large": lambda: orders.where(lambda o: o.total > 10).select(lambda o: o.id),
@@ -166,7 +166,7 @@ class History:
         return name == "total" and value == BAD and "fussy" in self.views and is_in(o, self.here)
 
     def is_refused(self) -> bool:
-        """Whether the objects are as no commit may leave them."""
+        """Return True if the objects are in a state that no commit may leave."""
         ids = [o.id for o in self.here]
         return len(ids) > len(set(ids)) or ("fussy" in self.views and not self.are_good())
 
@@ -269,7 +269,7 @@ class History:
         self.together(fails=True)
 
     def unseen(self) -> None:
-        """Change something so that nobody notices; it is found, and told."""
+        """Change an attribute unseen; the change must be found and reported."""
         o, name, value = self.drawn()
         tables = [is_in(o, self.here), is_in(o, self.there)]
         old = getattr(o, name)
@@ -277,7 +277,7 @@ class History:
             value = float(value)
         if name == "id" or value == BAD or repr(value) == repr(old):
             return
-        list(self.orders), list(self.others)  # rows show what was assigned and not read
+        list(self.orders), list(self.others)  # rows show all assigned values, also unread ones
         behind(o, name, value)
         found = self.db.check_silent()
         wanted = [("orders", "others")[place] for place in (0, 1) if tables[place]]

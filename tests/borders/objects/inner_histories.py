@@ -1,7 +1,7 @@
 """Random histories of objects with lists, dictionaries and sets inside, and objects in these.
 
-The oracle is a comprehension over the objects, after every commit. What is taken back, and what was
-changed unseen and told, is in it too.
+The oracle is a comprehension over the objects, after every commit. It covers undone changes, and
+unseen changes that are reported later.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class InnerHistory:
 
     def unseen(self) -> None:
         r = self.random
-        list(self.orders)  # rows show all that was assigned
+        list(self.orders)  # rows show all assigned values
         o = r.choice(self.here)
         match r.randrange(4):
             case 0:
@@ -177,7 +177,7 @@ class InnerHistory:
 
 
 def shown(value: Any) -> Any:
-    """What is in a value, object or row, in an order of its own for sets alone."""
+    """Return the items of a value, object or row; only sets are sorted."""
     if isinstance(value, Line):
         return f"{value.what} {value.price}"
     if isinstance(value, Order):

@@ -152,7 +152,7 @@ class WithSlots:
 
 
 class Described:
-    """What keeps one of its attributes in another one."""
+    """A class that stores one of its attributes in another one."""
 
     id: int
     total: float
@@ -204,7 +204,7 @@ KINDS: tuple[Any, ...] = (
 
 
 def behind(instance: Any, name: str, value: Any) -> None:
-    """Store a value so that nobody notices."""
+    """Store a value so that the library does not notice."""
     for base in type(instance).__mro__:
         found: Any = vars(base).get(name)
         if hasattr(type(found), "__set__") and not isinstance(found, property):

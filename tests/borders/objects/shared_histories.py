@@ -1,7 +1,8 @@
-"""Random histories of objects that dictionaries of several objects hold, which are shared too.
+"""Random histories of objects that dictionaries of several objects share.
 
-The oracle is a comprehension over the objects, after every commit. A transaction that fails puts
-back what was in tables at its beginning, however it was taken out, put elsewhere and changed.
+The oracle is a comprehension over the objects, after every commit. A transaction that fails
+restores the objects that were in tables at its beginning, even if they were removed, moved and
+changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of objects that survive the process: what was assigned is there again, in objects."""
+"""Tables of objects that survive the process: assigned values are restored, in objects."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Order:
 
 
 def total(value: Any) -> float:
-    """The sum of all that is in a value."""
+    """Return the sum of all numbers in a value."""
     if isinstance(value, Line):
         return value.total
     if hasattr(value, "held"):

@@ -65,7 +65,7 @@ def rolled_back(world: World) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_collections() -> Iterator[None]:
-    """What a collection calls would be interrupted too, and nobody would hear of it."""
+    """Disable garbage collection: an interrupt in a finalizer would be lost."""
     gc.disable()
     yield
     gc.enable()

@@ -1,4 +1,4 @@
-"""What no query reads is assigned without a commit; whoever reads it later sees it."""
+"""Attributes that no query reads are assigned without a commit; later readers see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed unseen is found, wherever it is; what changed seen is not."""
+"""An unseen change is found anywhere; a seen change is not found again."""
 
 from __future__ import annotations
 

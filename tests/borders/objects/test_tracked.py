@@ -1,4 +1,4 @@
-"""Objects that change as rows: what an assignment does, what is refused, what stays as it was."""
+"""Objects that change as rows: effects of an assignment, refusals, and unchanged parts."""
 
 from __future__ import annotations
 

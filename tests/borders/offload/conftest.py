@@ -1,4 +1,4 @@
-"""Hand-overs in pieces of a few rows, so that small tables come in several."""
+"""Transfers in pieces of a few rows, so that small tables need several pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import reactive.engine.dataflow.snapshot  # noqa: F401
 
 
 def small_pieces(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Have so few rows handed over at a time."""
+    """Transfer `count` rows at a time."""
     patch.setattr(sys.modules["reactive.engine.dataflow.snapshot"], "PIECE", count)
 
 

@@ -125,7 +125,7 @@ class Elsewhere:
 
 
 class Failing(InMemory):
-    """Raises or waits before applying, when it is told to."""
+    """Raise or wait before applying, on request."""
 
     def __init__(self, part: Fragment, of: Elsewhere) -> None:
         super().__init__(part)
@@ -162,7 +162,7 @@ class Failing(InMemory):
 
 
 class Together(Elsewhere):
-    """Does whole parts of plans at once."""
+    """Execute whole parts of plans in one step."""
 
     def apart(self, fragment: Fragment) -> str | None:
         return None

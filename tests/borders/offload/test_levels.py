@@ -27,7 +27,7 @@ from tests.random_queries.drawn import SEEDS
 
 
 def is_there(view: Any) -> bool:
-    """Whether the levels of a view are elsewhere."""
+    """Return True if the levels of a view are offloaded."""
     return isinstance(view._node.inputs[0].operator, RemoteTree)
 
 
@@ -35,8 +35,7 @@ def is_there(view: Any) -> bool:
 @examples(6)
 @given(seed=SEEDS)
 def test_a_nest_is_the_same_wherever_its_levels_are(seed: int) -> None:
-    """They move, come back and move again; several commits are one flush; some who hear come when
-    they have moved."""
+    """Levels move, return and move again; a flush has several commits; some subscribe later."""
     random = Random(seed)
     db = Database(offload=Together(threshold_rows=random.choice((None, None, 3))))
     is_keyed = random.random() < 0.5
@@ -70,7 +69,7 @@ def test_a_nest_is_the_same_wherever_its_levels_are(seed: int) -> None:
 
 
 def has_levels(relation: Any) -> bool:
-    """Whether a nest has anything inside that is no value."""
+    """Return True if the nest has a level inside, not only values."""
     return levels_of(relation._engine.offloading.plan_of(relation._run())) is not None
 
 
@@ -86,7 +85,7 @@ def rows(count: int, start: int = 0) -> list[Row]:
 
 
 def test_a_nest_that_outgrows_the_process_moves_by_itself_and_comes_back() -> None:
-    """With it go its tables, which nothing else reads."""
+    """Its tables move with it, because nothing else reads them."""
     db = Database(offload=Together(threshold_rows=300))
     a, b, c, view = levels(db)
     a.add_all(rows(10))
@@ -146,7 +145,7 @@ class _Telling(Telling, InOneBucket):
 
 
 def test_what_changes_in_levels_is_fetched_only_if_somebody_listens() -> None:
-    """Who subscribes while a flush is under way misses nothing of it."""
+    """A subscriber that is added during a flush misses none of its changes."""
     offload = Later()
     db = Database(offload=offload)
     a, b, c, view = levels(db)

@@ -49,7 +49,7 @@ def test_random_queries_over_random_moves(seed: int, optimize: bool) -> None:
 
 
 def move(view: Any, how: str) -> None:
-    """A view goes elsewhere, if it can, or comes back."""
+    """Offload a view if possible, or recall it."""
     match how:
         case "move":
             try:

@@ -1,4 +1,4 @@
-"""What happens by itself: moves above a threshold, writers that wait, flushes in the background."""
+"""Automatic moves above a threshold, writers that wait, and flushes in the background."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What stays in the process whatever is done: `apply`, `negate` and `previous`. Nests go by
-themselves, from the first row on."""
+"""`apply`, `negate` and `previous` always stay in the process.
+
+Nests move automatically, from the first row on.
+"""
 
 from __future__ import annotations
 

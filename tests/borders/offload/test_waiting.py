@@ -1,4 +1,4 @@
-"""What waits for a flush is bounded by its bytes, too."""
+"""The changes that wait for a flush are bounded by their bytes, too."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Away(Elsewhere):
 
 
 class Readable(Telling):
-    """Keeps what `apply` has come to for those who read it."""
+    """Keep the sum of all `apply` calls for readers."""
 
     def __init__(self, part: Fragment, of: Away) -> None:
         super().__init__(part, of)
@@ -83,7 +83,7 @@ class Readable(Telling):
 
 
 class Reader:
-    """What one reader has read."""
+    """The rows that one reader has read."""
 
     def __init__(self, of: Readable, first: list[Pair]) -> None:
         self._of, self._first = of, first
@@ -115,7 +115,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Rows:
-    """As `FrameRows`."""
+    """A stand-in for `FrameRows`."""
 
     away: Away
     pairs: tuple[Pair, ...]
@@ -196,7 +196,7 @@ class Rows:
         return made
 
     def _write(self, path: str, table: pa.Table, before: int = 0) -> None:
-        """A part of a job, which may end in the middle; there are so many before it."""
+        """Write a part of a job, which may end in the middle; `before` files are there already."""
         place = Path(path.removeprefix("file://"))
         self.away.step()
         if place.parent.exists() and len(list(place.parent.iterdir())) != before:

@@ -19,11 +19,11 @@ class Crash(BaseException):
 def crash_at_every_step(
     run: Callable[[Path, int, int], bool], folder: Path, *, histories: int
 ) -> None:
-    """Run histories with a crash at their first step, at their second one, until none is left.
+    """Run histories with a crash at their first step, their second step, until no crash occurs.
 
     Parameters
     ----------
-    run: a history in a folder, of a seed, with a crash at a step; whether it came to that step.
+    run: runs the history of a seed in a folder; returns True if it crashed at the step.
     """
     for seed in seeds(histories):
         at, crashed = 0, True
@@ -51,11 +51,11 @@ class ObjectStore:
 
 
 class Crashing:
-    """Passes on what is done to files, until it is time to crash.
+    """Pass calls on files through, until it is time to crash.
 
     Parameters
     ----------
-    at: the step at which it crashes, counted from 0; each thing that is done is two of them.
+    at: the step at which it crashes, counted from 0; each call is two steps.
     """
 
     def __init__(self, files: Any, at: int | None) -> None:

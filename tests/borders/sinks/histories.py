@@ -23,7 +23,7 @@ class Sale:
 
 
 class Town(NamedTuple):
-    """What a town comes to."""
+    """The aggregates of a town."""
 
     name: str | None
     prices: float
@@ -72,7 +72,7 @@ class Shop:
         self.begin_in(Database())
 
     def begin_in(self, db: Database) -> None:
-        """The same, in a database."""
+        """Begin in the database `db`."""
         self.db = db
         self.sales: Table[Sale] = self.db.table(Sale, name="sales")
         self.sales.add_all(self.rows)
@@ -109,7 +109,7 @@ class Shop:
                 self.begin_again()
 
     def begin_again(self) -> None:
-        """The next process, which may end at once."""
+        """Start the next process, which may crash during its start."""
         while True:
             try:
                 self.begin()

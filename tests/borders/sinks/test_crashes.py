@@ -29,7 +29,7 @@ Make = Callable[[Path, Callable[[Any], Any]], "Kind"]
 
 
 class Kind:
-    """A kind of sink, over a folder: how it is made, and what is in its target."""
+    """A kind of sink over a folder: how to make it, and how to read its target."""
 
     def __init__(self, folder: Path, row_type: Any, wrapped: Callable[[Any], Any]) -> None:
         self.folder, self.row_type, self.wrapped = folder, row_type, wrapped
@@ -41,7 +41,7 @@ class Kind:
         raise NotImplementedError
 
     def content(self) -> Counter[Any]:
-        """What the receiver has, as a bag; whatever a batch is, it has it whole."""
+        """Return the rows of the receiver, as a bag; each batch is there completely."""
         raise NotImplementedError
 
 
@@ -88,7 +88,7 @@ class Rows(Kind):
 
 
 class Called(Kind):
-    """A function that takes note of the number together with what it does."""
+    """A function that stores the batch number together with its effect."""
 
     def __init__(self, folder: Path, row_type: Any, wrapped: Callable[[Any], Any]) -> None:
         super().__init__(folder, row_type, wrapped)
@@ -145,7 +145,7 @@ def test_a_process_may_end_at_any_step(
 
 
 def run(kind: type[Kind], make_view: Any, folder: Path, seed: int, at: int) -> bool:
-    """A history in which the process ends at a step, and so does the next one at a later step."""
+    """Run a history in which the process ends at a step, and the next process at a later one."""
     files: list[Crashing] = []
 
     def wrapped(found: Any) -> Any:
@@ -167,7 +167,7 @@ def run(kind: type[Kind], make_view: Any, folder: Path, seed: int, at: int) -> b
 
 
 def flush(shop: Shop, made: Kind) -> None:
-    """Write what is new; the types of rows are said once an empty view needs them to be."""
+    """Flush the sink; pass the types of the rows once an empty view requires them."""
     try:
         shop.sink.flush()
     except OffloadError as error:

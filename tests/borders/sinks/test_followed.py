@@ -1,4 +1,4 @@
-"""Sinks of views that are elsewhere: their rows are written there, and none comes by here."""
+"""Sinks of offloaded views: the backend writes their rows, and none passes this process."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def run(kind: type[Kind], make_view: Any, folder: Path, seed: int, at: int) -> b
 
 
 class Stepping:
-    """A file system in which a process may end before and after each thing that is done."""
+    """A file system on which a process may end before and after each call."""
 
     def __init__(self, files: Any, step: Any) -> None:
         self._files, self._step = files, step

@@ -1,4 +1,4 @@
-"""Files of state tables stay as long as somebody reads them, and no longer."""
+"""Files of state tables exist while a reader holds them, and no longer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nested rows in files: what is inside are lists of structs, which are read as they were."""
+"""Nested rows in files: the inner rows are lists of structs, and are read as written."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def told(rows: Any) -> list[Any]:
 
 
 def net(folder: Path) -> list[Any]:
-    """What all changes in a folder come to, as `told`."""
+    """Return the net of all changes in a folder, in the form of `told`."""
     found: dict[str, list[Any]] = {}
     for path in sorted(folder.glob("batch=*/*.parquet")):
         for row in pq.ParquetFile(path).read().to_pylist():

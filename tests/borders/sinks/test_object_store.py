@@ -1,4 +1,4 @@
-"""An object store, served on this machine: what is written there goes on, and nothing is moved."""
+"""An object store, served on this machine: sinks continue there, and no file is moved."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Parcel(NamedTuple):
 
 
 class Receiver:
-    """A function of batches that fails when it is told to."""
+    """A function of batches that fails on request."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, list[Any]]] = []

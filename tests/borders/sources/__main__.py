@@ -1,5 +1,7 @@
-"""Kills at length: `python -m tests.borders.sources COUNT SEED`: of each of `COUNT` files of a
-database, 20 kills of the process in which a source runs."""
+"""Kills at length: `python -m tests.borders.sources COUNT SEED`.
+
+For each of `COUNT` database files, the process in which a source runs is killed 20 times.
+"""
 
 from __future__ import annotations
 

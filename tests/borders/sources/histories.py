@@ -1,4 +1,4 @@
-"""Generated batches of a source, and a plain model of what they say is there."""
+"""Generated batches of a source, and a plain model of the rows that they define."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ facts and plain numbers of origins, and such as are appended to them."""
 
 @dataclass
 class Model:
-    """What the source has: as a plain dictionary, and plain counters."""
+    """The rows of the source, in a plain dictionary and plain counters."""
 
     items: dict[int, Item] = field(default_factory=dict)
     facts: Counter[Fact] = field(default_factory=Counter)
@@ -117,13 +117,13 @@ class Fed:
 
 
 def is_bad(row: Any) -> bool:
-    """Whether a view raises on a row."""
+    """Return True if a view raises on the row."""
     value = row if isinstance(row, int) else row.value
     return bool(value == 0)
 
 
 def parts(rows: list[Counter[Any]], *, bad: bool) -> list[Counter[Any]]:
-    """The rows on which a view raises, or the others."""
+    """Return the rows on which a view raises, or the others."""
     return [
         Counter({row: n for row, n in some.items() if is_bad(row) is bad and n}) for some in rows
     ]

@@ -1,8 +1,8 @@
 """A source that runs in a thread of a durable database whose process is killed at random moments.
 
-The source tells of a batch, through a pipe, when it is asked for the next one. What is opened again
-has each batch up to its token once and none after it; with `durability="commit"` all that were told
-of. Then the source goes on in another process, from there.
+The source reports a batch through a pipe when the next batch is requested. The reopened database
+has each batch up to its token once and none after it; with `durability="commit"` it has all
+reported batches. Then the source goes on in another process, from the token.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 
 def batch_of(number: int) -> Batch[Line]:
-    """A batch of some rows, of which some are those of an origin, and some of a file that grows."""
+    """Return a batch of some rows, some of an origin, and some of a file that grows."""
     rows = [Line(number, place) for place in range(number % 4)]
     more = [Line(number, -1)]
     growing = {} if number % 3 else {"grows": more}

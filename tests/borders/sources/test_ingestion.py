@@ -37,7 +37,7 @@ PATIENCE = 30
 
 
 class Numbers:
-    """Gives the numbers to `end`, one by one; fails before those that it is told of, once."""
+    """Yield the numbers to `end`, one by one; fail once before each number of `fails`."""
 
     def __init__(self, end: int, fails: tuple[int, ...] = (), name: str = "numbers") -> None:
         self.name = name
@@ -58,7 +58,7 @@ class Numbers:
 
 
 class Pushed:
-    """Gives what is put into its queue, until it is to stop."""
+    """Yield the items of its queue, until it is stopped."""
 
     name = "pushed"
 
@@ -147,7 +147,7 @@ def test_views_have_a_batch_when_its_token_is_there() -> None:
         reading.wait(number, timeout=PATIENCE)
         assert len(view) == number + 1
         assert reading.token == number
-    reading.wait(3)  # it has come before
+    reading.wait(3)  # the row was read before
     reading.stop()
     assert sorted(heard) == [*range(1, 51)]
     subscription.close()

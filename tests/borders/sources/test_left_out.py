@@ -1,4 +1,4 @@
-"""Which rows are left out, what is told of them, and what stops a source all the same."""
+"""Rows that are left out, their reports, and errors that stop a source all the same."""
 
 from __future__ import annotations
 

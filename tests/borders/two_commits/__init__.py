@@ -2,7 +2,7 @@
 
     shop       tables and views over a SQLite file, and connections at which things go wrong
     faults     an error at every call, an exception from outside at every moment, a process killed
-    drivers    what is given: SQLAlchemy, Django, drivers, whatever has the two methods
+    drivers    the argument: SQLAlchemy, Django, drivers, any object with the two methods
 
-The oracle is the file: what another connection finds in it.
+The oracle is the file, as another connection reads it.
 """

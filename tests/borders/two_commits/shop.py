@@ -1,4 +1,4 @@
-"""Orders in a SQLite file and in a table; with connections that fail where they are told to."""
+"""Orders in a SQLite file and in a table, with connections that fail on request."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ Act = Callable[[], object]
 
 
 class Faulty:
-    """A connection with a call at which something happens, before it is done or after; of all its
-    calls, or of those with a name.
+    """A connection that acts before or after one of its calls, or of its calls named `of`.
 
-    It is none of `sqlite3`, so that nothing is known of it but its methods.
+    It is not a class of `sqlite3`, so that the library knows nothing of it but its methods.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class Faulty:
         self.begin_anew(at, act, after=after)
 
     def begin_anew(self, at: int, act: Act, *, after: bool) -> None:
-        """As if it was another one."""
+        """Reset the connection, with another call `at` and action."""
         self.at, self.act, self.after = at, act, after
         self.calls = 0
         self.names: list[str] = []
@@ -110,7 +109,7 @@ class Shop:
         return sqlite3.connect(self.file, check_same_thread=False, timeout=10)
 
     def read(self) -> list[Order]:
-        """What another connection finds in the file."""
+        """Return the orders that another connection reads from the file."""
         if not self.is_there:
             raise ConnectionError("the database cannot be reached")
         sql = self.connect()
@@ -130,11 +129,11 @@ class Shop:
         self.orders.delete(number)
 
     def state(self) -> Any:
-        """What there is, by tables and views."""
+        """Return the contents of tables and views."""
         return Counter(self.orders), Counter(self.notes), Counter(self.spent)
 
     def check(self) -> None:
-        """Tables are those of the file, and views those of the SQL query."""
+        """Check that the table equals the file, and the view the SQL query."""
         assert Counter(self.orders) == Counter(self.read())
         sql = self.connect()
         query = "select customer, count(*), sum(total) from orders group by customer"

@@ -47,7 +47,7 @@ class Refused(Exception): ...
 
 
 class Way:
-    """How rows are written by what is given."""
+    """A driver object, and a function that writes rows by it."""
 
     def __init__(self, given: Any, insert: Any) -> None:
         self.given, self.insert = given, insert
@@ -92,7 +92,7 @@ def with_a_scoped_session(file: Path) -> Iterator[Way]:
 
 
 def with_begin_by_events(file: Path) -> Iterator[Way]:
-    """As the manual of SQLAlchemy has it for savepoints of SQLite."""
+    """SQLAlchemy with the events that its manual recommends for savepoints of SQLite."""
     engine = create_engine(f"sqlite:///{file}")
 
     @event.listens_for(engine, "connect")
@@ -207,7 +207,7 @@ def test_other_tasks_see_the_last_commit_and_a_cancellation_waits_for_the_answer
     shop: Shop,
 ) -> None:
     class Slow:
-        """What answers when it is told to."""
+        """A connection that answers on request."""
 
         def __init__(self) -> None:
             self.asked, self.answer = asyncio.Event(), asyncio.Event()
@@ -331,7 +331,7 @@ def test_what_makes_sessions_is_no_session(shop: Shop) -> None:
 
 
 def test_a_sqlite_connection_of_autocommit_begins(tmp_path: Path) -> None:
-    """As Python 3.12 has it, whose methods then do nothing."""
+    """A connection in the autocommit mode of Python 3.12, whose methods do nothing."""
 
     class Manual(sqlite3.Connection):
         autocommit = True

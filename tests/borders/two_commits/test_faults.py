@@ -39,7 +39,7 @@ class Lost(ConnectionError):
 
 
 class TimeLimit(Exception):
-    """What a handler of a signal raises."""
+    """Exception raised by a signal handler."""
 
 
 def ring(*given: Any) -> None:
@@ -83,9 +83,9 @@ def buy(shop: Shop, sql: Any, *, fails: bool = False) -> None:
 
 
 def right(shop: Shop, old: Any, new: Any, *, left: bool = False) -> None:
-    """Either all of it is there, or none; and the next transaction is as any other.
+    """Check that all of the transaction is there, or none, and that the next transaction works.
 
-    `left` says that nobody may have known, so that the note is not there although it was bought.
+    `left` allows that the library did not learn the outcome: the order exists, but not the note.
     """
     gc.collect()
     orders = Counter(shop.read())
@@ -139,7 +139,7 @@ def test_an_error_at_any_call_of_the_connection(
             if faulty.calls <= at:
                 break
             if faulty.names[at] == "rollback":
-                shop.sql.rollback()  # it has failed, and whoever holds it knows
+                shop.sql.rollback()  # the transaction failed, and its owner knows
             right(shop, old, new, left=faulty.names[at] == "commit")
             shop.close()
             at += 1
@@ -185,7 +185,7 @@ def moments(tmp_path: Path, fails: bool, stride: int, first: int = 0) -> int:
 
 
 class Twice:
-    """Refuses a commit, and what is raised for that is followed by an exception from outside."""
+    """Refuse a commit, then raise an exception from outside while the refusal is handled."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection

@@ -1,4 +1,4 @@
-"""Objects that change beside SQL: what is assigned commits with it, or is put back with it."""
+"""Objects that change beside SQL: assigned values commit with it, or are undone with it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Shop:
         return [Order(number, customer, total, []) for number, customer, total in self.rows()]
 
     def assign(self, number: int, *, customer: str, total: int) -> None:
-        """The same here and there, and a line of the object only."""
+        """Assign the same values to object and SQL row, and append a line to the object only."""
         found = self.objects[number]
         found.customer, found.total = customer, total
         found.lines.append("changed")

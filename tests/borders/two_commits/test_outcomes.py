@@ -48,7 +48,7 @@ class OfMysql(Exception):
 
 
 class IntegrityError(Exception):
-    """Of any other driver."""
+    """The error class of an arbitrary driver."""
 
 
 class InterfaceError(Exception): ...

@@ -342,7 +342,7 @@ def test_a_server_killed_when_it_has_committed() -> None:
 
 
 def doubtful(store: Store, rows: list[Order]) -> None:
-    """Tables show the last commit, and what is in doubt is committed with nothing."""
+    """Check that tables show the last commit, and that rows in doubt commit with nothing."""
     assert list(store.orders) == rows
     store.parts.verify()
     assert [*store.db.in_doubt] == ["Order"]

@@ -24,7 +24,7 @@ def lose() -> None:
 
 
 def buy(shop: Shop, *, after: bool = True, number: int = 2) -> None:
-    """An order, of which the answer to COMMIT is lost."""
+    """Put an order, and lose the answer to COMMIT."""
     faulty = Faulty(shop.sql, 0, lose, after=after, of="commit")
     with (
         pytest.raises(TransactionError, match="outcome unknown"),
@@ -207,7 +207,7 @@ def test_a_server_that_may_be_at_its_commit_still_is_read_once_more(
     monkeypatch.setattr("reactive.borders.two_commits.rereading.CONFIRMS", 0.05)
 
     class Late:
-        """Commits after its answer was given up."""
+        """A connection that commits after its caller stopped waiting."""
 
         def commit(self) -> None:
             raise TimeoutError

@@ -21,7 +21,7 @@ PATIENCE = 30
 
 
 class Refused(Exception):
-    """What a block raises."""
+    """Exception raised by a block."""
 
 
 def test_both_commit_in_this_order(shop: Shop) -> None:
@@ -131,7 +131,7 @@ def test_it_is_refused_within_one_that_commits_something_else(shop: Shop) -> Non
         ):
             raise AssertionError
     other.close()
-    assert shop.state() != before  # what was refused has not failed the outer one
+    assert shop.state() != before  # the refused statement has not failed the outer one
     shop.check()
 
 
@@ -230,7 +230,7 @@ def test_threads_with_connections_of_their_own_stay_right(shop: Shop) -> None:
 
 
 def change(shop: Shop, rng: random.Random, sql: Any = None) -> None:
-    """One to three statements, of which some have a view raise."""
+    """Execute one to three statements; some make a view raise."""
     for _ in range(rng.randint(1, 3)):
         number = rng.randint(1, 9)
         if rng.random() < 0.3 and shop.orders.get(number) is not None:
@@ -246,7 +246,7 @@ def test_after_any_history_views_are_the_sql_query(shop: Shop, seed: int) -> Non
 
 
 def history(shop: Shop, rng: random.Random, steps: int) -> None:
-    """Transactions of which some are refused, some fail, and of some the answer is lost."""
+    """Run transactions: some are refused, some fail, and the answer to some is lost."""
 
     def lose() -> None:
         raise ConnectionError("lost")
@@ -257,7 +257,7 @@ def history(shop: Shop, rng: random.Random, steps: int) -> None:
     acts: list[Callable[[], object]] = [int, int, lose, refuse]
     for _ in range(steps):
         act, after = rng.choice(acts), rng.random() < 0.5
-        after = after and act is not refuse  # who has committed does not refuse
+        after = after and act is not refuse  # a driver that has committed does not refuse
         faulty = Faulty(shop.sql, 0, act, after=after, of="commit")
         expected = (ZeroDivisionError, Refused, TransactionError, sqlite3.IntegrityError)
         with suppress(*expected), shop.db.transaction(commit_with=faulty):

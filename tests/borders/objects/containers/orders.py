@@ -20,7 +20,7 @@ class Line:
 
 @tracked
 class Box:
-    """What is in a list, and changes itself."""
+    """An object in a list, which changes itself."""
 
     weight: int
     seals: list[int]

@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
 
 
 def in_order(value: Any) -> Any:
-    """What two containers have to have in common that are alike in order too."""
+    """Return the parts of a container whose order must be equal in two copies of it."""
     if isinstance(value, list):
         return [in_order(each) for each in value]
     if isinstance(value, dict):
@@ -94,7 +94,7 @@ def drawn_value(random: Random, depth: int = 2) -> Any:
 
 
 def drawn_path(random: Random, value: Any) -> list[Any]:
-    """Where one of the containers in a container is."""
+    """Draw the path to one of the containers in a container."""
     path = []
     while random.random() < 0.6:
         if isinstance(value, list):
@@ -158,7 +158,7 @@ def _of_list(random: Random, size: int) -> Edit:
 
 
 def is_flat(value: list[Any]) -> bool:
-    """Whether no container would be in it twice; copies of it would have two."""
+    """Return True if the list has no container inside; copies of it would share one."""
     return not any(isinstance(each, list | dict | set) for each in value)
 
 
@@ -209,7 +209,7 @@ def _of_set(random: Random) -> Edit:
 
 
 def outcome(edit: Edit, value: Any) -> Any:
-    """What an edit gives, or how it fails."""
+    """Return the result of an edit, or its failure."""
     try:
         return plain(edit(value))
     except Refused:

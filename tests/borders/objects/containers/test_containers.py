@@ -38,7 +38,7 @@ def held(value: Any) -> tuple[Any, Holder]:
 
 
 def play(seed: int, steps: int) -> None:
-    """Edits, refusals and transactions that fail; after each, all is as it should be."""
+    """Make edits, refused edits and failing transactions; check the containers after each."""
     random = Random(seed)
     first: Any = random.choice(([], {}, set(), [drawn_value(random) for _ in range(90)]))
     value, holder = held(plain(first))
@@ -127,7 +127,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize("kind", [list, dict, set])
 def test_every_method_is_known_and_those_that_change_it_tell(kind: type) -> None:
-    """Of any version of Python: a new method has to be looked at."""
+    """A method that a new version of Python adds must be classified here."""
     changes = set(CHANGES[kind].split())
     assert set(dir(kind)) <= {*READS[kind].split(), *changes, *HARMLESS}
     value, _ = held(kind())

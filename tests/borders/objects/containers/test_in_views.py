@@ -1,4 +1,4 @@
-"""Views over containers in objects are what the objects are, and cost what is edited."""
+"""Views over containers in objects equal the objects, and cost as much as the edit."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_views_are_what_the_objects_are(settings: Any) -> None:
 
 
 def calls(edit: Any) -> int:
-    """How many calls an edit is, once others like it have been made."""
+    """Return the number of calls of an edit, after a few similar edits."""
     for _ in range(4):
         edit()
     count = 0
@@ -110,7 +110,7 @@ EDITS: dict[str, Any] = {
 
 
 def calls_of_edits(size: int) -> dict[str, int]:
-    """Of an order with lists of a size, in several views."""
+    """Return the calls per edit of an order with lists of `size` items, in several views."""
     db = Database()
     table = db.table(Order, key="id", name="orders")
     unnested = table.unnest(lambda o: o.lines)

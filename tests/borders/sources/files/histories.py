@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a file says: its rows in order, and how many lines are none."""
+    """The contents of a file: its rows in order, and the number of bad lines."""
 
     rows: list[Row]
     refused: int
@@ -47,7 +47,7 @@ class Files:
         return sorted(self.folder.rglob(f"*{self.suffix}"))
 
     def edit(self, *, grow_only: bool = False) -> str:
-        """Edit a file; what was done."""
+        """Edit a file; return a description of the edit."""
         grow = [self.append, self.half, self.create]
         edits: list[Callable[[Path], object]] = [
             *(self.write, self.append, self.append, self.half, self.replace, self.rename),
@@ -72,7 +72,7 @@ class Files:
             file.write(self.lines())
 
     def half(self, path: Path) -> None:
-        """A line in two halves, of which the second may come later, or never."""
+        """Write a line in two halves; the second half may arrive later, or never."""
         if not path.exists():
             return
         line = self.line()
@@ -144,7 +144,7 @@ class Files:
 
 
 def read(path: Path) -> Read:
-    """What a file says, by plain Python."""
+    """Return the contents of a file, read by plain Python."""
     text = path.read_bytes().decode(errors="surrogateescape")
     return _of_csv(text) if path.suffix == ".csv" else _of_lines(text)
 
@@ -222,8 +222,11 @@ def check(table: WatchedTable[Row], files: Files, done: list[str]) -> None:
 
 
 def run(folder: Path, suffix: str, seed: int, length: int = 12) -> None:
-    """A history of random edits; some are found together, some while nobody follows the files, and
-    some by another process."""
+    """Run a history of random edits.
+
+    Several edits may be found together; some happen while no database follows the files, and some
+    in another process.
+    """
     random = Random(seed)
     files, done = Files(folder, suffix, random), []
     store = folder.parent / "rows.db" if seed % 2 else None

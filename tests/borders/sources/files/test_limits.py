@@ -37,19 +37,19 @@ class Loose(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tell at once of a file that cannot be read."""
+    """Report a file that cannot be read after 10 ms."""
     monkeypatch.setattr(source, "GRACE", 0.01)
 
 
 def refused(path: Path, kind: Any = Named, **options: Any) -> tuple[list[Any], list[str]]:
-    """Return the rows that are read of a file, and what is said of the others."""
+    """Return the rows that are read from a file, and the error texts of the other lines."""
     with Database() as db:
         table = db.watch(path, kind, name="t", on_error="drop", **options)
         return sorted(table), [str(each.error) for each in table.source.errors]
 
 
 def unread(path: Path, **options: Any) -> str:
-    """Return what is said of a file that is not read at all."""
+    """Return the error text of a file that is not read at all."""
     with Database() as db, pytest.raises(SourceError) as found:
         db.watch(path, Named, name="t", **options)
     return str(found.value)

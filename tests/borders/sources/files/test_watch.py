@@ -1,4 +1,4 @@
-"""Files as a source: formats, errors, files that only grow, and those of rows that go."""
+"""Files as a source: formats, errors, files that only grow, and files whose rows disappear."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from tests.thresholds import LOWEST, thresholds
 
 
 class Color(Enum):
-    """Of a cell."""
+    """The color of a cell."""
 
     RED = "red"
 
@@ -455,7 +455,7 @@ def test_a_table_whose_source_has_a_name_that_is_taken_is_not_made(tmp_path: Pat
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Word:
-    """A row of which it can be asked whether it is still there."""
+    """A row that can be referenced weakly, to check whether it is alive."""
 
     text: str
 
