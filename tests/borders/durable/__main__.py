@@ -19,7 +19,7 @@ from tests.borders.durable.told import refused_everywhere as refused_telling
 from tests.borders.durable.told import told_everywhere
 
 PROCESSES = 40
-"""How many calls are between two at which a process is killed."""
+"""Number of calls from one killed process to the next."""
 
 
 def main(count: int, seed: int, step: int) -> None:

@@ -32,11 +32,11 @@ from tests.borders.durable.life import Life, Living, drawn_life
 from tests.borders.durable.recording import FAILS_TO_SYNC, FULL, Call, Fails, Recording, never
 
 CUT = 4
-"""Of so many writes, one in the middle of which there is a kill."""
+"""One write in `CUT` is also cut off by a kill in its middle."""
 DARK = 2
-"""Of so many calls, one after which the power is lost."""
+"""One call in `DARK` is also followed by a power loss."""
 RESUMED = 24
-"""Of so many ends, one after which the file is looked at closely, and commits go on."""
+"""One end in `RESUMED` is inspected closely, and further commits are made."""
 
 
 class Lived:
@@ -138,7 +138,7 @@ class Ends:
         self._lived = lived
         self._wanted = states(lived.life.seed)
         self._known: dict[tuple[str, bool], int] = {}
-        """How many commits are in files, by what their SQL tables hold."""
+        """Number of commits in a file, by the contents of its SQL tables."""
 
     def check(self, kind: str, at: int, left: Left) -> None:
         """Raise if it is none, or not as long as is acknowledged."""

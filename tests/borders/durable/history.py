@@ -22,7 +22,7 @@ WORDS = ["to", "be", "or", "not", "ö\0", ""]
 LENGTH = 12
 """Commits of a history."""
 PATTERNS = (lambda pattern: pattern.pattern, re.compile)
-"""How the rows of `patterns` are written."""
+"""Codec of the rows of `patterns`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class Recording:
         self.calls: list[Call] = []
         self.fails = fails
         self.tried = 0
-        """Calls, with those that failed."""
+        """Number of calls, including failed ones."""
         self._made = made
 
     def connect(self, path: str, **options: Any) -> sqlite3.Connection:
@@ -127,11 +127,11 @@ class _Recorder:
 
     def __init__(self) -> None:
         self.recordings: WeakValueDictionary[str, Recording] = WeakValueDictionary()
-        """By the paths of databases."""
+        """Recordings by the path of their database."""
         self._files: dict[int, tuple[str, str]] = {}
         """The paths of a database and of a file of it, by where SQLite has the file."""
         self._methods: dict[int, tuple[_Methods, _Methods]] = {}
-        """Those of the system by where they are, and ours; and the other way round."""
+        """Methods of the system by their address with ours, and ours with those of the system."""
         self._system = _System.from_address(_library().sqlite3_vfs_find(None))
         self._vfs = _System.from_buffer_copy(self._system)
         self._vfs.zName = b"recording"

@@ -1,4 +1,4 @@
-"""Rows with several copies, of which some are removed."""
+"""Rows with several copies: some copies are removed."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from tests.borders.sinks.histories import Town as NamedTown
 STEPS = 14
 """Steps of a life."""
 CLASSES: dict[Any, type] = {the_rows: Sale, named: NamedTown}
-"""Of the rows of views of which nothing else is said."""
+"""Row classes of the views whose query does not state them."""
 
 
 class SqlTarget:
@@ -129,7 +129,7 @@ KINDS: dict[str, tuple[Callable[[Path, Any], Any], Callable[[Path], Counter[Any]
     "changes": (lambda at, of: ChangesFolder(at / "out", row_type=of), in_changes),
     "sql": (SqlTarget, lambda at: SqlTarget(at, None).content()),
 }
-"""Targets, and how one reads what is in them."""
+"""Each kind of target: a function that makes it, and one that reads its contents."""
 
 
 class Process:

@@ -104,7 +104,7 @@ PLAIN: dict[Any, Any] = {
     pl.Float32: pl.Float64,
     pl.Categorical: pl.String,
 }
-"""What a table has of a type, which knows no shorter numbers; of times in UTC it says just that."""
+"""Column type of the table for each type: integers are 64 bits wide, times in UTC stay in UTC."""
 NAMES = ("id", "a b", "class", "2", "id_2", "__x", "é")
 
 

@@ -27,7 +27,7 @@ class Tag(Base):
 
 
 LEVELS = ["", "IMMEDIATE", None]
-"""Statement by which a driver of SQLite begins transactions; None if it begins none."""
+"""Statement of a SQLite driver that begins a transaction; None if the driver begins none."""
 
 
 @pytest.fixture(params=LEVELS, ids=["default", "immediate", "none"])

@@ -1,4 +1,4 @@
-"""Sessions of several threads: views show commits in the order in which SQL made them."""
+"""Sessions of several threads: views show commits in the commit order of the SQL database."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from reactive import Count, Database, Sum, TableError, of
 from tests.borders.objects.kinds import KINDS, Checked, behind
 
 BAD = 13.0
-"""A total of which a callable raises."""
+"""A total that makes a callable raise."""
 CUSTOMERS = ("ann", "bob", None)
 TOTALS = (1.0, 7, 11.5, float("nan"), 40.0)
 NAMES = ("id", "total", "customer", "note")
@@ -44,9 +44,9 @@ class History:
         self.here: list[Any] = []
         """The objects that `orders` has."""
         self.there: list[Any] = []
-        """Those of `others`."""
+        """The objects that `others` has."""
         self.outside: dict[tuple[int, str], str] = {}
-        """What objects that were in no table had when a transaction began."""
+        """Attributes that objects outside the tables had when a transaction began."""
         self.every = [self.made(number) for number in range(8)]
         self.see("large")
 

@@ -55,11 +55,11 @@ class Elsewhere:
     max_waiting: int | None = 1_000_000
     max_waiting_bytes: int | None = None
     failures: int = 0
-    """How many of the next flushes fail."""
+    """Number of next flushes that fail."""
     gone: bool = False
-    """Whether all do, as when nobody can be reached."""
+    """True if all flushes fail, because the system cannot be reached."""
     lost: bool = False
-    """Whether what is there cannot be read either."""
+    """True if the rows cannot be read either."""
     let: threading.Event = field(default_factory=_open)
     """Nothing is applied while this is cleared."""
     applying: threading.Event = field(default_factory=threading.Event)

@@ -40,7 +40,7 @@ STAY: dict[str, tuple[Query, str]] = {
     "previous of groups": (lambda a, b: counted(a).previous(), PREVIOUS),
     "what is new": (lambda a, b: a.difference_all(a.previous()), PREVIOUS),
 }
-"""Of these nothing moves, with why."""
+"""Queries that stay in the process completely, with the reason."""
 PARTS: dict[str, tuple[Query, str]] = {
     "groups of apply": (lambda a, b: counted(a.apply(sizes, b)), "aggregate"),
     "apply of groups": (lambda a, b: counted(a).apply(sizes, b), "select"),
@@ -50,7 +50,7 @@ PARTS: dict[str, tuple[Query, str]] = {
         "join",
     ),
 }
-"""Of these a part does, with how it begins."""
+"""Queries of which a part stays, with the name of its first operator."""
 
 
 class Twins:

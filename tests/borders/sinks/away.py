@@ -31,12 +31,12 @@ class Away(Elsewhere):
     """Moves parts into remotes that are read where they are, or not if they are `mute`."""
 
     kept: Any = None
-    """What the rows of views are."""
+    """The row type of views."""
     step: Callable[[], None] = lambda: None
     """Called between the steps of writing."""
     mute: bool = False
     written: list[int] = field(default_factory=list)
-    """How many rows were written, by each job."""
+    """Number of rows written by each job."""
 
     def begin(
         self, fragment: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None

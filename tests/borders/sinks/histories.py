@@ -51,7 +51,7 @@ VIEWS: dict[Callable[[Table[Sale]], AnyView], Any] = {
     per_town: tuple[str | None, int, float],
     named: None,
 }
-"""How views are made, and what is said of their rows."""
+"""Queries of views, with the row type that is declared."""
 TOWNS = (None, "a", "b", "ü")
 PRICES = (0.0, -0.0, 0.1, 2.0, 1e300, float("nan"))
 
@@ -64,7 +64,7 @@ class Shop:
     make_view: Callable[[Table[Sale]], AnyView]
     make_sink: Callable[[AnyView], Sink]
     rows: list[Sale] = field(default_factory=list)
-    """What the table is to hold."""
+    """The rows that the table must hold."""
     crashes: int = 0
 
     def begin(self) -> None:

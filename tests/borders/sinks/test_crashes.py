@@ -24,7 +24,7 @@ from tests.borders.sinks.histories import VIEWS, Sale, Shop, Town, bag, named, t
 
 ROUNDS = 5
 CLASSES: dict[Callable[[Any], AnyView], type] = {the_rows: Sale, named: Town}
-"""Of the rows of views of which nothing is said."""
+"""Row classes of the views whose query does not state them."""
 Make = Callable[[Path, Callable[[Any], Any]], "Kind"]
 
 

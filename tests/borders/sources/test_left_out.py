@@ -249,7 +249,7 @@ def test_what_can_be_made_no_row_takes_the_place_of_a_row(seed: int) -> None:
     db, table = items()
     reading = pushed(db, table)
     model: dict[int, Any] = {}
-    """key -> value, None of what is refused."""
+    """key -> value; None for a refused row."""
     for _ in range(20):
         keys = [random.randrange(5) for _ in range(random.randrange(4))]
         changes = {key: random.choice(["go", None, 1, 2]) for key in keys}

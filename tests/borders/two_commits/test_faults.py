@@ -31,7 +31,7 @@ MOMENTS = 61
 """Every so manieth one is looked at in the tests."""
 STEPS = 40
 TWICE = (20, 40, 41)
-"""Histories in which an exception from outside comes while what SQL has refused is looked at."""
+"""Histories with an exception from outside while a refusal by SQL is handled."""
 
 
 class Lost(ConnectionError):

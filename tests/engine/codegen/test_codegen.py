@@ -132,7 +132,7 @@ def test_what_two_expressions_share_is_evaluated_once() -> None:
 def test_what_one_query_makes_another_may_compare_by_identity(
     pair: Callable[[Any, Any], Any], expected: Any, optimize: bool
 ) -> None:
-    """Python would warn of that text, which nobody has written."""
+    """No `SyntaxWarning` is raised for the generated comparison, which no user wrote."""
     db = Database(optimize=optimize)
     table, other = db.table(tuple, name="t"), db.table(tuple, name="other")
     pairs = table.join(other, on=lambda a, b: a[0] == b[0]).where(lambda a, b: a[1] < b[1])

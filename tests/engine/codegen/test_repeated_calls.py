@@ -1,4 +1,4 @@
-"""A call that is written several times is made once for a row, where nobody can tell."""
+"""A call that is written several times is made once per row, if no result can differ."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ NAMES |= {"Count": Count, "Sum": Sum}
 
 
 def calls(query: Callable[[Any], Any], *rows: Row) -> dict[str, int]:
-    """How often what is called when these rows come."""
+    """Return the number of calls of each function when these rows are added."""
     table = Database().table(Row)
     view = query(table).materialize()
     LOG.calls.clear()

@@ -30,7 +30,7 @@ FLAT = {**EARLY, "reactive.engine.collections.weight_tree.DEEPEST": 4}
 
 
 class Alike:
-    """Values of which many have one hash."""
+    """Values that share few hashes."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -71,7 +71,7 @@ def check(bag: Bag[Any], expected: Counter[Any]) -> None:
 def are_split(tree: weight_tree.Tree, shift: int = 0) -> None:
     now: Any = import_module(
         "reactive.engine.collections.weight_tree"
-    )  # and not what stands for it
+    )  # the value itself, not its stand-in
     if isinstance(tree, dict):
         assert now.is_small(len(tree)) or shift >= now.DEEPEST
         return
@@ -153,7 +153,7 @@ def test_a_comparison_passes_over_what_two_share(monkeypatch: pytest.MonkeyPatch
     looked_at: list[object] = []
     module: Any = import_module(
         "reactive.engine.collections.weight_tree"
-    )  # and not what stands for it
+    )  # the value itself, not its stand-in
     compare = module._add_differences
 
     def counted(*each: Any) -> None:

@@ -1,4 +1,4 @@
-"""Exact sums: equal to `math.fsum` of what is there, after any history."""
+"""Exact sums: equal to `math.fsum` of the present values, after any history."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ NAN = float("nan")
 
 
 def check_changes(old: Any, new: Any, before: Any, now: Any) -> None:
-    """What turns one into the other, added to what was there, is what is there."""
+    """Check that the old values plus the changes are the new values."""
     counts = Counter(before)
     for value, weight in new._changed_since(old):
         counts[value] += weight
@@ -28,7 +28,7 @@ def check_changes(old: Any, new: Any, before: Any, now: Any) -> None:
 
 
 def check_same(made: Any, plain: Any, kind: Any) -> None:
-    """It reads as the plain one, equals one made at once, and has its hash."""
+    """Check that `made` reads as the plain value, and equals a new one, with the same hash."""
     fresh = kind(plain)
     assert made == plain and plain == made and made == fresh
     assert hash(made) == hash(fresh) and len(made) == len(plain) and bool(made) == bool(plain)

@@ -1,4 +1,4 @@
-"""Rows are sorted by putting them beside those of their key, to what `sorted` gives."""
+"""Rows are sorted in groups of equal keys, with the result of `sorted`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_keys_of_which_most_differ_are_left_to_sorting() -> None:
 
 
 class Row:
-    """Found by identity, as it has no other hash; it counts how often that is asked for."""
+    """A row that is found by identity, as it has no other hash; it counts calls of `__hash__`."""
 
     hashed = 0
 

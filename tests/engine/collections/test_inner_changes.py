@@ -1,4 +1,4 @@
-"""What stands for rows that differ in a bag: the same comes of both, where a loop goes over it."""
+"""Stand-ins for rows that differ in a bag: a loop over the bag has the same result for both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INNER = InnerBag((itemgetter, 1), [(itemgetter, 0)], [])
 
 
 def told(delta: Any) -> dict[str, int]:
-    """What a loop makes of a delta."""
+    """Return the changes that a loop computes from a delta."""
     found: Counter[str] = Counter()
     for row, weight in delta:
         for value in row[1]:

@@ -1,4 +1,4 @@
-"""Zoned datetimes are instants: the hour that a clock change repeats is two, wherever they come in.
+"""Zoned datetimes are instants: the hour that a clock change repeats is two hours everywhere.
 
 Five zones, and the instants around their clock changes: each quarter of an hour of four hours.
 """
@@ -372,7 +372,7 @@ class Held(NamedTuple):
 
 
 def test_frozen_sets_hold_instants() -> None:
-    """Also those that a callable makes."""
+    """Test sets in rows, and sets that a callable makes."""
     held = Database().table(Held, name="held", key="id")
     sizes = held.group_by("times").aggregate(Count()).materialize()
     pairs = held.select(lambda h: h.pairs).distinct().materialize()

@@ -45,7 +45,7 @@ def met(keys: Any, low: Any, high: Any, closed: tuple[bool, bool]) -> list[Any]:
 @pytest.mark.parametrize("closed", CLOSED)
 @pytest.mark.parametrize("width", [2, 3, 4, 32])
 def test_a_tree_finds_what_a_scan_finds(closed: tuple[bool, bool], width: int) -> None:
-    """Intervals come one by one and many at once, and go; some are empty, some are reversed."""
+    """Insert intervals one by one and in bulk, and delete them; some are empty, some reversed."""
     random = Random(width)
     with thresholds({WIDTH: width}):
         tree, keys = IntervalTree(closed), set[tuple[int, int]]()
@@ -70,7 +70,7 @@ def test_a_tree_finds_what_a_scan_finds(closed: tuple[bool, bool], width: int) -
 
 
 class Counted:
-    """A number that counts the comparisons it takes part in."""
+    """A number that counts its comparisons."""
 
     asked = 0
     __slots__ = ("value",)
@@ -94,7 +94,7 @@ class Counted:
 
 
 def comparisons(size: int) -> list[int]:
-    """Of an interval that comes, of a look-up that finds three, and of one that goes."""
+    """Return the comparisons of an insert, of a look-up with three hits, and of a delete."""
     tree = IntervalTree((True, False))
     tree.update([(Counted(10 * n), Counted(10 * n + 30)) for n in range(size)])
     counts = []
@@ -114,7 +114,7 @@ def test_comparisons_grow_with_the_logarithm_of_the_intervals() -> None:
 
 
 def test_a_tree_stays_low_when_thin_leaves_are_left_over() -> None:
-    """Each time many come in one place, and nearly all of them go."""
+    """Insert many intervals in one place, and delete nearly all of them, again and again."""
     with thresholds({WIDTH: 4}):
         tree, alive = IntervalTree((True, True)), []
         for turn in range(300):
@@ -150,7 +150,7 @@ def ends(key: Any, form: Form) -> tuple[Any, Any]:
 
 
 def meets(own: Any, other: Any, of: Range) -> bool:
-    """Whether a look-up has to find it: also where it is not known whether it matches."""
+    """Return True if a look-up must find `own`: it matches, or comparing it may raise."""
     (own_low, own_high), (low, high) = ends(own, of.own), ends(other, of.other)
     if family_of(own_low) != family_of(high if low is None else low):
         return True

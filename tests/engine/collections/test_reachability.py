@@ -1,4 +1,4 @@
-"""What nodes reach is what a search finds, after every change and every change taken back."""
+"""Reachable nodes equal the result of a search, after every change and every undone change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def members(bits: Bits) -> set[int]:
 
 
 def searched(arcs: set[Arc]) -> dict[int, set[int]]:
-    """What nodes reach, by a search from each."""
+    """Return the nodes that each node reaches, by a search from each."""
     found = {}
     for start in {source for source, _ in arcs}:
         seen, waiting = set[int](), [start]
@@ -49,7 +49,7 @@ def reached(graph: Reachability) -> dict[int, set[int]]:
 
 @pytest.mark.parametrize("way", SETTINGS)
 def test_nodes_reach_what_a_search_finds_after_every_change(way: str) -> None:
-    """Arcs that are there go, and others come, at once; some changes are taken back."""
+    """Each change deletes some present arcs and inserts others; some changes are undone."""
 
     @examples(60)
     @given(changes=CHANGES)
@@ -118,7 +118,7 @@ def looked_at(graph: Reachability, came: list[Arc], gone: list[Arc]) -> int:
 
 
 def test_an_arc_that_nothing_hangs_on_touches_a_handful() -> None:
-    """Of two ways, one goes and comes back; a thousand nodes lead to them."""
+    """One of two ways is removed and restored; a thousand nodes lead to both."""
     graph = Reachability()
     graph.change([(n, n + 1) for n in range(1000)], [])
     graph.change([(1000, 1001), (1001, 1003), (1000, 1002), (1002, 1003)], [])

@@ -1,4 +1,4 @@
-"""Running sums show to the bit what an exact sum of what is left shows, whatever their form."""
+"""Running sums equal the exact sum of the remaining values to the bit, in each of their forms."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.thresholds import WAYS, thresholds
 
 
 class Measure(float):
-    """A float of a class of its own, as those of numpy are."""
+    """A float subclass, as the floats of numpy are."""
 
 
 EDGES: list[Any] = [

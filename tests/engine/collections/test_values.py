@@ -38,7 +38,7 @@ def test_they_are_those_of_a_dictionary(name: str, asked_from: int) -> None:
         model[key] += weight
         model = Counter({k: w for k, w in model.items() if w})
         owed, model_of_all = {k: w for k, w in model.items() if w < 0}, model
-        model = +model  # what is owed is not among the values
+        model = +model  # missing values are not among the values
         if turn >= asked_from:
             known = [k for k in model if not (isinstance(k, str) and "n" in k.lower())]
             nans = [k for k in model if isinstance(k, str) and "n" in k.lower()]
@@ -95,7 +95,7 @@ def test_what_does_not_compare_changes_nothing() -> None:
 
 
 class Odd:
-    """Compares with numbers, and is of a class that nobody knows."""
+    """A value that compares with numbers, and whose class is unknown."""
 
     def __init__(self, number: float) -> None:
         self.number = number

@@ -56,7 +56,7 @@ def test_it_has_the_rows_that_it_has_from_scratch(case: Case) -> None:
 
 
 def test_a_join_runs_in_few_ways_and_so_do_groups() -> None:
-    """A way is a choice: those that a join, or an aggregate over rows or over a join, may take."""
+    """Count the choices that a join may take, and an aggregate over rows or over a join."""
     chosen = {"join": set[str](), "aggregate": set[str]()}
     for case in CASES:
         top = headline(case.relation([])[0].plan).split()[0]

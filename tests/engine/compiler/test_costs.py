@@ -1,4 +1,4 @@
-"""What `explain(costs=True)` says of a change, beside how many rows it touches as tables grow."""
+"""The costs of `explain(costs=True)` against the rows that a change touches in growing tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Customer(NamedTuple):
 
 
 class Shop:
-    """So many customers, with so many orders each."""
+    """Tables of `customers` customers, with `each` orders each."""
 
     def __init__(self, customers: int, each: int) -> None:
         db = Database()
@@ -131,7 +131,7 @@ def _claimed(shop: Shop, query: Query) -> dict[str, Cost]:
 
 
 def _touched(query: Query, customers: int, each: int) -> tuple[int, int]:
-    """How many rows are touched as an order comes and goes, and as a customer does."""
+    """Return the rows touched by an inserted and deleted order, and by a customer."""
     shop = Shop(customers, each)
     view = query(shop).materialize()
     found = []

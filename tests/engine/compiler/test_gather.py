@@ -1,4 +1,4 @@
-"""Queries that were there before an index of their field use it too, and nobody sees that."""
+"""Older queries use an index of their field that is built later, with the same results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SETTINGS = {
 
 
 class Side:
-    """A table, views that are made one after the other, and what their subscribers are told."""
+    """A table, views that are made one after the other, and the deltas of their subscribers."""
 
     def __init__(self, query: Query, *, optimize: bool) -> None:
         self.orders = Database(optimize=optimize).table(Order, name="orders")
@@ -74,7 +74,7 @@ class Side:
 
 
 def outcome(side: Side, rows: list[Order]) -> str:
-    """What is raised for rows, which come, or go if they are there, and by what."""
+    """Insert each row, or delete it if present; return the error with its notes, if any."""
     try:
         for row in rows:
             (side.orders.remove if row in side.orders else side.orders.add)(row)

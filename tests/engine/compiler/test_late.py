@@ -1,4 +1,4 @@
-"""Queries made late over tables that are not stored: they begin with what is held above these."""
+"""Late queries over tables that are not stored: they start from rows stored above the tables."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Twin:
         self._there: list[Any] = []
 
     def run(self, commits: int) -> None:
-        """The same rows flow through both, and some of them back."""
+        """Make the same commits in both; some rows are removed again."""
         for _ in range(commits):
             there = self._there
             if there and self._random.random() < 0.3:

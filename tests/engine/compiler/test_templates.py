@@ -163,7 +163,7 @@ def written(tree: Any) -> str:
 
 
 def made_by_template(queries: Any, act: Callable[[], Any]) -> tuple[Any, bool]:
-    """What is made, and whether nothing had to be optimized for it."""
+    """Return the result of `act`, and True if nothing had to be optimized for it."""
     planned = queries._templates._planned
     called: list[Any] = []
 

@@ -1,8 +1,8 @@
-"""Random queries of one shape, with constants of all kinds, are run as each would be by itself.
+"""Random queries of one shape, with constants of all kinds, run like each query by itself.
 
-The constants in the callables of a random query become captured variables. Queries of different
-values of these are made one after the other: of each, the plan and how it is run are those that it
-has without templates, and the rows are right after every commit.
+The constants in the callables of a random query become captured variables. Queries with different
+values of these are made one after the other: the plan of each and its compiled form are the same as
+without templates, and the rows are right after every commit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROUNDS = 5
 
 
 class Captured(ast.NodeTransformer):
-    """Has constants in functions be variables; not where the text says which item is meant."""
+    """Turn constants in functions into variables, except where the text selects an item."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -66,7 +66,7 @@ class Captured(ast.NodeTransformer):
 
 
 def callables_of(drawn: Drawn) -> tuple[Callable[..., Any], list[Any]]:
-    """What makes the callables of a query with other constants, and the constants that it has."""
+    """Return the constants of a query, and a function that makes its callables with others."""
     captured = Captured()
     tree = captured.visit(ast.parse(drawn.source))
     names = ", ".join(f"k{number}" for number in range(len(captured.values)))
@@ -101,7 +101,7 @@ def test_queries_of_one_shape_have_the_plans_and_rows_of_their_own(
     random, drawn = Random(seed), draw(seed, steps=4)
     make, values = callables_of(drawn)
     views: list[Any] = []
-    for number in range(2):  # the templates of the first database are those of the second
+    for number in range(2):  # both databases share their templates
         db = Database()
         tables = drawn.open(db)
         script = iter(drawn.script())

@@ -1,5 +1,8 @@
-"""Many views, each of one value of a field, beside other conditions: they are what they would be
-one by one, raise what they would, and a change costs as much whoever else is there."""
+"""Many views, each of one value of a field, beside other conditions.
+
+Together they show and raise the same as one by one, and the cost of a change does not depend on the
+number of views.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,7 @@ def test_a_variable_of_any_of_them_is_looked_at_in_time() -> None:
 
 
 def _calls(name: str, count: int) -> int:
-    """Calls of a change of one of so many views."""
+    """Return the calls of a change of one of `count` views."""
     table: Any = Database().table(Order)
     views = [KINDS[name](table, customer).materialize() for customer in range(count)]
     table.add_all(Order(n, n % 50, 5) for n in range(200))

@@ -29,7 +29,7 @@ def of(orders: Any, customer: Any) -> Any:
 
 
 def shapes(orders: Any, customer: Any) -> list[Any]:
-    """What can be made of the orders of a customer."""
+    """Return queries over the orders of a customer."""
     mine = of(orders, customer)
     large = orders.where(lambda o: o.customer == customer and o.amount > 1)
     return [
@@ -96,7 +96,7 @@ def test_one_more_is_filled_from_the_index() -> None:
     views = [of(orders, value).materialize() for value in range(20)]
     index = next(node.inputs[0] for node in routed(db))
     read = orders._node.contents
-    orders._node.contents = None  # nobody asks for all rows
+    orders._node.contents = None  # no reader needs all rows
     views.append(of(orders, 30).materialize())
     orders._node.contents = read
     assert sorted(o.id for o in views[-1]) == list(range(30, 500, 50))
@@ -109,7 +109,7 @@ def test_the_index_goes_with_the_last_of_them() -> None:
     orders.add_all(Order(n, n % 50, n) for n in range(500))
     views = [of(orders, value).materialize() for value in VALUES]
     assert routed(db)
-    assert len(routed(db)) == len(VALUES)  # also those that were made before it
+    assert len(routed(db)) == len(VALUES)  # also the views that were made before the index
     del views[16:40]
     gc.collect()
     orders.add(Order(-1, 17, 0))

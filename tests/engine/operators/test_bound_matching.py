@@ -60,7 +60,7 @@ def pairs_match(lefts: Sequence[Left], rights: Sequence[Right], on: Predicate) -
 
 
 def bag(rows: Iterable[Any]) -> Counter[Any]:
-    """Rows as a bag, in which every NaN is the same."""
+    """Return rows as a bag that treats all NaNs as equal."""
     return Counter(tuple("nan" if value != value else value for value in row) for row in rows)
 
 
@@ -86,7 +86,7 @@ class History:
         self.rows: tuple[list[Any], list[Any]] = ([], [])
 
     def step(self) -> None:
-        """Make one commit, which may be refused or taken back."""
+        """Make one commit, which may be refused or undone."""
         random, now = self.random, (list(self.rows[0]), list(self.rows[1]))
         is_taken_back = random.random() < 0.2
         try:

@@ -20,7 +20,7 @@ class Row:
 
 
 def kept(row: Row) -> Any:
-    """What the queries below make of a row."""
+    """Map a row for the queries below."""
     if row.page == "bad":
         raise ValueError("a bad page")
     return (row.user, row.page)

@@ -131,7 +131,7 @@ class Order:
 
 
 def shown(query: Any, rows: Sequence[Any], *, optimize: bool = True) -> list[Any]:
-    """What is given for each group of some orders."""
+    """Return the result of a query for each group of some orders."""
     db = Database(optimize=optimize)
     orders = db.table(Order, name="orders")
     view = orders.group_by("town").each(query).materialize()

@@ -65,7 +65,7 @@ def test_a_single_row_is_taken_or_refused_as_without_generated_code(query: str, 
 
 
 def follow(query: str, some: Any) -> None:
-    """Also what a view above refuses, for which they are undone: groups of three rows."""
+    """Follow a query; a view above it refuses groups of three rows, so changes are undone."""
     db, orders, customers, view = sides(query, optimize=True)
     plain = sides(query, optimize=False)
     refusing = [

@@ -1,4 +1,4 @@
-"""Joins by ranges: what they find, what they raise, what they touch, and what they take back."""
+"""Joins by ranges: their results, errors, touched rows, and undone changes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ANY = st.sampled_from([0, 1, 2.0, 3, None, "a", NAN, Decimal("nan"), (1, 2), [1]
 
 
 def way(relation: Rel) -> str:
-    """How the join is run."""
+    """Return the name of the operator that runs the join."""
     found: str = str(relation.explain()).partition("runs as\n  ")[2].split()[0]
     return found
 
@@ -317,7 +317,7 @@ def test_times_of_zones_are_compared_as_written() -> None:
 
 
 def touched(size: int, on: Any) -> list[int]:
-    """How many rows are touched by one that comes, changes and goes, on either side."""
+    """Return the rows touched by an inserted, updated and deleted row, on either side."""
     db = Database()
     a, b = tables(db)
     a.add_all((10 * n, 10 * n + 15) for n in range(size))

@@ -1,4 +1,4 @@
-"""Indexes of tables that are made when somebody first looks something up in them."""
+"""Indexes of tables that are built at the first look-up."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ COMMIT = st.tuples(st.lists(STATEMENT, min_size=1, max_size=3), st.booleans())
 
 
 class Failed(Exception):
-    """A transaction is given up."""
+    """Exception that aborts a transaction."""
 
 
 def tables(db: Database) -> tuple[Any, Any, Any]:
@@ -180,7 +180,7 @@ def test_a_commit_that_fails_after_an_index_was_made_leaves_all_as_it_was(
 
 
 def indexes(view: Any) -> dict[str, int]:
-    """How many rows the indexes below a view hold, by what they are."""
+    """Return the number of rows in each index below a view, by the text of the index."""
     lines = str(view.explain(analyze=True)).splitlines()
     found = [line.strip().partition("  [") for line in lines if "index by" in line]
     return {name: int(rest.split()[0].replace(",", "")) for name, _, rest in found}

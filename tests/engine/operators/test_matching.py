@@ -1,4 +1,4 @@
-"""Rows that come from two tables are the same row to a join that counts their partners."""
+"""Equal rows of two tables are the same row to a join that counts their partners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Negation: weights cancel as those of Z-sets do, and what is shown is what is left of them."""
+"""Negation: weights cancel as in Z-sets, and a view shows the rows that remain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LINEAR: tuple[Step, ...] = (
     lambda a, b: a.left_join(b, on=lambda r, s: r[0] == s[0]).select(lambda r, s: (r[1], s)),
     lambda a, b: a.full_join(b, on=lambda r, s: r[0] == s[0]).select(lambda r, s: (r, s)),
 )
-"""What gives rows of negative weight for such rows."""
+"""Queries that emit rows of negative weight for inputs of negative weight."""
 OTHERS: tuple[Step, ...] = (
     lambda a, b: a.distinct(),
     lambda a, b: a.union(b),
@@ -79,11 +79,11 @@ OTHERS: tuple[Step, ...] = (
         a.group_by(lambda r: r[0]).reduce(lambda key, rows: [len(rows)]).select(lambda k, n: (k, n))
     ),
 )
-"""What gives rows that are there, or are not."""
+"""Queries that emit only rows with positive weight."""
 
 
 def query(random: Random, tables: tuple[Relation, Relation], depth: int) -> Relation:
-    """A query in which rows of negative weight come to all kinds of operators."""
+    """Draw a query that feeds rows of negative weight to all kinds of operators."""
     if not depth:
         return random.choice(tables)
     left = query(random, tables, depth - 1)
@@ -105,7 +105,7 @@ def change(random: Random, table: Any) -> None:
 
 
 def play(seed: int, *, optimize: bool) -> list[ZSet[Any]]:
-    """What a view has after every commit of a history, in which it is its query from scratch."""
+    """Return the contents of a view after each commit; they must equal its query from scratch."""
     random = Random(seed)
     db = Database(optimize=optimize)
     tables = db.table(tuple, name="a"), db.table(tuple, name="b")
@@ -126,7 +126,7 @@ def play(seed: int, *, optimize: bool) -> list[ZSet[Any]]:
 
 
 def view_of(relation: Relation) -> ZSet[Any]:
-    """What a late view of the same rows has, that another operator computes."""
+    """Return the contents of a late view of the same rows, which another operator computes."""
     found: ZSet[Any] = relation.negate().negate().materialize().zset()
     return found
 

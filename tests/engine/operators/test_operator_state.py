@@ -194,7 +194,7 @@ RELATIONS: dict[str, Callable[[Any], Any]] = {
 }
 NAMES = list(RELATIONS)
 BAD = 987654
-"""A node for which a view raises."""
+"""A node that makes a view raise."""
 
 
 @contextmanager

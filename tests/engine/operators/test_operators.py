@@ -1,15 +1,15 @@
-"""The golden files of the operators: each says which changes come out of one, for those that go in.
+"""Golden files of the operators: the changes that each emits, for given input changes.
 
     t.join(u, on=lambda a, b: a[0] == b[0])      the query, over tables of pairs
 
-    t + ("x", 1)                                 what one commit changes
+    t + ("x", 1)                                 the changes of one commit
     u + ("x", 7)
 
-      + (("x", 1), ("x", 7))                     what its view is told
+      + (("x", 1), ("x", 7))                     the changes that its view emits
 
-Each commit is also made and called off before, which leaves no trace; and the view is compared with
-an evaluation from scratch after it. An operator that a golden file is about, or that has a test of
-its own, is found by the name of its class; `HELPERS` says what files without one are.
+Each commit is also made and rolled back first, which must leave no trace; and the view is compared
+with an evaluation from scratch after it. The class name of an operator finds its golden file, or
+its test; `HELPERS` gives the purpose of files without one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_what_goes_in_and_what_comes_out(text: str, optimize: bool) -> None:
 
 
 def played(query: str, commits: list[str], *, optimize: bool) -> Iterator[str]:
-    """The commits, each followed by what comes out."""
+    """Yield the commits, each followed by the emitted changes."""
     db = Database(optimize=optimize)
     tables: dict[str, Any] = {name: db.table(tuple, name=name) for name in "tu"}
     names = {**tables, "db": db, "Count": Count, "Sum": Sum, "Max": Max}
@@ -87,7 +87,7 @@ def change(tables: dict[str, Any], commit: str) -> None:
 
 
 def shown(told: list[Any]) -> str:
-    """A line for each row, as often as it comes or goes."""
+    """Return a line for each inserted or deleted copy of a row."""
     lines = [
         f"  {'+' if weight > 0 else '-'} {row!r}"
         for delta in told

@@ -229,7 +229,10 @@ def test_edits_replay_to_the_list_and_are_the_fewest(
 def followed(
     histories: list[list[tuple[int, int]]], tied: float, limit: int, offset: int
 ) -> list[list[tuple[int, int, bool]]]:
-    """The edits of a window over rows of which those of 3 are another; a replica follows them."""
+    """Return the edits of a window over `histories`, in which row 3 is a distinct object.
+
+    A replica follows the edits.
+    """
     db, told = Database(), list[list[tuple[int, int, bool]]]()
     table = db.table(float)
     rows = {number: tied if number == 3 else float(number) for number in range(7)}

@@ -1,4 +1,4 @@
-"""Weights of two inputs, taken back where a step fails."""
+"""Weights of two inputs, undone if a step fails."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ QUERIES: dict[str, tuple[Callable[[Any], Any], Callable[[Bags], Counter[Any]]]] 
 
 
 class Refused(Exception):
-    """What a callable raises."""
+    """Exception raised by a callable."""
 
 
 def refused(row: int) -> int:
@@ -111,7 +111,7 @@ def play(seed: int) -> None:
 
 
 def _shares_with(views: dict[str, Any]) -> bool:
-    """Whether a view that is made now would begin with what another one knows of the past."""
+    """Return True if a view that is made now would reuse the past rows of another one."""
     return bool(views)
 
 
@@ -174,7 +174,7 @@ def test_a_late_view_has_what_the_first_one_knows() -> None:
     late.close()
     twice.close()
     table.add(3)
-    assert sorted(table.previous().materialize()) == [1, 2, 3]  # nobody knows any more
+    assert sorted(table.previous().materialize()) == [1, 2, 3]  # no operator knows the past
 
 
 def test_what_is_asked_of_one_that_nobody_reads_any_more_is_forgotten() -> None:
@@ -203,7 +203,7 @@ def test_work_is_that_of_what_has_changed() -> None:
             counts.append(view.stats().touched - was)
         touched.append(counts)
     assert touched[0] == touched[1]
-    assert touched[0][-1] == 0  # nothing is pending any more
+    assert touched[0][-1] == 0  # nothing is pending
 
 
 def test_what_is_refused() -> None:
@@ -247,7 +247,7 @@ def test_what_a_bail_out_makes_again_knows_what_was_before() -> None:
     table.add((1, 1))
     assert view[1] == 6
     view.verify()
-    table.add((1, float("nan")))  # sums of a side do not stand for those of pairs any more
+    table.add((1, float("nan")))  # sums of a side no longer replace the sums of pairs
     assert view[1] == 9
     view.verify()
     other.add((2, 1))

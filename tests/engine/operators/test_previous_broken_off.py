@@ -20,7 +20,7 @@ Rows = Counter[Any]
 
 
 class Refused(Exception):
-    """What the other system raises, or a callable."""
+    """Exception raised by the other system, or by a callable."""
 
 
 def refuse() -> None:

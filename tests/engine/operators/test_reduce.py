@@ -44,7 +44,7 @@ KINDS: list[Callable[[Any, Any], Any]] = [Order, Pair]
 
 
 def totals(town: Any, rows: Multiset[Any]) -> Iterable[Any]:
-    """The largest total, and the rows of which there are two."""
+    """Yield the largest total, and the rows that occur twice."""
     numbers = [row.total for row in rows if row.total == row.total and row.total is not None]
     yield max(numbers, default=None)
     yield from (row for row, times in rows.items() if times == 2)
@@ -71,7 +71,7 @@ COMMITS = st.lists(
 
 
 def canonical(kind: Any, row: Any) -> Any:
-    """With the one NaN that the library makes of all."""
+    """Return the row with the one NaN object that the library uses."""
     return kind(*(math.nan if value != value else value for value in row))
 
 

@@ -1,4 +1,4 @@
-"""Conditions written above joins are asked where sums are made, so that no pairs are kept."""
+"""Conditions above joins are evaluated below the sums, so that no pairs are kept."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ orders = st.builds(Order, st.integers(0, 20), st.integers(0, 7), st.integers(0, 
 def test_views_equal_their_query_after_every_change(changes: Any, odd: bool) -> None:
     _, (held, customers, regions, _), view = made()
     if odd:
-        held.add(Order(99, 7, None))  # nobody's: its condition is never asked
+        held.add(Order(99, 7, None))  # without a customer: its condition is never evaluated
     for which, order in changes:
         if which == "o":
             held.remove(order) if order in held else held.add(order)

@@ -78,7 +78,7 @@ def with_tests(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
 
 
 def asking_both_below(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
-    """The rows of the inner join are kept, by what more it asks of both its sides."""
+    """Join so that the rows of the inner join are kept: its condition reads both sides."""
     both = orders.join(customers, on=lambda o, c: o.customer == c.id and o.amount != c.region)
     three = both.join(regions, on=lambda o, c, r: c.region == r.id)
     return three.aggregate(Count(), Sum(lambda o, c, r: o.amount))
@@ -223,7 +223,7 @@ class Side:
 
 
 def history(random: Random, values: tuple[Any, ...], commits: int) -> Any:
-    """Commits of few and of many changes; what comes goes again."""
+    """Draw commits of few and of many changes; inserted rows are deleted later."""
     rows: list[tuple[int, Any]] = []
     for _ in range(commits):
         changes = []
@@ -466,7 +466,7 @@ def test_a_condition_that_raises_without_a_partner_does_not_stop_commits(views: 
     )
     made = [query.materialize() for _ in range(views)]
     made.append(query.where(lambda total, count: count >= 0).materialize())
-    for amount in (0, 5, 0):  # nobody to be paired with: the condition is asked of no pair
+    for amount in (0, 5, 0):  # without a partner: the condition is evaluated for no pair
         orders.add(Order(1, 2, amount))
         for view in made:
             assert list(view) == [(0, 0)]

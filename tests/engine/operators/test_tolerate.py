@@ -1,4 +1,4 @@
-"""Tolerate: what is shown is near what is there, whatever the history."""
+"""Tolerate: shown values are near the true values, for any history."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.counted_calls import calls_of
 
 Edge = tuple[int, int]
 Step = Callable[[Any, Table[Edge], Table[int]], Any]
-"""What a round makes of the nodes that are reached; the table of numbers has all nodes."""
+"""Function from the reached nodes to the next ones; the table of numbers has all nodes."""
 SHAPES: dict[str, Callable[[int], Edge]] = {
     "chain": lambda n: (n - 1, n),
     "tree": lambda n: ((n - 1) // 2, n),
@@ -89,7 +89,7 @@ STEPS: dict[str, Step] = {
 
 
 def calls_to_verify(shape: str, steps: tuple[str, ...], size: int) -> float:
-    """Calls per row of a fixpoint, in which each step reads the relation of the next one."""
+    """Return the calls per row of a fixpoint in which each step reads the next relation."""
     db = Database()
     edges: Table[Edge] = db.table(tuple[int, int], name="edges")
     numbers: Table[int] = db.table(int, name="numbers")

@@ -22,7 +22,7 @@ WORDS = [(2, "x"), (3, "x"), (4, "x"), (6, "y")]
 
 
 class Tables:
-    """A graph, of which some nodes have words; as tables of rows, and of SQL."""
+    """A graph, some of whose nodes have words; as tables of rows, and as SQL tables."""
 
     def __init__(self) -> None:
         self.db = Database()
@@ -47,7 +47,7 @@ def _lose_conditions(patch: Patch) -> None:
 
 
 def _lose_values(patch: Patch) -> None:
-    """Break the translation: find for all values what is found for one."""
+    """Break the translation: use the result for one value for all values."""
     for module in (answers, freed, freed):
         patch.setattr(module, "match_back", lambda *a, **k: plan.Match())
 

@@ -1,4 +1,4 @@
-"""`verify()`: right where the view is, at no more work than the rows call for, and silent."""
+"""`verify()`: right where the view is right, with work in proportion to the rows, and silent."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ CONDITIONS: dict[str, Callable[[Any, Any, Callable[[Any], Any]], object]] = {
 
 
 def asked(kind: str, condition: str, size: int) -> int:
-    """How often verifying looks at the left row of a pair."""
+    """Return how often `verify` reads the left row of a pair."""
     db, told = Database(), Counted(lambda row: row)
     a, b = db.table(tuple, name="a"), db.table(tuple, name="b")
     on = CONDITIONS[condition]

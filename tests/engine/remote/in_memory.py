@@ -14,7 +14,7 @@ from reactive.engine.remote.remote import Adopt, Entry, ExternalInput
 
 
 class InMemory:
-    """Keeps all rows, by bucket, and evaluates the part over those that are touched."""
+    """Keep all rows, by bucket, and evaluate the part over the touched buckets."""
 
     def __init__(self, part: Fragment) -> None:
         self._part, self._node = part, part.node
@@ -85,7 +85,7 @@ class InMemory:
         self._buckets.clear()
 
     def _entries(self, fed: ExternalInput) -> Iterable[Entry]:
-        """What is fed, of rows that can be had in the process."""
+        """Yield the input entries of the rows that are stored in the process."""
         rows: Any = fed.rows
         for row, weight in through(fed.chain, rows.since(fed.after, fed.upto)):
             prepared = self._prepare[fed.place](row)

@@ -135,7 +135,7 @@ def test_a_key_found_in_a_predicate_is_a_key_elsewhere_too() -> None:
     right: Any = db.table(tuple, name="right")
     view = left.join(right, on=lambda a, b: a[0] == b[0] and b[1] / a[1] > 1).materialize("pairs")
     view.offload()
-    left.add_all([(1, 2), (2, 0)])  # whose ratio raises, but for no row of its key
+    left.add_all([(1, 2), (2, 0)])  # the ratio of the second row raises, but no row has its key
     right.add_all([(1, 3), (1, 1), (3, 4)])
     assert list(view) == [((1, 2), (1, 3))]
     view.verify()
@@ -187,8 +187,7 @@ def test_a_key_as_written_matches_elsewhere_whichever_side_has_a_test(
 
 
 class Ending(list[Any]):
-    """The stages of a flush that another thread brings to its end when it is asked how many there
-    are."""
+    """The stages of a flush that another thread finishes while their number is read."""
 
     def __init__(self, flush: Any, inside: Any) -> None:
         super().__init__(flush._stages)

@@ -1,4 +1,4 @@
-"""What a part elsewhere comes to is fetched only if somebody in the process is to be told."""
+"""The results of a remote part are fetched only if a subscriber in the process needs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of a plan is one fragment."""
+"""Extent of the part of a plan that is one fragment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread for jobs ends when it is told to, whatever the jobs do."""
+"""A job thread ends on request, whatever the jobs do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reactive.engine.runtime.background import Background
 
 
 class Owner:
-    """What jobs are done for; it has a list of those that were done."""
+    """Owner of jobs, with a list of the finished ones."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

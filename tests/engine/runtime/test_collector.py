@@ -1,4 +1,4 @@
-"""What is made for a view of many rows is old at once, and little else is."""
+"""Objects made for a view of many rows are moved to the oldest generation, and few others are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reactive.engine.runtime.collector import MANY, MOST, make_old, pause_collec
 
 @pytest.fixture(autouse=True)
 def _collecting() -> Iterator[None]:
-    had_frozen = gc.get_freeze_count()  # all tests freeze what was there before them
+    had_frozen = gc.get_freeze_count()  # all tests freeze the objects that exist before them
     gc.unfreeze()
     gc.collect()
     yield
@@ -25,7 +25,7 @@ def _collecting() -> Iterator[None]:
 
 
 def collections(run: Callable[[], object]) -> int:
-    """How many collections there are while something runs."""
+    """Return the number of garbage collections during a call."""
     found: list[str] = []
 
     def note(phase: str, _: object) -> None:

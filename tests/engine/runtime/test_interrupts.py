@@ -1,6 +1,6 @@
-"""An interrupt at any moment: a commit is made and told, or it is not, and nobody waits for ever.
+"""An interrupt at any moment: a commit is made and reported, or not made, and no thread hangs.
 
-The interpreter raises it where a function begins, and after a call of one that is not in Python.
+The interpreter raises it where a function begins, and after a call of a function in C.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.budget import stride
 from tests.moments import is_closed
 
 OURS = ("<reactive ", str(Path(reactive.__file__).parent) + os.sep)
-"""How the names of the files of generated code, and of the engine, begin."""
+"""Prefixes of the file names of generated code, and of the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Order:
 
 
 class Interrupting:
-    """Raises at the nth moment at which the interpreter might; `where` says where that was."""
+    """Raise at the nth moment at which the interpreter might; `where` names that place."""
 
     def __init__(self, moment: int) -> None:
         self._left = moment
@@ -59,7 +59,7 @@ class Interrupting:
         if event not in ("call", "c_return") or not code.co_filename.startswith(OURS):
             return
         if code.co_name == "__del__" or (event == "call" and is_closed(frame)):
-            return  # an exception in there reaches nobody
+            return  # an exception in there is lost
         if any(caller.f_code.co_name == "hear" for caller, _ in walk_stack(frame)):
             return  # it is the user's
         self._left -= 1
@@ -123,7 +123,7 @@ class Side:
 
 
 def around(orders: Any) -> Any:
-    """How many ways of three orders lead back, from a customer to an amount."""
+    """Count the cycles of three orders, from a customer to an amount and back."""
     two = orders.join(orders, on=lambda a, b: a.amount == b.customer)
     return two.join(
         orders, on=lambda a, b, c: b.amount == c.customer and c.amount == a.customer
@@ -157,7 +157,7 @@ def add_all(side: Side) -> None:
 
 
 EVERY = stride(13)
-"""Of the moments of a case so many-th is tried, beginning with another one in each case."""
+"""One moment in `EVERY` is tried, beginning with another moment in each case."""
 CASES = [
     (keyed, in_use, statement)
     for keyed in (True, False)

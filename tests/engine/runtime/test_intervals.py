@@ -1,4 +1,4 @@
-"""What a `trigger=` says, in numbers and in words."""
+"""Values of `trigger=`, in numbers and in words."""
 
 from __future__ import annotations
 

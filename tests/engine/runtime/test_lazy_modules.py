@@ -1,4 +1,4 @@
-"""What a small program imports, and that all else is there when it is asked for."""
+"""Imports of a small program: few modules; all others are loaded on demand."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ assert len(told) == 2 and sums["c1"] and len(sums) == 3
 
 
 def run(code: str) -> Any:
-    """What a process of its own makes `told`, as JSON."""
+    """Return the value of `told` in a new process that runs `code`, as JSON."""
     command = [sys.executable, "-c", f"import json, sys\n{code}\nprint(json.dumps(told))"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     return json.loads(done.stdout)

@@ -14,7 +14,7 @@ LOUD = "print('was run')\n"
 
 
 def stderr_of(script: Path) -> str:
-    """What a script says that fails, in a folder that is none of ours."""
+    """Return the stderr of a failing script, in a folder outside the project."""
     done = subprocess.run(
         [sys.executable, script],
         capture_output=True,

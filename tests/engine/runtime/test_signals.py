@@ -1,4 +1,4 @@
-"""Ctrl-C waits for the commit under way; what comes from outside all the same is repaired."""
+"""Ctrl-C waits for the commit in progress; other exceptions from outside are repaired."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def interrupt() -> None:
 
 
 class Numbers:
-    """A table with views, one of which can be told to do something while it steps."""
+    """A table with views, one of which runs a function on request while it steps."""
 
     def __init__(self, *, optimize: bool = True) -> None:
         self.db = Database(optimize=optimize)
@@ -198,7 +198,7 @@ def test_ctrl_c_in_a_finalizer_comes_when_that_is_over() -> None:
 
 
 class OutOfTime(Exception):
-    """What a time limit raises; it is an `Exception` like those of callables."""
+    """Exception of a time limit; it is an `Exception` like those of callables."""
 
 
 @contextmanager
@@ -292,7 +292,7 @@ def test_what_came_from_outside_is_known_by_its_handler() -> None:
             assert is_asynchronous(found)
         finally:
             signal.signal(signal.SIGUSR1, before)
-    assert not is_asynchronous(raised(lambda: kinds[0](1, None)))  # no handler any more
+    assert not is_asynchronous(raised(lambda: kinds[0](1, None)))  # no handler is left
     assert is_asynchronous(KeyboardInterrupt()) and not is_asynchronous(OutOfTime())
     assert not is_asynchronous(raised(lambda: 1 // 0)) and not is_asynchronous(None)
 
@@ -319,7 +319,7 @@ def test_a_view_over_rows_that_are_not_kept_is_closed_with_the_reason() -> None:
     with pytest.raises(ClosedError, match=message):
         len(counted)
     passing.clear()
-    events.add(5)  # what keeps nothing goes on
+    events.add(5)  # a view that keeps nothing continues
     assert [d.added for d in passing if not d.is_snapshot] == [(5,)]
     following.close()
 
@@ -370,7 +370,7 @@ STATEMENTS: dict[str, Callable[[Any, Any, Any], None]] = {
     "transaction": in_transaction,
 }
 EVERY = stride(61)
-"""Of the moments so many-th is tried, from another one on in each case."""
+"""One moment in `EVERY` is tried, beginning with another moment in each case."""
 
 
 @pytest.mark.long
@@ -425,7 +425,7 @@ def test_at_no_moment_is_what_subscribers_are_to_hear_lost() -> None:
                 side.a.remove_all(pairs()[:3])
                 side.a.add((7, 7))
             with side.db.transaction():
-                pass  # tells what is still to be told
+                pass  # reports the remaining changes
         rows: Counter[Any] = Counter()
         for delta in heard:
             if delta.is_snapshot:

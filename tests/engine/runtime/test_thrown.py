@@ -1,4 +1,4 @@
-"""An exception that is thrown into a thread, at any moment of what it does to a database."""
+"""An exception that is thrown into a thread, at any moment of its work on a database."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.moments import Moments
 
 Rows = list[tuple[Any, Any]]
 EVERY = stride(19)
-"""Of the moments of a case so many-th is tried, beginning with another one in each case."""
+"""One moment in `EVERY` is tried, beginning with another moment in each case."""
 
 
 class OutOfTime(Exception):
-    """What a queue of jobs throws into the thread of one that takes too long."""
+    """Exception that a job queue throws into the thread of a job that takes too long."""
 
 
 class Fails(Exception):
@@ -63,7 +63,7 @@ class Side:
     def check(self, where: str | None) -> None:
         """The gate is open, and views and subscribers have what the tables have."""
         with self.db.transaction():
-            pass  # tells what is still to be told
+            pass  # reports the remaining changes
         for view, heard in zip(self.views, self.heard, strict=True):
             view.verify()
             assert Counter(view) == +heard, where
@@ -76,7 +76,7 @@ def _is(number: int) -> Callable[[tuple[Any, Any]], bool]:
 def _into(heard: Counter[Any]) -> Callable[[Delta[Any]], None]:
     def hear(delta: Delta[Any]) -> None:
         tracing = sys.gettrace()
-        sys.settrace(None)  # what is thrown into this is not the library's
+        sys.settrace(None)  # exceptions thrown in here are not the library's
         if delta.is_snapshot:
             heard.clear()
         for row, weight in delta.items():
@@ -132,7 +132,7 @@ MANY = [(True, False, OutOfTime, update)]
 def test_at_any_moment_it_leaves_all_or_nothing(
     case: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL, "reactive")  # what is not undone is repaired
+    caplog.set_level(logging.CRITICAL, "reactive")  # a step that is not undone is repaired
     optimize, in_use, error, act = (CASES + MANY)[case]
     readers = MANY_READERS + 1 if case >= len(CASES) else 0
     done = Side(optimize=optimize, in_use=in_use, readers=readers)
@@ -168,7 +168,7 @@ def test_at_any_moment_it_leaves_all_or_nothing(
 @pytest.mark.long
 @pytest.mark.parametrize("is_open", [False, True])
 def test_an_update_that_subscribers_hear_of_is_taken_back_at_any_moment(is_open: bool) -> None:
-    """Alone, or as a statement of a transaction that goes on: after the change it is noted."""
+    """Undo it alone, or as a statement of an open transaction: it is noted after the change."""
 
     def out_of_time() -> None:
         raise OutOfTime
@@ -203,7 +203,7 @@ def test_the_lock_is_given_back_by_what_takes_it_twice() -> None:
     """A statement that reads its table: `delete` of a key, in a transaction."""
 
     class OutOfTime(Exception):
-        """What the time limit of a job raises."""
+        """Exception of the time limit of a job."""
 
     def out_of_time() -> None:
         raise OutOfTime

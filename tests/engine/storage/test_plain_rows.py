@@ -234,7 +234,7 @@ def test_the_first_row_that_is_refused_is_told_as_by_itself() -> None:
 def test_a_store_by_a_field_is_whole_whenever_it_is_interrupted(
     change: Callable[[BagStore], object], first_load: bool
 ) -> None:
-    with without_garbage():  # a finalizer of others would be interrupted, which reaches nobody
+    with without_garbage():  # an exception in a foreign finalizer would be lost
         _interrupt_at_each_moment(change, first_load=first_load)
 
 

@@ -93,7 +93,7 @@ class Slotted:
 
 
 class ByKey(Plain):
-    """As an object of an ORM is: hashed by a key of its own."""
+    """A row like an object of an ORM: hashed by a key of its own."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ByKey) and self.hp == other.hp
@@ -328,7 +328,7 @@ class Word(NamedTuple):
 
 
 def test_a_strict_table_forgets_rows_that_an_aborted_transaction_added() -> None:
-    """Another row may be at the place in memory of one that is no more."""
+    """Another row may have the address of a row that was freed."""
     table = Database(strict=True).table(Word, name="words")
     for number in range(1_000):
         with suppress(ZeroDivisionError), Transaction(table._engine):

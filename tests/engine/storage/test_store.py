@@ -18,7 +18,7 @@ STEPS = st.lists(st.tuples(st.booleans(), st.booleans(), ROWS), max_size=8)
 
 
 class Shy:
-    """It is hashed, or compared, as often as it is told."""
+    """A row that can be hashed `left` times, and counts the calls."""
 
     def __init__(self, number: int, left: int = 1_000) -> None:
         self.number = number
@@ -98,7 +98,7 @@ def test_rows_of_a_batch_in_a_transaction_are_hashed_twice_at_most() -> None:
     with db.transaction():
         shy.remove_all(old)
         shy.add_all(new)
-        assert {row.hashed for row in (*old, *new)} == {2}  # the table, and what was removed
+        assert {row.hashed for row in (*old, *new)} == {2}  # once by the table, once by the removal
     assert sorted(row.number for row in view) == list(range(100, 150))
 
 

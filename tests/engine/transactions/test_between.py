@@ -1,4 +1,4 @@
-"""What is called between the two phases of a commit decides whether the commit is made."""
+"""Hooks between the two phases of a commit decide whether the commit is made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 30
 
 
 class Refused(Exception):
-    """What the other system raises."""
+    """Exception raised by the other system."""
 
 
 def refuse() -> None:
@@ -194,7 +194,7 @@ def test_readers_of_other_threads_see_the_old_state_or_the_published_one(refused
         try:
             with Transaction(side.db._engine, wait):
                 side.a.add((1, 5))
-                seen.append(pool.submit(read).result(PATIENCE))  # waits for nobody yet
+                seen.append(pool.submit(read).result(PATIENCE))  # waits for no thread yet
         except Refused:
             return False
         return True

@@ -107,7 +107,7 @@ def test_a_commit_within_a_statement_that_fails_is_told() -> None:
 
 
 class Interrupted(DeliveryQueue):
-    """An interrupt comes as soon as what there is to tell is in it."""
+    """A queue that is interrupted as soon as it contains the deliveries."""
 
     __slots__ = ("is_due",)
     is_due: bool

@@ -92,7 +92,7 @@ class Side:
         self.subscription = self.table.subscribe(self.heard.append)
 
     def do(self, what: str, row: Any) -> str:
-        """What a statement says against it."""
+        """Run a statement; return the text of its error, or an empty string."""
         try:
             match what:
                 case "add twice":

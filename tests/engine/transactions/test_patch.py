@@ -623,7 +623,7 @@ def test_patches_of_a_commit_are_one_change_of_a_row() -> None:
         table.patch_all([Patch(1, "tags", ["z"]), Patch(1, "tags", (), ["z"])])
     ((old, new),) = told[0].updated
     assert (len(old.orders), len(new.orders), new.tags) == (1, 2, Bag("yy"))
-    assert len(told) == 1  # what is added and removed is no change
+    assert len(told) == 1  # a row that is added and removed is no change
 
 
 def test_rows_inside_are_named_by_callables_and_patched_together() -> None:

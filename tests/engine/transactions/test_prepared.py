@@ -102,7 +102,7 @@ def test_readers_do_not_wait_and_see_the_last_commit() -> None:
     side = Side()
     old = side.state()
     prepared = prepared_of(side)
-    assert side.state()[2:] == old[2:]  # who has it open sees tables as they will be
+    assert side.state()[2:] == old[2:]  # the preparing thread sees the tables as they will be
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(side.state).result(PATIENCE) == old
         prepared.publish()
@@ -268,7 +268,7 @@ def test_ctrl_c_waits_until_the_end() -> None:
 
 
 def run(side: Side, look: Callable[[Side], object], end: str, committed: list[int]) -> None:
-    """What somebody does who commits elsewhere in between."""
+    """Prepare a transaction, commit elsewhere in between, and end it by `end`."""
     with Prepared(side.db._engine) as prepared:
         fill(side)
         prepared.prepare()

@@ -1,4 +1,4 @@
-"""Whatever raises, wherever it raises: afterwards everything is as it was, and goes on."""
+"""An exception anywhere leaves the whole state unchanged, and commits go on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def minus(state: int, value: Any) -> int:
 
 
 def build(db: Database, fuse: Fuse) -> list[Any]:
-    """Views with every operator, every callable of which may blow."""
+    """Views with every operator; every callable of them may raise."""
     a, b = db.table(tuple, name="a"), db.table(tuple, name="b", key=lambda r: r[0])
     key, other = fuse(lambda r: r[0]), fuse(lambda r: r[0])
     on = fuse(lambda x, y: x[1] <= y[1])
@@ -117,7 +117,7 @@ def _plain(value: Any) -> Any:
         for key, (row, weight) in value.items():
             pairs[key, row] = pairs.get((key, row), 0) + weight
         return sorted(pairs.items(), key=repr)
-    if isinstance(value, GroupValues):  # what was taken back may wait to be added
+    if isinstance(value, GroupValues):  # an undone value may wait to be added
         return _plain(value.bag()), _plain(value.negative)
     if isinstance(value, Bag):
         return _plain(dict(value.items()))

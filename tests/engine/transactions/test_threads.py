@@ -20,7 +20,7 @@ COMMITS = 60
 
 
 def together(*works: Callable[[], object]) -> None:
-    """Run all at once; raise what any of them raised."""
+    """Run all functions concurrently; raise the error that any of them raised."""
     barrier = threading.Barrier(len(works))
 
     def run(work: Callable[[], object]) -> None:
@@ -177,7 +177,7 @@ def test_a_subscriber_may_write_from_any_thread() -> None:
 
 
 def test_what_is_taken_back_is_never_read() -> None:
-    """Views are read in their operators, without a lock while nobody writes."""
+    """Views are read in their operators, without a lock while no thread writes."""
     db = Database()
     numbers: Any = db.table(tuple, name="numbers")
     inside, never, done = threading.Event(), threading.Event(), threading.Event()
@@ -185,7 +185,7 @@ def test_what_is_taken_back_is_never_read() -> None:
     def by(row: Any) -> int:
         if row[0] < 0:
             inside.set()
-            never.wait(timeout=0.01)  # the others have changed, and somebody reads
+            never.wait(timeout=0.01)  # the others have changed, and a thread reads
             raise ValueError(row)
         return int(row[0] % 2)
 
@@ -225,7 +225,7 @@ def test_what_is_taken_back_is_never_read() -> None:
 
 
 class Elsewhere:
-    """A store that may only be asked by who is inside the gate."""
+    """A store that only the thread inside the gate may read."""
 
     def __init__(self, db: Database, store: Any) -> None:
         self._db_lock = db._engine.db_lock

@@ -18,11 +18,11 @@ from tests.thresholds import WAYS, thresholds
 
 Row = tuple[int, int]
 MOST = 34
-"""Calls by which a transaction of one statement may exceed the statement."""
+"""Calls that a transaction of one statement may need beyond the statement."""
 
 
 def tables(rows: int = 10) -> tuple[Database, Any, Any, Any]:
-    """Two tables and a view of both, of which all that is generated in use has been."""
+    """Two tables and a view of both, after all code that use generates is generated."""
     db = Database()
     a: Any = db.table(tuple, name="a")
     b: Any = db.table(tuple, name="b")

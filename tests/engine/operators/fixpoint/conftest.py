@@ -1,4 +1,4 @@
-"""A recursion that never comes to an end fails its test, instead of holding up all others."""
+"""An endless recursion fails its test, instead of blocking all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica that also holds deltas to what a set needs: net, and no row twice."""
+"""A replica that also checks that deltas are those of a set: net, and no row twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs and what is true of them, found with plain loops; nothing of the engine is in here."""
+"""Graphs and their properties, computed with plain loops, without the engine."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def star(*ends: tuple[int, int]) -> tuple[Edge, ...]:
 
 @dataclass(frozen=True)
 class Shape:
-    """Edges, as often as they are there, and the cuts to try: edges that go together."""
+    """Edges with their multiplicity, and the cuts to try: edges that are deleted together."""
 
     name: str
     edges: tuple[Edge, ...]

@@ -1,4 +1,4 @@
-"""What happens to the inputs of a program: rows come, change and go, and some of it is undone."""
+"""Histories of the inputs of a program: inserts, updates and deletes, some of them undone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Commit:
 
 @st.composite
 def histories(draw: Any, inputs: Sequence[str]) -> tuple[Commit, ...]:
-    """First some rows, then commits in which rows come and go about as often."""
+    """Draw some first rows, then commits with about as many inserts as deletes."""
     names = st.sampled_from(list(inputs))
     ways = ["add", "add", "add", "add_two", "remove", "remove", "remove", "remove", "update"]
     kinds = st.sampled_from([*ways, *ways, *ways, "clear"])

@@ -1,8 +1,8 @@
 """A term evaluated from scratch: plain counters and sets, looped until nothing changes.
 
-This is what the engine is held against, and it imports nothing of the engine. A relation that is
-being defined starts empty; all bodies are evaluated with what is known of all relations, until
-that gives what was known. Bodies are monotone in them, hence this is their least fixpoint.
+This is the oracle of the engine, and imports nothing of it. A relation that is being defined starts
+empty; all bodies are evaluated over the current relations, until their results equal these. Bodies
+are monotone in the relations, hence this is their least fixpoint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AGGREGATES: dict[str, Callable[[list[tuple[int, int]]], int]] = {
     "max": lambda values: max((value for value, _ in values), default=0),
     "count_distinct": lambda values: len({value for value, _ in values}),
 }
-"""Of values with how often they are there."""
+"""Aggregate functions of values with their multiplicity."""
 
 
 def evaluate(term: Term, tables: Known) -> Bag:
@@ -33,7 +33,7 @@ def evaluate(term: Term, tables: Known) -> Bag:
 
 
 class _Naive:
-    """One evaluation: the tables, and what closed terms have come to."""
+    """One evaluation: the tables, and the results of closed terms."""
 
     def __init__(self, tables: Known) -> None:
         self.tables = tables
@@ -92,7 +92,7 @@ class _Naive:
         raise TypeError(f"no meaning of {type(term).__name__}")
 
     def settled(self, term: terms.Fixpoint, known: Known) -> Known:
-        """What all relations of a recursion come to."""
+        """Return the final rows of all relations of a recursion."""
         state: dict[str, Bag] = {name: Counter() for name in term.variables}
         while True:
             inside = {**known, **state}
@@ -129,7 +129,7 @@ def combined(kind: str, left: Bag, right: Bag) -> Bag:
 
 
 def matching(match: Match, left: Bag, right: Bag) -> Iterator[tuple[Pair, Pair, int]]:
-    """Rows that match, with their weights multiplied; keys are asked of all rows."""
+    """Yield the rows that match, with their weights multiplied; keys are computed for all rows."""
     lefts = [(a, n, match.left_key and match.left_key(a)) for a, n in left.items()]
     rights = [(b, m, match.right_key and match.right_key(b)) for b, m in right.items()]
     for a, n, left_key in lefts:
@@ -139,7 +139,7 @@ def matching(match: Match, left: Bag, right: Bag) -> Iterator[tuple[Pair, Pair, 
 
 
 def chained(match: Match, first: Bag, second: Bag, third: Bag) -> Bag:
-    """Of rows a, b and c, of which b follows a, and c matches b: the start of a, the end of c."""
+    """Join rows a, b and c, where b follows a, c matches b; return the start of a, the end of c."""
     return added(
         ((a[0], c[1]), n * m)
         for a, b, n in matching(terms.MATCHES["follows"], first, second)

@@ -30,7 +30,7 @@ ALWAYS: Settings = {
     "reactive.engine.operators.fixpoint.fixpoint.MANY": 1,
     "reactive.engine.operators.fixpoint.fixpoint.ASKED": 1,
 }
-"""As soon as a derivation vanishes."""
+"""Thresholds that recompute as soon as a derivation vanishes."""
 FOLLOWED: Settings = {FEW: NEVER}
 WAYS = {"anew": ALWAYS, "followed": FOLLOWED}
 ways = pytest.mark.parametrize("way", WAYS)
@@ -43,7 +43,7 @@ def always() -> Iterator[None]:
 
 
 def evaluations(db: Database) -> int:
-    """How often recursions were evaluated anew."""
+    """Return the number of recomputations of recursions."""
     operators = [node.operator for node in db._engine.graph.nodes()]
     return sum(each.evaluated for each in operators if isinstance(each, Fixpoint))
 
@@ -114,7 +114,7 @@ def test_the_best_rows_are_those_of_all_roads() -> None:
     run()
 
 
-# What raises, and what is undone.
+# Queries that raise, and undone changes.
 
 
 @pytest.mark.usefixtures("always")
@@ -131,7 +131,7 @@ def test_each_call_may_raise(kind: str, optimize: bool) -> None:
 
 
 def counted(edges: Rel) -> Rel:
-    """How much is reached from 0; to be alone raises."""
+    """Count the nodes reached from 0; a node that is reached alone raises."""
     reach = from_zero(edges)
     return reach.group_by(lambda e: e.src).aggregate(Count()).select(lambda _, n: 60 // (n - 1))
 
@@ -183,7 +183,7 @@ def test_rows_that_flow_through_are_not_asked_for_again() -> None:
 
 @pytest.mark.usefixtures("always")
 def test_rows_of_a_transaction_count_that_views_below_have_not_yet() -> None:
-    """A view of what the recursion reads steps when it does, or later."""
+    """A view of an input of the recursion steps before the recursion, or later."""
     db = Database()
     edges: Table[Edge] = db.table(Edge, name="edges")
     some = edges.where(lambda e: e.dst != 9)
@@ -203,7 +203,7 @@ def test_rows_of_a_transaction_count_that_views_below_have_not_yet() -> None:
 
 
 def watched(count: int) -> tuple[Database, Table[Edge], Any]:
-    """A view of so many trees of 31 nodes, each side by side with its generation."""
+    """Return a view of `count` trees of 31 nodes, each node side by side with its generation."""
     db = Database()
     edges: Table[Edge] = db.table(Edge, name="edges")
     view: Any = same_generation(edges).materialize()
@@ -242,7 +242,7 @@ def test_what_comes_is_followed() -> None:
 
 
 def test_a_commit_touches_at_most_half_of_a_load_before_it_is_evaluated() -> None:
-    """One edge, with which nearly all goes."""
+    """Remove one edge, with which nearly all reached nodes disappear."""
     db = Database()
     edges: Table[Edge] = db.table(Edge, name="edges")
     view: Any = from_zero(edges).materialize()

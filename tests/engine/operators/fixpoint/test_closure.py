@@ -85,7 +85,7 @@ CHANGES = st.lists(
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_closure_is_right_after_every_commit(name: str) -> None:
-    """Rows come, several of the same ends too, and some of those that are there go."""
+    """Insert rows, several with the same ends too, and delete some present rows."""
     kind, query, make = KINDS[name]
 
     @examples(25)
@@ -187,7 +187,7 @@ ODD: dict[str, list[Edge]] = {
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("is_early", [True, False])
 def test_rules_take_over_where_bits_would_not_do(name: str, is_early: bool) -> None:
-    """Which row stands for equal ones is as without rewriting, seen by what reads the rows."""
+    """The representative of equal rows is the same as without rewriting, for every reader."""
     found = []
     for optimize in (True, False):
         db = Database(optimize=optimize)

@@ -135,7 +135,7 @@ def shortest(start: Any, edges: Any) -> Any:
 def test_debts_of_commits_that_fail_are_forgotten(
     optimize: bool, recursion: Callable[[Any, Any], Any], seed: int
 ) -> None:
-    """What is paid in the end is what is there, whatever was owed and taken back meanwhile."""
+    """The rows in the end are right, whatever was deferred and undone meanwhile."""
     random = Random(seed)
     db = Database(optimize=optimize)
     starts: Table[Any] = db.table(tuple, name="starts", stored=False)

@@ -20,7 +20,7 @@ def counted(numbers: Rel, limit: int) -> Rel:
 
 
 def rounds_of(limit: int) -> list[int]:
-    """What it touches to come, to be cut at the end, and to go."""
+    """Return the rows touched to insert a chain, to cut it at its end, and to delete it."""
     numbers: Table[int] = Database().table(int, name="numbers")
     view: Any = counted(numbers, limit).materialize()
     counts, before = [], view.stats().touched

@@ -13,7 +13,7 @@ Rel = Any
 
 
 def counting(numbers: Rel, limit: int, **options: Any) -> Rel:
-    """All numbers from those given up to a limit."""
+    """Return all numbers from the given ones up to a limit."""
     return fixpoint(
         lambda count: numbers.union(count.select(lambda n: n + 1).where(lambda n: n < limit)),
         **options,

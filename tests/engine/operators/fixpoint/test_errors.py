@@ -24,7 +24,7 @@ def edges_of() -> Table[Edge]:
 
 
 def stolen(edges: Rel) -> Rel:
-    """A recursive relation that is taken out of its step."""
+    """Return a recursive relation that is used outside its step."""
     kept: list[Rel] = []
 
     def steal(reach: Rel) -> Rel:
@@ -92,7 +92,7 @@ def test_a_recursive_relation_has_no_rows_to_read(use: str, inside: bool) -> Non
 
 
 def test_a_recursive_relation_can_be_looked_at_inside_its_step() -> None:
-    """What a debugger or a notebook does with it raises nothing else than a `PlanError`."""
+    """A debugger or a notebook that displays it gets no other exception than a `PlanError`."""
     edges = edges_of()
     seen: list[str] = []
 

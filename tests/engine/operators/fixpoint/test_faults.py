@@ -118,7 +118,7 @@ def rounds(fuse: Fuse, a: Rel, b: Rel) -> Rel:
 
 
 def strata(fuse: Fuse, a: Rel, b: Rel) -> Rel:
-    """A recursion over what one recursion has and another has not, counted."""
+    """Build a recursion over the difference of two recursions, and count its rows."""
     less = by_key(fuse, a, b).anti_join(elements(fuse, a, b), on=on(fuse))
     over = fixpoint(lambda r: b.union(r.join(less, **keys(fuse)).select(outer(fuse))))
     return over.group_by(fuse(lambda r: r[0])).aggregate(Count(), Max(fuse(lambda r: r[1])))
@@ -173,7 +173,7 @@ class Rig:
         return [Counter(dict(each.zset().items())) for each in (self.a, self.b, self.view)]
 
     def fails(self, change: Callable[[], None], at: int) -> bool:
-        """Whether a change raises at a call; it leaves everything as it was, if so."""
+        """Return True if a change raises at call `at`; it must then leave all state unchanged."""
         before, rows = self.contents(), self.view.stats().rows
         self.fuse.calls, self.fuse.at = 0, at
         try:
@@ -323,7 +323,7 @@ def test_a_row_that_raises_at_any_hash_or_comparison_leaves_all_agreed(kind: str
 def test_no_callable_is_asked_of_a_row_that_is_neither_there_before_nor_after(
     optimize: bool,
 ) -> None:
-    """The start goes in the commit that brings an edge from it: nobody asks what it leads to."""
+    """The start is deleted in the commit that inserts its edge: no callable may read that pair."""
     db = Database(optimize=optimize)
     starts, edges = db.table(int, name="starts"), db.table(tuple, name="edges")
     seen = fixpoint(
@@ -349,9 +349,9 @@ def test_no_callable_is_asked_of_a_row_that_is_neither_there_before_nor_after(
 def test_nor_where_what_a_negation_leaves_out_goes_with_what_it_left_out(
     optimize: bool, shared: bool
 ) -> None:
-    """A row is in the relation and held back; then both go, and nobody asks what it would lead to.
+    """A row and the row that holds it back are deleted together; no callable may read the row.
 
-    If `shared`, another join of the recursion reads the index of what is held back.
+    If `shared`, another join of the recursion reads the index of `held`.
     """
     db = Database(optimize=optimize)
     starts, held = db.table(int, name="starts"), db.table(int, name="held")
@@ -391,7 +391,7 @@ def test_nor_where_what_a_negation_leaves_out_goes_with_what_it_left_out(
 
 @pytest.mark.parametrize("optimize", [True, False])
 def test_a_row_without_a_key_meets_rows_of_the_same_commit(optimize: bool) -> None:
-    """What raises for a recursive row is asked of the rows that come with it."""
+    """A condition that raises for a recursive row is evaluated with the rows of the same commit."""
     db = Database(optimize=optimize)
     starts: Any = db.table(tuple, name="starts")
     edges: Any = db.table(tuple, name="edges")

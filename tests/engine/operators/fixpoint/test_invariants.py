@@ -1,7 +1,7 @@
-"""What a fixpoint holds: the numbers beside its rows are those of an evaluation from scratch.
+"""State of a fixpoint: the counts beside its rows equal those of an evaluation from scratch.
 
-A count that is wrong by one shows in a view only when the last derivation but one goes, which few
-histories reach. Here the state itself is looked at.
+A count that is wrong by one shows in a view only when the last derivation but one is deleted, which
+few histories reach. These tests inspect the state itself.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tests.random_queries.programs import Case, cases
 
 
 def relations_of(db: Database) -> Iterator[Any]:
-    """The relations of all fixpoints, in the order in which they were made."""
+    """Yield the relations of all fixpoints, in the order of their creation."""
     for node in db._engine.graph._nodes.values():
         if isinstance(node.operator, Fixpoint):
             yield from node.operator._circuit.relations
 
 
 def anew(stage: Stage) -> Stage:
-    """The same queries over tables that are filled at once."""
+    """Return the same queries over tables that are filled in one step."""
     fresh = Stage(stage.queries, stage.way)
     for name, table in stage.tables.items():
         fresh.tables[name].add_all(table)
@@ -84,8 +84,7 @@ def test_a_commit_that_fails_leaves_all_counts_as_they_were(case: Case) -> None:
 NODES = st.integers(0, 3)
 ROADS = st.builds(Road, NODES, NODES, st.sampled_from([0, 1, 1, 2]))
 DEAR = st.builds(Road, NODES, NODES, st.sampled_from([1, 1, 2]))
-"""In a circle that costs nothing, how many derivations a row has depends on which of equally good
-rows came first; what is shown does not."""
+"""Roads without cost zero: in a circle of cost zero, derivation counts depend on the history."""
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""`iterate`: exactly so many rounds of any step, live, against plain loops."""
+"""`iterate`: a fixed number of rounds of any step, live, against plain loops."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_round_doubles_a_bag() -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 3, 4])
 def test_a_step_that_takes_away_what_it_has_goes_back_and_forth(times: int) -> None:
-    """Positions that are won in so many moves: those with a move to one that is not."""
+    """Positions that are won in `times` moves: positions with a move to a position not won."""
 
     @examples(20)
     @given(edits=EDITS)

@@ -1,4 +1,4 @@
-"""What iterations are for: games of life, PageRank and k-means, live, against plain loops."""
+"""Uses of iterations: games of life, PageRank and k-means, live, against plain loops."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def around(cell: Cell) -> list[Cell]:
 
 
 def generation(cells: Rel) -> Rel:
-    """Cells with three neighbours, and those with two that live already."""
+    """Return the cells with three neighbours, and the living cells with two."""
     counts = cells.select_many(around).group_by(lambda c: c).aggregate(Count())
     born = counts.where(lambda cell, n: n == 3).select(lambda cell, n: cell)
     two = counts.where(lambda cell, n: n == 2).select(lambda cell, n: cell)

@@ -18,11 +18,11 @@ from tests.engine.operators.fixpoint.graphs import Road, least, settled
 
 Rel = Any
 CAP = 6
-"""Where the costs of longest ways end."""
+"""Upper limit of the costs of longest ways."""
 
 
 class Dist(NamedTuple):
-    """How far a node is."""
+    """The distance of a node."""
 
     node: Any
     cost: Any
@@ -166,7 +166,7 @@ def test_a_worse_way_and_a_second_way_of_the_same_cost_are_no_news() -> None:
 
 
 class Leg(NamedTuple):
-    """How far a node is, and the node before it."""
+    """The distance of a node, and the node before it."""
 
     node: Any
     cost: Any
@@ -186,7 +186,7 @@ def legs(starts: Rel, roads: Rel) -> Rel:
 
 
 def test_of_rows_that_are_equally_good_the_same_one_stays_whatever_came_first() -> None:
-    """A view is its query of the tables of now, and has no memory of how they came about."""
+    """A view is its query of the current tables, and does not depend on their history."""
     ways = roads((0, 1, 1), (0, 2, 1), (0, 3, 1), (1, 4, 1), (2, 4, 1), (3, 4, 1), (4, 4, 0))
     found = []
     for turn in range(len(ways)):

@@ -1,6 +1,6 @@
-"""What a recursion reads of relations below it: left joins, and aggregates of what matches a row.
+"""Recursions over relations below them: left joins, and aggregates of the matches of a row.
 
-After every commit the rows are those that plain loops find from scratch.
+After every commit the rows must equal the rows that plain loops compute from scratch.
 """
 
 from __future__ import annotations

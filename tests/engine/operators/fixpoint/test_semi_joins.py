@@ -62,7 +62,7 @@ def made(step: Step, starts: Any, edges: Any, doors: Any) -> Any:
 
 
 def derived(step: Step, known: set[Pair], edges: list[Pair], doors: list[Pair]) -> set[Pair]:
-    """What one round adds, in plain Python."""
+    """Return the rows that one round adds, in plain Python."""
     on = [(x, e) for x in known for e in edges if x[1] == e[0]]
     match step.__name__:
         case "one":

@@ -20,7 +20,7 @@ Rel = Any
 
 
 def step(paths: Rel, more: Rel) -> Rel:
-    """Paths made longer by what begins where they end."""
+    """Extend paths by edges that begin at their ends."""
     return paths.join(more, on=lambda p, e: p.dst == e.src).select(lambda p, e: Edge(p.src, e.dst))
 
 
@@ -37,7 +37,7 @@ def non_linear(edges: Rel) -> Rel:
 
 
 def by_rules(edges: Rel) -> Rel:
-    """With fewer rounds than are allowed otherwise, it is no closure that is kept as bits."""
+    """Build a closure with other `max_rounds`, so that it is not kept as bits."""
     return fixpoint(lambda reach: edges.union(step(reach, edges)), max_rounds=9_999)
 
 
@@ -82,7 +82,7 @@ CLOSURES: dict[str, Callable[[Rel], Rel]] = {
 
 
 class Graph:
-    """A table of edges, a plain list of them, and a view of what follows from them."""
+    """A table of edges, a plain list of them, and a view of their consequences."""
 
     def __init__(
         self, query: Callable[[Rel], Rel], wanted: Callable[[list[Edge]], Iterable[Any]]

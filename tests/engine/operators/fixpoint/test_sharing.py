@@ -1,4 +1,4 @@
-"""Equal recursions are one operator, and it is gone when nobody needs it."""
+"""Equal recursions are one operator, which is freed when no query needs it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_a_change_and_its_opposite_in_one_commit_touch_next_to_nothing(name: str
 
 
 def reached(edges: Rel) -> Rel:
-    """What is reached from 0."""
+    """Return the edges from 0 to each node that is reached from 0."""
     return fixpoint(
         lambda seen: edges.where(lambda e: e.src == 0).union(
             seen.join(edges, on=lambda s, e: s.dst == e.src).select(lambda s, e: Edge(0, e.dst))
@@ -126,7 +126,7 @@ def test_a_ring_that_loses_its_start_is_gone_in_proportion(size: int) -> None:
 
 
 def test_a_leaf_of_a_tree_costs_what_it_is_worth() -> None:
-    """The pairs of a leaf are those with its ancestors, however many nodes there are."""
+    """The pairs of a leaf are the pairs with its ancestors, however many nodes there are."""
 
     def tree(levels: int) -> list[Edge]:
         return [Edge(n // 2, n) for n in range(2, 2**levels)]

@@ -76,7 +76,7 @@ class Watched:
         self.view: Any = query(self.edges).materialize()
 
     def work(self, *changes: Callable[[Table[Edge]], object]) -> list[int]:
-        """How many rows each change touches."""
+        """Return the number of rows that each change touches."""
         counts = []
         for change in changes:
             before = self.view.stats().touched

@@ -1,4 +1,4 @@
-"""A loop that goes on from where it was: near the query from scratch, whatever came before."""
+"""A loop that continues from its last result: near the query from scratch, for any history."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
 
 
 class Fails:
-    """A view over a loop that fails when it is told to, once the loop has stepped."""
+    """A view over a loop that fails on request, once the loop has stepped."""
 
     def __init__(self, db: Database, loop: Any) -> None:
         self._db = db
@@ -78,7 +78,7 @@ class Halved:
         self._fails = Fails(self.db, loop)
 
     def put(self, name: str, value: float | None) -> None:
-        """Have a reading be of a value, or not be there."""
+        """Set a reading to a value, or delete it."""
         if value is not None:
             self.readings.upsert(Reading(name, value))
         elif self.readings.get(name) is not None:

@@ -1,4 +1,4 @@
-"""What a change of a loop looks at: the rows that it reaches, once that pays; or all of them."""
+"""Rows that a change of a loop reads: the reached rows, once that pays; or all rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def components(count: int) -> list[Edge]:
 
 
 def touched_by_a_change(count: int, words: dict[str, Any]) -> int:
-    """What one more edge looks at, among so many components, after some changes like it."""
+    """Return the rows touched by one more edge, among `count` components, after similar changes."""
     edges = edges_of()
     edges.add_all(components(count))
     view = ranks(edges, **words).materialize()

@@ -1,4 +1,4 @@
-"""A single change of a side of a join of which sums are kept: as the loops for many have it."""
+"""A single change on one side of a join that stores sums: equal to the loops for many changes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ QUERIES = (by_region, by_order, of_all, products)
 
 
 class Side:
-    """A database, and a view; one more view may refuse what the first one comes to."""
+    """A database and a view; a second view may refuse the results of the first one."""
 
     def __init__(self, query: Any, *, optimize: bool = True, refusing: bool = False) -> None:
         self.db = Database(optimize=optimize)

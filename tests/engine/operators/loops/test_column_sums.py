@@ -1,4 +1,4 @@
-"""Sums over columns are those of the loop: the same values, of the same classes, in one order."""
+"""Sums over columns equal those of the loop: same values, of the same classes, in one order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An order of declared types, of which a view with a policy needs no check of each value."""
+    """An order with declared types, so that a view with a policy need not check each value."""
 
     id: int
     customer: int
@@ -122,7 +122,7 @@ NOT_TAKEN = {5: "few rows pass", 7: "the rows are kept", 8: "it may raise"}
 
 
 def played(query: Callable[[Any, Any], Any], rows: list[Any], random: Random) -> list[Any]:
-    """What the view shows, as text, after each of some changes; or what was raised."""
+    """Return the rows of the view, as text, after each of some changes; or the raised error."""
     db = Database()
     orders: Any = db.table(object, name="orders")
     clients = db.table(Client)
@@ -178,7 +178,7 @@ def test_a_load_of_integers_floats_and_texts_is_taken(
     monkeypatch.setattr(ColumnSums, "of", noted)
     with thresholds({f"{LARGE}.MANY": 100, f"{COLUMNS}.UNLOADED": 1}):
         played(QUERIES[number], rows_of(kind, TAKEN, Random(1)), Random(1))
-    assert taken.count(True) == (number not in NOT_TAKEN)  # what comes then is of few rows
+    assert taken.count(True) == (number not in NOT_TAKEN)  # the later batches have few rows
 
 
 @pytest.mark.parametrize("of", [lambda o: o.amount, lambda o: o.amount * 2])

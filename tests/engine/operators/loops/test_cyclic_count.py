@@ -1,4 +1,4 @@
-"""Joins in a cycle of which no row is read are counted right, at every weight; and undone."""
+"""Cyclic joins whose rows are only counted are right at every weight, and can be undone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def state(held: Neighbours) -> Any:
 
 
 class Late:
-    """An end that can be hashed so many times."""
+    """An end that can be hashed `times` times."""
 
     def __init__(self, times: int) -> None:
         self.times = times

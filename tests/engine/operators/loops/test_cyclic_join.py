@@ -1,4 +1,4 @@
-"""Joins in a cycle of which rows are read have the right rows, at every weight; and are undone."""
+"""Cyclic joins whose rows are read have the right rows at every weight, and can be undone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def state(held: NeighbourRows) -> Any:
 
 
 def rows_of(db: Database) -> Any:
-    """What the join of a database holds."""
+    """Return the stored rows of the join of a database."""
     (found,) = (n.operator for n in db._engine.graph.nodes())
     return found._rows if isinstance(found, CyclicJoin) else found.rows
 
@@ -53,7 +53,7 @@ SINKS: list[list[Any]] = [
     *[LISTED + OF_FOUR] * 3,
     LISTED + OF_SIX,
 ]
-"""What is made of each of the joins."""
+"""The query above each of the joins."""
 
 
 def change(

@@ -90,7 +90,7 @@ def rows_of(random: Random) -> list[Row]:
 
 
 def played(random: Random) -> list[Any]:
-    """What views show, as text, when they are made or loaded, and after changes."""
+    """Return the rows of views, as text, after creation or load, and after changes."""
     rows, aggregates = rows_of(random), random.choice(SHOWN)
     db = Database()
     table: Any = db.table(Row, key=random.choice([None, "id"]))

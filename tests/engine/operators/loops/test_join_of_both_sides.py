@@ -1,4 +1,4 @@
-"""Joins of which both sides change in one commit: no callable sees a pair that never was."""
+"""Joins whose sides both change in one commit: no callable sees a pair that never existed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of which both sides get rows in one commit, as batches: against a comprehension."""
+"""Joins whose sides both get rows in one commit, as batches: against a comprehension."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_comes_on_both_sides_meets_once(
 def test_rows_that_come_on_both_sides_make_no_pairs_with_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where those that were there are several times."""
+    """Test also with several copies of the present rows."""
     batches: list[int] = []
     batched = JoinLoops._batched
 

@@ -1,4 +1,4 @@
-"""What a circle of joins asks is asked, and raises, also where a further input has no rows."""
+"""Conditions of a circle of joins are evaluated, and raise, even if a further input is empty."""
 
 from __future__ import annotations
 

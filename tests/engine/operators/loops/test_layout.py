@@ -93,7 +93,7 @@ def ranks(edges: Rel, times: int) -> Rel:
 
 
 def sinks(edges: Rel, times: int) -> Rel:
-    """Rows go from round to round where no edges come in, so keys change."""
+    """Nodes without incoming edges lose their row from round to round, so keys change."""
 
     def step(ranks: Rel) -> Rel:
         given = ranks.join(edges, on=lambda r, e: r.node == e.src)
@@ -106,7 +106,7 @@ def sinks(edges: Rel, times: int) -> Rel:
 
 
 def twice_at_first(edges: Rel, times: int) -> Rel:
-    """What starts has keys several times; from the first round on it has not."""
+    """The first rows have keys several times; from the first round on keys are unique."""
 
     def step(ranks: Rel) -> Rel:
         given = edges.join(ranks, on=lambda e, r: e.src == r.node).select(
@@ -172,7 +172,7 @@ def two(edges: Rel, times: int) -> Rel:
 
 
 def raising_late(edges: Rel, times: int) -> Rel:
-    """Values count down; the fourth round divides by zero in a field that nobody reads."""
+    """Values count down; the fourth round divides by zero in a field that no query reads."""
 
     def step(ranks: Rel) -> Rel:
         given = edges.join(ranks, on=lambda e, r: e.src == r[0])
@@ -288,7 +288,7 @@ def test_a_loop_whose_rows_do_not_tell_their_groups_has_none(
 
 
 def test_there_is_none_while_groups_go_from_round_to_round() -> None:
-    """Of one edge all go; of all three, the node that no edge comes to goes in the first round."""
+    """With one edge all groups disappear; with three, the node without incoming edges does."""
     edges = [Edge(0, 1, 1.5), Edge(1, 0, 1.5), Edge(2, 0, 1.5)]
     assert layouts_of(sinks, edges, 5) == [0, 0, 4]
 

@@ -1,4 +1,4 @@
-"""Joins that keep rows alone, or ask for partners, with what is done above them in one loop."""
+"""Joins that keep plain rows, or look up partners, fused with the operators above them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ changes = st.lists(st.tuples(st.booleans(), st.one_of(orders, customers)), min_s
 
 
 def change(db: Database, tables: dict[type, Any], of: list[tuple[bool, Any]]) -> None:
-    """Add rows, and remove those that are there, in one commit."""
+    """Add rows, and remove rows that are present, in one commit."""
     with db.transaction():
         for adds, row in of:
             table = tables[type(row)]

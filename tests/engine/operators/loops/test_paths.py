@@ -1,4 +1,4 @@
-"""Joins in a circle are done at once: right after every commit, and without pairs of two inputs."""
+"""Joins in a circle run as one operator: right after every commit, without pairs of two inputs."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def count(a: Any, b: Any, c: Any) -> Any:
 
 
 def count_back(a: Any, b: Any, c: Any) -> Any:
-    """The other way round, with a condition of what has been counted."""
+    """Count the other way round, with a condition on the count."""
     two = a.join(b, on=lambda x, y: x.src == y.dst)
     found = two.join(c, on=lambda x, y, z: y.src == z.dst and z.src == x.dst)
     return found.group_by(lambda x, y, z: "all").aggregate(Count(), Sum(lambda x, y, z: 0.5))
 
 
 def count_askew(a: Any, b: Any, c: Any) -> Any:
-    """Of triangles whose edges do not go around, so that a row has not the same part in each."""
+    """Count triangles whose edges do not go around, so that a row has another role in each."""
     two = a.join(b, on=lambda x, y: x.dst == y.src)
     return two.join(c, on=lambda x, y, z: y.dst == z.dst and z.src == x.src).aggregate(Count())
 
@@ -154,7 +154,7 @@ def with_a_kind(a: Any, b: Any, c: Any) -> Any:
 
 
 def cliques(a: Any, b: Any, c: Any) -> Any:
-    """Four nodes, each with an edge to all that come after it."""
+    """Find four nodes, each with an edge to all later ones."""
     three = a.join(b, on=lambda x, y: x.dst == y.src).join(
         c, on=lambda x, y, z: z.src == x.src and z.dst == y.dst
     )
@@ -327,7 +327,7 @@ def test_a_change_goes_through_the_smaller_side() -> None:
     side.tables[0].add_all(Edge(1, n) for n in range(10, 1_000))
     side.tables[0].add_all([Edge(5, 0), Edge(6, 0)])
     before = side.view.stats().touched
-    side.tables[0].add(Edge(0, 1))  # 990 edges go on from 1, two come to 0
+    side.tables[0].add(Edge(0, 1))  # 990 edges continue from 1, two lead to 0
     assert side.view.stats().touched - before < 50
     side.tables[0].add(Edge(10, 0))
     assert side.view.value == 3
@@ -448,7 +448,7 @@ def test_a_batch_with_as_many_copies_as_there_are_rows_is_not_taken_for_all_of_t
 def test_a_key_that_cannot_be_computed_raises_when_a_view_is_made(
     optimize: bool, snapshot: bool
 ) -> None:
-    """Of rows that are there already, as it does of rows that come."""
+    """It raises for present rows as for later ones."""
     db = Database(optimize=optimize)
     edges = db.table(Edge)
     two = edges.join(edges, on=lambda x, y: x.src + 1 == y.src + 1).where(lambda x, y: x.src >= 0)

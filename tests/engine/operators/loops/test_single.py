@@ -21,7 +21,7 @@ class Row:
 
 
 def views_of(rows: Table[Row]) -> list[View[*tuple[Any, ...]]]:
-    """Groups with and without a key, of rows as they are and of what becomes of them."""
+    """Groups with and without a key, over plain rows and over computed rows."""
     few = rows.where(lambda r: r.key != 2).select(lambda r: (r.key, r.value * 2))
     queries: list[Relation[*tuple[Any, ...]]] = [
         rows.group_by(lambda r: r.key).aggregate(

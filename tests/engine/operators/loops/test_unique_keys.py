@@ -1,4 +1,4 @@
-"""Joins of several inputs of which some have keys of their own, by which they are found."""
+"""Joins of several inputs, some of which are found by unique keys of their own."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def a_chain(lines: Any, orders: Any, customers: Any, suppliers: Any) -> Any:
 
 
 def by_two_keys(lines: Any, orders: Any, customers: Any, suppliers: Any) -> Any:
-    """The parties of one nation, of which neither leads to the other."""
+    """Join the parties of one nation; neither party determines the other."""
     two = customers.join(suppliers, on=lambda c, s: c.nation == s.nation)
     return two.join(lines, on=lambda c, s, i: i.supplier == s.id and i.order == c.id)
 
