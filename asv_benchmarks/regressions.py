@@ -69,7 +69,7 @@ def compared(runs: Sequence[Run], ratios: Mapping[str, float]) -> list[Slower]:
 
 
 def _base(runs: Sequence[Run], name: str) -> float:
-    """The greater of the last two, so that a lucky run is no measure; without any, no limit."""
+    """Return the greater of the last two, lest a lucky run is the measure; infinity without any."""
     usual = [run.ratios[name] for run in runs[-2:] if name in run.ratios and name not in run.slower]
     return max(usual, default=inf)
 

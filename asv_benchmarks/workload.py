@@ -40,7 +40,7 @@ class TableDelta(NamedTuple):
     removed: Sequence[Row] = ()
 
     def pairs(self) -> Iterator[tuple[Row, int]]:
-        """Removed rows, then added ones, with their weights."""
+        """Yield removed rows, then added ones, with their weights."""
         return chain(zip(self.removed, repeat(-1)), zip(self.added, repeat(1)))
 
 

@@ -33,7 +33,7 @@ class Side:
         self._number = 0
 
     def change(self) -> None:
-        """Some commits."""
+        """Commit some changes."""
         for _ in range(CHANGES):
             self.shop.change(self._number, self._random)
             self._number += 1

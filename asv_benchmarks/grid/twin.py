@@ -136,7 +136,7 @@ def _if(conditions: list[str], cell: Cell, inner: list[str]) -> list[str]:
 
 
 def _counted(table: str, row: str, weight: int) -> list[str]:
-    """A multiset as a dictionary from row to count; the removal of an absent row is an error."""
+    """Return a multiset as a dictionary from row to count; removing an absent row is an error."""
     if weight > 0:
         return [f"{table}[{row}] = {table}.get({row}, 0) + 1"]
     return [

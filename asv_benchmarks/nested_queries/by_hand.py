@@ -34,7 +34,7 @@ class ByHand:
         self.does: dict[Any, Callable[[Any, int], None]] = {}
 
     def batch(self, changes: Batch) -> None:
-        """The rows one after the other."""
+        """Apply the rows one after the other."""
         for table, come, gone in changes:
             do = self.does[table]
             for row in gone:

@@ -24,7 +24,7 @@ class Peer(Protocol):
     def load(self, orders: Sequence[Order], customers: Sequence[Customer]) -> None: ...
 
     def add(self, order: Order) -> None:
-        """An order more; when this returns, the result has it."""
+        """Add an order; when this returns, the result has it."""
 
     def result(self) -> Result: ...
 
@@ -190,4 +190,4 @@ def _values(order: Order) -> list[int]:
 
 
 def _nobody(delta: object) -> None:
-    """A subscriber."""
+    """Do nothing, as a subscriber."""

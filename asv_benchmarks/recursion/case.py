@@ -80,7 +80,7 @@ def sample(rows: Sequence[Row], count: int, random: Random) -> list[Row]:
 
 
 def others(rows: Collection[Row], make: Callable[[], Row], count: int) -> list[Row]:
-    """New rows: made, and not among those there are."""
+    """Return new rows: made, and not among those there are."""
     there = set(rows)
     return list(islice((row for row in iter(make, None) if row not in there), count))
 

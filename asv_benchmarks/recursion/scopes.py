@@ -106,6 +106,6 @@ def _import_from(scope: Scope, node: ast.ImportFrom, package: str) -> None:
 
 
 def _bind(scope: Scope, name: str, meaning: str) -> None:
-    """An import gives way to a definition, and to an earlier import."""
+    """Bind a name; an import gives way to a definition, and to an earlier import."""
     if scope.names.get(name) is None:
         scope.names[name] = meaning

@@ -54,7 +54,7 @@ def stdlib() -> Graph:
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Processes that are started meanwhile do not read the library again."""
+    """Let processes that are started meanwhile share the graph that was read."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "graph.json"
         file.write_text(encoded(stdlib()))
@@ -112,7 +112,7 @@ def _modules(folder: Path) -> Iterator[tuple[str, Scope]]:
 
 
 def _is_program(module: Scope) -> bool:
-    """It is named `__main__`, or asks whether it is."""
+    """Return True if the module is named `__main__`, or asks whether it is."""
     if module.node.rpartition(".")[2] == "__main__":
         return True
     tests = [node.test for node in module.body.body if isinstance(node, ast.If)]

@@ -35,7 +35,7 @@ class Uses:
                     yield node, used
 
     def imports(self) -> Iterator[tuple[str, str]]:
-        """Module -> module; imports inside functions and packages count."""
+        """Yield module -> module; imports inside functions and packages count."""
         for name, module in self._modules.items():
             for scope in scopes(module):
                 for target in self._imported(scope):

@@ -62,7 +62,7 @@ def short(name: str) -> str:
 
 
 def with_parameters(name: str, params: Iterable[str]) -> str:
-    """A method with its parameters, of descriptors, in short: the types are without packages.
+    """Return a method with its parameters, of descriptors, with types without packages.
 
     >>> with_parameters("add", ["I", "Ljava/lang/String;"])
     'add(int, String)'

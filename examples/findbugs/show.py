@@ -19,7 +19,7 @@ from examples.terminal import duration, line, number, printable
 
 
 def as_json(findings: Iterable[Finding]) -> str:
-    """Findings as a JSON list of objects, which have what they are about and a `message`."""
+    """Return findings as a JSON list of objects, which have what they are about and a `message`."""
     return json.dumps([finding.as_dict() for finding in findings], indent=2)
 
 

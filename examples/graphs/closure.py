@@ -36,7 +36,7 @@ def closure(edges: Relation[Edge]) -> Relation[Edge]:
 
 
 def main() -> None:
-    """Two chains, joined, closed to a circle, and opened again."""
+    """Join two chains, close them to a circle, and open it again."""
     db = Database()
     edges = db.table(Edge, name="edges")
     edges.add_all(parse("a-b-c d-e"))

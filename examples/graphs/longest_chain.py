@@ -62,7 +62,7 @@ def longest_chains(needs: Relation[Needs], bound: int = BOUND) -> Relation[Depth
 
 
 def main() -> None:
-    """A house is planned."""
+    """Plan a house."""
     db = Database()
     needs = db.table(Needs, name="needs")
     needs.add_all(

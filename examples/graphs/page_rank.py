@@ -81,7 +81,7 @@ def page_rank(links: Relation[Edge], rounds: int = ROUNDS, digits: int = DIGITS)
 
 
 def main() -> None:
-    """A few pages that link to each other."""
+    """Rank a few pages that link to each other."""
     db = Database()
     links = db.table(Edge, name="links")
     links.add_all(

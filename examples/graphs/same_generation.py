@@ -61,7 +61,7 @@ def same_generation(parents: Relation[Parent]) -> Relation[Same]:
 
 
 def main() -> None:
-    """A small family that learns more about itself."""
+    """Show a small family that learns more about itself."""
     db = Database()
     parents = db.table(Parent, name="parents")
     parents.add_all(

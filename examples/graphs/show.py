@@ -58,7 +58,7 @@ class Story:
 
     @contextmanager
     def edit(self, what: str) -> Iterator[None]:
-        """Changes of tables in the block are one commit; afterwards, what it did is printed."""
+        """Commit the changes of tables in the block at its end, and print what that did."""
         deltas: dict[str, list[Delta[Any]]] = {name: [] for name in self._views}
         listening = [view.subscribe(deltas[name].append) for name, view in self._views.items()]
         before, start = self._touched(), perf_counter()

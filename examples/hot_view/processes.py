@@ -26,7 +26,7 @@ class Process:
 
 
 def this_one() -> Process:
-    """This process."""
+    """Return this process."""
     own = os.getpid()
     return next(process for process in _all([str(own)]) if process.number == own)
 

@@ -48,7 +48,7 @@ class Board(Protocol):
     """The output for people."""
 
     def phase(self, name: str) -> None:
-        """A phase begins."""
+        """Begin a phase."""
         ...
 
     def note(self, text: str) -> None:
@@ -56,11 +56,11 @@ class Board(Protocol):
         ...
 
     def answer(self, question: str, seconds: float, found: str) -> None:
-        """A view was read, which took so long."""
+        """Tell that a view was read, and the seconds that took."""
         ...
 
     def look(self) -> None:
-        """Some time has passed."""
+        """Tell that some time has passed."""
         ...
 
 

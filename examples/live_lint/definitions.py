@@ -138,7 +138,7 @@ def _class(walker: Walker, node: ast.ClassDef) -> None:
 
 
 def _define(walker: Walker, name: str) -> str:
-    """The symbol of a definition; the second of one name in one scope gets a number."""
+    """Return the symbol of a definition; the second of one name in one scope gets a number."""
     walker.bind(name)
     symbol = f"{walker.scope.symbol}.{name}"
     walker.symbols[symbol] += 1

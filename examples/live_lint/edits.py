@@ -160,19 +160,19 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _one(node: ast.AST, kinds: tuple[type[T], ...], rng: random.Random) -> T | None:
-    """Some node of these kinds, somewhere below."""
+    """Return some node of these kinds, somewhere below."""
     found = [n for n in ast.walk(node) if n is not node and isinstance(n, kinds)]
     return rng.choice(found) if found else None
 
 
 def _first(node: ast.stmt) -> int:
-    """The first line of a statement with its decorators."""
+    """Return the first line of a statement with its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _without(node: ast.stmt | None, lines: Lines) -> Lines | None:
-    """The lines without a statement; `pass` holds its place."""
+    """Return the lines without a statement; `pass` holds its place."""
     if node is None:
         return None
     indent = " " * node.col_offset

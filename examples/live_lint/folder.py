@@ -25,7 +25,7 @@ class Folder:
     package: str = ""
 
     def files(self) -> list[str]:
-        """The Python files in it, at any depth, other than hidden and installed ones."""
+        """Return the Python files of the folder, at any depth, but hidden and installed ones."""
         found = (path.relative_to(self.path) for path in self.path.rglob("*.py"))
         return sorted(path.as_posix() for path in found if _is_ours(path.parts[:-1]))
 
@@ -39,11 +39,11 @@ class Folder:
         return inside and _is_ours(path.relative_to(self.path).parts)
 
     def name(self, path: Path) -> str:
-        """The file that an absolute path stands for."""
+        """Return the file that an absolute path stands for."""
         return path.relative_to(self.path).as_posix()
 
     def read(self, file: str) -> bytes | None:
-        """The contents of a file; None if it cannot be read, having been deleted for example."""
+        """Return the contents of a file; None if it cannot be read, as when it is deleted."""
         try:
             return (self.path / file).read_bytes()
         except OSError:
@@ -82,7 +82,7 @@ class Folder:
 
 
 def folder_at(path: Path) -> Folder:
-    """The folder at a path; if it is a package, its modules have the name of the package."""
+    """Return the folder at a path; if it is a package, its modules have the name of the package."""
     path = path.resolve()
     packages: list[str] = []
     outer = path
@@ -93,7 +93,7 @@ def folder_at(path: Path) -> Folder:
 
 
 def standard_library() -> Folder:
-    """The standard library of the running Python."""
+    """Return the standard library of the running Python."""
     return folder_at(Path(sysconfig.get_path("stdlib")))
 
 

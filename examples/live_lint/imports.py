@@ -22,7 +22,7 @@ def _import_from(walker: Walker, node: ast.ImportFrom) -> None:
 
 
 def _absolute(walker: Walker, name: str | None, level: int) -> str:
-    """The module that a relative import names; as written, if it leads out of all packages."""
+    """Return the module that a relative import names; as written, if outside of all packages."""
     written = "." * level + (name or "")
     parts = walker.module.split(".")
     kept = len(parts) - level + int(walker.in_package)
@@ -34,7 +34,7 @@ def _absolute(walker: Walker, name: str | None, level: int) -> str:
 
 
 def _package(name: str) -> str:
-    """The module that a name stands for: `pkg.__init__` is the file of `pkg`."""
+    """Return the module that a name stands for: `pkg.__init__` is the file of `pkg`."""
     return name.removesuffix(".__init__")
 
 

@@ -38,7 +38,7 @@ def printed(options: Sequence[str] = DEMO) -> str:
 
 
 def drawn(text: str, title: str) -> str:
-    """A text with colours as an SVG picture of a terminal."""
+    """Return a text with colours as an SVG picture of a terminal."""
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
     console.print(Text.from_ansi(text.rstrip()))
     return console.export_svg(title=title, theme=DIMMED_MONOKAI)

@@ -57,7 +57,7 @@ class Needs:
 
 
 def sites(t: Tables) -> Relation[Site]:
-    """The imports of other analysed modules that loading a module executes."""
+    """Return the imports of other analysed modules that loading a module executes."""
     early = t.imports.where(lambda i: not i.deferred)
     whole = early.semi_join(t.modules, left_key=lambda i: i.full, right_key=module_name)
     names = early.anti_join(t.modules, left_key=lambda i: i.full, right_key=module_name).semi_join(
@@ -70,7 +70,7 @@ def sites(t: Tables) -> Relation[Site]:
 
 
 def leading_back(t: Tables) -> Relation[Loads]:
-    """The imports that are in a circle."""
+    """Return the imports that are in a circle."""
     loads = sites(t).select(lambda s: Loads(s.module, s.target)).distinct()
     core = iterate(trimmed, loads, times=TRIMS)
     return core.semi_join(
@@ -79,7 +79,7 @@ def leading_back(t: Tables) -> Relation[Loads]:
 
 
 def trimmed(loads: Relation[Loads]) -> Relation[Loads]:
-    """The imports with one before and one after them."""
+    """Return the imports with one before and one after them."""
     followed = loads.semi_join(loads, left_key=target, right_key=module)
     return followed.semi_join(loads, left_key=module, right_key=target)
 
@@ -148,17 +148,17 @@ def site(row: Import, target: str) -> Site:
 
 
 def both(row: Site | Loads) -> tuple[str, str]:
-    """The two modules of an import."""
+    """Return the two modules of an import."""
     return row.module, row.target
 
 
 def module(row: Loads) -> str:
-    """The module that loads."""
+    """Return the module that loads."""
     return row.module
 
 
 def target(row: Loads) -> str:
-    """The module that is loaded."""
+    """Return the module that is loaded."""
     return row.target
 
 

@@ -42,12 +42,12 @@ class Contract:
 
 
 def module_and_name(row: Any) -> tuple[str, str]:
-    """The key of a name in a module."""
+    """Return the key of a name in a module."""
     return row.module, row.name
 
 
 def symbol(row: Any) -> str:
-    """The key of a definition."""
+    """Return the key of a definition."""
     found: str = row.symbol
     return found
 
@@ -63,12 +63,12 @@ def meanings(t: Tables) -> Relation[Binding]:
 
 
 def importable(t: Tables) -> Relation[str]:
-    """The full names of analysed modules, and of the folders that they are in."""
+    """Return the full names of analysed modules, and of the folders that they are in."""
     return t.modules.select_many(lambda m: prefixes(m.name)).distinct()
 
 
 def references(t: Tables) -> Relation[str]:
-    """The full names that modules take from other modules, by import or by attribute."""
+    """Return the full names that modules take from other modules, by import or by attribute."""
     imported = t.imports.select(lambda i: Binding(i.module, i.bound, i.means)).distinct()
     read = t.dotted.join(imported, left_key=head_in_module, right_key=module_and_name)
     attributes = read.select_many(lambda d, b: prefixes(full_name(b, d)))
@@ -114,12 +114,12 @@ def meaning(row: Binding) -> str:
 
 
 def head_in_module(row: Base | Call | Dotted) -> tuple[str, str]:
-    """The key of the name that a dotted name begins with."""
+    """Return the key of the name that a dotted name begins with."""
     return row.module, row.head
 
 
 def full_symbol(row: Binding) -> str:
-    """The full name of a name in a module."""
+    """Return the full name of a name in a module."""
     return f"{row.module}.{row.name}"
 
 
@@ -129,17 +129,17 @@ def full_name(binding: Binding, row: Base | Call | Dotted) -> str:
 
 
 def module_name(row: Module) -> str:
-    """The key of a module."""
+    """Return the key of a module."""
     return row.name
 
 
 def contract(function: Function) -> Contract:
-    """The part of a function that matters to its callers."""
+    """Return the part of a function that matters to its callers."""
     return Contract(function.symbol, function.module, function.required, function.positional)
 
 
 def owner_and_name(row: Function) -> tuple[str, str]:
-    """A method without its line."""
+    """Return a method without its line."""
     return row.owner, row.name
 
 
@@ -151,12 +151,12 @@ def prefixes(name: str) -> Iterator[str]:
 
 
 def bound_in_module(row: Import) -> tuple[str, str]:
-    """The key of the name that an import binds."""
+    """Return the key of the name that an import binds."""
     return row.module, row.bound
 
 
 def file_and_line(row: Any) -> tuple[str, int]:
-    """The key of a line of code."""
+    """Return the key of a line of code."""
     return row.file, row.line
 
 

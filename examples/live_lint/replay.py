@@ -60,7 +60,7 @@ def replay(
 
 
 def summary(steps: list[Step]) -> Summary:
-    """The usual and the worst step; there must be one."""
+    """Return the usual and the worst step; there must be one."""
     return Summary(
         median(step.seconds for step in steps),
         median(step.updating for step in steps),

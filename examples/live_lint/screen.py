@@ -20,13 +20,13 @@ from examples.watching import Change
 def screen(
     project: Project, folder: Folder, out: Console
 ) -> AbstractContextManager[Callable[[Change[Any]], object]]:
-    """A function to show a change with, for as long as the block runs."""
+    """Return a function to show a change with, for as long as the block runs."""
     beginning = f"watching {folder.path}: {number(len(project.findings()), 'finding')}"
     return screens.screen(out, beginning, lambda changes: _state(project, folder, changes))
 
 
 def drawing(project: Project, folder: Folder, changes: Changes, height: int) -> list[Text]:
-    """The lines of a screen of this height."""
+    """Return the lines of a screen of this height."""
     return screens.drawing(_state(project, folder, changes), changes, height)
 
 

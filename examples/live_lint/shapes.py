@@ -43,7 +43,7 @@ class Signature:
 
 
 def dotted(node: ast.expr) -> tuple[str, str] | None:
-    """The head and the rest of `a` or `a.b.c`; None for any other expression."""
+    """Return the head and the rest of `a` or `a.b.c`; None for any other expression."""
     parts: list[str] = []
     while type(node) is ast.Attribute:
         parts.append(node.attr)
@@ -124,7 +124,7 @@ def hides(body: list[ast.stmt]) -> bool:
 
 
 def caught(handler: ast.ExceptHandler) -> tuple[str, ...]:
-    """The names of the exceptions of an `except` clause; none if it is bare."""
+    """Return the names of the exceptions of an `except` clause; none if it is bare."""
     kind = handler.type
     if kind is None:
         return ()
@@ -163,7 +163,7 @@ def is_main(test: ast.expr) -> bool:
 
 
 def strings(value: ast.expr | None) -> list[tuple[int, str]]:
-    """The lines and strings of a list or tuple, as `__all__` has them."""
+    """Return the lines and strings of a list or tuple, as `__all__` has them."""
     if isinstance(value, ast.BinOp):
         return strings(value.left) + strings(value.right)
     if not isinstance(value, ast.List | ast.Tuple | ast.Set):

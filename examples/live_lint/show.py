@@ -20,12 +20,12 @@ from examples.terminal import duration, line
 
 
 def as_json(findings: Iterable[Finding]) -> str:
-    """Findings as a JSON list of objects with `file`, `line`, `check` and `message`."""
+    """Return findings as a JSON list of objects with `file`, `line`, `check` and `message`."""
     return json.dumps([asdict(finding) for finding in findings], indent=2)
 
 
 def findings_by_check(project: Project, limit: int) -> Group:
-    """A table per check that has findings, with the first `limit` of them."""
+    """Return a table per check that has findings, with the first `limit` of them."""
     parts: list[RenderableType] = []
     for check in CHECKS:
         found = sorted(project.views[name_of(check)])
@@ -36,7 +36,7 @@ def findings_by_check(project: Project, limit: int) -> Group:
 
 
 def examples(project: Project, limit: int) -> Group:
-    """The first `limit` findings of each check, a line each."""
+    """Return the first `limit` findings of each check, a line each."""
     found = (sorted(view)[: limit or None] for view in project.views.values())
     return Group(*(line(str(finding)) for findings in found for finding in findings))
 
@@ -62,7 +62,7 @@ def sizes(analysis: Analysis) -> str:
 
 
 def figures(steps: list[Step], fresh: Analysis) -> Table:
-    """The times of the updates beside the time from scratch."""
+    """Return the times of the updates beside the time from scratch."""
     of = summary(steps)
     title = f"{len(steps)} edits of single files, against an analysis from scratch"
     table = Table(

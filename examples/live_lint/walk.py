@@ -98,7 +98,7 @@ class Walker:
         self.scope = outer
 
     def read(self, name: str) -> None:
-        """The file reads a name: a parameter, or else one that the module or Python has.
+        """Record that a name is read: a parameter, or else one that the module or Python has.
 
         The body of a class may mean a name of the module although a function around has a
         parameter of that name, so it counts as reading both.
@@ -112,17 +112,17 @@ class Walker:
             self.use(scope.visible[name], name)
 
     def mention(self, name: str, *, bound: bool = False) -> None:
-        """The file mentions a name, which may be a private one; bound: a name of this module."""
+        """Record that a name is mentioned, maybe a private one; bound: a name of this module."""
         if name.startswith("_"):
             self.mentions.add((name, self.scope.runs, bound))
 
     def use(self, function: str, parameter: str) -> None:
-        """A function, or one inside it, uses a parameter, if it is one that needs a use."""
+        """Record that a function, or one inside it, uses a parameter that needs a use."""
         if function:
             self.facts.add(ParameterUse(function, parameter))
 
     def bind(self, name: str) -> None:
-        """The file gives a name a value."""
+        """Record that the file gives a name a value."""
         scope = self.scope
         if scope.kind == "module" or name in scope.globals:
             self.bound.add(name)

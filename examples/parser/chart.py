@@ -74,14 +74,14 @@ def combined(active: Relation[Edge], phrases: Relation[Edge]) -> Relation[Deriva
 
 
 def prefixed(t: Tables) -> Relation[Derivation]:
-    """Derive an edge of an operator before its operand: the new edge needs the operand."""
+    """Begin an operator before its operand: the new edge needs the operand."""
     operators = t.operators.where(lambda o: o.side == "prefix")
     found = t.sentence.join(operators, left_key=word, right_key=word)
     return found.select(lambda token, o: Derivation(prefix_edge(token, o), o))
 
 
 def operated(t: Tables, phrases: Relation[Edge]) -> Relation[Derivation]:
-    """An operator after an operand bound tightly enough: the new edge needs the right operand."""
+    """Begin an operator with an operand bound tightly enough: the edge needs the right operand."""
     operators = t.operators.where(lambda o: o.side != "prefix")
     infixes = t.sentence.join(operators, left_key=word, right_key=word).select(Infix)
     found = phrases.join(infixes, left_key=end_and_category, right_key=start_and_operand)

@@ -17,7 +17,7 @@ from spark_backend import RowsFolder
 
 
 def differences(folder: Path, totals: Totals, customers: Iterable[Customer]) -> list[str]:
-    """The names of the tables that do not hold what they should, each with how many rows differ."""
+    """Return the names of tables that do not hold what they should, and how many rows differ."""
     wanted = {"revenue": _revenue(totals, customers), "ranks": _ranks(totals)}
     found = []
     for name, rows in wanted.items():

@@ -48,7 +48,7 @@ class Totals:
     links: Counter[Edge]
 
     def take(self, batch: Batch) -> None:
-        """A batch more."""
+        """Write one more batch."""
         _add(self.orders, batch.orders)
         _add(self.links, batch.links)
 
@@ -77,7 +77,7 @@ def batches(count: int, size: int, customers: int, seed: int) -> Iterator[Batch]
 
 
 def write(folder: Path, number: int, batch: Batch) -> None:
-    """The files of a batch."""
+    """Write the files of a batch."""
     orders, weights = _columns(batch.orders)
     _write(
         folder / "orders" / f"{number:06}.parquet",

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _shown(revision: FaultRevision) -> str:
-    """Number, classes, and findings of each analysis, then what happened."""
+    """Return number, classes, and findings of each analysis, then what happened."""
     counts = "".join(f"{len(keys) or '.':>2}" for keys in revision.expected.values())
     return f"{revision.number:4} {len(revision.classes):2} classes {counts}  {revision.what}"
 

@@ -186,7 +186,7 @@ class ConstantPool:
         return "".join(texts)
 
     def _checked(self, kept: dict[int, str], index: int, check: Callable[[str], str]) -> str:
-        """The text at an index, which is checked once: it may be long, and many may refer to it."""
+        """Return the text at an index, checked once: it may be long, and many may refer to it."""
         found = kept.get(index)
         if found is None:
             found = kept[index] = check(self.text(index))

@@ -108,7 +108,7 @@ def _form(
 def _of_other_length(
     code: bytes, pc: int, forms: Forms
 ) -> tuple[int, int, type[Insn] | None, Columns | None]:
-    """The opcode, length, kind and columns of an instruction of a length that operands say."""
+    """Return opcode, length, kind and columns of an instruction whose length operands say."""
     opcode = code[pc]
     _, kind, _, columns = forms[opcode]
     match opcode:

@@ -26,7 +26,7 @@ def recorded() -> list[str]:
 
 
 def history_at(name: str) -> Path:
-    """The file of a history: one that the example brings, by its name, or any other by its path."""
+    """Return the file of a history: of the example's own by its name, of any other by its path."""
     return HISTORIES / f"{name}{SUFFIX}" if name in recorded() else Path(name)
 
 

@@ -51,7 +51,7 @@ def summary(steps: Sequence[Step]) -> Summary:
 
 
 def fit(points: Sequence[tuple[int, float]]) -> Fit | None:
-    """The line through facts and seconds; None of fewer than three different numbers of facts.
+    """Return the line through facts and seconds; None of fewer than three numbers of facts.
 
     >>> fit([(0, 1.0), (10, 2.0), (20, 3.0)])
     Fit(constant=1.0, per_fact=0.1, r_squared=1.0)

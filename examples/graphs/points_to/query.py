@@ -123,7 +123,7 @@ def methods(t: Tables) -> Relation[Found]:
 
 
 def made(t: Tables) -> Relation[Define]:
-    """Calls of classes, each with what it makes an object of."""
+    """Return calls of classes, each with what it makes an object of."""
     named = t.calls.join(meanings(t), on=lambda c, m: c.callee == m.variable)
     return named.select(lambda c, m: Define(c.call, m.symbol)).distinct()
 
@@ -217,20 +217,20 @@ def stored(t: Tables, points: Relation[Points]) -> Relation[Holds]:
 
 
 def received(t: Tables, asked: Relation[Points, Invoke, Found]) -> Relation[Points]:
-    """An object whose method is called is the `self` of that."""
+    """Return each object whose method is called, as the `self` of that method."""
     found = asked.join(selves(t), on=lambda p, i, f, own: f.function == own.function)
     return found.select(lambda p, i, f, own: Points(own.variable, p.site))
 
 
 def named(t: Tables, points: Relation[Points]) -> Relation[Calls]:
-    """Calls of functions that a variable holds."""
+    """Return calls of functions that a variable holds."""
     found = points.join(t.calls, on=lambda p, c: p.variable == c.callee)
     functions = found.where(lambda p, c: p.site.type == FUNCTION)
     return functions.select(lambda p, c: Calls(c.call, p.site.at))
 
 
 def in_fields(asked: Relation[Points, Invoke], holds: Relation[Holds]) -> Relation[Calls]:
-    """Calls of functions that a field holds."""
+    """Return calls of functions that a field holds."""
     found = asked.join(holds, on=lambda p, i, h: p.site == h.site and i.method == h.field)
     functions = found.where(lambda p, i, h: h.target.type == FUNCTION)
     return functions.select(lambda p, i, h: Calls(i.call, h.target.at))

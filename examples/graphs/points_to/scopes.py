@@ -64,7 +64,7 @@ class Scope:
         return f"{self.module if scope is None else scope.symbol}:{name}"
 
     def home(self, name: str) -> Scope | None:
-        """The scope that a name belongs to; None if it is of no scope, as the names of Python."""
+        """Return the scope that a name belongs to; None for a name of Python itself."""
         scope: Scope | None = self
         while scope is not None and name not in scope.names:
             scope = scope.outer

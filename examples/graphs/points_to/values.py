@@ -107,13 +107,13 @@ def bind(scope: Scope, target: ast.expr, source: str | None) -> None:
 
 
 def assign(scope: Scope, target: str, source: str | None) -> None:
-    """The target may hold what the source does."""
+    """Record that the target may hold what the source does."""
     if source is not None and source != target:
         scope.add(Assign(target, source))
 
 
 def put(scope: Scope, base: str | None, source: str | None, field: str = ELEMENTS) -> None:
-    """A field of the base may hold what the source does."""
+    """Record that a field of the base may hold what the source does."""
     if base and source is not None:
         scope.add(Store(base, field, source))
 
@@ -148,7 +148,7 @@ def _attribute(scope: Scope, node: ast.Attribute) -> str:
 
 
 def _module_of(scope: Scope, node: ast.expr) -> str:
-    """The module that `a` or `a.b` may stand for, by the imports that there are; "" if none."""
+    """Return the module that `a` or `a.b` may stand for, by the imports; "" if none."""
     match node:
         case ast.Name(id=name):
             return scope.import_of(name)
@@ -214,7 +214,7 @@ def _either(scope: Scope, nodes: Iterable[ast.expr]) -> str:
 
 
 def _call(scope: Scope, node: ast.Call) -> str:
-    """The call's own name is the variable of its result."""
+    """Return the variable of the result, which is the call's own name."""
     call = scope.fresh()
     match node.func:
         case ast.Attribute(value=ast.Call(func=ast.Name("super"), args=[]), attr=method):
