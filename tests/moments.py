@@ -17,7 +17,7 @@ HERE = str(Path(reactive.__file__).parent) + os.sep
 BACK = {dis.opmap[name] for name in dis.opmap if name.startswith("JUMP_BACKWARD")}
 CALLS = {dis.opmap[name] for name in dis.opmap if name in ("CALL", "CALL_FUNCTION_EX")}
 RESUME = dis.opmap["RESUME"]
-FINALIZERS = ("__del__", "_forget")
+FINALIZERS = ("__del__", "_clear_entry")
 """Methods and callbacks of weak references, whose exceptions CPython prints and drops."""
 
 

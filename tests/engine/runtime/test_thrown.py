@@ -193,7 +193,7 @@ def test_an_update_that_subscribers_hear_of_is_taken_back_at_any_moment(is_open:
         is_first = set(table) >= {(1, 1), (2, 2), (5, 5)}
         assert is_first or set(table) >= {(1, 3), (2, 2), (5, 5)}, moments.where
         assert len(table) == 3 + is_open, moments.where
-        noted += "note in" in (moments.where or "")
+        noted += "record in" in (moments.where or "")
         where, moment = moments.where, moment + 1  # type: ignore[assignment]
     assert noted
 
