@@ -1,11 +1,12 @@
-"""The rows of a plan where what raises leaves rows out, by the definition of each operator.
+"""The rows of a plan under an error policy, by the definition of each operator.
 
-A callable is asked as the plan as written asks it. Where it raises, or gives what has no hash and
-should, the row is not there for the operator; or, by the policy `null`, it gives None.
+A callable is evaluated on the rows that the plan as written evaluates it on. If it raises, or
+returns an unhashable value where a hash is needed, the operator skips the row; under the policy
+`null`, the callable returns None instead.
 
-Values of an order, of Min and of Max are compared: a row is not there where its value has no order,
-or where most rows of its group have one of another kind. Of two kinds with as many rows the first
-by name is that of most. Each item of a tuple is judged by itself.
+Values of an order, of Min and of Max are compared: a row is skipped if its value has no order, or
+if most rows of its group have a value of another kind. If two kinds have equally many rows, the
+kind whose name is first wins. Each item of a tuple is judged by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _NO_ORDER = getattr(object, "__lt__")  # noqa: B009
 
 
 class ByPolicy(Oracle):
-    """Evaluates plans in which rows that raise go by a policy, `drop` or `null`."""
+    """Evaluate plans under an error policy, `drop` or `null`."""
 
     def __init__(self, names: Mapping[str, Any], tables: Sequence[Rows], policy: str) -> None:
         super().__init__(names, tables)
@@ -148,7 +149,7 @@ def _orders(node: Node) -> list[str]:
 
 
 def succeeds(call: Call, row: Any, *, hashes: bool = True) -> bool:
-    """Whether a callable gives something, which has a hash."""
+    """Return True if a callable returns a value, which has a hash."""
     try:
         found = call(row)
         hash(found if hashes else None)
@@ -162,7 +163,7 @@ def _kinds_of(call: Call, nulls: str) -> Call:
 
 
 def _or_none(call: Call) -> Call:
-    """By the policy `null`, what has no order is None, which these leave out."""
+    """Return a value without an order in place of an error; under `null` it counts as None."""
 
     def asked(row: Any) -> Any:
         try:

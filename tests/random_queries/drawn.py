@@ -1,6 +1,6 @@
-"""What most tests ask for: random queries of a seed over some tables, and a history of these.
+"""Random queries of a seed over some tables, and a history of these tables, for most tests.
 
-A test is given seeds, and maybe sizes, by Hypothesis; what is drawn of them is the same each time.
+Hypothesis gives a test the seeds, and perhaps sizes; equal seeds draw equal queries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.random_queries.written import relation, written
 
 SEEDS = st.integers(0, 2**32)
 MODES = ("ints", "ints", "huge", "floats", "nan", "texts", "nested", "folded")
-"""Values of which equal ones are alike, so that it does not matter which of them is shown."""
+"""Modes whose equal values look alike, so that it does not matter which of them is shown."""
 SPARK = ("ints", "ints", "floats", "texts")
 """Values that Spark has types for."""
 SMALL = Switches(sizes=(1, 2, 2, 3, 3, 4))
@@ -75,7 +75,7 @@ class Drawn:
         ]
 
     def relations(self, tables: Sequence[Any]) -> list[Any]:
-        """The queries over some tables, or over what has the same rows."""
+        """Return the queries over some tables, or over relations with the same rows."""
         return [relation(node, self.names, tables) for node in self.nodes]
 
     def script(self) -> Script:
@@ -132,7 +132,7 @@ def draw(
     modes: Sequence[str] = MODES,
     tables: tuple[Held, ...] | Callable[[Random], tuple[Held, ...]] = PAIRS,
 ) -> Drawn:
-    """So many queries of a seed, and a history of at most so many commits."""
+    """Draw `count` queries of a seed, and a history of at most `steps` commits."""
     random = Random(seed)
     mode, held = random.choice(modes), tables(random) if callable(tables) else tables
     texts = Texts(random, mode, raising=switches.raising)

@@ -16,7 +16,7 @@ from tests.random_queries.values import NAN
 
 
 def folded(name: str, values: Sequence[Any], count: int) -> Any:
-    """What an aggregate shows of values, or of so many rows."""
+    """Return the result of an aggregate over values, or over `count` rows."""
     match name:
         case "Count":
             return count

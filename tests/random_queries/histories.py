@@ -1,4 +1,4 @@
-"""Commits: what statements are made, in which transactions, and what they make of the tables."""
+"""Commits: their statements, their transactions, and their effect on the tables."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Held(NamedTuple):
 class Step:
     """One commit.
 
-    `interrupt` is the moment at which an exception comes from outside; `refused` a table from which
-    a row is to be removed that it does not have, after all statements; `where` who makes it: this
-    thread, another one, or a task of an event loop.
+    `interrupt` is the moment of an exception from outside; `refused` is a table from which a
+    missing row is removed after all statements; `where` is the committer: this thread, another one,
+    or a task of an event loop.
     """
 
     statements: list[Statement]
@@ -41,7 +41,7 @@ class Step:
 
 @dataclass
 class Model:
-    """The rows of all tables, and what those that keep none have given before it came."""
+    """The rows of all tables, and the rows that passed an unstored table before the present."""
 
     tables: list[list[Any]]
     debts: list[tuple[int, Any]] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Model:
 
 
 class Histories:
-    """Draws commits for some tables; one in `rarely` goes to others than the favourite table."""
+    """Draw commits for some tables; one in `rarely` changes another than the favourite table."""
 
     def __init__(self, random: Random, mode: str, tables: Sequence[Held]) -> None:
         self._random = random

@@ -1,4 +1,4 @@
-"""What the texts of callables refer to, and the callables that they define."""
+"""The names that the texts of callables use, and the callables that they define."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.written import executed
 
 
 def namespace(source: str, mode: str) -> Mapping[str, Any]:
-    """The callables that a text defines, by name, of which the text can be read."""
+    """Return the callables that a text defines, by name; the library can read their source."""
     return executed(source, _known(mode))
 
 
 def named(source: str, mode: str) -> Mapping[str, Any]:
-    """The callables that a text defines, by name, for a look at what they give."""
+    """Return the callables that a text defines, by name, only to evaluate them."""
     names = _known(mode)
     exec(source, names)
     return names

@@ -1,4 +1,4 @@
-"""Where a query may name a field, in the place of a callable."""
+"""Places of a query that may name a field instead of a callable."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tests.random_queries.texts import Texts
 from tests.random_queries.values import POOLS
 
 KNOWN = ("where", "equals", "distinct", "semi_join", "anti_join")
-"""What leaves rows as they are."""
+"""Operators that leave rows unchanged."""
 AS = ("O", "O", "S", "A", "M")
 COLUMNS = {"G": ("one", "two"), "O": ("one", "two")} | dict.fromkeys("SAM", ("a", "b"))
 OFTEN = 0.25
-"""How often a field is named, where that is possible."""
+"""Probability that a field is named, if possible."""
 
 
 def named_fields(node: Node) -> list[str]:
-    """The fields that one binding has, of which it is certain what class it is of."""
+    """Return the fields that exactly one binding has, if the class of each binding is certain."""
     if not _is_certain(node) or ("G" in node.kinds and len(node.kinds) > 1):
         return []  # the key of a group may be called as a field of another binding
     found = [name for kind in node.kinds for name in BY_NAME.get(str(kind)[0], ())]
@@ -35,7 +35,7 @@ def _is_certain(node: Node) -> bool:
 
 
 class Naming:
-    """Draws what is named."""
+    """Draw named fields."""
 
     def __init__(self, random: Random, mode: str, texts: Texts) -> None:
         self._random = random
@@ -53,7 +53,7 @@ class Naming:
         return self._texts.name(repr(self._random.choice(found)))
 
     def condition(self, left: Node, right: Node) -> dict[str, str] | None:
-        """That fields of both sides are equal."""
+        """Draw the condition that fields of both sides are equal."""
         mine, others = named_fields(left), named_fields(right)
         if not mine or not others or len(right.kinds) > 1 or not self._chance():
             return None
@@ -69,7 +69,7 @@ class Naming:
         return None if both == 2 else {"on": self._texts.name(repr((one, other)))}
 
     def equals(self, node: Node) -> Node | None:
-        """The rows of which a field equals a value."""
+        """Draw a filter for rows with a field equal to a value."""
         found = named_fields(node)
         values = [place for place, value in enumerate(POOLS[self._mode]) if value == value]
         if not found or not self._chance():

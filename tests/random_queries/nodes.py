@@ -12,7 +12,7 @@ from tests.random_queries.rows import Kind
 
 _numbers = itertools.count(1)
 NAMES = "xyzuvw"
-"""What parameters are called, one per binding."""
+"""Names of parameters, one per binding."""
 
 
 REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -21,7 +21,7 @@ REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "rows": lambda key, rows: iter(rows),
     "none": lambda key, rows: (),
 }
-"""What is made of the rows of a group; a plan has the name of it."""
+"""Functions of the rows of a group; a plan has the name of one."""
 
 
 class Fold(NamedTuple):
@@ -45,7 +45,7 @@ class Key(NamedTuple):
 class Node:
     """An operator over others.
 
-    `calls` names its callables by their part in it, and `more` is what else it is told.
+    `calls` names its callables by their role, and `more` holds its other arguments.
     """
 
     op: str
@@ -73,7 +73,7 @@ class Node:
 
 
 def level() -> int:
-    """What tells a recursion from others."""
+    """Return a number that identifies a recursion."""
     return next(_numbers)
 
 

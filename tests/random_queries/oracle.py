@@ -1,7 +1,7 @@
-"""The rows of a plan, by the definition of each operator over lists; no operator of ours is used.
+"""The rows of a plan, by the definition of each operator over lists, without the library.
 
-Every callable is asked of every row, or pair, that the plan as written asks it of: what raises
-here raises in the library, and nothing else does.
+Every callable is evaluated on every row, or pair, that the plan as written evaluates it on: an
+error here is an error in the library, and there are no others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMED: Mapping[str, Callable[..., Any]] = {
     "A": lambda a, b: A(a=a, b=b),
     "M": lambda a, b: M(a=a, b=b),
 }
-"""What makes the named rows of an aggregate."""
+"""Constructors of the named rows of an aggregate."""
 MOST_ROWS = 700
 MOST_PAIRS = 60_000
 MOST_ROUNDS = 300
@@ -33,7 +33,7 @@ Inside = Mapping[tuple[int, int], Rows]
 
 
 class TooLarge(Exception):
-    """A result that would take too long; the history goes on without it."""
+    """Raised for a result that would take too long; the history goes on without it."""
 
 
 class Oracle:
@@ -77,7 +77,7 @@ class Oracle:
         return attrgetter(function) if isinstance(function, str) else function
 
     def _of_both(self, name: str, node: Node) -> Callable[..., Any]:
-        """A condition of two rows, of which the left one may have several bindings."""
+        """Return a condition of two rows; the left one may have several bindings."""
         on = self._names[name]
         if callable(on):
             return on  # type: ignore[no-any-return]
@@ -168,7 +168,7 @@ class Oracle:
         return [row for row in left if _takes(taken, row)]
 
     def _matches(self, node: Node, inside: Inside) -> tuple[Rows, Rows, list[tuple[int, int]]]:
-        """The rows of both sides, and the places of those that match."""
+        """Return the rows of both sides, and the places of the matching rows."""
         left, right = self._both(node, inside)
         if len(left) * len(right) > MOST_PAIRS:
             raise TooLarge
@@ -302,7 +302,7 @@ class Oracle:
 
 
 def _needed(node: Node) -> set[int]:
-    """The relations of a fixpoint that the one which is asked for depends on; others are not."""
+    """Return the relations of a fixpoint that the selected relation depends on."""
     level, which = node.more
     needed, found = set[int](), {which}
     while found:
@@ -322,7 +322,7 @@ def _alone(row: list[Any]) -> Any:
 
 
 def _takes(taken: Counter[Any], row: Any) -> bool:
-    """Whether there is such a row to take; it is gone then."""
+    """Remove one copy of a row; return False if there is none."""
     is_there = taken[frozen(row)] > 0
     taken[frozen(row)] -= is_there
     return is_there

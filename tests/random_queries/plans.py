@@ -1,4 +1,4 @@
-"""Random trees of operators over some tables, parts of which several have in common."""
+"""Random trees of operators over some tables; several trees share parts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ RECURSIVE = ("fixpoint", "iterate")
 
 @dataclass(frozen=True)
 class Switches:
-    """What is drawn: of what size, with recursions, callables that raise, orders, sums of joins.
+    """Options of drawing: sizes, recursions, callables that raise, orders, sums of joins.
 
     With `joins_only` a plan is an aggregate of several joins; with `pairs` its rows are pairs.
     """
@@ -112,7 +112,7 @@ class Plans:
         return self.ordered(node, limit if self.chance(0.5) else (None, 0))
 
     def finals(self, count: int) -> list[Node]:
-        """Plans for views, of which some are parts of later ones."""
+        """Draw plans for views; some of them are parts of later ones."""
         found: list[Node] = []
         for _ in range(count):
             found.append(self.final())
@@ -203,7 +203,7 @@ class Plans:
         return Node("extend", (node,), (*node.kinds, *["V"] * len(calls)), calls)
 
     def bind(self, depth: int) -> Node:
-        """Other bindings, some of which may be those that are there."""
+        """Replace the bindings; one of the old ones may be kept."""
         node = self.relation(depth - 1)
         names = parameters(node.kinds)
         calls = self._columns(node, self._random.choice((1, 2, 2)))
@@ -219,7 +219,7 @@ class Plans:
         return {f"column{place}": text for place, text in enumerate(texts)}
 
     def literal(self, depth: int) -> Node:
-        """Rows beside those that are written in the query."""
+        """Join rows with rows that are written in the query."""
         places = tuple(
             self._random.randrange(4) for _ in range(self._random.choice((0, 1, 1, 2, 3)))
         )
@@ -294,7 +294,7 @@ class Plans:
         return self._joined("join", *self._sides(depth))
 
     def product(self, depth: int) -> Node:
-        """All pairs, of which a condition is asked above."""
+        """Join all pairs; a condition above filters them."""
         return self._product(*self._sides(depth))
 
     def _product(self, left: Node, right: Node) -> Node:
@@ -315,7 +315,7 @@ class Plans:
         return self.aggregate(0, node) if self.chance(0.4) else node
 
     def existing(self, depth: int) -> Node:
-        """What is left of the left side of a join once equal rows are one."""
+        """Keep the left side of a join, with equal rows merged."""
         left, right = self._sides(depth)
         node = self._joined("join", left, right)
         row = f"({self.texts.field(parameters(left.kinds))}, 1)"
@@ -458,7 +458,7 @@ class Plans:
         return Node(self._random.choice(SETS), (node, other), node.kinds)
 
     def having(self, depth: int) -> Node:
-        """A condition on groups, or on the key of what is made of them."""
+        """Filter groups, or the keys of their results."""
         if self.chance(0.4):
             return self.where(0, self.group(depth))
         made = self.group(depth) if self.chance(0.3) else self.reduce(depth)

@@ -1,4 +1,4 @@
-"""Random programs: relations defined by each other, what they read, and what reads them."""
+"""Random programs: relations defined by each other, the relations below them, and their readers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Generator:
         return options[self.choose(len(options))]
 
     def name_in(self, table: dict[str, Any]) -> str:
-        """Of a predicate, a function or a match; now and then of one that raises."""
+        """Draw the name of a predicate, function or match; sometimes of one that raises."""
         if self.raising and RAISING in table and self.choose(3) == 0:
             return RAISING
         return self.one_of(*QUIET.get(id(table), list(table)))
@@ -72,7 +72,7 @@ class Generator:
     def grouped(self, source: Term) -> Term:
         return terms.Grouped(source, self.one_of(*AGGREGATES), self.choose(4) > 0)
 
-    # What may read them, only in ways in which more gives more.
+    # Operators over recursive relations: monotone ones only.
 
     def body(self, depth: int, variables: tuple[str, ...]) -> Term:
         """A term over the variables."""
@@ -125,7 +125,7 @@ class Generator:
         return Half("semi_join", left, right, self.match())
 
     def less(self, depth: int, variables: tuple[str, ...]) -> Term:
-        """Negation of what is below."""
+        """Subtract a relation of a lower stratum."""
         left, right = self.body(depth - 1, variables), self.below(depth - 1)
         if self.choose(2):
             return Sets("difference", left, right)
@@ -245,11 +245,11 @@ class Case:
     queries: tuple[Term, ...]
     history: tuple[Commit, ...]
     late: int
-    """How many commits come before the views are made."""
+    """Number of commits before the views are made."""
     other_way: str
-    """How the queries are also run; see `play.Stage`."""
+    """Second way to run the queries; see `play.Stage`."""
     twice: bool
-    """Whether all views are made again in the end, and the first ones go."""
+    """True if all views are made again at the end, and the first ones are closed."""
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Random recursions: their rows are pairs of values that exist, so that they come to an end."""
+"""Random recursions: their rows are pairs of existing values, so that they terminate."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Recursions:
         return body
 
     def _step(self, relations: list[Node], bases: list[Node]) -> Node:
-        """What follows from the rows of a recursive relation."""
+        """Draw the rows that follow from the rows of a recursive relation."""
         made = self._one_step(self._random.choice(relations), relations, bases)
         if self._plans.chance(0.3):
             made = self._plans.where(0, made)

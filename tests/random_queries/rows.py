@@ -27,7 +27,7 @@ class D:
 
     @property
     def missing(self) -> Any:
-        """What is found to be missing only when it is read."""
+        """Raise, as a field that is found missing only on reading."""
         raise AttributeError("missing")
 
 
@@ -54,7 +54,7 @@ class M(pydantic.BaseModel, frozen=True):
 
 
 class L:
-    """A row of which nothing is known; its `b` may have no hash."""
+    """A row without declared fields; its `b` may be unhashable."""
 
     def __init__(self, a: Any, b: Any) -> None:
         self.a = a
@@ -85,9 +85,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "G": ("{}[0]", "{}.one", "{}.two"),
     "O": ("{}.one", "{}[1]"),
 }
-"""How a field of a row is read. "V" is any value that is a row by itself, "Q" a tuple that may be
-too short, "T" and "W" plain tuples of three and five typed places, and "L" a row of which nothing
-is known; "G" and "O" are the named rows of groups, and of one that is made of all."""
+"""Texts that read a field of a row.
+
+"V" is any value that is a row by itself, "Q" a tuple that may be too short, "T" and "W" plain
+tuples of three and five typed places, and "L" a row without declared fields; "G" and "O" are the
+named rows of groups, and of an aggregate over all rows.
+"""
 BY_NAME: Mapping[str, tuple[str, ...]] = {
     "N": ("id", "x", "y"),
     "D": ("k", "v", "i"),
@@ -99,7 +102,7 @@ BY_NAME: Mapping[str, tuple[str, ...]] = {
 }
 """The fields that a query may name."""
 COUNTED = ("id", "i")
-"""Those whose values are small integers."""
+"""Fields whose values are small integers."""
 CLASSES: Mapping[str, type] = {
     "P": tuple,
     "N": N,
@@ -139,7 +142,7 @@ def row_of(kind: str, random: Random, mode: str) -> Any:
 
 
 def frozen(value: Any) -> Any:
-    """What stands for a value where NaN is one value."""
+    """Return a hashable stand-in for a value, in which all NaNs are equal."""
     match value:
         case float() if value != value:
             return "<nan>"
@@ -161,7 +164,7 @@ def frozen(value: Any) -> Any:
 
 
 def bag(rows: Iterable[Any]) -> Counter[Any]:
-    """How often each row is there."""
+    """Count the copies of each row."""
     return Counter(map(frozen, rows))
 
 

@@ -1,4 +1,4 @@
-"""What statements mean for tables that are lists."""
+"""The effect of statements on tables that are lists."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class _Table:
         self._rows.append(row)
 
     def _are_new(self, rows: Sequence[Any]) -> list[Any]:
-        """Those whose keys nobody has, one of each key."""
+        """Return the rows whose keys are new, one row per key."""
         if self._held.key is None:
             return [*rows]
         keys = {self._key(row) for row in self._rows}

@@ -1,6 +1,6 @@
-"""Which of the plans that were drawn are played: those that have rows, of some tables.
+"""Select the drawn plans that are played: plans that have rows, over some tables.
 
-Most random plans are empty, whatever is in the tables; the larger ones nearly all. They say little,
+Most random plans are empty for any tables, and nearly all larger ones are. Empty plans test little,
 so only some of them are kept.
 """
 
@@ -16,7 +16,7 @@ from tests.random_queries.oracle import Oracle, TooLarge
 from tests.random_queries.rows import row_of
 
 ROWS = 5
-"""Rows of each of the tables over which a plan is looked at."""
+"""Rows of each table in the evaluation of a plan."""
 KEPT = 0.15
 """The part of the plans that is played whatever their rows."""
 
@@ -29,7 +29,7 @@ def telling(
     random: Random,
     mode: str,
 ) -> list[Node]:
-    """Some of the plans, in their order; those that have rows, as far as there are enough."""
+    """Return `count` plans, in their order; plans that have rows are preferred."""
     oracle = Oracle(names, [[row_of(t.kind, random, mode) for _ in range(ROWS)] for t in tables])
     found = [(0 if random.random() < KEPT else _silence(oracle, n), n.number, n) for n in nodes]
     chosen = {number for _, number, _ in sorted(found, key=lambda each: each[:2])[:count]}
@@ -37,7 +37,7 @@ def telling(
 
 
 def _silence(oracle: Oracle, node: Node) -> int:
-    """How little a plan says: 0 if it has rows, or raises."""
+    """Rank a plan by its silence: 0 if it has rows, or raises."""
     try:
         return 0 if oracle.rows(node) else 1
     except TooLarge:

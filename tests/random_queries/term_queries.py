@@ -44,9 +44,9 @@ def ends_of_three(a: Any, b: Any, c: Any) -> terms.Pair:
 
 
 class Builder:
-    """Makes relations of terms; the relations of one recursion come out of one `fixpoint`.
+    """Make relations of terms; the relations of one recursion result from one `fixpoint`.
 
-    `wrap` is done to all callables.
+    `wrap` is applied to all callables.
     """
 
     def __init__(self, tables: Known, wrap: Callable[[Any], Any]) -> None:
@@ -117,7 +117,7 @@ class Builder:
 
 
 def _fixpoint(count: int, bodies: Callable[..., tuple[Rel, ...]]) -> tuple[Rel, ...]:
-    """`fixpoint` of so many relations; it counts the parameters of the step."""
+    """Call `fixpoint` for `count` relations; it counts the parameters of the step."""
     match count:
         case 1:
             return (fixpoint(lambda r: bodies(r)[0]),)

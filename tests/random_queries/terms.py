@@ -48,14 +48,14 @@ PAIRS: dict[str, Callable[[Any, Any], Pair]] = {
 
 @dataclass(frozen=True)
 class Match:
-    """When two rows match, as the arguments of a join."""
+    """Condition of two matching rows, as the arguments of a join."""
 
     left_key: Callable[[Any], Any] | None = None
     right_key: Callable[[Any], Any] | None = None
     on: Callable[[Any, Any], object] | None = None
 
     def arguments(self, wrap: Callable[[Any], Any]) -> dict[str, Any]:
-        """As a join takes them, each callable wrapped."""
+        """Return the arguments of a join, each callable wrapped."""
         return {f.name: wrap(value) for f in fields(self) if (value := getattr(self, f.name))}
 
 
@@ -83,7 +83,7 @@ class Input(Term):
 
 @dataclass(frozen=True)
 class Var(Term):
-    """What is known so far of a relation that is being defined."""
+    """The current rows of a relation that is being defined."""
 
     name: str
 
@@ -133,7 +133,7 @@ class Join(Term):
 
 @dataclass(frozen=True)
 class Chain(Term):
-    """Two joins in a row: the second is asked of pairs."""
+    """Two joins in a row: the second condition reads pairs."""
 
     first: Term
     second: Term

@@ -23,7 +23,7 @@ def parameters(kinds: tuple[Kind, ...]) -> Names:
 
 
 def of_sides(left: Node, right: Node) -> tuple[Names, Names]:
-    """The parameters of a join's predicate: those of the left, and that of the right."""
+    """Return the parameters of a join's predicate: the left ones, and the right one."""
     names = NAMES[: len(left.kinds) + 1]
     return parameters(left.kinds), {names[-1]: right.row}
 
@@ -150,7 +150,7 @@ class Texts:
         return self._random.choice(forms)
 
     def match(self, left: Names, right: Names) -> str:
-        """When two rows match."""
+        """Draw the condition that two rows match."""
         chance = self._random.random()
         if chance < 0.06:
             pairs = [(self.field(left), self.field(right)) for _ in range(2)]
@@ -171,7 +171,7 @@ class Texts:
         return f"({' or '.join(parts)})" if self._random.random() < 0.08 else " and ".join(parts)
 
     def _range(self, left: Names, right: Names) -> str:
-        """When a row is in the range of another, or their ranges overlap."""
+        """Draw a condition: a row is in the range of another, or two ranges overlap."""
         sides = [left, right]
         self._random.shuffle(sides)
         (low, high), point = (self.number(sides[0]) for _ in range(2)), self.number(sides[1])

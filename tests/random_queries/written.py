@@ -1,10 +1,10 @@
-"""A tree as text: the function that makes its query of tables, as somebody would write it.
+"""A tree as text: the function that makes its query of tables, as a user would write it.
 
     def query(t0, t1):
         q0 = t0.where(f3)
         return q0.join(t1, on=f4).union_all(q0)
 
-The names of callables are those of the module that `texts` writes.
+The names of callables are defined in the module that `texts` writes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ VERBS: Mapping[str, Any] = {
     "literal": lambda table, rows: table._new(values.literal(rows, None)),
     **CLASSES,
 }
-"""What the text of a query refers to, beside its callables."""
+"""Names that the text of a query uses, beside its callables."""
 
 
 def written(
@@ -127,7 +127,7 @@ class _Writer:
         return f"{source}{self._verb(node, others)}"
 
     def _verb(self, node: Node, others: list[str]) -> str:
-        """What is done to the first input."""
+        """Return the method call on the first input."""
         match node.op:
             case "where" | "select" | "select_many" | "unnest":
                 return f".{node.op}({node.calls['of']})"

@@ -1,8 +1,8 @@
-"""Plays histories one after the other, and says which differ.
+"""Play histories one after the other, and print the seeds that differ.
 
 python -m tests.soak --histories 1000 --seed 1
 python -m tests.soak --seconds 60 --workers 2
-python -m tests.soak --histories 100000 --workers 2 --state .soak.json     goes on where it was
+python -m tests.soak --histories 100000 --workers 2 --state .soak.json     continues from its state
 python -m tests.soak --one 4711
 """
 
@@ -106,7 +106,7 @@ def _tell(histories: int, commits: int, differences: int, seconds: float) -> Non
 
 
 def _played(options: Any, first: int) -> Iterator[Played]:
-    """What becomes of the histories, in order of their seeds."""
+    """Yield the results of the histories, in order of their seeds."""
     count = 10**9 if options.histories is None else options.seed + options.histories - first
     end = time.monotonic() + (10**9 if options.seconds is None else options.seconds)
     last = first + max(count, 0)
@@ -123,10 +123,10 @@ def _played(options: Any, first: int) -> Iterator[Played]:
 
 
 def _shared(chunks: Iterator[range], workers: int, end: float) -> Iterator[Played]:
-    """What becomes of chunks that several processes play, in order of the chunks.
+    """Yield the results of chunks that several processes play, in order of the chunks.
 
-    Each has a pipe of its own: an executor's queues are shared, and histories throw exceptions
-    and signals about.
+    Each process has a pipe of its own: the queues of an executor are shared, and histories throw
+    exceptions and signals.
     """
     context = multiprocessing.get_context("spawn")
     known: dict[range, Played] = {}

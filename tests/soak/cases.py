@@ -27,10 +27,10 @@ BEFORE, NEVER = -1, 10**9
 
 @dataclass
 class Life:
-    """A plan, when it is made and closed, and how it is looked at.
+    """A plan, the times when it is made and closed, and its subscription.
 
-    `interrupt` is the moment at which an exception comes from outside while it is made; then it is
-    made anew. `hears` is the way in which its subscriber is told.
+    `interrupt` is the moment of an exception from outside while it is made; then it is made again.
+    `hears` is the kind of its subscription.
     """
 
     node: Node

@@ -1,4 +1,4 @@
-"""Where commits are made and heard of, other than in line: threads, and an event loop."""
+"""Other places to commit and to receive deltas: threads, and an event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 PATIENCE = 10.0
-"""Seconds after which what is to be heard elsewhere is taken to be lost."""
+"""Seconds to wait for a delta elsewhere, before it counts as lost."""
 PAUSE = 0.0002
 
 

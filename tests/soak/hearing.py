@@ -1,4 +1,4 @@
-"""The ways in which a relation tells what changes, each into a mirror."""
+"""The kinds of subscriptions of a relation, each into a mirror."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST: Mapping[str, dict[str, Any]] = {
     "two at most": {"maxsize": 2},
     "the latest": {"latest": True},
 }
-"""How many deltas wait for a reader of `changes`."""
+"""Number of deltas that wait for a reader of `changes`."""
 EVERY = 0.0005
 """Seconds between two calls."""
 WAYS = ("in line", "thread", "thread, every", "every", "loop", "loop, every", *MOST)
@@ -42,7 +42,7 @@ class Hearing:
 
     @property
     def error(self) -> BaseException | None:
-        """What ended or broke it."""
+        """The error that ended or broke the subscription."""
         if self._subscription is None:
             return self._task.exception() if self._task.done() else None
         found: BaseException | None = self._subscription.error

@@ -11,7 +11,7 @@ from tests.moments import Moments, interrupt
 
 
 class OutOfTime(Exception):
-    """What the handler of a signal raises, as time limits of job queues do."""
+    """Exception of a signal handler, like the time limits of job queues."""
 
 
 def expire(number: int, frame: Any) -> None:
@@ -19,12 +19,12 @@ def expire(number: int, frame: Any) -> None:
 
 
 def out_of_time() -> None:
-    """As a queue of jobs does in the thread of one that takes too long."""
+    """Raise as a job queue does in the thread of a job that takes too long."""
     raise OutOfTime
 
 
 THROWN = (interrupt, out_of_time)
-"""What may be thrown into a thread."""
+"""Functions that raise in a thread."""
 ACTS: tuple[Callable[[], object], ...] = (
     interrupt,
     lambda: signal.raise_signal(signal.SIGINT),
@@ -34,7 +34,7 @@ ACTS: tuple[Callable[[], object], ...] = (
 
 @contextmanager
 def interrupted(moment: int | None) -> Iterator[None]:
-    """One of these comes at a moment, where there are so many; which one, the moment says too."""
+    """Interrupt at a moment, if the block has enough moments; the moment selects the exception."""
     if moment is None:
         yield
         return
@@ -48,7 +48,7 @@ def interrupted(moment: int | None) -> Iterator[None]:
 
 @contextmanager
 def thrown_into(moment: int | None) -> Iterator[None]:
-    """The same in a thread, in which no signal is handled."""
+    """Interrupt a thread, which handles no signals."""
     if moment is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""A copy of a view, made of nothing but what a subscriber is told."""
+"""A copy of a view, made only of the deltas of a subscription."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Mirror:
         self._replay(delta.edits)
 
     def shows(self, rows: Counter[Any]) -> bool:
-        """Whether it has these rows by now."""
+        """Return True if the mirror has exactly these rows."""
         with self._lock:
             return {row: weight for row, weight in self.rows.items() if weight} == rows
 
     def check(self) -> None:
-        """What has been told is in itself right."""
+        """Check that the received deltas are consistent."""
         assert self.wrong is None, self.wrong
         rows = {row: weight for row, weight in self.rows.items() if weight}
         assert not self._in_order or rows == bag(self.sequence), (rows, self.sequence)
@@ -70,7 +70,7 @@ class Mirror:
             self.wrong = f"{delta!r} tells nothing"
 
     def _replay(self, edits: Any) -> None:
-        """What is inside rows, and rows in no order, are in `items`, too."""
+        """Replay the edits of ordered rows; other edits are in `items`, too."""
         for edit in edits:
             position, row, weight = edit
             if edit.path or (position is None and not self._in_order):

@@ -150,7 +150,7 @@ class Playing:
                 table.replace_all(rows)
 
     def _raised(self, model: Model) -> Exception | None:
-        """What the queries raise over some tables."""
+        """Return the error of the queries over some tables, or None."""
         oracle = Oracle(self._names, model.tables)
         for live in self._sides[0].live.values():
             try:
@@ -186,7 +186,7 @@ class Playing:
             raised = error
         for side in self._sides:
             found = side.make(place, life)
-            if isinstance(found, TableError):  # nobody holds what flowed through a table
+            if isinstance(found, TableError):  # no rows are kept of a table that is not stored
                 for each in self._sides:
                     each.close(place)
                 return

@@ -1,4 +1,4 @@
-"""What a case is, in words: plans, callables, commits."""
+"""Text of a case: plans, callables, commits."""
 
 from __future__ import annotations
 

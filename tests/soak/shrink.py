@@ -12,7 +12,7 @@ from tests.soak.play import play
 
 
 def failure(case: Case) -> str | None:
-    """What is wrong in a case, if something is."""
+    """Return the error of a case, or None if it has none."""
     try:
         play(case)
     except Exception as error:
@@ -67,7 +67,7 @@ def _with_smaller_plans(case: Case) -> Iterator[Case]:
 
 
 def _in_place_of(node: Node, root: Node) -> Iterator[Node]:
-    """The plan without what is above a node, and with one of its inputs in its place."""
+    """Yield plans without the operators above a node, and with one of its inputs in its place."""
     if node is not root and not node.free:
         yield node
     for source in node.inputs:

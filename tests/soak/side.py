@@ -42,7 +42,7 @@ class Live:
 
 
 class Side:
-    """Plays calls, and compares what there is with an oracle."""
+    """Play calls on a database, and compare its contents with an oracle."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Side:
         self.db.close()
 
     def commit(self, calls: Sequence[Call], step: Step, absent: Any) -> BaseException | None:
-        """Make the calls of a commit; what was raised."""
+        """Make the calls of a commit; return the exception that was raised."""
         try:
             match step.where:
                 case "thread":
@@ -140,7 +140,7 @@ class Side:
         else:
             return None
         with self.db.transaction():
-            pass  # tells what was still to be told
+            pass  # reports the remaining changes
         return error
 
     def _commit(self, calls: Sequence[Call], step: Step, absent: Any) -> None:
@@ -164,7 +164,7 @@ class Side:
             self._commit(calls, step, absent)
 
     async def _commit_later(self, calls: Sequence[Call], step: Step, absent: Any) -> None:
-        """The same as a task, while others look at what there was before."""
+        """Make the calls as a task, while other tasks see the former rows."""
         before = self._shown()
         async with self.db.transaction():
             for place, call in enumerate(calls):
@@ -185,7 +185,7 @@ class Side:
             raise Difference(f"{self.name}: seen in a transaction: {after}, not {before}")
 
     def _shown(self) -> list[Counter[Any]]:
-        """What tables and views show."""
+        """Return the rows of tables and views."""
         views = [live.view for live in self.live.values() if live.view is not None]
         return [*self.rows(), *map(bag, views)]
 
@@ -194,7 +194,7 @@ class Side:
         getattr(self.tables[place], verb)(*arguments)
 
     def rows(self) -> list[Counter[Any]]:
-        """What the tables have that keep their rows."""
+        """Return the rows of the stored tables."""
         return [
             bag(t) if h.stored else Counter() for t, h in zip(self.tables, self.held, strict=True)
         ]

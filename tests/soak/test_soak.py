@@ -1,4 +1,4 @@
-"""Some seconds of random histories; and what is wrong is found, made small, and can be repeated."""
+"""Some seconds of random histories; a difference is found, made small, and can be repeated."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_case_without_commits_is_no_difference() -> None:
 def test_nothing_is_left_of_a_history() -> None:
     def kept() -> int:
         gc.collect()
-        play(case_of(3))  # what has gone is taken out when the next function is made
+        play(case_of(3))  # making the next function drops the text of freed ones
         return sum(file.startswith(GENERATED) for file in linecache.cache)
 
     before = kept()

@@ -1,4 +1,4 @@
-"""What a process does: it plays histories, and tells what differs."""
+"""Worker process: play histories, and report differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 120
 
 
 class Played(NamedTuple):
-    """What became of some histories."""
+    """The results of some histories."""
 
     seeds: range
     commits: int
@@ -26,17 +26,17 @@ class Played(NamedTuple):
 
 
 class EndlessError(BaseException):
-    """No `Exception`, so that nothing goes on after it."""
+    """An error that is no `Exception`, so that no handler continues after it."""
 
 
 def quiet() -> None:
-    """The library is to say nothing of what is repaired."""
+    """Silence the warnings of the library about repairs."""
     logging.getLogger("reactive").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
 
 
 def serve(pipe: Any) -> None:
-    """Play what comes through a pipe, until None does."""
+    """Play the seeds that arrive through a pipe, until None arrives."""
     quiet()
     while (seeds := pipe.recv()) is not None:
         pipe.send(played(seeds))
@@ -44,7 +44,7 @@ def serve(pipe: Any) -> None:
 
 def played(seeds: range) -> Played:
     gc.collect()
-    gc.freeze()  # collections look at what these histories make, and no further
+    gc.freeze()  # collections then scan only the objects of these histories
     commits, differences = 0, []
     for seed in seeds:
         made, told = played_one(seed)
