@@ -1,8 +1,8 @@
-"""How much a run tries: a sample by default, all of it with `EXAMPLES=1`, five times it with 5.
+"""Effort of a run: a sample by default, all of it with `EXAMPLES=1`, five times it with 5.
 
 `make test` takes samples, other ones in each run unless `CI` is set; `make soak` takes all.
-`SEED=7` has what a test has drawn with `drawing`, and the cases that are `sampled`, be the same
-again: a test that draws prints it, which pytest shows where it fails.
+`SEED=7` repeats the values that a test has drawn with `drawing`, and the cases that are `sampled`:
+a test that draws prints its seed, which pytest shows on failure.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ TIMES = int(os.environ.get("EXAMPLES", "0"))
 SHARE = 12
 """The part of all examples that a sample is."""
 APART = 6
-"""One in so many of all cases is in a sample, if that has each value of each parameter."""
+"""Number of cases per sampled case, if the sample has each value of each parameter."""
 LEAST = 4
 """The examples of the smallest sample."""
 
 
 def examples(count: int, share: int = SHARE) -> settings:
-    """Settings of a test of so many examples."""
+    """Return the settings of a test of `count` examples."""
     number = count * TIMES or max(count // share, LEAST)
     return settings(max_examples=number, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def seeds(count: int, share: int = SHARE) -> range:
-    """The seeds of a test of so many; a sample has others of them in each run."""
+    """Return the seeds of a test of `count` seeds; a sample has other seeds in each run."""
     if TIMES:
         return range(count * TIMES)
     number = max(count // share, 1)
@@ -51,7 +51,7 @@ def cases(*values: T) -> tuple[T, ...]:
 
 
 def stride(every: int, share: int = SHARE) -> int:
-    """How far apart the moments, or calls, are that are tried: `every` where all of them are."""
+    """Return the distance of tried moments, or calls: `every` if all of them are tried."""
     return every if TIMES else every * share
 
 
@@ -63,15 +63,14 @@ def drawing() -> Random:
 
 
 def share_of(values: Sequence[T], name: str, share: int = APART) -> Sequence[T]:
-    """Of values that many tests have in common some, others for each of them and in each run."""
+    """Return a sample of values that many tests share, another one for each test and run."""
     if TIMES:
         return values
     return Random(f"{SEED} {name}").sample(values, max(len(values) // share, 1))
 
 
 sampled = pytest.mark.sampled
-"""Of a test that is parametrized by several things, of which all would be tried with all others: a
-sample has each of them at least once."""
+"""Mark of a test with several parameters: a sample has each value of each at least once."""
 
 
 def some_of(cases: Sequence[pytest.Function]) -> list[pytest.Function]:

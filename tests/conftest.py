@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     QUICKLY_COMPILED if TIMES else f"{QUICKLY_COMPILED} {QUICKLY_BEGUN} {INTERPRETED}",
 )
-"""Every JVM that a test starts is there soon: it compiles quickly, not well. The cache is that of
-both compilers: one of the first alone is full after some minutes, and then nothing is compiled.
-Of few rows, generating and compiling code takes longer than running it, and Spark looks at its own
-plans after each of its rules. A quarter of what a JVM does that begins is to look whether 20,000
-classes are sound, and to collect garbage whenever there is no room for more of them. `make soak`
-has all of that."""
+"""Options that make every JVM of a test start quickly.
+
+It compiles quickly, not well. The code cache has room for both compilers: the cache of the first
+one alone is full after some minutes, and then nothing is compiled. With few rows, generating and
+compiling code takes longer than running it, and Spark checks its own plans after each of its rules.
+A starting JVM spends a quarter of its time on verifying 20,000 classes, and on collecting garbage
+whenever memory is short. `make soak` uses none of the options that skip this.
+"""
 
 MANY, SOME = 10, 3
-"""Cases from which on a long test has a few that are not, and how few these are."""
+"""From `MANY` cases on, `SOME` cases of a long test are not marked as long."""
 
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -58,9 +60,9 @@ if os.environ.get("CI"):  # elsewhere Hypothesis explores anew in each run
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of tests that are to be sampled some cases are left out. One that is named alone runs.
+    """Leave out some cases of sampled tests; a test that is named alone runs.
 
-    What takes long comes first, where it would be last: else one core waits for the other.
+    Long tests run first: at the end, one core would wait for the other.
     """
     items.sort(key=lambda item: item.path.name != "test_checkers.py")
     leave_out(config, items)
@@ -109,7 +111,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def no_collection_looks_at_what_a_module_has_left() -> Iterator[None]:
-    """Else a full one, of which there are many, takes a second after some thousands of tests."""
+    """Freeze old objects: after thousands of tests, a full collection would take a second."""
     yield
     gc.collect()
     gc.freeze()

@@ -1,8 +1,8 @@
-"""How much work something is: its calls, which are as many in each run.
+"""Work of a function: its number of calls, which is equal in each run.
 
-The garbage of others is no part of it. Collections of it call what finalizes views and generated
-functions, and the next function that is built takes the texts of those that are gone out of
-`linecache`: both are done before. While calls are counted, nothing is collected.
+Garbage of other code does not count. Its collection calls finalizers of views and generated
+functions, and the next function that is built removes the texts of freed ones from `linecache`:
+both happen before counting. Nothing is collected while calls are counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOMS = tuple(str(Path(str(room.__file__)).parent) for room in (optimizer, react
 
 
 def calls_of(run: Callable[[], object]) -> int:
-    """How many functions of Python and of C are called."""
+    """Return the number of called functions, of Python and of C."""
     count = 0
 
     def note(frame: object, event: str, argument: object) -> None:

@@ -1,9 +1,9 @@
-"""The examples in docstrings, run and compared with what they say.
+"""The examples in docstrings, run and compared with their stated results.
 
-`doctest.testmod` does the same, and takes ten times as long: for each docstring, also for one
-without an example, it looks whether any file has changed that a module was loaded from.
+`doctest.testmod` does the same, but is ten times slower: for each docstring, also one without an
+example, it checks all loaded modules for changed files.
 
-python -m tests.doctests MODULE ...    prints what is said of each, nothing where all is well
+python -m tests.doctests MODULE ...    prints the failures of each module
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import ModuleType
 
 
 def tried(module: ModuleType) -> TestResults:
-    """How many examples a module has, and how many of them are wrong, which is printed."""
+    """Run the examples of a module; print the failures, and return the numbers of both."""
     runner = DocTestRunner(optionflags=ELLIPSIS)
     for test in DocTestFinder().find(module):
         if test.examples:

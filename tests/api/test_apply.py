@@ -25,7 +25,7 @@ COMMITS = st.lists(
 
 
 def reached(edges: Bag[Edge], starts: Bag[Any]) -> Iterable[Any]:
-    """What a graph leads to; each node as often as edges end there."""
+    """Return the reachable nodes; each node once per edge that ends there."""
     found, waiting = set(starts), list(starts)
     while waiting:
         at = waiting.pop()

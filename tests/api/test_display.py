@@ -1,4 +1,4 @@
-"""What people see of views and tables."""
+"""Text and HTML of views and tables."""
 
 from __future__ import annotations
 

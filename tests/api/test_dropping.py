@@ -1,4 +1,4 @@
-"""Tables that are dropped or replaced: what ends with them, and what those are told who go on."""
+"""Dropped or replaced tables: the views that end with them, and the errors of later calls."""
 
 from __future__ import annotations
 

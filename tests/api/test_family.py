@@ -1,4 +1,4 @@
-"""Families: a view per value of a parameter, the same one while somebody holds it."""
+"""Families: a view per value of a parameter, the same view while a reference to it exists."""
 
 from __future__ import annotations
 

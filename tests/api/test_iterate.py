@@ -1,4 +1,4 @@
-"""What `iterate` takes and refuses, and the bound of a loop with a tolerance."""
+"""Arguments and refusals of `iterate`, and the bound of a loop with a tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders stay: what is made of ordered rows stands in their order, or is refused."""
+"""Orders are kept: queries over ordered rows keep their order, or are refused."""
 
 from __future__ import annotations
 

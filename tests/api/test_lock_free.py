@@ -1,4 +1,4 @@
-"""Who reads never waits for a transaction that somebody else has open, and sees the last commit."""
+"""A reader never waits for an open transaction of another thread, and sees the last commit."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_rows_are_taken_from_an_iterator_before_anybody_waits() -> None:
 
 
 def pool_reads(read: Callable[[], Any]) -> Any:
-    """What a read gives that is made in another thread."""
+    """Return the result of a read in another thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(read).result(PATIENCE)
 

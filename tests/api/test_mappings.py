@@ -1,4 +1,4 @@
-"""Keyed tables and grouped views are mappings; what is a query is none, and says so."""
+"""Keyed tables and grouped views are mappings; a query is none, and its error says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service watches: metrics, and a line of the log per commit."""
+"""Monitoring of a service: metrics, and a line of the log per commit."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_metrics_are_data_that_prints() -> None:
 
 
 class Clock:
-    """Each commit takes as long as it is told."""
+    """A clock by which each commit takes a given time."""
 
     def __init__(self) -> None:
         self.takes = 1.0

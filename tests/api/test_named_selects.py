@@ -1,4 +1,4 @@
-"""Names in queries: named rows of `select`, names in JSON, and what is pointed at instead."""
+"""Names in queries: named rows of `select`, names in JSON, and hints to alternatives."""
 
 from __future__ import annotations
 

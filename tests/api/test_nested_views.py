@@ -1,4 +1,4 @@
-"""What a view of a nest is to those who read it and hear of it, and what a change costs."""
+"""Views of nests: their rows, their deltas, and the cost of a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subclasses of aggregates: a query goes by what they are, not by what their classes are called."""
+"""Subclasses of aggregates: a query depends on their behaviour, not on their class names."""
 
 from __future__ import annotations
 

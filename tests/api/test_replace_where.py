@@ -1,4 +1,4 @@
-"""`replace_where`: the rows of a condition replaced, of which only the difference is a change."""
+"""`replace_where`: replace the rows of a condition; only the difference is a change."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def number(order: Order) -> int:
 
 
 class Noted:
-    """The number of an order; it knows of which orders it was asked."""
+    """The number of an order; it records the orders that it is computed for."""
 
     def __init__(self) -> None:
         self.asked: list[Order] = []
@@ -497,7 +497,7 @@ def test_an_iteration_tells_the_errors_of_all_its_rounds(db: Database) -> None:
     assert list(view) == [3]
     view.verify()
     errors = view.errors
-    assert [error.row for error in errors] == [0]  # it is told once, though 12 becomes 0 too
+    assert [error.row for error in errors] == [0]  # reported once, though 12 becomes 0 too
     errors.verify()
     numbers.remove(0)
     assert [error.row for error in errors] == [0]

@@ -102,7 +102,7 @@ def all_queries(rows: Table[Row], places: Table[Place]) -> dict[str, Rel]:
 
 
 def oracle(rows: Counter[Row], places: list[Place]) -> dict[str, Counter[Any]]:
-    """What each query shows, as lists say it."""
+    """Return the rows of each query, computed from lists."""
     mine, joined = (
         groups((r.key, r.value) for r in rows.elements()),
         groups((p.region, r.value) for r in rows.elements() for p in places if p.key == r.key),

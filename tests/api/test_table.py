@@ -230,7 +230,7 @@ def test_rows_of_subclasses_and_generic_aliases_are_taken() -> None:
 
 
 def test_rows_that_a_view_is_owed_are_not_there() -> None:
-    """As many as there are different rows, two of them twice: they were taken for one of each."""
+    """The net weight equals the number of distinct rows, so that each was once read as one copy."""
     flowing = Database().table(int, name="flowing", stored=False)
     view = flowing.where(lambda n: n > 0).materialize()
     flowing.remove(3)

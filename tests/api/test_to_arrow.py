@@ -94,7 +94,7 @@ customer = st.builds(
 
 
 def told(value: Any) -> Any:
-    """Plain data of which a NaN equals another one."""
+    """Return plain data in which NaNs are equal."""
     if isinstance(value, dict):
         return {name: told(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -292,7 +292,7 @@ def test_a_list_of_a_large_view_is_of_its_rows() -> None:
 
 
 class Stream:
-    """What data frames give of themselves."""
+    """The Arrow stream of a data frame."""
 
     def __init__(self, table: Any) -> None:
         self.table = table

@@ -1,4 +1,4 @@
-"""Every cliff has two sides that are equal, and the table says what was asked and measured."""
+"""Every cliff has two sides with equal results, and the table matches the measurements."""
 
 from __future__ import annotations
 

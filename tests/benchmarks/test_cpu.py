@@ -1,4 +1,4 @@
-"""CPU seconds of work are those of all processes that it starts, whoever waits for them."""
+"""CPU seconds of a workload include all processes that it starts, even unawaited ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import signal, subprocess, sys, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 subprocess.Popen([sys.executable, "-c", sys.argv[1]]).wait()
 """
-"""What starts workers, and is not told what they took."""
+"""Program that starts workers, and does not learn their CPU time."""
 
 
 @pytest.mark.skipif(not PROC.exists(), reason="what processes take is not known here")

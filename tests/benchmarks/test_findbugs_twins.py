@@ -1,4 +1,4 @@
-"""What is measured of the FindBugs example is what it says, and its sides agree."""
+"""Benchmarks of the FindBugs example measure the right thing, and their sides agree."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_edits_are_of_a_method_of_a_header_and_of_a_whole_class() -> None:
 
 
 def test_edits_are_timed_on_programs_of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a history that is read in a tenth of the time."""
+    """Use a history that is read in a tenth of the time."""
     monkeypatch.setattr(bases, "last_classes", lambda name: last_classes(SMALL))
     times = base_figures(sizes=(20, 40), edited=FEW)
     assert {kind: {size: len(ones) for size, ones in by.items()} for kind, by in times.items()} == {

@@ -1,4 +1,4 @@
-"""What is measured of the optimizer is what it says: queries are rewritten, operators are ten."""
+"""Benchmarks of the optimizer measure the right thing: queries are rewritten, operators are ten."""
 
 from __future__ import annotations
 

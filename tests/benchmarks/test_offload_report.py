@@ -1,4 +1,4 @@
-"""What is measured of Spark, and how it is judged; of made-up figures, without Spark."""
+"""Figures of Spark, and their verdicts, on made-up figures, without Spark."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def rows_of(case: Case) -> Rows:
 
 
 def all_sides(case: Case) -> tuple[dict[str, Side], dict[str, Copy]]:
-    """All sides, and what those of them say that tell of changes."""
+    """Return all sides, and the copies kept by the sides that report changes."""
     copies = {name: Copy() for name in names_of(case)}
     sides = {name: side_of(case, name, copy) for name, copy in copies.items()}
     del copies[SCRATCH]
@@ -80,7 +80,7 @@ def pool_of(row_type: type, random: Random) -> list[Row]:
 
 
 class History:
-    """Rows that come and go at random, a few or many at once. Tables are as sets."""
+    """Random inserts and deletes, a few rows or many per step. Tables are as sets."""
 
     def __init__(self, case: Case, seed: int) -> None:
         self.random = Random(seed)
@@ -102,7 +102,7 @@ class History:
         )
 
     def _of(self, table: int, rows: list[Row]) -> TableDelta:
-        """Those of the rows that are there go, and the others come."""
+        """Delete the rows that are present, and insert the others."""
         held = self.held[table]
         delta = TableDelta([r for r in rows if r not in held], [r for r in rows if r in held])
         held.symmetric_difference_update(rows)

@@ -1,4 +1,4 @@
-"""What is slower than in the last run is told; in two runs running it fails `make bench`."""
+"""Figures slower than in the last run are reported; two such runs in a row fail `make bench`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A, B = "a: one change", "b: load"
 
 
 def runs(file: Path, *ratios: float) -> list[list[tuple[float, float, bool]]]:
-    """What each of several runs finds of one figure, beside one that does not change."""
+    """Return the verdicts of several runs on one figure, beside one that does not change."""
     found = [judged(file, {A: ratio, B: 1.0}, f"day {ratio}") for ratio in ratios]
     assert all(each.name == A for one in found for each in one)
     return [[(each.base, each.ratio, each.again) for each in one] for one in found]

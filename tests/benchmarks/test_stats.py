@@ -1,4 +1,4 @@
-"""What `stats()` says that is held is what a process takes for it."""
+"""The rows that `stats()` counts take the memory that it states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_bytes_are_those_that_are_allocated(
     workload: Workload, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grouped, "MANY", many)
-    load(side_of(workload, ENGINE, Ear()), workload.rows(ROWS, Random(2)))  # what is made once
+    load(side_of(workload, ENGINE, Ear()), workload.rows(ROWS, Random(2)))  # one-time allocations
     rows = workload.rows(ROWS, Random(1))  # they are not counted, and none is made by the query
     side = side_of(workload, ENGINE, Ear())
     assert isinstance(side, Engine)

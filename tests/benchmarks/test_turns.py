@@ -1,4 +1,4 @@
-"""What is measured leaves the collector of garbage as it was."""
+"""Measurements leave the garbage collector in its former state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asv_benchmarks.turns import unwatched
 
 @pytest.fixture(autouse=True)
 def _frozen() -> Iterator[None]:
-    """As all tests have it."""
+    """Freeze objects, as all tests do."""
     gc.freeze()
     yield
     gc.freeze()

@@ -23,7 +23,7 @@ CROWD = [Parcel(number, number % 5, number % 3 + 6) for number in range(40)]
 
 
 class Copy:
-    """A listener that keeps the result by what it is told."""
+    """A listener that maintains the result from its deltas."""
 
     def __init__(self) -> None:
         self.weights: Counter[Row] = Counter()
@@ -59,7 +59,7 @@ class History:
         self.held: list[Counter[Row]] = [Counter() for _ in rows]
 
     def delta(self, table: int, count: int) -> TableDelta:
-        """A few rows that come, and a few of those that were there that go."""
+        """Return a few inserted rows, and a few present rows that are deleted."""
         held, pool = self.held[table], self.pools[table]
         there = list(held.elements())
         removed = self.random.sample(there, min(count, len(there)))

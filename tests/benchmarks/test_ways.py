@@ -27,7 +27,7 @@ def decided() -> list[Way]:
 @pytest.mark.long(whole=True)
 @pytest.mark.parametrize("way", decided(), ids=lambda way: way.name)
 def test_a_way_pays(way: Way) -> None:
-    """Both sides are measured in turns, in processor time; a busy machine is asked again."""
+    """Measure both sides in turns, in processor time; repeat on a busy machine."""
     gains = []
     for runs in (7, 15, 30):
         gains = [ways.gain(way, query, runs)[1] for query in way.queries]

@@ -33,11 +33,11 @@ def function_of(text: str, names: dict[str, Any]) -> Any:
 
 
 def play(text: str, seed: int) -> str:
-    """Whether it was `"played"`, `"refused"`, or `"raises"` from the start.
+    """Play a text; return `"played"`, `"refused"`, or `"raises"` if it raises from the start.
 
     Raises
     ------
-    Difference: what the view holds is not what Python computes.
+    Difference: the view differs from the result of Python.
     """
     random = Random(seed)
     tables = Tables()

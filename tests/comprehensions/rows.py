@@ -37,7 +37,7 @@ class D:
 
 
 class Tables:
-    """A database with all of them, and what is made of some."""
+    """A database with all tables, and views of some."""
 
     def __init__(self) -> None:
         self.db = Database()
@@ -50,12 +50,12 @@ class Tables:
         self.view = self.b.select(lambda row: (row.k, row.v)).materialize("view")
 
     def names(self) -> dict[str, Any]:
-        """What texts name."""
+        """Return the names that texts use."""
         tables = {name: getattr(self, name) for name in ("a", "b", "d", "t", "n")}
         return tables | {"big": self.big, "view": self.view}
 
     def change(self, random: Random) -> list[tuple[Any, bool, Any]]:
-        """What a commit is to insert and delete: tables, whether it comes, and rows."""
+        """Return the changes of a commit: tables, True for an insert, and rows."""
         changes = []
         for _ in range(random.choice((1, 1, 2, 3, 6))):
             name = random.choice("abdtn")

@@ -17,7 +17,7 @@ NAMES = tuple(pairs(Shop(200)))
 
 
 def changed(name: str, side: int) -> tuple[int, Counter[Any]]:
-    """The rows that changes touch, and those of the view then."""
+    """Return the number of rows that changes touch, and the final rows of the view."""
     shop = Shop(SIZE)
     shop.choose(CHANGES)
     query: Any = pairs(shop)[name][side]
@@ -43,7 +43,7 @@ def test_there_are_thirty_pairs() -> None:
 
 
 def test_plain_tuples_are_asked_by_an_equation_too() -> None:
-    """What unpacks them may raise, but does so for all values or for none."""
+    """Unpacking a tuple may raise, but then raises for all values or for none."""
     db = Database()
     left, right = db.table(tuple, name="left"), db.table(tuple, name="right")
     asked = db.query(lambda: [(a, len([1 for k, _ in right if k == a])) for a, _ in left])

@@ -68,7 +68,7 @@ def orders(db: Database) -> Any:
 def test_a_decorated_function_is_a_relation(db: Database, customers: Any, orders: Any) -> None:
     @db.query
     def debtors() -> list[str]:
-        """Who owes something."""
+        """Return the names of customers who owe something."""
         return [c.name for c in customers if any(o.cid == c.id and not o.paid for o in orders)]
 
     assert isinstance(debtors, Query)
@@ -634,7 +634,7 @@ def reach():
 
 
 def _run(text: str, name: str) -> dict[str, Any]:
-    """Run a text in a database with edges; its lines are known to who asks for them."""
+    """Run a text in a database with edges; `linecache` knows its lines."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     db = Database()
     edges = db.table(tuple, name="edges")

@@ -14,7 +14,7 @@ from tests.comprehensions.texts import Texts
 SEEDS = (1_000_000, 2_000_000, 3_000_000)
 EACH = 150
 ONCE_WRONG = (6_000_699,)
-"""Texts of which the view was not what Python computes, or that could not be made."""
+"""Seeds of texts whose view once differed from Python, or that could not be compiled."""
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""What is refused when a query is made says what, where, and what to do instead."""
+"""The refusal of a query names the place, the reason, and a remedy."""
 
 from __future__ import annotations
 

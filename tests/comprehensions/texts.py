@@ -1,6 +1,6 @@
 """Draw texts of queries: all forms of comprehensions, nested up to a depth.
 
-What is drawn does not depend on the order of rows, but for ties that are cut; it may raise.
+The results do not depend on the order of rows, except for ties that are cut; a text may raise.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ FIELDS = {
     "d": {"id": "int", "k": "int"},
     "big": {"k": "int", "v": "int"},
 }
-"""Of rows that are records, the fields that are read."""
+"""Fields of the rows that are records, with their kinds."""
 RAISING = 0.04
 READS = re.compile(r"\b(?:in|len\()\s*(?:a|b|d|t|n|big|view)\b")
 Env = dict[str, str]
-"""The variables of rows, and of what kind they are: a table, `"int"`, `"pair"`, ..."""
+"""Variables with their kinds: a table, `"int"`, `"pair"`, ..."""
 
 
 class Texts:
@@ -134,7 +134,7 @@ class Texts:
         return f"{bracket}{element(depth - 1, env)}{text}{close}"  # type: ignore[operator]
 
     def _source(self, depth: int, env: Env) -> tuple[str, str, str]:
-        """Rows, a name for them, and of what kind they are."""
+        """Draw a source of rows; return its text, a name for the rows, and their kind."""
         kind = self._random.randrange(12)
         variable = self._name()
         records = [name for name, of in env.items() if of == "d"]

@@ -1,7 +1,7 @@
-"""Sub-queries over plain tuples of two to five typed places, and what Python gives for their texts.
+"""Sub-queries over plain tuples of two to five typed places, and the results of Python.
 
-The key, the value and what is tested beside stand in every place, since `row[0]` and `row[1]` are
-also how the engine reads a key and a row that it has put together itself.
+The key, the value and the tested field stand in every place, since the engine also reads a key and
+a row that it has combined itself by `row[0]` and `row[1]`.
 """
 
 from __future__ import annotations

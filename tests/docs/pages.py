@@ -19,7 +19,7 @@ def page_of(value: object) -> str:
 
 
 def programs(*, of_spark: bool) -> list[tuple[Path, str]]:
-    """Each with its page: those that need Spark, or all others."""
+    """Return each program with its page: programs that need Spark, or all others."""
     found = [(page, block) for page in PAGES for block in BLOCK.findall(page.read_text())]
     return [
         (page, block)

@@ -1,4 +1,4 @@
-"""What users are told when something is wrong: every message as its full text."""
+"""Messages to users about errors: every message as its full text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Compare what was raised with a golden text: class, message and notes, line by line.
+"""Compare a raised error with a golden text: class, message and notes, line by line.
 
 Places (`file.py:12`) are filled in from the code, so that a text holds when lines move.
 """
@@ -21,7 +21,7 @@ def told(error: BaseException) -> str:
 
 
 def place(function: Callable[..., Any]) -> str:
-    """Where a function is written, as messages say it."""
+    """Return the place of a function in the form of messages."""
     code = function.__code__
     return f"{Path(code.co_filename).name}:{code.co_firstlineno}"
 
@@ -34,7 +34,7 @@ def here() -> str:
 
 @contextmanager
 def refused(text: str, **places: str) -> Iterator[None]:
-    """The block raises, and this is what the user is told."""
+    """Check that the block raises, with the message `text`."""
     with pytest.raises(Exception) as caught:
         yield
     assert told(caught.value) == expected(text, **places)

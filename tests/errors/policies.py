@@ -1,9 +1,10 @@
-"""Operators, kinds of failures and policies: what becomes of a row on which something raises.
+"""Operators, kinds of failures and policies: the outcome of a row on which a callable raises.
 
     operator x failure   -->   the outcome by "raise", by "drop" and by "null"
 
-Each is played: good rows, then a bad one in their group and one in a group of its own, each before
-and after the others. What a view has of the good rows alone is what the outcomes are told by.
+Each case is played: good rows, then a bad one in their group and one in a group of its own, each
+before and after the others. Outcomes are classified by comparison with the view of the good rows
+alone.
 """
 
 from __future__ import annotations

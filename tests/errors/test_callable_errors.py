@@ -1,4 +1,4 @@
-"""A user's exception stays itself; a note says where, on which row, and what became of the rest."""
+"""Exceptions of callables keep their class; a note adds the place, the row, and the rollback."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GOOD, BAD = P(30), P(None)
 
 
 class NoAge(Exception):
-    """What the callables of these tests raise."""
+    """Exception that the callables of these tests raise."""
 
 
 def known(fact: bool) -> None:
@@ -94,7 +94,7 @@ class Case:
 
 
 def keys(side: str) -> dict[str, Any]:
-    """Keys for a join of which one side raises."""
+    """Return keys for a join; the key of `side` raises."""
     other = {"left_key": "right_key", "right_key": "left_key"}[side]
     return {side: fails, other: lambda p: 30}
 
@@ -103,7 +103,7 @@ JOINS = ("join", "left_join", "right_join", "full_join", "semi_join", "anti_join
 
 
 def _keyed(method: str, side: str) -> Case:
-    """A join of which one side's key raises; the row comes from that side."""
+    """Join tables so that the key of one side raises; the row is inserted on that side."""
 
     def build(s: Table[P], t: Table[P]) -> Any:
         left, right = (s, t) if side == "left_key" else (t, s)
@@ -266,7 +266,7 @@ def test_several_views_of_one_operator_are_counted() -> None:
 
 
 def test_removal_of_a_row_that_raises_on_its_way_out_is_told_too() -> None:
-    """The user's `remove` fails: the aggregate, the table and a join beside it are put back."""
+    """The user's `remove` fails: the aggregate, the table and a join beside it are restored."""
     db = Database()
     table = db.table(P)
     total: View[int] = table.aggregate(

@@ -1,4 +1,4 @@
-"""A captured variable that changes is reported, whatever the optimizer made of who reads it."""
+"""A changed captured variable is reported, whatever the optimizer made of its readers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Views under a policy are planned again, with checks of equality, when values in them clash.
 
-way in which the clash comes x query x policy     the commit stands, both rows are errors
-the clash leaves                                  the rows come back, the errors go
+origin of the clash x query x policy              the commit stands, both rows are errors
+the clash leaves                                  the rows return, the errors disappear
 """
 
 from __future__ import annotations
@@ -531,7 +531,7 @@ def test_over_a_table_that_is_not_stored_the_commit_is_refused() -> None:
 
 
 def test_what_raises_again_is_raised() -> None:
-    """A recursion cannot take back what it has used: values that it makes clash once more."""
+    """A recursion cannot retract rows that it has used: computed values clash once more."""
     db = Database()
     sales: Any = db.table(Sale, name="sales")
     view = fixpoint(

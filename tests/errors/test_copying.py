@@ -1,4 +1,4 @@
-"""What lives with its database is not copied and not pickled, and says what can be."""
+"""Objects bound to a database cannot be copied or pickled; the error names alternatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known under another name elsewhere, or asked of the wrong object, gets a hint."""
+"""Names of other libraries, and methods of the wrong object, get a hint."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_names_of_other_libraries_say_what_it_is_called_here(
 
 
 def test_hints_name_what_there_is() -> None:
-    """A method in a hint, `name(`, is one of the thing, or of what the hint makes it of."""
+    """A method in a hint, `name(`, must exist on the object, or on one that the hint makes."""
     known = {"lambda", "print", "len", "list", "dict", "key", "desc", "row", "other"}
     for kind in (Table, View, GroupedView, OrderedView, Groups, Database, Subscription, Delta):
         known |= {*dir(kind)}

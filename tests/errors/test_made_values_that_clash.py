@@ -194,7 +194,7 @@ def check(view: Any, rows: list[tuple[int, Row]], name: str, f: Any, *, at_most:
     view.verify()
     view.errors.verify()
     expected = clashing(rows, scope, f, at_most=at_most)
-    if name == "select_many":  # the rows of the errors are those that it makes
+    if name == "select_many":  # errors contain the emitted rows
         assert at_most or len(view.errors) == len(expected)
         return
     found = {error.row.id for error in view.errors}

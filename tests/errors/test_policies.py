@@ -1,4 +1,4 @@
-"""By "drop" and "null" no row stops those who write, whatever raises; docs say what becomes of it.
+"""With "drop" and "null" no row stops a writer, whatever raises; docs state the outcome.
 
 python -m tests.errors.test_policies        writes the table into the docs
 """

@@ -1,4 +1,4 @@
-"""A captured variable that changes after the relation was made is told by name."""
+"""A captured variable that changes after the relation was made is reported by name."""
 
 from __future__ import annotations
 

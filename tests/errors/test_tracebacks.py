@@ -42,7 +42,7 @@ def usual(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def functions(error: BaseException) -> list[str]:
-    """The names of the functions in a traceback, without those of this test."""
+    """Return the names of the functions in a traceback, except those of this test."""
     frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
     return [code.co_name for code in frames if code.co_name != "raised_by"]
 

@@ -128,7 +128,7 @@ def test_all_that_clash_are_left_out_in_any_order(
 def test_no_commit_of_several_changes_is_refused(
     name: str, policy: Any, kind: Any, seed: int
 ) -> None:
-    """Play commits that replace values by others, some of which clash with them; roll some back."""
+    """Play commits that replace values by others; some of these clash; some commits roll back."""
     chance, db = Random(seed), Database()
     tables: list[Any] = [db.table(kind, name="t"), db.table(kind, name="u")]
     view = QUERIES[name](*tables).materialize(on_error=policy)

@@ -1,4 +1,4 @@
-"""What `verify` says of a view whose callables do not give the same answer each time."""
+"""Errors of `verify` for a view with callables whose results vary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.errors.golden import here, refused
 
 
 class Moody:
-    """Says of every row what it is told to."""
+    """A callable that returns a settable answer for every row."""
 
     answer: Any = True
 

@@ -1,6 +1,6 @@
-"""A file system of this machine whose changes fail: from the n-th one on, so many of them.
+"""A local file system whose changes fail: `times` changes from the `first` one on.
 
-    full       each raises OSError(ENOSPC), as on a disk without room; a file is half there
+    full       each raises OSError(ENOSPC), as on a disk without room; a file is half written
     stopped    each raises Stopped, and so do all later ones: as in a process that is killed
 
 So each moment of a history at which a process can be killed is one number.
@@ -23,13 +23,13 @@ from spark_backend.cluster import files
 
 
 class Stopped(BaseException):
-    """The process is no more."""
+    """Raised in place of the end of the process."""
 
 
 class Fault:
-    """What happens to the changes from the `first` on, `times` of them; None: nothing.
+    """Fault of `times` changes from the `first` on; None: no fault.
 
-    `count` says how many changes there have been.
+    `count` is the number of changes so far.
     """
 
     def __init__(self, first: int | None = None, times: float = 1, *, stops: bool = False) -> None:
@@ -50,7 +50,7 @@ class Fault:
 
 
 class FaultyFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """This machine's files, whose changes a fault is told of before."""
+    """Local files that report each change to a fault before it is made."""
 
     def __init__(self, fault: Fault) -> None:
         self._files = fs.LocalFileSystem()
@@ -94,7 +94,7 @@ class FaultyFiles(fs.FileSystemHandler):  # type: ignore[misc]
         self._files.delete_file(path)
 
     def delete_dir(self, path: str) -> None:
-        """Not all at once: a part of it may be gone when the process is."""
+        """Delete a folder file by file: a killed process may leave a part of it."""
         for info in self._files.get_file_info(fs.FileSelector(path, recursive=True)):
             if info.type == fs.FileType.File:
                 self._fault.change()
@@ -112,7 +112,7 @@ class FaultyFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
 
 class _Writing:
-    """A file that is being written; a fault leaves half of what was to come."""
+    """A file being written; a fault leaves half of the pending write."""
 
     def __init__(self, stream: Any, fault: Fault) -> None:
         self._stream, self._fault = stream, fault
@@ -143,7 +143,7 @@ class _Writing:
 
 @contextmanager
 def failing(fault: Fault) -> Iterator[Fault]:
-    """Have all that is made meanwhile over a folder use files with a fault."""
+    """Give all filesystems that are made in the block a fault."""
     made = fs.PyFileSystem(FaultyFiles(fault))
     given = SimpleNamespace(**{**vars(fs), "LocalFileSystem": lambda: made})
     with patch.object(files, "fs", given):

@@ -1,8 +1,8 @@
-"""An operator by buckets and its state tables, as on Spark, but for Spark itself.
+"""An operator by buckets and its state tables, as on Spark, but without Spark.
 
-What runs in Python workers runs here, over the same batches, and what a job writes is written here,
-to the same folders. All else is what runs on Spark: the manifests, the levels of files, staged
-rows, flushes that are tried again, what is owed.
+The code of Python workers runs here, over the same batches, and the output of a job is written
+here, to the same folders. All other code is the code that runs on Spark: the manifests, the levels
+of files, staged rows, retried flushes, deferred work.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def united(frames: Sequence[Frame]) -> Frame:
 
 
 def added_up(spec: TableSpec, frame: Frame) -> Frame:
-    """Each row once, without those that come to nothing."""
+    """Sum the weights of each row, and drop rows of weight zero."""
     net: Counter[tuple[Any, ...]] = Counter()
     for *row, weight in zip(*(frame.rows[n].to_pylist() for n in COLUMNS), strict=True):
         net[tuple(row)] += weight
@@ -61,7 +61,7 @@ def added_up(spec: TableSpec, frame: Frame) -> Frame:
 
 
 def table_of(entries: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """A table of what is given in the order of columns."""
+    """Return a table of entries whose values are in the order of columns."""
     columns = zip(*entries, strict=True) if entries else ((),) * len(ENTRIES)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, ENTRIES, strict=True)], ENTRIES)
 
@@ -111,7 +111,7 @@ class Operator(BucketedRemote):
         return {0: Frame(pa.concat_tables([pq.read_table(p) for p in paths]))}
 
     def _changes(self, entries: Sequence[Entry], away: list[Any], rows: int) -> Any:
-        """What a worker makes of it."""
+        """Compute the output of a worker."""
         here = [Frame(remote.entries_to_table(entries))] if entries else []
         new = united([*here, *away])
         parts: list[Any] = [(new, True), *((p, False) for p in self._tables.parts(self._rows))]
@@ -135,7 +135,7 @@ class Here(Session):
 
     @contextmanager
     def adaptive(self, times: int = 1) -> Iterator[None]:
-        """There are no tasks here, of which one may have much."""
+        """Do nothing: no task here can have much more data than others."""
         yield
 
     def is_alive(self) -> bool:
@@ -160,7 +160,7 @@ class Offload(SparkOffload):
 
 @contextmanager
 def in_process(*, most_segments: int = 3, per_bucket: int = 8) -> Iterator[None]:
-    """Have all of it run in this process meanwhile, and files put together early."""
+    """Run the whole operator in this process in the block, and compact files early."""
     with (
         patch.object(bucketed, "StateTables", Tables),
         patch.object(bucketed, "BucketedRemote", Operator),  # what `SparkOffload` begins

@@ -1,4 +1,4 @@
-"""What this process adds up of a state table: no row is lost, and none is taken for another."""
+"""Sums that this process makes of a state table: no row is lost, none is confused with another."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def table(spec: TableSpec, rows: list[tuple[Any, ...]]) -> pa.Table:
 
 
 def bits(value: Any) -> Any:
-    """What no other value has."""
+    """Return an object that is equal for equal values only."""
     if isinstance(value, dict):
         return tuple((name, bits(part)) for name, part in sorted(value.items()))
     if isinstance(value, Decimal):

@@ -1,7 +1,7 @@
-"""A database of which operators and tables are on disk, at every moment at which that fails.
+"""A database with operators and tables on disk, at every moment at which the disk fails.
 
-A statement that is refused has changed nothing, a view that cannot be brought up to date is so
-later, and a process that was killed is gone on with. No Spark here.
+A refused statement has changed nothing, a view that cannot be updated is updated later, and a
+killed process is continued by the next one. No Spark here.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tests.spark.ways import way
 
 STEPS = 30
 MOMENTS = 2
-"""So many of a history's moments are tried, other ones in each run, if not all of them."""
+"""Number of moments of a history that a sample tries, other ones in each run."""
 COUNTED: list[int] = []
-"""How many there are, once they have been counted."""
+"""Number of moments of the history, once counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class World:
                     self.towns.remove((0, "a"))
 
     def check(self, twin: World) -> None:
-        """The same is in both."""
+        """Check that both have equal contents."""
         assert set(self.orders) == set(twin.orders)
         assert Counter(self.towns) == Counter(twin.towns)
         for view, other in zip(self.views, twin.views, strict=True):
@@ -105,7 +105,7 @@ class World:
 
 
 def refused(act: Callable[[], Any], *, again: bool = True) -> tuple[Any, bool]:
-    """What it gives, and whether it was refused for want of room; then it is done again, or not."""
+    """Return the result, and True if it was refused for lack of space; then retry it if `again`."""
     while True:
         try:
             return act(), False
@@ -118,7 +118,7 @@ def refused(act: Callable[[], Any], *, again: bool = True) -> tuple[Any, bool]:
 
 
 def played(world: World, twin: World) -> None:
-    """Play a history to both; what is refused for want of room has not happened."""
+    """Play a history to both; a statement that is refused for lack of space did not happen."""
     draw = Random(5)
     begin = [Order(n, n % 3, n / 4) for n in range(7)], [(0, "a"), (1, "a"), (2, "b")]
     world.fill(*begin)
@@ -166,7 +166,7 @@ def test_a_disk_that_is_full_refuses_statements_whole_and_delays_views(
             world.db.close()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of what stopped
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of writers
 def test_a_process_that_is_killed_at_any_moment_is_gone_on_with(tmp_path: Path) -> None:
     for moment in moments(tmp_path):
         folder, twin = str(tmp_path / str(moment)), World()

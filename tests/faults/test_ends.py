@@ -1,4 +1,4 @@
-"""What the end of a Parquet file says of a column of weights. No Spark here."""
+"""Statistics of a weight column in the footer of a Parquet file. No Spark here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""At whatever moment a process stops or a disk is full: nothing is lost, and nothing comes twice.
+"""A process stops or a disk is full at any moment: nothing is lost, and nothing doubled.
 
-Each change of a file is a moment. No Spark here (`in_process.py`): the protocol is what is tried.
+Each change of a file is a moment. No Spark here (`in_process.py`): the protocol is tested.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def parts() -> dict[str, Fragment]:
 
 
 class Play:
-    """A history, what it comes to after each flush, and an operator that it is played to."""
+    """A history, its state after each flush, and an operator that plays it."""
 
     def __init__(self, part: Fragment, folder: Path) -> None:
         self.part, self.folder = part, str(folder)
@@ -91,7 +91,7 @@ class Play:
             return list(until_it_works(remote.apply, number, entries))
 
     def check(self, remote: Operator, number: int | None) -> None:
-        """It holds what was played up to a flush, and its output is that."""
+        """Check that the operator holds the state of a flush, and that its output equals it."""
         assert remote.resumed == number or remote.applied == number
         held = list(remote.contents())
         assert len(dict(held)) == len(held)

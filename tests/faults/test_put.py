@@ -31,7 +31,7 @@ SPECS = {name: _entry_table(name) for name in ("rows", "output", "idle")}
 
 @pytest.fixture(autouse=True, params=[0, 100_000])
 def _here(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With files put together as by a job, and as by this process."""
+    """Compact files by a job, and in this process."""
     with in_process(per_bucket=1000), patch.object(tables, "MOST_HERE", request.param):
         yield
 

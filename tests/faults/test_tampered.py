@@ -1,4 +1,4 @@
-"""State that was changed, cut off or lost is told, and is never a wrong result. No Spark here."""
+"""Changed, truncated or lost state is reported, and never gives a wrong result. No Spark here."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_one_changed_bit_anywhere_is_told_or_changes_nothing(play: Play) -> None
 
 @pytest.mark.long
 def test_any_changed_byte_of_an_end_is_told_whatever_arrow_makes_of_it(play: Play) -> None:
-    """It may look like a file of another kind, of types that nobody has, or of no columns."""
+    """The footer may look like a file of another kind, of unknown types, or of no columns."""
     path = next(path for path in files(play) if path.suffix == ".parquet")
     found = local_place(str(path))
     here, name = found.files, found.root
@@ -112,7 +112,7 @@ def test_a_file_in_the_place_of_another_is_told(play: Play) -> None:
 
 
 def test_files_that_nobody_named_do_not_count(play: Play) -> None:
-    """Neither beside those that count, nor of a flush, nor while a flush is told."""
+    """Files are ignored beside named ones, in a flush, and while a flush is reported."""
     remote = play.begin()
     for path in (path for path in files(play) if path.suffix == ".parquet"):
         shutil.copy(path, path.with_name("another.parquet"))
@@ -128,7 +128,7 @@ def test_files_that_nobody_named_do_not_count(play: Play) -> None:
 
 
 def rechecked(found: dict[str, Any]) -> str:
-    """As somebody who knows how would change it."""
+    """Change the manifest with a matching checksum."""
     found["checksum"] = manifest._checksum(found)
     return "with a checksum of its own"
 

@@ -1,6 +1,6 @@
-"""A process that is two thirds full moves an operator; a program, of which a limit is set.
+"""A process that is two thirds full moves an operator; a program that runs under a memory limit.
 
-State tables are written here; a job that would read what is handed over gives nothing.
+State tables are written here; a job that would read the transferred rows returns nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Order:
 
 
 def moved(rows: int) -> None:
-    """Move an operator over so many rows by half as much memory as they take."""
+    """Move an operator over `rows` rows within half of their memory."""
     with tempfile.TemporaryDirectory() as folder, _without_jobs():
         db = Database(offload=Offload(folder))
         for name, count in (("warm", WARM), ("orders", rows)):
@@ -62,7 +62,7 @@ def _data() -> int:
 
 @contextmanager
 def _without_jobs() -> Iterator[None]:
-    """What a job would make of what is handed over is left out, which it does elsewhere."""
+    """Leave out the jobs, which would run elsewhere."""
     nothing = {name: CHANGES.empty_table().select(COLUMNS) for name in (ROWS, OUTPUT, FAILED)}
     with (
         in_process(),

@@ -44,7 +44,7 @@ MARKS: dict[str, str | tuple[str, ...]] = {
     "run_pipeline": "pipeline ",
     "apply_operator": "apply ",
 }
-"""How the line of what a way has chosen begins."""
+"""First words of the line of each choice."""
 NAMES_OF_CHOICES = tuple(choice.__name__ for choice in CHOICES)
 
 
@@ -63,12 +63,14 @@ class Case:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the way that the file is of runs the query, or its top."""
+        """Return True if the choice of the file runs the query, or its top."""
         return self.expected.startswith(MARKS[self.choice])
 
     def relation(self, kept: list[Any]) -> tuple[Any, dict[str, Table[Any]]]:
-        """The query, in a database with what is given, and its tables; `kept` gets views that have
-        to stay."""
+        """Return the query and its tables, in a database with the given setup.
+
+        `kept` gets the views that must stay alive.
+        """
         db = Database(offload=Elsewhere()) if self.given == "offload" else Database()
         known = tables(db)
         relation = evaluated(self.query, {**NAMES, **known, "db": db})
@@ -85,7 +87,7 @@ class Case:
         return relation, known
 
     def shown(self) -> str:
-        """How the query is run."""
+        """Return the text of the compiled query."""
         kept: list[Any] = []
         text = str(self.relation(kept)[0].explain())
         found = re.search(r"^runs as\n((?:  .*\n?)*)", text, re.MULTILINE)

@@ -25,15 +25,15 @@ from tests.golden.tables import CALM, RAISING, tables
 Contents = dict[str, Bag]
 RAISED = "raises"
 MANY = 20
-"""A quarter of the contents of two tables: of more, some so many are tried where samples are."""
+"""Contents that a sample tries: about a quarter of the contents of two tables."""
 
 
 def all_contents(
     used: Sequence[plan.Table], rows: dict[str, Sequence[Any]]
 ) -> Iterator[list[Contents]]:
-    """Every content, or some, in orders in which each of the tables changes while others stay.
+    """Yield all contents, or some, in orders in which each table changes while others stay.
 
-    A sample has one of the orders: rows that raise come in the other one, and half as many.
+    A sample has one of the orders: raising rows use the other order, and half as many contents.
     """
     most, is_calm = (2 if len(used) < 4 else 1), rows is CALM
     orders = (used, used[::-1]) if len(used) > 1 else (used,)
@@ -48,13 +48,15 @@ def all_contents(
 
 
 def apart(count: int, most: int) -> int:
-    """How far apart some are of which there should be at most so many: by no multiple of three,
-    which would have the last table always hold the same."""
+    """Return a step that selects at most about `most` of `count` contents.
+
+    It is no multiple of three, with which the last table would always have equal contents.
+    """
     return next(n for n in range(max(count // most, 1), count + 2) if n == 1 or n % 3)
 
 
 def differences(written: plan.Node, others: Sequence[plan.Node]) -> list[tuple[Any, ...]]:
-    """The contents for which plans differ, evaluated from scratch and run."""
+    """Return the contents for which plans differ, evaluated from scratch and run."""
     found: list[tuple[Any, ...]] = []
     for rows in (CALM, RAISING):
         runs = [Run(node) for node in (written, *others)]
@@ -72,7 +74,7 @@ def differences(written: plan.Node, others: Sequence[plan.Node]) -> list[tuple[A
 
 
 def run_differences(written: plan.Node) -> list[tuple[Any, ...]]:
-    """The contents for which a plan that is run as it is chosen differs from it from scratch."""
+    """Return the contents for which a compiled plan differs from its evaluation from scratch."""
     found: list[tuple[Any, ...]] = []
     for rows in (CALM, RAISING):
         run = Run(written, optimize=True)

@@ -1,4 +1,4 @@
-"""Golden texts of what is computed of rows inside, without them: a nest, a fold, and its plan.
+"""Golden texts of folds over inner rows that are computed without these: nest, fold, plan.
 
     council.group_by("last_name").rows()
     lambda key, rows: (key, len(rows))
@@ -7,8 +7,8 @@
       aggregate Count() by row.last_name
         table council
 
-`each of lambda key, rows: ...` is what gives several values. The fold is law: each is tried on all
-small tables, beside the same callable of bags that are built.
+`each of lambda key, rows: ...` returns several values. The fold is law: each is tried on all small
+tables, beside the same callable over materialized bags.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Case:
 
     @property
     def method(self) -> str:
-        """What the callable is given to."""
+        """Name of the method that takes the callable."""
         return "select_many" if self.fold.startswith("each of ") else "select"
 
     @property
@@ -52,7 +52,7 @@ class Case:
         return self.fold.removeprefix("each of ")
 
     def plans(self) -> tuple[plan.Node, plan.Node]:
-        """That of the rows with bags, and that of what is computed of them."""
+        """Return the plan of the rows with bags, and the plan of the fold."""
         db = Database()
         names = {**NAMES, **tables(db)}
         nest = evaluated(self.nest, names)
@@ -63,7 +63,7 @@ class Case:
         return shown(optimize(self.plans()[1]).plan)
 
     def of_bags(self, nest: plan.Node, contents: Contents) -> Any:
-        """What the callable gives for rows with bags."""
+        """Return the result of the callable for rows with bags."""
         fold = evaluated(self.callable, NAMES)
         rows: Any = from_scratch(nest, contents)
         found: Counter[Any] = Counter()

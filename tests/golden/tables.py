@@ -1,6 +1,6 @@
-"""The tables that the golden queries are about, and few rows to try them with.
+"""The tables of the golden queries, with few rows.
 
-Some rows make a condition raise: nobody knows the age of Ann, and one pair is short.
+Some rows make a condition raise: the age of Ann is None, and one pair is short.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How the work grows with the size of what is asked."""
+"""Growth of the work with the size of its input."""

@@ -18,7 +18,7 @@ class Base(NamedTuple):
 
 
 class World:
-    """A database with a table, in which classes and names come and go."""
+    """A database with a table; classes and names are made and dropped."""
 
     def __init__(self) -> None:
         self.db = Database()

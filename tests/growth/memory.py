@@ -1,5 +1,5 @@
-"""Plays a service that makes and drops queries, classes, families and subscriptions between
-commits; its memory ends where it began.
+"""Play a service that makes and drops queries, classes, families and subscriptions between
+commits; its memory must not grow.
 
 python -m tests.growth.memory --rounds 10000 --commits 100
 
@@ -69,7 +69,7 @@ BESIDE: dict[str, Use] = {
 
 
 def play(world: World, uses: Sequence[Use], numbers: Sequence[int], *, commits: int) -> None:
-    """Use one kind after the other, a number each, with so many commits after each."""
+    """Use one kind after the other, for one number each, with `commits` commits after each."""
     for number in numbers:
         uses[number % len(uses)](world, number)
         for each in range(commits // 2):
@@ -83,7 +83,7 @@ def counted_objects() -> int:
 
 
 def resident() -> int:
-    """Return the bytes of memory of this process, after what is free was given back."""
+    """Return the resident bytes of this process, after free memory is returned to the system."""
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL("libc.so.6").malloc_trim(0)

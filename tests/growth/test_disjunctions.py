@@ -37,7 +37,7 @@ QUERIES: dict[str, Query] = {
 
 
 def touched(query: Query, size: int, *, optimize: bool = True) -> int:
-    """How many rows a change of each side touches, where each has one partner or two."""
+    """Return the rows touched by a change of each side, where each row has one partner or two."""
     db = Database(optimize=optimize)
     a, b = db.table(Person), db.table(Person)
     a.add_all(Person(f"m{n}", n) for n in range(size))

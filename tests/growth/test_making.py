@@ -185,8 +185,10 @@ def _chain(
 
 
 def _grows_with_length(make: Callable[[int], None], length: int = LENGTH) -> None:
-    """Measures calls of Python and C functions, which are the same in each run, for two lengths
-    of which both are long enough for what happens once not to count."""
+    """Measure calls of Python and C functions for two lengths, and check that they grow linearly.
+
+    Calls are equal in each run; both lengths are long enough to hide one-time work.
+    """
     make(5)
     _is_linear(calls_of(lambda: make(length)), calls_of(lambda: make(2 * length)))
 
@@ -211,7 +213,7 @@ OWN = {
 }
 """The highest numbers of calls of the project's own functions, and of the files of these."""
 FIRST = (3_350, 125)
-"""The same for the first view of a process."""
+"""Limits for the first view of a process, in the form of `OWN`."""
 
 
 @pytest.mark.parametrize("name", QUERIES)

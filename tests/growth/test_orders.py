@@ -52,7 +52,7 @@ def test_a_page_is_found_once(per_key: int) -> None:
 
 
 def _changed(kind: type, is_new: bool, limit: int | None, descending: bool, per_key: int) -> int:
-    """Calls of adding a new best row, and of removing it, where so many rows have each key."""
+    """Return the calls to add a new best row, and to remove it, with `per_key` rows per key."""
     table: Any = Database().table(kind)
     make: Callable[..., Any] = (lambda *fields: fields) if kind is tuple else kind
     relation = table.order_by(_price, descending=descending)
@@ -62,7 +62,7 @@ def _changed(kind: type, is_new: bool, limit: int | None, descending: bool, per_
     last = (ROWS - 1) // per_key if descending else 0
     best = make(ROWS, last + is_new if descending else last - is_new)
     table.add(best)
-    table.remove(best)  # what is made once is
+    table.remove(best)  # after the one-time work
     count = calls_of(lambda: (table.add(best), table.remove(best)))
     assert len(view) == (ROWS if limit is None else limit)
     return count

@@ -30,7 +30,7 @@ QUERIES: dict[str, Callable[[Rel, Rel], Rel]] = {
 
 
 def touched(query: Callable[[Rel, Rel], Rel], size: int) -> list[int]:
-    """How many rows are touched by one row that comes, changes and goes, on either side."""
+    """Return the rows touched by an inserted, updated and deleted row of `a`, then one of `b`."""
     db = Database()
     a, b = db.table(tuple, name="a"), db.table(tuple, name="b")
     a.add_all((n, n) for n in range(size))
@@ -77,7 +77,7 @@ def test_an_index_holds_a_row_once_and_nothing_after_it_went() -> None:
     view = a.join(b, **BY).materialize()
     empty = view.stats().bytes
     a.add_all((n % 5, n) for n in range(100))
-    assert view.stats().rows == 0  # nobody has looked one up
+    assert view.stats().rows == 0  # no index is built before the first look-up
     b.add((9, 9))
     b.remove((9, 9))
     assert view.stats().rows == 100

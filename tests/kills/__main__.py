@@ -1,10 +1,10 @@
-"""Kills what a history on Spark is played with, at random moments, and says whether it was right.
+"""Kill processes of a history on Spark, at random moments, and check its results.
 
-python -m tests.kills --flushes 200 --seed 1 --folder .soak.kills     goes on where it was
+python -m tests.kills --flushes 200 --seed 1 --folder .soak.kills     continues from its state
 python -m tests.kills --master 'local-cluster[2,1,512]'               executors are killed, too
 
-Nothing is to be lost, nothing doubled: after each flush the views, and what one of them is written
-to, are compared with plain Python. The seed decides the history, and what is killed in which flush.
+Nothing may be lost or doubled: after each flush the views, and the files that one of them is
+written to, are compared with plain Python. The seed determines the history, and the kills.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spark_backend.cluster.session import check_spark
 from tests.kills.killing import DRIVER, kill
 
 OFTEN = 3
-"""Something is killed in one of so many flushes."""
+"""One flush in `OFTEN` has a kill."""
 WEIGHTS = {"worker": 4, "executor": 3, "JVM": 2, DRIVER: 3}
 FIRST = 10.0
 """Seconds that a flush is taken to last until one has been seen."""
@@ -36,7 +36,7 @@ FIRST = 10.0
 
 @dataclass
 class Run:
-    """How far a history has come, and what was killed meanwhile."""
+    """Progress of a history, and the processes killed meanwhile."""
 
     folder: Path
     seed: int
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def file(self) -> Path:
-        """Where it is remembered."""
+        """The file of the saved progress."""
         return self.folder / "kills.json"
 
     def remember(self) -> None:
@@ -103,7 +103,7 @@ def _run(arguments: Sequence[str] | None) -> Run:
 
 
 def _play(run: Run) -> str:
-    """Start the program, and kill until it ends; the end of what it complained about."""
+    """Start the program, and kill until it ends; return the end of its stderr."""
     options = map(str, (run.folder, run.seed, run.done, run.flushes, run.master))
     errors = run.folder / "errors.txt"
     with errors.open("w") as file:
@@ -123,7 +123,7 @@ def _play(run: Run) -> str:
 
 
 def _watch(run: Run, lines: IO[str], pid: int) -> None:
-    """Take note of what the program says, and kill in some of its flushes."""
+    """Record the output of the program, and kill in some of its flushes."""
     last, seconds = time.monotonic(), FIRST
     for line in lines:
         said = json.loads(line)

@@ -33,7 +33,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Town:
-    """What an order is joined with."""
+    """A town, the join partner of orders."""
 
     id: int
     name: str
@@ -84,7 +84,7 @@ class History:
         return draw.randrange(4), draw.choice(NOTES)
 
     def totals(self) -> Counter[Any]:
-        """Per name of a town: the orders there, and what they come to."""
+        """Return the number of orders and the sum of their amounts per name of a town."""
         amounts: dict[str, list[float]] = defaultdict(list)
         for order, n in self.tables["orders"].items():
             for town, m in self.tables["towns"].items():
@@ -93,7 +93,7 @@ class History:
         return Counter({(name, len(some), math.fsum(some)): 1 for name, some in amounts.items()})
 
     def notes(self) -> dict[int, Counter[Any]]:
-        """Per number, what is noted."""
+        """Return the notes per number."""
         found: dict[int, Counter[Any]] = defaultdict(Counter)
         for (number, note), n in self.tables["notes"].items():
             found[number][note] += n

@@ -1,5 +1,4 @@
-"""Finds processes below one, by what they are, and kills one of them by a signal that nobody can
-handle."""
+"""Find processes below one, by their kind, and kill one of them by a signal without handler."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ KINDS: dict[str, Callable[[str], bool]] = {
     "executor": lambda command: "CoarseGrainedExecutorBackend" in command,
     "JVM": lambda command: "org.apache.spark.deploy.SparkSubmit" in command,
 }
-"""What the command line of each kind of process says."""
+"""Recognize the command line of each kind of process."""
 DRIVER = "driver"
 """The process itself."""
 

@@ -1,4 +1,4 @@
-"""The history that processes are killed in: what it says of its views, and what is killed."""
+"""The history that processes are killed in: the contents of its views, and the kills."""
 
 from __future__ import annotations
 

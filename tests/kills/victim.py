@@ -1,8 +1,9 @@
-"""Plays a history on Spark, and says after each flush that its views are right; it may be killed.
+"""Play a history on Spark, and report after each flush that its views are right.
 
     python -m tests.kills.victim FOLDER SEED DONE FLUSHES MASTER
 
-Another one goes on after the last flush that was told, from the state that is below the folder.
+This process may be killed; the next one continues after the last reported flush, from the state in
+the folder.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ CONFIG = {
     "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
 }
 TRIES = 5
-"""How often a flush is asked for until it must have worked: what it is done with may be killed
-again, each time."""
+"""Number of attempts at a flush before it must succeed: each attempt may be hit by a kill."""
 
 
 class Victim:
@@ -58,7 +58,7 @@ class Victim:
         return sums.materialize("totals"), lists.materialize("notes")
 
     def move(self) -> None:
-        """What is there may be of the flush before, or after: the tables count."""
+        """Offload the views; the state there may be older or newer: the local tables count."""
         for view in (self.totals, self.notes):
             _again(partial(view.offload, adopt="process"))
 
@@ -80,7 +80,7 @@ class Victim:
         _same("what is written", self._written(), wanted)
 
     def _written(self) -> Counter[Any]:
-        """What the batches that are there come to."""
+        """Return the sum of the written batches."""
         net: Counter[Any] = Counter()
         if self._changes.exists():
             for *row, weight in map(dict.values, ds.dataset(self._changes).to_table().to_pylist()):
@@ -94,7 +94,7 @@ def _same(what: str, found: Any, wanted: Any) -> None:
 
 
 def _again(act: Callable[[], object]) -> None:
-    """As a user does who is told that it will be tried again."""
+    """Retry, as a user does whom an error advises to retry."""
     for _ in range(TRIES):
         try:
             act()
@@ -113,7 +113,7 @@ def main(folder: str, seed: str, done: str, flushes: str, master: str) -> None:
     victim.move()
     for number in range(int(done), int(flushes) + 1):
         if number > int(done):
-            with way(is_job=number % 3 > 0):  # of which there is something to kill
+            with way(is_job=number % 3 > 0):  # so that there is a job to kill
                 victim.flush(history.step())
         victim.check()
         print(json.dumps({"flush": number}), flush=True)

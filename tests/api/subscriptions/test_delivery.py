@@ -1,4 +1,4 @@
-"""Subscribers: when they run, what they may do, and what happens when nobody holds them."""
+"""Subscribers: when they run, their rights, and the end of a subscription without references."""
 
 from __future__ import annotations
 

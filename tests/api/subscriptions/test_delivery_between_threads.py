@@ -1,4 +1,4 @@
-"""Who tells subscribers of a commit, who waits for that, and what bounds what waits."""
+"""Threads that notify subscribers of a commit, threads that wait, and the bounds of queues."""
 
 from __future__ import annotations
 
@@ -482,7 +482,7 @@ def test_what_says_nothing_is_refused(given: Any) -> None:
 
 
 class Later:
-    """An executor that runs what it was given when it is told to."""
+    """An executor that runs its jobs on request."""
 
     def __init__(self) -> None:
         self.jobs: list[Callable[[], object]] = []

@@ -1,4 +1,4 @@
-"""Readers of the latest changes share what waits for them; each is told as if it were alone."""
+"""Readers of the latest changes share one queue; each reads the same deltas as if it were alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.counted_calls import calls_of
 
 
 def now(reader: Any) -> Delta[Any] | None:
-    """What a reader gets that comes now, if it gets something."""
+    """Return the delta that a new reader receives immediately, if any."""
 
     async def read() -> Delta[Any] | None:
         try:

@@ -25,7 +25,7 @@ HISTORIES = st.lists(st.lists(CHANGES, min_size=1, max_size=4), min_size=1, max_
 
 
 class State:
-    """What somebody knows who has heard of some deltas and nothing else."""
+    """The knowledge of a subscriber that has only received deltas."""
 
     def __init__(self) -> None:
         self.rows: Counter[Any] = Counter()

@@ -56,13 +56,13 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def waits(subscription: Subscription[Any]) -> int:
-    """How many deltas wait for a callback."""
+    """Return the number of deltas that wait for a callback."""
     assert subscription._queue is not None
     return len(subscription._queue)
 
 
 class Heard:
-    """A callback that writes down what it is told, and where."""
+    """A callback that records its deltas, and the thread."""
 
     def __init__(self) -> None:
         self.rows: Counter[Any] = Counter()
@@ -290,7 +290,7 @@ def test_a_subscription_that_nobody_holds_ends(words: Table[str], pool: ThreadPo
 
 
 class Manual:
-    """An executor that runs what it is given when it is told to."""
+    """An executor that runs its jobs on request."""
 
     def __init__(self) -> None:
         self.given: list[tuple[Future[Any], Callable[[], Any]]] = []
@@ -590,7 +590,7 @@ def test_an_interval_is_counted_from_call_to_call_also_on_an_executor(
         later.until(107)
         words.add("b")
         manual.run()
-        assert heard.versions == [2]  # merged while nobody came for it
+        assert heard.versions == [2]  # merged while no reader fetched it
         words.add("c")
         later.until(116)
         assert not manual.given
@@ -696,7 +696,7 @@ def test_an_observer_hears_at_intervals_too(words: Table[str]) -> None:
     assert all(a[1] == b[0] for a, b in zip(Log.events, Log.events[1:], strict=False))
 
 
-# All at once.
+# All in one delta.
 
 
 @pytest.mark.parametrize("seed", range(3))

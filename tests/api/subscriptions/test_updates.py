@@ -48,7 +48,7 @@ class Heard:
         self.subscription = relation.subscribe(self.deltas.append)
 
     def last(self) -> tuple[Any, Any, Any]:
-        """What was removed, updated and added by the only commit since the last call."""
+        """Return the removed, updated and added rows of the only commit since the last call."""
         (delta,) = self.deltas
         self.deltas.clear()
         return delta.removed, delta.updated, delta.added
@@ -228,7 +228,7 @@ def test_keys_that_are_nan_have_no_partners(db: Database) -> None:
 
 
 def test_rows_that_are_found_by_a_value(db: Database) -> None:
-    """Where many ask for one value each, they are found by it."""
+    """Twenty queries for one value each are found by their value."""
     students = db.table(Student)
     heard = {
         name: Heard(students.where(_named(name)).select(lambda s: s.age))

@@ -1,4 +1,4 @@
-"""What a build has written, analysed and followed, without watching for changes."""
+"""Output of a build, analysed and followed, without watching for changes."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ class Build:
 
 
 def said(found: tuple[Finding, ...]) -> list[str]:
-    """Findings, without what is wrong."""
+    """Return findings, without their messages."""
     return [f"{finding.letter} {finding.place}" for finding in found]

@@ -1,4 +1,4 @@
-"""Class files made by hand, byte by byte, for what no compiler writes."""
+"""Class files made by hand, byte by byte, for content that no compiler writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ U4 = struct.Struct(">I").pack
 RETURN = b"\xb1"
 
 Made: TypeAlias = tuple[str, Callable[[], bytes], str]
-"""What is wrong in a file, the file, and a part of the message."""
+"""Fault of a file, function that makes the file, and a part of the message."""
 Row = TypeVar("Row", bound=Fact)
 
 

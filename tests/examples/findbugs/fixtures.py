@@ -19,7 +19,7 @@ from examples.findbugs.plain import PLAIN
 from examples.findbugs.program import Program
 
 Found: TypeAlias = dict[str, list[Key]]
-"""The keys of all that is found, sorted and as often as it is found, by letter."""
+"""The keys of all findings, sorted and with their copies, by letter."""
 
 COMPILER = 17
 """The version of Java whose compiler made the classes; others write other facts."""
@@ -32,7 +32,7 @@ KEYS: dict[str, Callable[[Any], Key]] = {
     "C": lambda name: (name,),
     "O": lambda pair: (pair[0].cls, pair[0].method, pair[1].method),
 }
-"""What identifies a finding, by letter; pcs and access flags do not."""
+"""Identity of a finding, by letter; pcs and access flags do not count."""
 
 
 def change(program: Program, classes: Mapping[str, bytes | None]) -> None:
@@ -41,7 +41,7 @@ def change(program: Program, classes: Mapping[str, bytes | None]) -> None:
 
 
 def become(program: Program, classes: Mapping[str, bytes]) -> None:
-    """Have these class files and no others."""
+    """Replace all class files of the program by these."""
     change(program, {**dict.fromkeys(program.classes), **classes})
 
 
@@ -51,7 +51,7 @@ def facts_of(name: str, data: bytes | None) -> Facts:
 
 
 def live(program: Program) -> Found:
-    """What the views hold."""
+    """Return the keys of the views' rows."""
     return {
         letter: sorted(key for row, weight in view.items() for key in [KEYS[letter](row)] * weight)
         for letter, view in program.views.items()
@@ -59,7 +59,7 @@ def live(program: Program) -> Found:
 
 
 def plain(program: Program) -> Found:
-    """What is found from scratch."""
+    """Return the keys of all findings, computed from scratch."""
     facts = program.all_facts()
     return {letter: sorted(map(KEYS[letter], find(facts))) for letter, find in PLAIN.items()}
 

@@ -1,4 +1,4 @@
-"""What is known of the recorded histories."""
+"""Known findings of the recorded histories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from examples.findbugs.recorded import Revision
 from examples.findbugs.replay.sources import history_at, of_history
 
 Course: TypeAlias = tuple[int, int, int]
-"""How many findings there are at first and at last, and in how many revisions they change."""
+"""Number of findings at first and at last, and of revisions in which they change."""
 
 KNOWN: dict[str, dict[str, Course]] = {
     "vespucci": {"L": (94, 94, 0)},
@@ -26,7 +26,7 @@ KNOWN: dict[str, dict[str, Course]] = {
     "flashcards": {"D": (0, 1, 1), "E": (1, 1, 8), "K": (1, 1, 2), "L": (2, 0, 1)},
     "py4j": {"G": (1, 0, 1), "L": (2, 0, 1)},
 }
-"""By letter; the other analyses never find anything."""
+"""Courses by letter; the other analyses never find anything."""
 
 SIZES = {"vespucci": (243, 86_599), "hibernate": (21, 515_692)} | {
     "flashcards": (18, 39_832),
@@ -36,14 +36,14 @@ SIZES = {"vespucci": (243, 86_599), "hibernate": (21, 515_692)} | {
 
 
 def course(sizes: Iterable[set[object]]) -> Course:
-    """Of the findings after each revision."""
+    """Return the course of the findings after each revision."""
     found = [*sizes]
     changed = sum(before != after for before, after in pairwise(found))
     return len(found[0]), len(found[-1]), changed
 
 
 def known(name: str) -> dict[str, Course]:
-    """What every analysis finds in a history."""
+    """Return the course of every analysis in a history."""
     return {letter: KNOWN[name].get(letter, (0, 0, 0)) for letter in ANALYSES}
 
 

@@ -18,7 +18,7 @@ def jar(path: Path, classes: Mapping[str, bytes | None]) -> Path:
 
 
 def jars_of(folder: Path, changes: Iterable[Mapping[str, bytes | None]]) -> list[Path]:
-    """A jar after each change of class files; those that become None are left out."""
+    """Write a jar after each change of class files; classes that become None are left out."""
     classes: dict[str, bytes | None] = {}
     jars = []
     for number, change in enumerate(changes):

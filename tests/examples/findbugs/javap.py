@@ -1,4 +1,4 @@
-"""What `javap -v -p` says of class files, taken as facts: an oracle that reads no bytes."""
+"""Facts from the output of `javap -v -p` on class files: an oracle that reads no bytes."""
 
 from __future__ import annotations
 

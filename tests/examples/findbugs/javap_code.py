@@ -82,7 +82,7 @@ def _instructions(lines: list[str]) -> Iterator[tuple[int, str, str, dict[str, i
 
 
 def _end(pc: int, mnemonic: str, operand: str, keys: dict[str, int]) -> int:
-    """Where the instruction after this one begins."""
+    """Return the pc of the next instruction."""
     if mnemonic == "tableswitch":
         return (pc & ~3) + 16 + 4 * (len(keys) - 1)
     if mnemonic == "lookupswitch":

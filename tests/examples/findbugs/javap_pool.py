@@ -28,7 +28,7 @@ class Pool:
         return self.constants[index][0]
 
     def numbers(self, index: int) -> list[int]:
-        """The indices to which a constant refers."""
+        """Return the indices to which a constant refers."""
         return [int(n) for n in re.findall(r"#?(\d+)", self.constants[index][1].split("//")[0])]
 
     def text(self, index: int) -> str:
@@ -102,6 +102,6 @@ def _double(raw: str) -> float:
 
 
 def _single(value: float) -> float:
-    """The number of 32 bits of which javap showed as many digits as tell it from others."""
+    """Return the 32-bit number that javap showed with its shortest distinct digits."""
     rounded: float = struct.unpack(">f", struct.pack(">f", value))[0]
     return value if value != value else rounded

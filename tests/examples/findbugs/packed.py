@@ -15,12 +15,12 @@ def case(slot: str, name: str = "") -> dict[str, bytes]:
 
 
 def whole_fixture() -> dict[str, bytes]:
-    """The sixteen classes in which all analyses find something."""
+    """Return the sixteen classes in which all analyses find something."""
     return {name: data for one in fixture() for name, data in one.classes.items()}
 
 
 def folder(path: Path, classes: Mapping[str, bytes]) -> Path:
-    """Write classes into a folder, each at once so that nobody sees a part of one."""
+    """Write classes into a folder, each atomically, so that no reader sees a part of one."""
     for name, data in classes.items():
         file = path / f"{name}.class"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -172,7 +172,7 @@ def long_texts() -> bytes:
 
 
 def facts_or_error(data: bytes) -> bool:
-    """Whether bytes are a class file; its facts are then as plain as they should be."""
+    """Return True if bytes are a class file, after a check that its facts are plain."""
     try:
         found = read(data, "A.class")
     except ClassFileError as error:
@@ -205,7 +205,7 @@ def overwritten(data: bytes, source: random.Random) -> bytes:
 
 
 def peak(data: bytes) -> int:
-    """The most memory, in bytes, that reading takes at once."""
+    """Return the peak of memory, in bytes, during reading."""
     tracemalloc.start()
     try:
         read(data, "A.class")
@@ -218,7 +218,7 @@ def peak(data: bytes) -> int:
 
 
 def calls(data: bytes) -> int:
-    """How many functions reading calls, of Python and of C."""
+    """Return the number of functions that reading calls, of Python and of C."""
 
     def attempt() -> None:
         with suppress(ClassFileError):

@@ -67,5 +67,5 @@ def read_all(data: bytes, name: str) -> list[f.Fact]:
 
 
 def comparable(rows: list[f.Fact]) -> Counter[tuple[type[f.Fact], f.Fact]]:
-    """How often each fact is stated; facts of two kinds may have equal columns."""
+    """Count the copies of each fact; facts of two kinds may have equal columns."""
     return Counter((type(row), javap.comparable(row)) for row in rows)

@@ -1,4 +1,4 @@
-"""After every revision of a history the analyses find what has to be found."""
+"""After every revision of a history the analyses find the expected faults."""
 
 from __future__ import annotations
 

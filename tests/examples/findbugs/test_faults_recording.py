@@ -21,7 +21,7 @@ from .fixtures import change, listed, live
 Pair: TypeAlias = tuple[type[Fact], Fact]
 
 CUT = {*INSTRUCTIONS} - {facts.Invoke, facts.FieldAccess, facts.TypeInsn, facts.Basic}
-"""Kinds of instructions of which a recorded history does not have all operands."""
+"""Kinds of instructions that a recorded history stores without some operands."""
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""The classes in the archive are those that the texts of the cases compile to."""
+"""The classes in the archive equal the compiled texts of the cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.budget import stride
 from .fixtures import facts_of, javac
 
 STEP = stride(4, share=3)
-"""One case of so many is compiled, as that takes long."""
+"""One case in `STEP` is compiled, because compiling takes long."""
 
 
 def test_archive_is_made_from_the_texts() -> None:

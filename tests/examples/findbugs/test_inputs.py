@@ -1,4 +1,4 @@
-"""Which class files are read, and in which order; what cannot be read is an error that says so."""
+"""Class files and their order; an unreadable file is an error that names it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .packed import case, folder, jar
 
 SOME = {"a/A": b"1", "b/B": b"2"}
 SIZE = 24
-"""Where the size of an entry is in the directory of an archive."""
+"""Offset of the size of an entry in the directory of an archive."""
 
 
 def listed(path: Path, *roots: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which analyses are asked for: letters and names, in any case and mixed."""
+"""Selection of analyses: letters and names, in any case and mixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries tell what is above the classes of a program, and are no part of it."""
+"""Libraries provide the superclasses of a program's classes, and are no part of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHEEP = "c.Sheep: is Cloneable, and neither has clone() nor calls it [CN_IDIOM]"
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Two classes, of which the outer one is Serializable by its superclass in the library."""
+    """Two classes; the outer one is Serializable by its superclass in the library."""
     classes = case("m", "the superclass of the outer class is")
     own = {name: data for name, data in classes.items() if name != "m/Paper"}
     jar(tmp_path / "library.jar", {"m/Paper": classes["m/Paper"], **case("c"), **case("e")})
@@ -33,7 +33,7 @@ def program(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def library(program: Path) -> Path:
-    """It has findings of its own, one of which needs no more than the declaration of its class."""
+    """A library with findings of its own; one needs only the declaration of its class."""
     return program.parent / "library.jar"
 
 

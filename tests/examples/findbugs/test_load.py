@@ -1,4 +1,4 @@
-"""Loading reads every class once, in batches, and goes on after what it cannot read."""
+"""Loading reads every class once, in batches, and continues after unreadable files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .packed import case, folder, jar, whole_fixture
 
 
 class Notes:
-    """What loading a folder tells."""
+    """Reports of loading a folder."""
 
     def __init__(self, *roots: Path, letters: tuple[str, ...] = tuple(ANALYSES)) -> None:
         self.program = Program(letters)

@@ -1,4 +1,4 @@
-"""The command line: exit codes, JSON, which analyses, and what mistakes are told."""
+"""The command line: exit codes, JSON, the choice of analyses, and errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    """What is said about wrong usage."""
+    """Return the error about wrong usage."""
     with pytest.raises(SystemExit) as error:
         main([*map(str, arguments)])
     assert error.value.code == 2

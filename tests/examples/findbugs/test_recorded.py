@@ -1,4 +1,4 @@
-"""Recorded histories are read as they were written, and what is none is refused."""
+"""Recorded histories are read as they were written, and other files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is derived for several analyses, against plain Python over py4j's history."""
+"""Relations shared by several analyses, against plain Python over py4j's history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is replayed: recorded histories, and builds that are jars or folders."""
+"""Sources of a replay: recorded histories, and builds that are jars or folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay measures, and that it notices wrong views."""
+"""Measurements of a replay, and detection of wrong views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a finding says, in Java's notation, and how findings and figures are shown."""
+"""Text of a finding in Java's notation, and display of findings and figures."""
 
 from __future__ import annotations
 

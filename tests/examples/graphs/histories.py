@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reactive import Database, Table
 
 Change: TypeAlias = tuple[int, str, Any, int]
-"""Which table, what happens, a new row, and which of the rows that are there."""
+"""Number of a table, kind of change, a new row, and the place of a present row."""
 History: TypeAlias = list[list[Change]]
 KINDS = ("add", "add", "remove", "update")
 

@@ -16,7 +16,7 @@ from examples.graphs.shortest_paths import Best, Road
 
 
 def closure(edges: Iterable[Edge]) -> set[Edge]:
-    """By a search from each node."""
+    """Compute the closure by a search from each node."""
     nexts: dict[str, set[str]] = defaultdict(set)
     for src, dst in edges:
         nexts[src].add(dst)
@@ -70,7 +70,7 @@ def _dijkstra(start: str, out: dict[str, list[Road]]) -> Iterable[Best]:
 
 
 def longest_chains(needs: Iterable[Needs], bound: int) -> set[Depth]:
-    """As many rounds as there are steps up to the bound."""
+    """Compute the depths in one round per step up to the bound."""
     rows = set(needs)
     depths = {task: 0 for pair in rows for task in pair}
     for _ in range(bound):
@@ -109,7 +109,7 @@ def members(points: Iterable[Point], centers: Iterable[Center]) -> set[Member]:
 
 
 def k_means(points: Iterable[Point], starts: Iterable[Center], rounds: int) -> set[Center]:
-    """Lloyd's algorithm, so many rounds."""
+    """Run Lloyd's algorithm for `rounds` rounds."""
     points, centers = set(points), set(starts)
     for _ in range(rounds):
         clusters: dict[int, list[Point]] = defaultdict(list)

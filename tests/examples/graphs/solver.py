@@ -15,7 +15,7 @@ Result = tuple[set[tuple[Any, ...]], set[tuple[Any, ...]], set[tuple[Any, ...]]]
 
 
 class Solver:
-    """What all variables may hold, what all fields may hold, and what calls may call."""
+    """Points-to sets of all variables and fields, and the targets of calls."""
 
     def __init__(self, facts: Iterable[f.Fact]) -> None:
         self._by_kind: dict[type[Any], list[Any]] = defaultdict(list)
@@ -107,7 +107,7 @@ class Solver:
         return new
 
     def _call(self) -> bool:
-        """Which functions are called, what they are passed, and what they return."""
+        """Add the called functions, their arguments, and their results."""
         new = self._find_functions()
         formals: dict[tuple[str, str], list[str]] = defaultdict(list)
         actuals: dict[str, list[Any]] = defaultdict(list)
@@ -158,7 +158,7 @@ class Solver:
 
 
 def _add(to: set[Any], rows: set[Any]) -> bool:
-    """Whether there was anything new."""
+    """Add rows; return True if any is new."""
     before = len(to)
     to |= rows
     return len(to) > before

@@ -1,4 +1,4 @@
-"""Each example runs, and says in its edits what comes and goes; its doctests hold."""
+"""Each example runs, and prints inserted and deleted rows; its doctests hold."""
 
 from __future__ import annotations
 

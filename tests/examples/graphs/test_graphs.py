@@ -112,7 +112,7 @@ def test_k_means(history: History, rounds: int) -> None:
 
 
 def touched_by_an_edge(others: int) -> int:
-    """The rows that closing and opening a circle looks at, among so many other chains."""
+    """Return the rows touched by closing and opening a circle, among `others` other chains."""
     db = Database()
     edges: Table[Edge] = db.table(Edge)
     for number in range(others):

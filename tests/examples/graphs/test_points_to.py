@@ -58,7 +58,7 @@ def program_of(sources: dict[str, str]) -> Program:
 
 
 def types(program: Program, variable: str) -> list[str]:
-    """The types of what a variable may hold."""
+    """Return the types of the objects that a variable may hold."""
     return sorted({site.type for site in program.sites(variable)})
 
 

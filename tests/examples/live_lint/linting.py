@@ -44,5 +44,5 @@ def holding(project: Project, sources: Sources) -> Iterator[Project]:
 
 
 def found(project: Project, check: str) -> list[str]:
-    """What one check finds, as `file:line`."""
+    """Return the findings of one check, as `file:line`."""
     return [f"{f.file}:{f.line}" for f in sorted(project.views[check])]

@@ -72,7 +72,7 @@ def unreachable(facts: Iterable[Fact]) -> set[Place]:
 
 
 def _used(internals: list[Internal], uses: list[PrivateUse], users: set[str]) -> set[str]:
-    """What these users use."""
+    """Return the symbols that these users use."""
     names = {(use.module, use.name) for use in uses if use.user in users and use.bound}
     attributes = {use.name for use in uses if use.user in users and not use.bound}
     return {i.symbol for i in internals if (i.module, i.name) in names or i.name in attributes}

@@ -25,7 +25,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A package with three findings, one of them in a file that nobody can read."""
+    """A package with three findings, one of them in an unreadable file."""
     package = tmp_path / "shop"
     package.mkdir()
     (package / "__init__.py").write_text("")

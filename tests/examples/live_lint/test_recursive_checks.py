@@ -131,7 +131,7 @@ def test_of_circles_of_one_length_the_first_by_name_is_told() -> None:
 
 
 def messages(project: Project) -> set[str]:
-    """The circles of imports that are told."""
+    """Return the reported circles of imports."""
     return {f.message.partition(": ")[2] for f in project.views["import-cycle"]}
 
 

@@ -1,4 +1,4 @@
-"""Watching: saving a file changes what is on the screen."""
+"""Watching: saving a file changes the screen."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_the_program_prints_lines_where_there_is_no_terminal(folder: Folder) -> 
 
 
 def save_until(done: threading.Event, path: Path) -> None:
-    """Save a file, again until somebody has noticed."""
+    """Save a file, again and again until the watcher has noticed."""
     while not done.wait(0.5):
         path.write_text("def f(x, y): return x + y\n")
         os.utime(path)

@@ -47,7 +47,7 @@ def of_operators(operators: Iterable[Operator]) -> Grammar:
 
 
 def bracketed(part: Tree | str) -> str:
-    """A tree with brackets around what has several parts."""
+    """Return a tree with brackets around nodes of several parts."""
     if isinstance(part, str):
         return part
     inner = " ".join(map(bracketed, part.parts))
@@ -55,7 +55,7 @@ def bracketed(part: Tree | str) -> str:
 
 
 def by_python(words: list[str]) -> str | None:
-    """What Python makes of an expression; None where it is no expression."""
+    """Return Python's tree of an expression; None if it is no expression."""
     try:
         return _bracketed(ast.parse(" ".join(words), mode="eval").body)
     except SyntaxError:
@@ -63,7 +63,7 @@ def by_python(words: list[str]) -> str | None:
 
 
 def is_beyond(words: list[str]) -> bool:
-    """Whether Python has rules of its own for this: chains, and signs behind a power."""
+    """Return True if Python has rules of its own for this: chains, and signs after a power."""
     comparisons = sum(word in ("==", "<") for word in words)
     return comparisons > 1 or ("**", "-") in pairwise(words)
 

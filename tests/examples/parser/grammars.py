@@ -31,7 +31,7 @@ normal_form = grammars(pairs)
 """In Chomsky's normal form: two categories or a word."""
 any_form = grammars(pairs | units | longs)
 cyclic = grammars(pairs | units)
-"""With so many rules of one category that most have cycles."""
+"""Grammars with many rules of one category, so that most have cycles."""
 
 PLACES = st.integers(0, 6)
 edits = st.one_of(
@@ -41,4 +41,4 @@ edits = st.one_of(
     st.tuples(st.just("rule"), pairs | units | longs),
     st.tuples(st.just("terminal"), terminals),
 )
-"""Of a word, or of the grammar: a rule or a terminal comes, or goes if it is there."""
+"""Edits of a word, or of the grammar: a rule or a terminal is added, or removed if present."""

@@ -45,7 +45,7 @@ class Edited:
             self.parser.apply(self.text.replace(at % length, word))
 
     def check_edges(self) -> None:
-        """The phrases are those that the recogniser finds, and all edges those from scratch."""
+        """Check that phrases equal those of the recogniser, and all edges a parse from scratch."""
         words = self.text.words
         expected = recognised(self.grammar, words)
         assert set(phrases(self.parser, self.text)) == expected
@@ -53,7 +53,7 @@ class Edited:
         assert self.parser.is_accepted == ((0, len(words), self.grammar.start) in expected)
 
     def check_trees(self) -> None:
-        """The trees of every phrase are those that an enumeration finds, each once."""
+        """Check that the trees of every phrase equal an enumeration, each once."""
         for span, edge in phrases(self.parser, self.text).items():
             found = list(self.parser.trees_of(edge))
             expected = set(enumerated(self.grammar, self.text.words, span))

@@ -1,4 +1,4 @@
-"""What the parser must find, said again without it: recognition by CYK, and plain enumeration.
+"""Expected results of the parser, computed without it: recognition by CYK, and plain enumeration.
 
 Nothing here looks at edges, gaps or the engine. Words are numbered from 0; a span is the number of
 its first word and of the one after its last.
@@ -39,7 +39,7 @@ def recognised(grammar: Grammar, words: Sequence[str]) -> set[Span]:
 
 
 def enumerated(grammar: Grammar, words: Sequence[str], span: Span) -> Iterator[Tree]:
-    """All trees of a phrase, from the top down, but those with a phrase inside itself."""
+    """Yield all trees of a phrase, from the top down, except those with a phrase inside itself."""
     return _trees(grammar, words, span, frozenset())
 
 

@@ -19,7 +19,7 @@ from .oracles import Span, recognised
 Edits = list[tuple[Any, ...]]
 FORMS = {"normal form": normal_form, "any form": any_form, "cycles": cyclic}
 
-"""How many times the usual number of examples to try."""
+"""Factor of the usual number of examples."""
 
 sentences = st.lists(words, max_size=MOST_WORDS)
 histories = st.lists(edits, max_size=6)

@@ -1,4 +1,4 @@
-"""Parse trees are those of a plain enumeration, after every edit."""
+"""Parse trees equal a plain enumeration, after every edit."""
 
 from __future__ import annotations
 

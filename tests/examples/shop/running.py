@@ -42,12 +42,12 @@ class Shop(Closeable):
         until(self._answers)
 
     def kill(self) -> None:
-        """As `kill -9`."""
+        """Kill the process as `kill -9` does."""
         self.process.kill()
         self.process.communicate()
 
     def terminate(self) -> str:
-        """As `kill`; what it has written to stderr."""
+        """End the process as `kill` does; return its stderr."""
         self.process.terminate()
         return self.process.communicate(timeout=PATIENCE)[1]
 
@@ -95,7 +95,7 @@ LEADERS = """
 
 
 class Browser:
-    """What a browser knows that takes the edits it is told."""
+    """The state of a browser that applies the received edits."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket

@@ -98,7 +98,7 @@ def shown(window: Chrome) -> list[tuple[str, ...]]:
 
 
 def expected(shop: Shop) -> list[tuple[str, ...]]:
-    """The same, as SQLite has it."""
+    """Return the rows of the page, computed by SQLite."""
     counted = {1: "1 order"}
     return [
         (row["name"], counted.get(n := row["orders"], f"{n} orders"), f"€{row['cents'] / 100:.2f}")

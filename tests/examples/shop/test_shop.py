@@ -1,4 +1,4 @@
-"""The shop, from outside: orders come to browsers, and outlive the process."""
+"""The shop, from outside: orders reach browsers, and outlive the process."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_body_that_is_too_large_is_refused(open_shop: Shop, is_told: bool) -> 
     content: Any = b"".join(pieces) if is_told else iter(pieces)
     try:
         answer = open_shop.client.post("/orders", content=content)
-    except httpx.TransportError:  # the server has closed before all was sent
+    except httpx.TransportError:  # the server closed before the whole body was sent
         return
     assert answer.status_code == 413
 
@@ -173,7 +173,7 @@ def test_wrong_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 
 class _SlowSocket:
-    """A browser that reads nothing until it is told to."""
+    """A browser that reads nothing until it is released."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
