@@ -26,8 +26,11 @@ def interrupt() -> None:
 
 
 def is_closed(frame: FrameType) -> bool:
-    """Whether what is called is a generator that is thrown into, as nobody holds it any more: what
-    is raised there reaches nobody. What a `with` block throws into one is another thing."""
+    """Return True if the frame is a generator that is closed because its last reference is gone.
+
+    An exception raised there is lost. An exception that a `with` block throws into a generator does
+    not count.
+    """
     opcode = frame.f_code.co_code[frame.f_lasti]
     above = frame.f_back
     return opcode != RESUME and not (above and above.f_code.co_filename == contextlib.__file__)
@@ -36,7 +39,7 @@ def is_closed(frame: FrameType) -> bool:
 class Moments:
     """Acts at the nth moment at which CPython looks for signals, in frames of the library.
 
-    What it does is to raise `KeyboardInterrupt`, as a second Ctrl-C does, or what else is given.
+    The action raises `KeyboardInterrupt`, as a second Ctrl-C does, or is `act`, if given.
     Frames are known by their `id`: CPython 3.11 crashes now and then if a frame of a function that
     has ended is held while its opcodes are traced.
     """

@@ -48,7 +48,7 @@ def evaluate(node: plan.Node, tables: Tables) -> Bag:
 
 
 class _Evaluation:
-    """What does not depend on a recursion in which it stands is evaluated once."""
+    """Evaluate a part that does not depend on its surrounding recursion only once."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -92,7 +92,7 @@ class _Evaluation:
 
 
 def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
-    """The rows of one node, with those of its inputs known."""
+    """Return the rows of one node, given the rows of its inputs."""
     match node:
         case plan.Empty():
             return Counter()
@@ -231,7 +231,7 @@ def _join(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
 def _matches(
     node: Any, of: Callable[[plan.Node], Bag], match: plan.Match
 ) -> Iterator[tuple[Row, int, Row, int]]:
-    """Pairs of rows that match, with their weights; keys are asked of all rows."""
+    """Yield the pairs of rows that match, with their weights; keys are computed for all rows."""
     on = None if match.on is None else callable_of(match.on)
     left_key, right_key = _key(match.left_key, node.left), _key(match.right_key, None)
     rights = [(right_key(row), row, times) for row, times in of(node.right).items()]

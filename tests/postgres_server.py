@@ -2,14 +2,14 @@
 
     server = PostgresServer()          # a folder; nothing runs
     server.start(); server.kill(); server.start(); server.close()
-    dsn = server.new_database()        # what psycopg2.connect takes; `url` for others
+    dsn = server.new_database()        # for psycopg2.connect; `url` for others
     server.execute(dsn, "select 1")
 
 Tests take the fixtures `postgres`, a server for all tests of a worker, and `database`, the DSN of a
-new database in it. Who kills a server has one of its own: `with running_or_skipped() as server`.
+new database in it. A test that kills a server has its own: `with running_or_skipped() as server`.
 
-Files are not flushed to the disk, but a commit is written before it is acknowledged: what is lost
-without `fsync` is lost by machines, never by processes that are killed.
+Files are not flushed to the disk, but a commit is written before it is acknowledged: without
+`fsync`, a machine may lose data, but never a killed process.
 """
 
 from __future__ import annotations
@@ -87,16 +87,16 @@ class PostgresServer:
 
     @property
     def pid(self) -> int:
-        """Of the process that starts all others of the server."""
+        """Return the id of the process that starts all others of the server."""
         assert self._process is not None
         return self._process.pid
 
     def dsn(self, database: str = "postgres") -> str:
-        """What `psycopg2.connect` takes."""
+        """Return the argument for `psycopg2.connect`."""
         return f"host={self.folder} user=postgres dbname={database}"
 
     def url(self, database: str = "postgres") -> str:
-        """The same as a URL; SQLAlchemy wants `postgresql+driver://` in place of `postgresql://`."""
+        """Return the DSN as a URL; SQLAlchemy needs it to begin with `postgresql+driver://`."""
         return f"postgresql://postgres@/{database}?host={self.folder}"
 
     def start(self) -> None:
@@ -111,7 +111,7 @@ class PostgresServer:
         self._wait()
 
     def kill(self) -> None:
-        """End all of its processes at once, as if there was no more memory."""
+        """Kill all of its processes, as when memory runs out."""
         if self._process is not None:
             pids = [*_children(self.pid), self.pid]
             for pid in reversed(pids):
@@ -121,7 +121,7 @@ class PostgresServer:
             self._process = None
 
     def stop(self, *, gently: bool = True) -> None:
-        """Stop it in order: clients are ended, and changes written; or at once, with neither."""
+        """Stop the server: end clients and write changes; if not `gently`, do neither."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT if gently else signal.SIGQUIT)
             self._process.wait(SECONDS)
@@ -182,7 +182,7 @@ def running(**options: str) -> Iterator[PostgresServer]:
 
 
 def running_or_skipped(**options: str) -> AbstractContextManager[PostgresServer]:
-    """The same; where there can be none the test is skipped, and in CI it fails."""
+    """Start a server; if it cannot run, skip the test, or fail in CI."""
     if why := why_none():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(why)
     return running(**options)
@@ -213,7 +213,7 @@ def _program(name: str) -> str:
 
 
 def _as_owner(*, ends_with_us: bool = False) -> list[str]:
-    """What a command begins with, so that it runs as somebody who is not root."""
+    """Return the prefix of a command that runs it as a user other than root."""
     setpriv = shutil.which("setpriv")
     ends = ["--pdeathsig", "QUIT"] if ends_with_us and setpriv else []
     if os.getuid() != 0:

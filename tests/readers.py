@@ -3,7 +3,7 @@
     python -m tests.readers --seed 7 --functions 60 --paragraphs 20 --folder build/readers
 
 writes `texts.md`, with the signature and docstring of each function and each paragraph by itself,
-and `bodies.md`, with the source of the same functions, by which the explanations are judged.
+and `bodies.md`, with the source of the same functions, to judge the explanations.
 """
 
 from __future__ import annotations

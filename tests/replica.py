@@ -1,4 +1,4 @@
-"""A second copy of a view, kept up to date from nothing but what its subscribers are told."""
+"""A second copy of a view, maintained only from the deltas of its subscribers."""
 
 from __future__ import annotations
 
@@ -59,5 +59,8 @@ class Replica:
 
 
 def is_same(row: Any, other: Any) -> bool:
-    """Whether these are copies of one row. A NaN is one object in all rows, and equals nothing."""
+    """Return True if these are copies of one row.
+
+    A NaN is one object in all rows, unequal to itself.
+    """
     return row is other or bool(row == other)

@@ -17,13 +17,13 @@ def play_all(
     every: int,
     state: Path | None = None,
 ) -> int:
-    """Play each; print the first difference of each kind, and how many there are; 1 if any.
+    """Play each seed; print the first difference of each kind, and their number; return 1 if any.
 
     Parameters
     ----------
     play: seed -> ignored. It raises where something differs.
-    every: seeds after which one is printed, to be seen to go on.
-    state: a file that remembers how far this has come, and what differed; the next run goes on.
+    every: number of seeds after which the progress is printed.
+    state: a file that stores the progress, and the differences; the next run continues from it.
     """
     kinds: Counter[str] = Counter()
     first = seed

@@ -104,10 +104,9 @@ ACROSS = {
         "types",
     ),
 }
-"""Folders of tests that are about no room of `reactive` alone. Those of `optimizer` are in one."""
+"""Folders of tests for no single room of `reactive`. Those of `optimizer` are in one."""
 LONGEST, SHORTEST_MEDIAN, MOST_IMPORTED = 400, 130, 0.10
-"""Of a file, lines of code at most; of all files but rules, the median at least; of all lines of
-code, the share of imports."""
+"""Limits: lines of code of a file, their median over all files but rules, share of imports."""
 NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
     *(tokenize.ENDMARKER, tokenize.ENCODING),
@@ -174,7 +173,7 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
 
 @pytest.mark.parametrize("package", ROOMS)
 def test_rooms_import_one_way(package: str) -> None:
-    """Types are imported so too, but for those of `TYPES_ABOVE`."""
+    """Imports of types count too, except those of `TYPES_ABOVE`."""
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in files(package)
@@ -339,8 +338,10 @@ def modules() -> list[str]:
 
 @pytest.fixture(scope="module")
 def examples() -> dict[str, str]:
-    """What doctest says of each module, nothing where all is well. In a process of its own: doctest
-    looks through all modules that are loaded for each name."""
+    """Return the doctest failures of each module.
+
+    They run in a process of their own: doctest searches all loaded modules for each name.
+    """
     command = [sys.executable, "-m", "tests.doctests", *modules()]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""Calls are counted of what is run, and of nothing that was left over from before."""
+"""Calls are counted for the given function only, without leftovers of earlier code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT = "def nothing():\n    return None\n"
 
 
 class Left:
-    """Is garbage when nobody has it, that only a collection finds."""
+    """Garbage in a cycle, which only a collection finds."""
 
     def __init__(self) -> None:
         self.made = build("nothing", TEXT, BoundValues())

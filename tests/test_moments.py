@@ -1,4 +1,4 @@
-"""What is called as a generator ends is told from what is called otherwise."""
+"""Calls at the end of a generator are distinguished from other calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read() -> None:
 
 
 def closed_in(run: Callable[[], None], name: str) -> list[bool]:
-    """Of each call of a function, whether it is closed."""
+    """Return for each call of a function whether it is closed."""
     found: list[bool] = []
 
     def trace(frame: FrameType, event: str, argument: object) -> None:

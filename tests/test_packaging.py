@@ -1,4 +1,4 @@
-"""What is published: metadata, extras, the targets of `make`, and the picture in the README."""
+"""The published package: metadata, extras, the targets of `make`, and the picture in the README."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEMO = 45
 
 @pytest.fixture(scope="module")
 def metadata(tmp_path_factory: pytest.TempPathFactory) -> Message:
-    """What an index page is made of."""
+    """Return the metadata for the index page."""
     folder = tmp_path_factory.mktemp("built")
     for name in BUILT_FROM:
         shutil.copy(ROOT / name, folder)

@@ -1,8 +1,9 @@
-"""The numbers from which on the library does something in another way, at other values.
+"""Other values for the thresholds at which the library changes its strategy.
 
-Small tables, few readers and short histories, as random tests have them, come to few of these ways.
-With all numbers at their lowest they come to all of them, at once: commits are generated code from
-the first, values are looked for from the first reader, sorted rows are in chunks of two.
+Small tables, few readers and short histories, as random tests have them, reach few of these
+strategies. With all thresholds at their lowest they reach all of them immediately: commits are
+generated code from the first, values are looked up from the first reader, sorted rows are in chunks
+of two.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _numbers = itertools.count(1)
 
 
 def evaluated(text: str, names: Mapping[str, Any]) -> Any:
-    """What an expression means with these names."""
+    """Evaluate an expression with these names."""
     file = f"<query {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     return eval(compile(text, file, "eval", dont_inherit=True), dict(names))

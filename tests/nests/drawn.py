@@ -1,8 +1,8 @@
-"""Nested queries that are drawn, and what plain Python gives for them.
+"""Drawn nested queries, and their results in plain Python.
 
-A shape is a table, what its rows have in common with those around, their order, and what is inside.
-Shapes are used again inside of others, so that two parents share a child; a table is inside of
-itself as often as others are.
+A shape is a table, the condition between its rows and the rows around, their order, and the inner
+shapes. Shapes are used again inside others, so that two parents share a child; a table is as often
+inside itself as inside others.
 """
 
 from __future__ import annotations
@@ -45,14 +45,17 @@ FAR = [
     lambda b, c: lambda o: o.ref == b.ref and o.id == c.ref,
     lambda b, c: lambda o: o.tag == b.tag and o.ref == c.ref,
 ]
-"""What reads the row two levels further out, too."""
+"""Conditions that also read the row two levels further out."""
 
 
 @dataclass(eq=False)
 class Shape:
-    """`first` is how many rows there are in their order; 9: all; None: they have no order. One that
-    is `joined` reads its rows through a join with another table, one that is `placed` puts them in
-    order with what is inside of them."""
+    """A drawn query and its inner shapes.
+
+    `first` is the number of rows in their order; 9: all; None: they have no order. A `joined` shape
+    reads its rows through a join with another table; a `placed` shape orders its rows by their
+    inner rows.
+    """
 
     table: str
     link: Callable[..., Any]
@@ -64,7 +67,7 @@ class Shape:
 
 
 class Draw:
-    """Draws shapes, and some of those that it has drawn again."""
+    """Draw shapes; earlier shapes are reused."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -97,7 +100,7 @@ def order(row: Any) -> Any:
 
 
 def query(tables: dict[str, Any], shape: Shape, *around: Any) -> Any:
-    """The relation of a shape, given what stands for the rows around it."""
+    """Return the relation of a shape, given stand-ins for the rows around it."""
     made = tables[shape.table]
     if shape.joined is not None:
         made = made.join(tables[shape.joined], on=lambda o, p: o.ref == p.id).select(
@@ -161,7 +164,7 @@ GROUPS: dict[str, Group] = {
         lambda rows: Bag([(o, Bag([p for p in rows if p.id == o.ref])) for o in rows]),
     ),
 }
-"""What a group has inside: as a query, and by plain Python of its rows."""
+"""Inner rows of a group: as a query, and by plain Python over its rows."""
 
 
 def groups(source: Any, key: Callable[[Any], Any], inside: str) -> Any:
@@ -170,7 +173,7 @@ def groups(source: Any, key: Callable[[Any], Any], inside: str) -> Any:
 
 
 def expected_groups(weights: Weights, key: Callable[[Any], Any], inside: str) -> Weights:
-    """The same by plain Python, each group once."""
+    """Return the groups by plain Python, each group once."""
     there = [row for row, weight in weights.items() for _ in range(weight)]
     return dict.fromkeys(_grouped(there, key, GROUPS[inside][1]), 1)
 
@@ -186,8 +189,7 @@ Weights = Mapping[Any, int]
 
 
 def expected(rows: Mapping[str, Weights], shape: Shape, *around: Any) -> Any:
-    """The same by plain Python, of rows with their weights: those of the top too, inside what is
-    there."""
+    """Return the rows of a shape by plain Python, from rows with their weights."""
     found = rows[shape.table]
     if shape.joined is not None:
         found = _joined(found, rows[shape.joined])

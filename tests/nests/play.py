@@ -105,7 +105,7 @@ class Drawn:
         self.is_of_rows = not (self.is_grouped or self._is_negative)
 
     def expected(self) -> dict[Any, int]:
-        """The rows of now, with their weights."""
+        """Return the current rows, with their weights."""
         weights = self._sources.weights()
         if self.is_grouped:
             found = expected_groups(weights[self.shape.table], self._key, self._inside)
@@ -115,12 +115,12 @@ class Drawn:
         return {row: sign * weight for row, weight in found.items()}
 
     def top_key(self, row: Row) -> Any:
-        """What a group is found by that a row is in."""
+        """Return the key of the group that a row is in."""
         return self._key(row)
 
 
 class Hearing:
-    """A replica of a view, and what is heard of one path."""
+    """A replica of a view, and the deltas of one path."""
 
     def __init__(self, view: Any, path: tuple[Any, ...]) -> None:
         self._view = view
@@ -159,7 +159,7 @@ def _path(random: Random, of: Drawn, *, is_keyed: bool) -> tuple[Any, ...]:
 
 
 class Sources:
-    """What queries read: a table, or, if some are drawn, one negated or without another's rows."""
+    """Inputs of queries: a table, or, for some drawn ones, a negated table or a difference."""
 
     def __init__(self, tables: dict[str, Any], random: Random | None) -> None:
         self._tables = tables
@@ -167,12 +167,12 @@ class Sources:
         self.relations = {name: self._relation(name) for name in tables}
 
     def is_plain(self, shape: Shape) -> bool:
-        """Whether the rows of the view are those of tables."""
+        """Return True if the rows of the view are those of tables."""
         names = [name for name in (shape.table, shape.joined) if name is not None]
         return all(map(self.is_table, names))
 
     def is_table(self, name: str) -> bool:
-        """Whether the rows of a name are those of its table."""
+        """Return True if the rows of a name are those of its table."""
         return self._signs[name] == [(name, 1)]
 
     def weights(self) -> dict[str, Counter[Row]]:
@@ -205,7 +205,7 @@ def _table(db: Database, name: str, *, is_keyed: bool) -> Any:
 
 
 def _key(random: Random, shape: Shape, *, is_keyed: bool) -> Any:
-    """What a row of the view may be found by."""
+    """Draw a key of a row of the view."""
     if is_keyed and shape.joined is None:
         return random.randrange(NUMBERS)
     return drawn_row(random)
@@ -247,7 +247,7 @@ def _updated(random: Random, table: Any, is_keyed: bool) -> None:
 
 
 ACTS: tuple[Act, ...] = (_added, _added, _added, _removed, _updated, _patched)
-"""What a statement does."""
+"""Kinds of statements."""
 
 
 def _net(deltas: list[Delta[Any]]) -> dict[Any, int]:

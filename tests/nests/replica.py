@@ -59,7 +59,7 @@ def edited(
 
 
 def itself(row: Any) -> Any:
-    """A row without what is inside."""
+    """Return a row without its inner rows."""
     return row[0] if is_nested(row) else row
 
 
@@ -68,12 +68,12 @@ def is_nested(row: Any) -> bool:
 
 
 def has_key(row: Any, key: Any) -> bool:
-    """Whether a row is found by a key: itself, or the id of it."""
+    """Return True if a key identifies a row: the row itself, or its id."""
     return key in (itself(row), getattr(itself(row), "id", itself(row)))
 
 
 def change_in(row: Any, name: str, *where: Any) -> Any:
-    """A row of which a binding changes, or a field of the row that it begins with."""
+    """Return a row with an edited binding, or with an edited field of its first binding."""
     if name not in row._fields:
         return row._replace(**{row._fields[0]: change_in(row[0], name, *where)})
     return row._replace(**{name: edited(getattr(row, name), *where)})

@@ -31,7 +31,7 @@ def test_a_nest_of_tuples_is_what_comprehensions_give(seed: int) -> None:
 
 
 def levels(db: Database) -> tuple[Any, Any, Any, Any]:
-    """Three tables, of which each row refers to one of the table before, and a view of them."""
+    """Three tables, whose rows each refer to a row of the table before, and a view of them."""
     a, b, c = (db.table(Row, name=name, key="id") for name in "abc")
     view = a.nest(
         x=lambda p: b.where(lambda q: q.tag == p.tag).nest(
@@ -42,7 +42,7 @@ def levels(db: Database) -> tuple[Any, Any, Any, Any]:
 
 
 def test_a_third_level_is_kept_where_two_parents_share_a_child() -> None:
-    """As TanStack #1501 and #1685."""
+    """Regression test for the fault of TanStack #1501 and #1685."""
     a, b, c, view = levels(Database())
     replica = Replica(view)
     a.add_all([Row(1, 0, "x"), Row(2, 0, "x")])
@@ -64,7 +64,7 @@ def inside(pairs: Any, p: Any) -> Any:
 
 
 def test_a_join_inside_does_not_look_at_all_of_its_source() -> None:
-    """As TanStack #1709."""
+    """Regression test for the fault of TanStack #1709."""
     touched = []
     for size in (50, 5_000):
         db = Database()

@@ -24,7 +24,7 @@ KEYS: dict[tuple[int, bool], Any] = {
     (1, True): lambda c, x: (len(x), order(c)),
     (2, True): lambda c, x, y: (len(x), order(c)),
 }
-"""By how many are inside, and whether the order is one of what is."""
+"""Orders by the number of inner levels, and by True if the order reads these."""
 
 
 @examples(60)
@@ -68,7 +68,7 @@ def wanted(rows: dict[str, list[Row]], shape: Shape, key: Any, limit: int | None
 
 
 def read(late: Replica, deltas: list[Delta[Any]]) -> None:
-    """Have a replica receive what nobody has looked at."""
+    """Deliver pending deltas to a replica."""
     for delta in deltas:
         late.receive(delta)
     deltas.clear()

@@ -26,17 +26,17 @@ rows.add_all([Row(1), Row(5), Row(9)])"""
 
 
 class Notebook:
-    """Runs cells, and tells what is left of them."""
+    """Run cells, and report the objects that remain of them."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
 
     def run(self, text: str, cell: str | None = None) -> Any:
-        """What a cell ends in.
+        """Return the value of the last expression of a cell.
 
         Parameters
         ----------
-        cell: its id, if the front end tells one.
+        cell: its id, if the front end passes one.
         """
         return self.tried(text, cell).result
 

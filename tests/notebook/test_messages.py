@@ -1,4 +1,4 @@
-"""What a notebook is told: places are cells, and classes that were defined again are others."""
+"""Messages in a notebook: places are cells, and redefined classes are distinct."""
 
 from __future__ import annotations
 

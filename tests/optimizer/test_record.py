@@ -72,7 +72,7 @@ GIVEN: dict[str, list[tuple[Any, ...]]] = {
 
 
 def outcome(do: Callable[..., Any], *given: Any) -> Any:
-    """What a call gives, or the class of what it raises."""
+    """Return the result of a call, or the class of its exception."""
     try:
         return do(*given)
     except Exception as error:

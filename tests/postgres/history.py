@@ -64,7 +64,7 @@ LONG = 5000
 
 
 def rows_of(connection: Any) -> State:
-    """What the tables of Postgres hold."""
+    """Return the rows of the tables of Postgres."""
     found: State = {}
     with connection.cursor() as cursor:
         for name, kind in TABLES.items():
@@ -105,7 +105,7 @@ class Live:
         return self.db.ingest(self.source, self.tables)
 
     def state(self) -> State:
-        """What the tables hold now."""
+        """Return the current rows of the tables."""
         return {kind: Counter(table) for kind, table in self.tables.items()}
 
     def _hear(self, kind: type, delta: Delta[Any]) -> None:
@@ -198,7 +198,7 @@ class History:
         }
         statement = pick(STATEMENTS)
         cursor.execute(statement, values)
-        if statement.startswith("truncate"):  # nobody could read what the others commit
+        if statement.startswith("truncate"):  # a lock would block all other readers
             self._commit(cursor.connection)
 
 

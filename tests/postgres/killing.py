@@ -2,8 +2,8 @@
 
 server    killed and started again while clients are at work: all of its commits still are
           commits of the live tables, each once
-process   one with a durable database is killed with SIGKILL, again and again: what is in its
-          file at last is what the server has
+process   one with a durable database is killed with SIGKILL, again and again: its file must
+          finally equal the server
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _follow_and_die(dsn: str, path: Path, history: History, random: Random) -> N
 
 
 def follow(dsn: str, path: str, level: str) -> None:
-    """What is killed."""
+    """Main function of the process that is killed."""
     live = Live(path, durability=level)
     live.follow(dsn, size=3)
     print("follows", flush=True)

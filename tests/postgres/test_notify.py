@@ -94,7 +94,7 @@ def test_only_the_rows_of_keys_that_were_told_are_read(
     source = NotifySource(database, "accounts")
     with db.ingest(source, accounts) as reading:
         until(lambda: "listening" in repr(source))
-        postgres.execute(database, "update accounts set owner = 'x'")  # of which nobody tells
+        postgres.execute(database, "update accounts set owner = 'x'")  # sends no notification
         postgres.execute(database, """notify accounts_changed, '["2"]'""")
         until(lambda: reading.batches == 2)
         assert [account.owner for account in sorted(accounts)] == ["a", "x"]
@@ -102,7 +102,7 @@ def test_only_the_rows_of_keys_that_were_told_are_read(
 
 
 class Day(NamedTuple):
-    """A row of which some texts make no value."""
+    """A row that some texts do not fit."""
 
     id: int
     day: date | None

@@ -1,4 +1,4 @@
-"""Classes of rows that are written to a file are those of the server; type checkers know them."""
+"""Generated row classes match the tables of the server; type checkers accept them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAMES = (
     *("Any", "unit price", "2024", "_private", "__slots__", "self", "UTC", 'a"b', "a\\", "a\nb"),
     *("_int", "Decimal", "UUID", "naïve", "ﬁne", "match", "", "Users", "timedelta", "print"),
 )
-"""Of columns and tables: plain, those of types, methods, keywords, and no identifiers."""
+"""Names of columns and tables: plain, of types, methods, keywords, and no identifiers."""
 CONVERSIONS = [*BUILT_IN.items(), *((0, array_conversion(each)) for each in BUILT_IN.values())]
 
 

@@ -1,4 +1,4 @@
-"""What a source of Postgres gives, refuses, and goes on from."""
+"""Rows, refusals and positions of a Postgres source."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_a_date_that_python_has_not_is_told(sql: Server, value: str, is_there: b
 
 
 class Day(NamedTuple):
-    """A row of which some texts make no value."""
+    """A row that some texts do not fit."""
 
     id: int
     day: date | None
@@ -372,7 +372,7 @@ def following_days(source: PostgresSource, db: Database, key: Any) -> Iterator[I
 def assert_days(
     sql: Server, source: PostgresSource, reading: Ingestion[Any], left_out: set[int]
 ) -> None:
-    """The rows are those of the server, but those that are left out, each of which is told once."""
+    """Check that the rows equal the server's, without `left_out`, which are each reported once."""
     source.catch_up(PATIENCE)
     assert reading.error is None
     (table,) = source._into.values()
@@ -680,7 +680,7 @@ def test_it_stops_while_it_waits(sql: Server) -> None:
 
 
 def test_a_snapshot_that_is_broken_off_is_taken_again(sql: Server, tmp_path: Path) -> None:
-    """With what was in its first batches, and is not there any more."""
+    """Rows of its first batches that were deleted meanwhile must disappear."""
     path = tmp_path / "live.db"
     db = Database(path)
     users = table_of(db)
@@ -712,7 +712,7 @@ def test_a_snapshot_that_is_broken_off_is_taken_again(sql: Server, tmp_path: Pat
 
 
 def test_the_server_hears_of_what_is_kept_only(sql: Server, tmp_path: Path) -> None:
-    """A commit that has not been written yet comes again."""
+    """A commit that is not stored yet is sent again."""
     db = Database(tmp_path / "live.db", durability="exit")
     users = table_of(db)
     confirmed = "select confirmed_flush_lsn::text from pg_replication_slots where slot_name = %s"
@@ -754,7 +754,7 @@ def test_a_user_without_the_right_is_told(sql: Server) -> None:
 
 
 def test_large_values_that_an_update_leaves_are_kept(sql: Server) -> None:
-    """They are not sent. Of a row that somebody has removed here they are read again."""
+    """Postgres does not send them. They are read again for a row that was deleted here."""
 
     class Letter(NamedTuple):
         id: int

@@ -130,8 +130,7 @@ def _side(
 def _change(
     random: Random, held: list[list[Row]], is_stored: bool, kind: type[Row]
 ) -> tuple[int, Row, int]:
-    """A row that comes to one of the tables, or goes; where nothing is stored, also one that was
-    never there."""
+    """Draw an insert or delete; if nothing is stored, also a delete of a missing row."""
     place = random.randrange(2)
     row = kind(random.choice(VALUES), random.choice(VALUES))
     if kind is Loose and random.random() < 0.2:
@@ -145,7 +144,7 @@ def _change(
 
 
 def _raised(side: tuple[Database, list[Any], Any], changes: Any) -> type[Exception] | None:
-    """What a commit raises."""
+    """Return the error class of a commit, or None."""
     db, tables, _ = side
     try:
         with db.transaction():

@@ -1,4 +1,4 @@
-"""What `verify` evaluates equals a naive evaluation: all pairs, and recursion round by round."""
+"""The evaluation of `verify` equals a naive one: all pairs, and recursion round by round."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAN = float("nan")
 
 
 def outcome(evaluated: Callable[..., Counter[Any]], node: plan.Node, rows: Any) -> Any:
-    """What an evaluation comes to, or that it raises; it may meet one error or another first."""
+    """Return the result of an evaluation, or "raises"; which error is first may differ."""
     try:
         return evaluated(node, lambda table: Counter(rows[table.name]).items())
     except Exception:
@@ -34,7 +34,7 @@ def outcome(evaluated: Callable[..., Counter[Any]], node: plan.Node, rows: Any) 
 
 
 def agree(relation: Rel, rows: Any) -> None:
-    """Both evaluations come to the same."""
+    """Check that both evaluations have equal results."""
     node = relation.plan
     assert outcome(evaluate, node, rows) == outcome(naive.evaluate, node, rows)
 
@@ -52,7 +52,7 @@ def test_queries_come_to_what_they_naively_do(seed: int) -> None:
 
 @dataclass(frozen=True)
 class Loose:
-    """Equal to what has another hash, and raises when it is compared with text."""
+    """Equal to values with another hash; raises when it is compared with text."""
 
     value: Any
 
@@ -218,7 +218,7 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "round": lambda a, b: (b[1], (a[1] + b[0]) % 4),
     "along": lambda a, b: (b[1], a[1]),
 }
-"""Ways on from what is kept: worse with what is worse, the other way round, and neither."""
+"""Steps from a kept row: worse for a worse row, better for a worse row, and neither."""
 
 
 @examples(150)

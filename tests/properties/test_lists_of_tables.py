@@ -1,7 +1,7 @@
 """Tables in a list with conditions, as FROM and WHERE have them, equal the query as written.
 
-In whatever order they are joined, whatever is only asked to exist, and whatever follows from
-constants: rows, weights, and which commits fail are those of the plan without rules.
+For any order of joins, any existence test, and any consequence of constants: rows, weights, and
+failing commits equal those of the plan without rules.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Drawn:
         return f"{self.field(one)} == {self.field(other)}"
 
     def listed(self) -> str:
-        """The tables, and what is asked of their rows, above them or where they are joined."""
+        """Return the text of the tables with their conditions, above them or at their joins."""
         joined = [self.source(self.tables[0])]
         for count, table in enumerate(self.tables[1:], 2):
             on = ""
@@ -86,7 +86,7 @@ class Drawn:
         return table
 
     def row(self) -> str:
-        """What is made of some of the rows."""
+        """Return the text of a row made of some of the rows."""
         some = self.random.sample(self.names, self.random.choice((1, 1, 2)))
         items = [name if self.random.random() < 0.3 else self.field(name) for name in some]
         return f"lambda {', '.join(self.names)}: ({', '.join(items)},)"
@@ -110,7 +110,7 @@ class Drawn:
         return f"{self.random.choice(LETTERS)}.{how}({self.selected()}, on=lambda x, y: {test})"
 
     def recursion(self) -> str:
-        """What is reached from the rows of a table by the list, whose first table it stands for."""
+        """Return a recursion over the list, in which it replaces the first table."""
         start, to = self.random.choice(LETTERS), self.random.choice(self.names)
         names = ", ".join(self.names)
         tables = "".join(f".join({table})" for table in self.tables[1:])

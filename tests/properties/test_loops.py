@@ -42,7 +42,7 @@ EDITS = st.lists(
 
 
 def ranks(edges: Rel, **rounds: Any) -> Rel:
-    """Ranks by floats; equal edges count as often as they are there."""
+    """Rank nodes by floats; copies of an edge count."""
     degrees = edges.group_by(lambda e: e.src).aggregate(Count())
     shares = edges.join(degrees, on=lambda e, d: e.src == d[0]).select(
         lambda e, d: (e.src, e.dst, d[1])
@@ -132,7 +132,7 @@ def hubs_of(edges: Edges, times: int) -> tuple[dict[int, int], dict[int, int]]:
 def play(
     edits: list[list[tuple[bool, Edge]]], edges: Table[Edge], check: Callable[[Edges], None]
 ) -> None:
-    """Each list is a transaction; what is removed has to be there."""
+    """Play each list as a transaction; an edge to remove must be present."""
     for transaction in edits:
         with _database(edges).transaction():
             for is_new, edge in transaction:
@@ -148,7 +148,7 @@ def _database(edges: Table[Edge]) -> Database:
 
 
 DATABASES: dict[int, Database] = {}
-"""Of tables of this module."""
+"""Databases of the tables of this module, by the id of the table."""
 
 
 def edges_of(**options: Any) -> Table[Edge]:
@@ -220,7 +220,7 @@ def test_several_relations_go_round_together(times: int, optimize: bool) -> None
 
 
 def test_centres_are_the_means_of_the_points_nearest_to_them() -> None:
-    """A product in each round, groups of what it has, a difference of what is left over."""
+    """A product in each round, groups over it, and a difference of the remaining rows."""
 
     @examples(30, share=8)
     @given(edits=EDITS)

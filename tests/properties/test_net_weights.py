@@ -1,7 +1,7 @@
-"""What a view shows depends on the net weights of its tables, and on nothing else.
+"""The rows of a view depend only on the net weights of its tables.
 
-Tables that are not stored may take rows back before they give them. However a history is cut into
-commits, and in whatever order its changes come, it leads to the same rows; also while weights are
+Tables that are not stored accept the deletion of a row before its insertion. Every split of a
+history into commits, and every order of its changes, leads to the same rows; also while weights are
 negative. Once no weight is negative, these are the rows of the query over stored tables.
 """
 

@@ -51,7 +51,7 @@ def test_deleting_all_rows_returns_all_state_to_zero(seed: int) -> None:
 
 
 class Probe:
-    """A predicate that remembers the rows it was asked about."""
+    """A predicate that records its rows."""
 
     def __init__(self, bindings: int) -> None:
         self.asked: list[Any] = []

@@ -1,4 +1,4 @@
-"""Rows that raise go by their policy: what is left equals plain Python, after every commit.
+"""Rows that raise follow their policy: the other rows equal plain Python, after every commit.
 
 The views of databases with and without rules, and of errors, go through the same history.
 """
@@ -49,7 +49,7 @@ class Copy:
         self.view: Any = relation.materialize(on_error=policy)
 
     def commit(self, calls: Sequence[Call]) -> None:
-        """Make a commit, in which nothing raises but a comparison in a recursion."""
+        """Make a commit that may only raise for a comparison in a recursion."""
         try:
             commit(self.db, self.tables, calls)
         except TypeError as error:

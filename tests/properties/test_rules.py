@@ -1,11 +1,11 @@
 """Every rule leaves the answer as it is, and raises where the plain query raises, and only there.
 
-A database runs the query as written, others run it with all rules, with each rule alone that does
-something to it, and with some rules left out. They go through the same history. What raises in
-one raises in all, and is rolled back; after every commit all views are equal.
+A database runs the query as written, others run it with all rules, with each rule alone that
+changes it, and with some rules left out. They play the same history. A commit that
+raises in one raises in all, and is rolled back; after every commit all views are equal.
 
-A row in the middle of a query that has no hash is not among what raises: it is found where an index
-has a second row under its key, and whether there is an index, and by which key, is up to the rules.
+An unhashable row in the middle of a query is no such error: it is found only where an index
+has a second row under its key, and the rules choose the indexes and their keys.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def copies(drawn: Drawn, left_out: set[Any]) -> list[Copy]:
 
 
 def agree(all_of_them: list[Copy], outcomes: list[bool], drawn: Drawn) -> bool:
-    """Whether it succeeded, in all of them alike."""
+    """Return True if all copies succeeded; fail unless all have the same outcome."""
     for copy, outcome in zip(all_of_them, outcomes, strict=True):
         if outcome != outcomes[0]:
             plain = all_of_them[0]
@@ -130,7 +130,7 @@ def agree(all_of_them: list[Copy], outcomes: list[bool], drawn: Drawn) -> bool:
 
 
 def _is_of_a_middle_row(error: Exception | None) -> bool:
-    """Whether it is what nobody promises to raise: that a row in the middle has no hash."""
+    """Return True for the one error that may differ: a row in the middle is unhashable."""
     return "unhashable type" in str(error)
 
 
@@ -141,7 +141,7 @@ def same_rows(all_of_them: list[Copy], drawn: Drawn) -> None:
 
 
 def _are_same(found: list[tuple[Any, int]], expected: list[tuple[Any, int]]) -> bool:
-    """Whether rows are the same, also those without a hash, which an order has."""
+    """Return True if the rows are equal, also unhashable rows of an order."""
     try:
         return dict(found) == dict(expected)
     except TypeError as error:
@@ -150,7 +150,7 @@ def _are_same(found: list[tuple[Any, int]], expected: list[tuple[Any, int]]) -> 
 
 
 def play(made: list[Copy], drawn: Drawn, late: int) -> None:
-    """All ways of running a query go through a history; they begin after so many commits."""
+    """Play a history with all ways to run a query; they start after `late` commits."""
     script = drawn.script()
     for number, calls in enumerate(script):
         if number >= late and made[0].view is None:

@@ -1,10 +1,10 @@
-"""What deltas say of updates, over random queries and histories.
+"""Updates in deltas, over random queries and histories.
 
-    removed and the old rows of updates    what goes in the net delta, each as often
-    added and the new rows of updates      what comes in it
+    removed and the old rows of updates    the deletions of the net delta
+    added and the new rows of updates      the insertions of the net delta
 
-Over one table, the updates of a chain are those of the table that pass it step by step. Over joins
-whose keys do not change, they are those of the pairs.
+Over one table, the updates of a chain are the table's updates that pass it step by step. Over
+joins whose keys do not change, they are the updates of the pairs.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ CHAINS: st.SearchStrategy[list[Step]] = st.lists(st.sampled_from(ALL), max_size=
 
 
 def rows(step: Step, row: Any) -> list[Any]:
-    """What a step makes of a row."""
+    """Return the rows that a step makes of a row."""
     name, call = step
     if name == "where":
         return [row] if call(row) else []
@@ -130,7 +130,7 @@ def composed(moves: Iterable[Move]) -> list[Move]:
 
 
 def of_delta(moves: Iterable[Move], weights: Counter[Any]) -> Counter[Move]:
-    """Those of which both rows are in a net delta, often enough."""
+    """Return the moves whose rows are both in a net delta, with enough weight."""
     left, found = Counter(weights), Counter[Move]()
     for old, new in moves:
         if left[old] < 0 < left[new]:

@@ -1,4 +1,4 @@
-"""What happens to a table: the 17 scenarios, as rows to begin with and events after them."""
+"""Histories of a table: the 17 scenarios, as initial rows and later events."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.scenarios.rows import FULL, SOME, Item
 
 @dataclass(frozen=True)
 class Side:
-    """Which of the two tables a history is played on, and what stands in the other."""
+    """The one of two tables that plays a history, and the rows of the other."""
 
     name: str
     moves: tuple[bool, bool] = (True, False)
@@ -37,7 +37,7 @@ SIDES = (
 
 
 class Replica:
-    """What a follower has who knows the deltas only."""
+    """The state of a follower that receives only the deltas."""
 
     def __init__(self, view: AnyView) -> None:
         self.view = view
@@ -136,7 +136,7 @@ class Play:
         self.check()
 
     def wanted(self) -> list[Any]:
-        """What the oracle says."""
+        """Return the rows of the oracle."""
         left, right = self.model
         return list(self.query.oracle(left, left if self.side.same else right))
 

@@ -35,9 +35,9 @@ Oracle: TypeAlias = Callable[[Items, Items], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Query:
-    """A query over two tables (a query of one leaves the right alone), and its oracle.
+    """A query over two tables (or over the left one only), and its oracle.
 
-    The oracle gives each row as often as it is there; in order, if the query is `ordered`.
+    The oracle returns each copy of each row; in order, if the query is `ordered`.
     """
 
     name: str
@@ -216,7 +216,7 @@ GROUPED = (
 
 @dataclass(frozen=True)
 class Condition:
-    """When two rows match, as arguments of a join and as a plain function."""
+    """Condition of two matching rows, as arguments of a join and as a plain function."""
 
     name: str
     arguments: dict[str, Any]

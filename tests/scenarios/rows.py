@@ -23,7 +23,7 @@ D = Item("y", 2)
 """Fails, in the group of B."""
 
 SOME = (A, Item("x", 2), Item("y", 9))
-"""What stands still on the other side: one row equal to A, and partners for both groups."""
+"""Fixed rows of the other side: one row equal to A, and partners for both groups."""
 FULL = (A, A, B, C)
 """Everything, A twice."""
 

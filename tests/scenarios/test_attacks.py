@@ -1,4 +1,4 @@
-"""What attacks on the engine once broke, each as the program that broke it."""
+"""Former faults of the engine, each as the program that found it."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_the_pair_with_itself_counts_once_in_a_self_join() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.name)
 def test_a_view_made_late_equals_one_made_early(query: Query) -> None:
-    """Indexes that are asked for after the first rows, and products of filled inputs, too."""
+    """Test also indexes built after the first rows, and products of filled inputs."""
     db, left, right = tables()
     early = query.build(left, right).materialize()
     left.add_all(FULL)
@@ -219,8 +219,7 @@ def test_a_diamond_moves_as_one() -> None:
 
 
 def test_late_evaluation_of_a_diamond_asks_each_callable_once() -> None:
-    """Each of ten levels reads the one below twice; the work doubles from level to level if what
-    a stateless node gives out is computed anew for each of its readers."""
+    """Ten levels read the level below twice: one evaluation per reader would double each time."""
     calls = 0
 
     class Asks:

@@ -110,7 +110,7 @@ def test_a_failed_transaction_leaves_no_trace(stage: Stage) -> None:
 
 
 class Boom:
-    """Raises while it is armed: what has stepped before it in the commit must be undone."""
+    """Raise while armed: all earlier steps of the commit must be undone."""
 
     armed = False
 
@@ -140,7 +140,7 @@ def test_a_failure_above_an_operator_is_undone_in_it(stage: Stage) -> None:
                 assert rows <= play.view.stats().rows <= rows + 2 * there
                 play.check()
                 play.batch(history.events)
-            else:  # it was not asked, since nothing came out below it
+            else:  # it was not called, since the operators below emitted nothing
                 boom.armed = False
                 for event, n in product(history.events, play.moving):
                     event.model(play.model[n])

@@ -1,4 +1,4 @@
-"""Views and subscribers come and go; the graph keeps what somebody needs, and nothing else."""
+"""Views and subscribers start and end; the graph keeps only the nodes that these need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def operators(db: Database) -> int:
 
 
 def readers(db: Database) -> int:
-    """How many nodes read the tables directly."""
+    """Return the number of nodes that read the tables directly."""
     return sum(len(db._engine.queries.source(table.plan).consumers) for table in db.tables())
 
 
@@ -217,7 +217,7 @@ def test_an_observer_that_raises_leaves_everything_consistent(
 
 
 def test_a_snapshot_that_raises_gives_that_error_and_no_warning_beside_it() -> None:
-    """A subscription that was never made must not complain that nobody holds it."""
+    """A subscription that was never made must not warn that it has no reference."""
     db, left, _ = tables()
     left.add(A)
     with warnings.catch_warnings(record=True) as caught:

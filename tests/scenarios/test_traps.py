@@ -205,7 +205,7 @@ def test_rows_keep_their_identity_through_any_transaction(method: str) -> None:
     assert view.stats().rows == empty
 
 
-# When callables are called, and on what.
+# Calls of callables: their times and arguments.
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_the_zero_of_an_aggregate_need_not_be_hashable() -> None:
 
 
 def test_a_variable_that_is_assigned_later_tells_callables_apart() -> None:
-    """Both lambdas have the same code; their closures come to hold different values."""
+    """Both lambdas have the same code; their closures later hold different values."""
     table = Database().table(int)
     table.add_all(range(8))
 

@@ -1,4 +1,4 @@
-"""What mypy and pyright accept, both strict, and the types that they infer. It also runs."""
+"""Code that mypy and pyright accept, both strict, with the inferred types. It also runs."""
 
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 

@@ -1,4 +1,4 @@
-"""What mypy and pyright refuse, both strict: every line that ends with `error`, and no other.
+"""Code that mypy and pyright refuse, both strict: exactly the lines that end with `error`.
 
 It is never run.
 """
@@ -75,7 +75,7 @@ by_town.each(lambda g: g.where(lambda o: True))  # error
 orders.group_by(lambda o: o.customer).top(3, by=lambda o: o.discount)  # error
 orders.group_by(lambda o: o.customer).first(by=lambda o: o.totl)  # error
 
-# A sum of what has no sum, an order of what does not compare.
+# A sum of values that cannot be added, an order of values that do not compare.
 orders.aggregate(Sum(name))  # error
 orders.aggregate(Sum(lambda o: o.customer))  # error
 orders.aggregate(Count(), Sum(lambda o: o.customer))  # error
@@ -90,7 +90,7 @@ orders.order_by(lambda o: o.id, lambda o: o.discount)  # error
 orders.order_by(desc(lambda o: o.discount))  # error
 orders.order_by(lambda o: o.id, nulls="middle")  # error
 
-# What is told of another relation.
+# Deltas of another relation.
 orders.subscribe(of_customer)  # error
 orders.observe(Log())  # error
 orders.observe(print)  # error

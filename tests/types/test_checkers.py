@@ -1,4 +1,4 @@
-"""What type checkers say of users' programs, and that what they accept runs."""
+"""Verdicts of type checkers on users' programs, and a run of the accepted ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pyright(folder: Path) -> Errors:
         pytest.skip("pyright is not installed: pip install -e '.[dev]'")
     text = run([sys.executable, "-m", "pyright", "--outputjson", *CHECKED])
     start = text.find("{")
-    if start < 0:  # it fetches what is written in JavaScript when it is first run
+    if start < 0:  # the first run downloads the JavaScript program
         pytest.skip(f"pyright cannot be run, which needs node or a network: {text.strip():.300}")
     found: list[Any] = json.loads(text[start:])["generalDiagnostics"]
     return by_line(
@@ -68,7 +68,7 @@ def by_line(found: Any) -> Errors:
 
 
 def run(command: list[str]) -> str:
-    """What a command prints."""
+    """Return the output of a command."""
     variables = os.environ | {"MYPYPATH": str(ROOT), "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
     result = subprocess.run(
         command,

@@ -1,8 +1,8 @@
-"""Random programs: a few relations, of which each may read itself and those before it.
+"""Random programs: a few relations; each may read itself and earlier ones.
 
 r0 ... r2     inputs of one to three columns of numbers
 s0 ... s3     relations with rules: joins, negations, comparisons, arithmetic below a bound,
-              alternatives, aggregates of relations before it
+              alternatives, aggregates of earlier relations
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ VARIABLES = "xyzw"
 
 
 def random_program(random: Random) -> str:
-    """The text of a program that is stratified, and in which all variables are bound."""
+    """Return the text of a program that is stratified, and in which all variables are bound."""
     return _Generator(random).program()
 
 

@@ -60,7 +60,7 @@ class Naive:
         self._inline = {n for n, d in self.declared.items() if "inline" in d.qualifiers}
 
     def base(self, type_: str) -> str:
-        """What a type comes down to."""
+        """Return the base type of a type."""
         while type_ in self._types:
             definition = self._types[type_]
             if definition.record is not None or definition.branches:
@@ -199,7 +199,7 @@ class Naive:
     def _written_out(
         self, name: str, arguments: Sequence[Term], known: Assignment, rows: Rows
     ) -> Iterator[Assignment]:
-        """Of a relation that is inline: its bodies, with what is known of the arguments."""
+        """Yield the assignments of an inline relation: its bodies, with the known arguments."""
         for clause in self._clauses:
             for head in (head for head in clause.heads if head.name == name):
                 for body in clause.bodies:
@@ -224,7 +224,7 @@ class Naive:
             yield from self._fit_all(patterns[1:], row[1:], found)
 
     def _fit(self, pattern: Term, value: Any, known: Assignment) -> Iterator[Assignment]:
-        """The assignments in which a term equals a value."""
+        """Yield the assignments that make a term equal to a value."""
         match pattern:
             case Unnamed():
                 yield known
@@ -423,7 +423,7 @@ _PYTHON = {
 
 
 def walk_outer(term: Term) -> Iterator[Term]:
-    """The aggregates and ranges in a term, inner ones of functors first, not those in bodies."""
+    """Yield the aggregates and ranges in a term, inner ones of functors first, none in bodies."""
     match term:
         case AggregateTerm():
             yield term
@@ -440,7 +440,7 @@ def walk_outer(term: Term) -> Iterator[Term]:
 
 
 def _key(term: Any) -> Any:
-    """Where the value of a part is kept: parts that stand in different places are different."""
+    """Return the cache key of a part: equal parts in different places have different keys."""
     return (term.at.start, term.at.end) if isinstance(term, AggregateTerm | Functor) else object
 
 
@@ -451,7 +451,7 @@ def _result_name(terms: Sequence[Term], part: AggregateTerm) -> str:
 
 
 def _names_row(name: str, body: Sequence[Literal]) -> bool:
-    """Whether a body gives a variable a value."""
+    """Return True if a body binds a variable."""
     return any(
         isinstance(part, Variable) and part.name == name
         for literal in body
@@ -461,7 +461,7 @@ def _names_row(name: str, body: Sequence[Literal]) -> bool:
 
 
 def _numbered(literal: Literal, place: int) -> Literal:
-    """An atom of an aggregate with names for what has none, as each row counts."""
+    """Name the unnamed arguments of an atom in an aggregate, as each row counts."""
     if not isinstance(literal, Atom):
         return literal
     arguments = tuple(

@@ -29,7 +29,7 @@ def _texts() -> list[list[str]]:
 
 
 def broken(random: Random) -> str:
-    """Return a program that comes of a valid one by a few changes."""
+    """Return a valid program after a few random changes."""
     words = list(random.choice(_texts()))
     for _ in range(random.choice((1, 1, 2, 3))):
         places = [n for n, word in enumerate(words) if not word.isspace()]

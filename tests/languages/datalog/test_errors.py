@@ -1,4 +1,4 @@
-"""What is wrong with a text is told with its line, a caret, and what to do."""
+"""Errors in a text show its line, a caret, and a remedy."""
 
 from __future__ import annotations
 

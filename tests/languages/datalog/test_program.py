@@ -1,4 +1,4 @@
-"""What goes into a program and what comes out of it."""
+"""Inputs and outputs of a program."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Texts that nobody would write: nodes and words of valid texts deleted, doubled, swapped, nested.
+"""Broken texts: nodes and words of valid texts deleted, doubled, swapped, nested.
 
     select a + b from t where c > 3      select a + from t where c > 3 > 3
                                          select t.c + t.c from t where (select max(c) from t) > 3
 
-Whatever a text says, it is a result or a `PlanError`, and a view that is made of it raises nothing
-of its own at a commit.
+Any text must give a result or a `PlanError`, and its view must raise nothing of its own at a
+commit.
 
 python -m tests.languages.sql.broken_texts COUNT SEED [STATE]     10^5 of them in the soak, which
-                                                        goes on from the file STATE
+                                                        continues from the file STATE
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _texts(records: list[Record]) -> list[str]:
 
 
 def broken(text: str, dialect: str, random: Random) -> str:
-    """Return a text that comes of a valid one by a few changes."""
+    """Return a valid text after a few random changes."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         change = random.choice((_changed_tree, _changed_tree, _changed_words))
         text = change(text, dialect, random)
@@ -177,7 +177,7 @@ class Player:
 
 
 def prepared(engine: str, statements: Sequence[str]) -> Database:
-    """Return a database after some statements, less those that its dialect refuses."""
+    """Return a database after some statements, except those that its dialect refuses."""
     db = Database(dialect=cast(Any, engine))
     for each in statements:
         try:

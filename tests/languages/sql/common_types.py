@@ -3,8 +3,8 @@
     play("case", INTEGER, VARCHAR)      None, or a line that says what differs
 
 Tables `t_<type>` (column `a`) and `u_<type>` (column `b`) have rows with the values of a type. A
-text of a place is asked of the engine and of the library. Where the engine raises for some rows,
-each pair of rows is asked by itself, and the library has the rows that did not raise, and errors.
+text of a place runs in the engine and in the library. If the engine raises for some rows, each
+pair of rows runs by itself, and the library must show the rows that did not raise, and errors.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Player:
             return None  # no row has a value
         if mine is None:
             return f"{text}\n    refused: {why}; wanted {_shown(wanted)} {failed=}"
-        if wanted is None:  # of which rows it raises, the engine does not say
+        if wanted is None:  # the engine does not name the rows that raise
             return None if errors else f"{text}\n    no errors: {_shown(mine)}; {failed}"
         spared = mine - wanted if failed else Counter()  # NULL, whatever the other operand is
         if not set(spared) <= {(plain(None),)} or spared.total() > failed:

@@ -1,4 +1,4 @@
-"""Whether two lists of rows are the same: values, their types, how often, and in what order."""
+"""Comparison of two lists of rows: values, their types, number of copies, and order."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ RELATIVE, ABSOLUTE = 1e-9, 1e-12
 def difference(
     shown: Sequence[Row], expected: Sequence[Row], *, ordered: bool, typed: bool
 ) -> str | None:
-    """What is wrong with the rows that are shown; None if nothing is.
+    """Return the difference between the shown and the expected rows, or None.
 
-    `typed` says that 1, 1.0, True and Decimal(1) are four values. Floats may differ in the digits
+    If `typed`, 1, 1.0, True and Decimal(1) are four values. Floats may differ in the digits
     that depend on the order in which they are added.
     """
     mine = [_key(row, typed) for row in shown]
@@ -55,7 +55,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 def _places(missing: list[Any], extra: list[Any]) -> str:
-    """Which columns differ, where one row stands for another."""
+    """Return the columns that differ, if one row differs from one other."""
     if len(missing) != 1 or len(extra) != 1:
         return ""
     pairs = enumerate(zip(*missing, *extra, strict=True))

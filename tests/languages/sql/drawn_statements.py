@@ -141,7 +141,7 @@ class Statements:
         )
 
     def _typed(self) -> str:
-        """An INSERT whose values have to become those of the columns."""
+        """Return an INSERT whose values must be converted to the types of the columns."""
         return self._random.choice(
             (
                 f"insert into w values {self._cells('w')}",

@@ -704,7 +704,7 @@ class DuckDB:
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         found = self._connection.execute(text)
         kinds = [str(column[1]) for column in found.description or ()]
-        if {"INTERVAL", "TIMESTAMP_NS"} & {*kinds}:  # of which Python's have less
+        if {"INTERVAL", "TIMESTAMP_NS"} & {*kinds}:  # Python's types have a smaller range
             names = [f"c{n}" for n in range(len(kinds))]
             shown = ", ".join(
                 f"{name}::varchar" if kind in ("INTERVAL", "TIMESTAMP_NS") else name

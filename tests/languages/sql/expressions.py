@@ -191,4 +191,4 @@ _TYPED: dict[str, tuple[str, ...]] = {
         ),
     ),
 }
-"""How an expression of a type is written; `{type}` is one of that type, `{test}` a condition."""
+"""Texts of expressions by type; `{type}` is an operand of that type, `{test}` a condition."""

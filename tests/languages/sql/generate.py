@@ -1,4 +1,4 @@
-"""Writes scripts of drawn queries: those that at least one database takes.
+"""Write scripts of drawn queries that at least one database accepts.
 
 tables that both know    two thirds of the queries, `skipif` where one refuses
 tables with typed rows   one third, of DuckDB alone

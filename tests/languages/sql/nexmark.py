@@ -25,7 +25,7 @@ BEGIN = datetime(2024, 5, 1, 17, 58)
 
 
 def script(random: Random, people: int = 10, auctions: int = 20, bids: int = 110) -> Script:
-    """Tables with so many rows, and all queries."""
+    """Return a script of tables with the given numbers of rows, and all queries."""
     made = [f"create table {name} ({columns})" for name, columns in TABLES.items()]
     made += [f"insert into side values ({key}, 'side {key}')" for key in range(4)]
     made += _people(people, random)

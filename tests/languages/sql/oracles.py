@@ -20,7 +20,7 @@ Engine = Literal["duckdb", "postgres", "sqlite"]
 
 
 class Refused(Exception):
-    """What a database does not take; the text is its own."""
+    """Raised if a database refuses a text, with the database's message."""
 
 
 class Oracle(Protocol):
@@ -131,7 +131,7 @@ class DuckDB:
         return [(kind, name, text) for kind, name, text, _ in found]
 
     def add(self, table: str, rows: Sequence[Row]) -> None:
-        """In one statement, of which DuckDB takes few in a second."""
+        """Insert rows in one statement, as DuckDB runs few statements per second."""
         marks = ", ".join(f"({_marks(row)})" for row in rows)
         values = [value for row in rows for value in row]
         self._connection.execute(f"insert into {table} values {marks}", values)

@@ -1,9 +1,9 @@
-"""Plays a script: the views of its queries, kept up to date, against a database asked again.
+"""Play a script: compare the maintained views of its queries with a database that recomputes.
 
     the script's statements, in the database  ->  tables and their rows
     views of all queries of a group, over empty tables
     rows in random order, in some 40 commits            compare after each
-    a random half taken out, put back, all taken out    compare on the way
+    a random half removed, inserted again, all removed    compare on the way
 
 A query that the database refuses on the way, as for a value that cannot be cast, is not compared
 then. Sound: nothing here knows what a query means.
@@ -29,7 +29,7 @@ COMMITS, FEW = 40, 6
 
 @dataclass
 class Report:
-    """What playing gave: queries and comparisons, and the texts of what went wrong."""
+    """Result of playing: queries and comparisons, and the texts of differences."""
 
     queries: int = 0
     compared: int = 0
@@ -37,7 +37,7 @@ class Report:
     refused: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
-    """Which queries never had a row."""
+    """Queries that never had a row."""
 
     def add(self, other: Report) -> None:
         self.queries += other.queries
@@ -205,7 +205,7 @@ class _Sides:
                     table.remove(made)
 
     def change_other(self, changes: Sequence[tuple[int, Change]]) -> None:
-        """The same rows of the other database."""
+        """Apply the changes to the other database."""
         together: dict[tuple[str, int], list[Row]] = {}
         for weight, (name, row) in changes:
             together.setdefault((name, weight), []).append(row)

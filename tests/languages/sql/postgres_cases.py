@@ -98,7 +98,7 @@ ARGUMENTS: dict[str, tuple[str | None, ...]] = {
 }
 NUMBERS = ("int", "big", "num", "float", "small", "money")
 COMPARABLE = ("int", "big", "exact", "real")
-"""Without NaN, which equals nothing here."""
+"""Columns without NaN, which equals nothing here."""
 OF_NUMBERS = [f"{{{a}}} {op} {{{b}}}" for op in "+-*/%" for a in NUMBERS for b in NUMBERS]
 COMPARED = [
     *(f"{{{a}}} {op} {{{b}}}" for a in COMPARABLE for b in COMPARABLE for op in ("=", "<")),

@@ -1,4 +1,4 @@
-"""Formats of Postgres that are drawn, with numbers and moments that TO_CHAR and what reads it take.
+"""Drawn formats of Postgres, with numbers and moments for TO_CHAR, TO_NUMBER and the like.
 
     DRAWN["numbers"](random, 100, server)     "to_char('-13'::integer, '9S0D9')", ...
 
@@ -50,7 +50,7 @@ SPANS = (
     *("0", "1 day", "-1 day", "1 mon 2 days 03:04:05.6", "1 year", "-1 mon 1 day"),
     *("-00:00:01.5", "14 mons -3 days -00:30:00"),
 )
-"""Of less than a day beside their days: here 25 hours are a day and an hour."""
+"""Spans with less than a day beside their days: here 25 hours are a day and an hour."""
 
 
 def quoted(text: str) -> str:
@@ -116,4 +116,4 @@ DRAWN: dict[str, Callable[[Random, int, Asked], Iterator[str]]] = {
     "moments": _moments,
     "texts of moments": _texts_of_moments,
 }
-"""Calls with drawn formats, by what they are called of."""
+"""Calls with drawn formats, by the kind of their argument."""

@@ -45,7 +45,7 @@ COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "a": ("integer[]", ("'{1,2}'", "'{}'", "'{3,NULL,-7}'")),
     "w": ("text[]", ("'{x,y}'", "'{}'", "'{NULL,x}'")),
 }
-"""Columns by name: a type, and its value in the first rows; in the last row all are NULL."""
+"""Columns by name: a type, and its value in the first rows; the last row is all NULL."""
 CONSTANTS = (
     *("1", "-2", "3000000000", "2.5", "'1'", "'x'", "'2024-01-31'", "'1 day'", "'{1,2}'", "null"),
     *("true", "date '2024-02-29'", "interval '1 day'"),
@@ -72,13 +72,13 @@ KNOWN = (
     "is not supported",
     "AT TIME ZONE takes a time and the name of a zone, not",  # no TIMETZ, and no text of NULL's
 )
-"""Refusals that are told by name, of what Postgres computes."""
+"""Refusals, by a part of their text, of expressions that Postgres computes."""
 BINDING = ("42", "0A")
 """Classes of the errors of Postgres that a query has before it reads a row."""
 
 
 def texts(pattern: str) -> Iterator[str]:
-    """Yield a pattern with all operands, of which the first or only one is a column or constant."""
+    """Yield a pattern with all operands; the first or only one is a column or constant."""
     of = [*COLUMNS, *(f"({each})" for each in CONSTANTS)]
     if pattern.count("{}") == 1:
         yield from (pattern.format(each) for each in of)

@@ -75,7 +75,7 @@ class Queries:
         return text if pick.random() < 0.7 else f"{text} having {self._having(scope)}"
 
     def _distinct_on(self) -> str:
-        """Ordered by all columns behind those that are different."""
+        """Return DISTINCT ON, ordered by all columns after the distinct ones."""
         pick = self._random
         source, scope = self._from(joins=pick.randint(0, 1))
         names = [name for name, _ in scope]
@@ -87,7 +87,7 @@ class Queries:
         return f"{text} order by {by}"
 
     def _values(self) -> str:
-        """Rows whose values are of several types in one column, beside those of a table."""
+        """Return a query of VALUES with several types in one column, beside a table."""
         pick = self._random
         kinds = pick.sample(("int", "float", "null"), 2)
         literals = {"int": "7", "float": "2.5", "null": "null"}

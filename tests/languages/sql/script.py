@@ -5,8 +5,8 @@
                                     ----                           select a // 2 from t
                                     1 2
 
-Records are parted by empty lines; `#` begins a comment. Of a query only the text counts: what it
-gives is asked of the databases, not of the script.
+Records are parted by empty lines; `#` begins a comment. Only the text of a query counts: the
+databases compute its result, not the script.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENGINES = ("duckdb", "sqlite")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A statement or a query; `engines` are those that understand it."""
+    """A statement or a query; `engines` are the engines that accept it."""
 
     kind: str
     text: str
@@ -37,9 +37,9 @@ class Script:
     records: tuple[Record, ...]
 
     def groups(self, engine: str) -> Iterator[tuple[list[Record], list[Record]]]:
-        """Queries that follow one another, each time with all statements before them.
+        """Yield runs of consecutive queries, each with all statements before it.
 
-        No script was written for Postgres, so that it is asked of all texts.
+        No script was written for Postgres, so that it runs all texts.
         """
         statements: list[Record] = []
         queries: list[Record] = []

@@ -82,8 +82,10 @@ class Both:
             return None
 
     def same(self, text: str, view: Any) -> None:
-        """Compare a view with the query it was made of; `--fold` at its end has any text stand
-        for those that a collation says are the same."""
+        """Compare a view with its query.
+
+        With `--fold` at its end, all texts that are equal under a collation count as equal.
+        """
         if view is None:
             return
         self.cases += 1

@@ -1,4 +1,4 @@
-"""Broken texts are results or a `PlanError`: a sample of what the soak plays."""
+"""Broken texts give results or a `PlanError`: a sample of the soak."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ LEFT = frozenset(
         *("true", "false", "localtime", "localtimestamp", "session_user"),
     )
 )
-"""Words of which sqlglot makes more than the engines do; and constants that a column may hide."""
+"""Words with a special meaning in sqlglot only; and constants that a column may hide."""
 Rows = list[tuple[Any, ...]]
 
 

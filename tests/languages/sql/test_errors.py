@@ -1,4 +1,4 @@
-"""What is wrong with a text is said with its line and column, and with a remedy."""
+"""Errors in a text name its line and column, and a remedy."""
 
 from __future__ import annotations
 

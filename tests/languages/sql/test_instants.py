@@ -210,7 +210,7 @@ def differing(
     queries: Sequence[str] = QUERIES,
     rows: str = "t",
 ) -> list[str]:
-    """The expressions and queries of which the answers are others, with the first that is."""
+    """Return the expressions and queries with different answers, with the first difference."""
     named = [f"{each} as e{place}" for place, each in enumerate(expressions)]
     text = f"select id, {', '.join(named)} from {rows}"
     view = db.sql(text).materialize()
@@ -244,7 +244,7 @@ def test_instants_are_those_of_postgres(zone: str, of_postgres: Ask) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("zone", [*CHANGES, "UTC"])
 def test_computed_intervals_are_those_of_duckdb(zone: str, of_duckdb: Ask) -> None:
-    """25 hours are by the clock, and a day by the calendar, wherever they come from."""
+    """25 hours are by the clock, and a day by the calendar, for every source of the interval."""
     some = share_of([*COMPUTED, *COMPUTED_OF_DUCKDB], f"duckdb {zone}", 3)
     assert differing(live("duckdb", zone), of_duckdb, zone, some, [], WITH_SPANS) == []
 
@@ -261,7 +261,7 @@ def test_computed_intervals_are_those_of_postgres(zone: str, of_postgres: Ask) -
 class Call:
     id: int
     t: dt.datetime
-    """With a zone or without."""
+    """A datetime with a zone or without."""
     begins: Annotated[dt.datetime, UTC] | None = None
 
 

@@ -83,7 +83,7 @@ def test_a_large_text_is_as_in_duckdb(name: str, both: Any) -> None:
 
 
 def _wanted(name: str, other: Any) -> list[str]:
-    """Return what DuckDB says; of texts that are too deep for it, what was worked out by hand."""
+    """Return the answer of DuckDB; for texts too deep for it, a result worked out by hand."""
     if name not in SAME:
         return sorted(map(repr, other.execute(TEXTS[name]).fetchall()))
     rows = other.execute("select id, g, s from t").fetchall()

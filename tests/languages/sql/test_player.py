@@ -1,4 +1,4 @@
-"""The player reads scripts, and finds what is wrong with views."""
+"""The player reads scripts, and finds faults of views."""
 
 from __future__ import annotations
 

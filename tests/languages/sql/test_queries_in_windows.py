@@ -198,7 +198,7 @@ STEPS = (
     "select (select f.i from t f where f.i > r.n order by f.i limit 1) from r where r.n < 5",
     "select least(max(r.n) + 1, 4)::int from r",
 )
-"""Steps of a recursion in which a new row may take others away."""
+"""Steps of a recursion in which a new row may remove others."""
 
 
 @pytest.mark.long

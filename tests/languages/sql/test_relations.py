@@ -1,4 +1,4 @@
-"""What SQL gives is a relation like any other: it composes with methods, and with other SQL."""
+"""A SQL query is a relation like any other: it composes with methods, and with other SQL."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_verify_evaluates_a_view_of_sql_from_scratch(db: Database) -> None:
 
 
 def test_conditions_come_before_queries_wherever_they_are_written(db: Database) -> None:
-    """What evaluates a view from scratch, as it is written, makes no product for the queries."""
+    """The evaluation of a view from scratch, as written, makes no product for the queries."""
     text = "select 1 from orders o, customers c where o.id in (select id from orders) and {}"
     written = db.sql(text.format("o.town = c.town")).plan
     assert isinstance(written, plan.Select) and isinstance(written.input, plan.SemiJoin)

@@ -19,7 +19,7 @@ CSV = "id,town,total,day\n1,Bonn,7.5,2026-01-02\n2,Ulm,,2026-01-03\n"
 
 
 def shell(folder: Path, *arguments: str, typed: str = "") -> tuple[int, str]:
-    """What the shell prints, and its exit code."""
+    """Return the exit code of the shell, and its output."""
     command = [sys.executable, "-m", "reactive.sql", *arguments]
     environment = {"PYTHONPATH": str(Path(__file__).parents[3]), "COLUMNS": "200", "PATH": ""}
     done = subprocess.run(

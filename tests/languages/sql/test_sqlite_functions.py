@@ -1,4 +1,4 @@
-"""Functions of times and formats of the dialect "sqlite" are those of SQLite."""
+"""Functions of times and formats of the dialect "sqlite" against SQLite itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of tables with types and collations are those of SQLite, after each statement."""
+"""Histories of tables with types and collations against SQLite, after each statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of JSON of the dialect "sqlite" are those of SQLite."""
+"""JSON functions of the dialect "sqlite" against SQLite itself."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ NEW: list[Any] = [
     *(*PATHS, "$.b", "$.b.c", "$.b[0]", "$.b[1]", "$[#].a", "$[3]", "$[2].a", "$.a.b", "$.a[0].b"),
     *('$."x y"', "$.a\\b", "$.b[0].c", "$.b.", "$[0][0]", "$.a.a.b[0]"),
 ]
-"""Paths, some of which lead to what is not there."""
+"""Paths, some of which lead to missing values."""
 PATCHES: list[Any] = [
     *('{"a":{"b":null,"c":1}}', '{"a":null}', '{"a":{"a":{"a":null}}}', '{"x":{"y":null},"a":1}'),
     *('{"a":[1,null]}', '{"a":1,"a":null}', '{"a":null,"a":2}', '{"b":1,"b":2}', '[{"a":null}]'),
@@ -185,7 +185,7 @@ KNOWN = [
     *("json_extract(json_array(json(j)), '$[0]')", "quote(json(j))", "printf('%s', json(j))"),
     *("hex(json(j))", "ltrim(json(j), '[')", "cast(json(j) as integer)", "typeof(json(j))"),
 ]
-"""Expressions, of which SQLite knows some to be JSON."""
+"""Expressions, some of which SQLite knows to be JSON."""
 OVER = [
     "select json_array(x) from (select json(j) as x from t)",
     "with w(x) as (select json(j) from t) select json_array(x) from w",

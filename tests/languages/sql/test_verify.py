@@ -34,7 +34,7 @@ def _lose_conditions(patch: Patch) -> None:
 
 
 def _lose_values(patch: Patch) -> None:
-    """Break the translation: find for all values what is found for one."""
+    """Break the translation: use the result for one value for all values."""
     for module in (answers, freed, freed):
         patch.setattr(module, "match_back", lambda *a, **k: plan.Match())
 

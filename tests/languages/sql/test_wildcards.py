@@ -122,7 +122,7 @@ def expression(depth: int, choice: random.Random) -> str:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_an_automaton_matches_as_re(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a way for `re`, which the automaton has to do without."""
+    """Allow `re` no pattern, so that the automaton matches all of them."""
     monkeypatch.setattr("reactive.languages.sql.runtime.automaton.MOST", -1)
     choice = random.Random(seed)
     for _ in range(150):
@@ -153,7 +153,7 @@ SLOW: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("name", SLOW)
 def test_the_time_of_a_pattern_grows_with_the_text(name: str) -> None:
-    """With its square, 16 times the letters would take 256 times as long; with more, for ever."""
+    """With quadratic time, 16 times the letters would take 256 times as long."""
     dialect, condition, unit = SLOW[name]
     db = Database(dialect=dialect)  # type: ignore[arg-type]
     t = db.table(Row, name="t")

@@ -144,7 +144,7 @@ class Slow:
         return not excluded and start >= 0 and end <= 0
 
     def beside(self, frame: Frame, edge: Edge, n: int, m: int) -> Any:
-        """Whether a row is behind an edge of the frame of another, at it, or before it."""
+        """Compare a row with an edge of another's frame: positive after it, 0 at it."""
         side, offset = edge
         if side == "unbounded":
             return 0

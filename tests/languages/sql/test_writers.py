@@ -1,4 +1,4 @@
-"""A SQL view never stops those who write: what does not compare is an error row."""
+"""A SQL view never stops writers: a row with an incomparable value is an error row."""
 
 from __future__ import annotations
 

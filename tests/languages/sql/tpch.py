@@ -64,7 +64,7 @@ FOLDER = Path(__file__).parent / "benchmarks"
 
 
 def script(random: Random, orders: int = 70) -> Script:
-    """Tables with so many orders, and all queries."""
+    """Return a script of tables with `orders` orders, and all queries."""
     made = [f"create table {name} ({columns})" for name, columns in TABLES.items()]
     made += _fixed(random)
     for key in range(1, orders + 1):
@@ -116,7 +116,7 @@ def _fixed(random: Random) -> Iterator[str]:
 
 
 def _suppliers(part: int) -> list[int]:
-    """Who offers a part."""
+    """Return the suppliers of a part."""
     return [(part + step) % SUPPLIERS + 1 for step in (0, 2, 5)]
 
 

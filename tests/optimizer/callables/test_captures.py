@@ -1,4 +1,4 @@
-"""What a callable captures keeps the meaning it had when the relation was made."""
+"""Captured variables keep the value that they had when the relation was made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a callable comes to on the way of objects and collections."""
+"""Objects that a callable reaches through other objects and collections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optimizer.callables.reached import find_reachable_objects
 
 
 class Thing:
-    """What is looked for."""
+    """Class of the sought objects."""
 
     rows = ()
 

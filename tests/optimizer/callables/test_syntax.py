@@ -1,6 +1,6 @@
 """A function's syntax tree is the one that it was compiled from, or there is none.
 
-The places that functions come from are judged in `torture`.
+Functions from other places are tested in `torture`.
 """
 
 from __future__ import annotations

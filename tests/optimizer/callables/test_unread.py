@@ -1,4 +1,4 @@
-"""Of a callable that cannot be read it is still known which parameters it does not look at."""
+"""The parameters that an unreadable callable ignores are known all the same."""
 
 from __future__ import annotations
 

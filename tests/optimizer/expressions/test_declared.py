@@ -1,4 +1,4 @@
-"""What declarations say of values: which are no NaN and hold none, and which are no tuples."""
+"""Facts from declarations: values that are no NaN and hold none, and values that are no tuples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What constants decide, and what looks as if it could be simplified."""
+"""Simplification by constants, and expressions that only look as if they could be simplified."""
 
 from __future__ import annotations
 

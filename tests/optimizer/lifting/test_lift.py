@@ -1,4 +1,4 @@
-"""Callables become expressions that compute the same; what is not certain stays whole."""
+"""Callables become expressions that compute the same; an uncertain callable stays whole."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_constant_keeps_its_type() -> None:
 
 
 def adult(s: Student) -> bool:
-    """Of a row with an age."""
+    """Return True for a row of an adult."""
     return bool(s.age > 17)
 
 

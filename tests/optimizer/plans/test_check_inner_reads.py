@@ -1,4 +1,4 @@
-"""What queries inside of others read of rows that cannot have it is refused when they are made."""
+"""An inner query that reads a missing field is refused when it is made."""
 
 from __future__ import annotations
 

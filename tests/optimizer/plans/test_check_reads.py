@@ -1,4 +1,4 @@
-"""What is read of rows that cannot have it is refused when the query is made; nothing else is."""
+"""A query that reads a missing field is refused when it is made; no other query is."""
 
 from __future__ import annotations
 
@@ -549,7 +549,7 @@ def test_a_model_of_an_older_pydantic_has_its_fields_in_another_place() -> None:
 
 
 def rows_made_of(table: Any) -> list[tuple[Any, str]]:
-    """Queries whose rows have a field `id`, made of what nothing is known of, and their class."""
+    """Return queries over rows of unknown types whose rows have a field `id`, and their class."""
     named = table.group_by(lambda n: n % 3).aggregate(id=Count())
     return [
         (named, "Row"),

@@ -1,4 +1,4 @@
-"""Which recursions are closures, and which only look like one."""
+"""Recursions that are closures, and recursions that only look like one."""
 
 from __future__ import annotations
 

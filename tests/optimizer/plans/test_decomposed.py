@@ -1,4 +1,4 @@
-"""Which recursions are many small ones: the column by which they are, or None."""
+"""Recursions that decompose into many small ones: their partition column, or None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints: the same in every process for what means the same, another for what does not."""
+"""Fingerprints: equal in every process for equal meanings, different for different ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 class Limits:
-    """What a query may capture."""
+    """Values that a query may capture."""
 
     def __init__(self, least: int) -> None:
         self.least = least

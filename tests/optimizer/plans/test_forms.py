@@ -1,4 +1,4 @@
-"""Forms: what is known of all nodes that differ in plain values."""
+"""Forms: facts shared by all nodes that differ in plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which recursions are linear, and by what their rows meet those of inputs; or None."""
+"""Linear recursions, and the columns that join their rows with inputs; or None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which constants conditions pin fields to: all of these hold for every row that passes."""
+"""Constants that conditions pin fields to: they hold for every row that passes."""
 
 from __future__ import annotations
 

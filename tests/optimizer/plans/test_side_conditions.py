@@ -1,4 +1,4 @@
-"""What the sides of a join decide alone: equations are keys, in guards too."""
+"""Conditions on single sides of a join: equations are keys, in guards too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def item(binding: int, place: int) -> Expr:
 
 
 def join_on(test: Expr) -> plan.Join:
-    """A join of two tables of tuples, of which nothing is known."""
+    """Join two tables of tuples of unknown types."""
     pairs = tables(Database())["pairs"].plan
     return plan.Join(pairs, pairs, plan.Match(on=Lifted(test, ("a", "b"), (), 2)))
 

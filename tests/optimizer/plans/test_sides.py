@@ -1,4 +1,4 @@
-"""What a recursion is sent: sides that may be small as queries, and otherwise what they read."""
+"""Inputs that a remote recursion receives: small sides as queries, otherwise their inputs."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def test_an_inner_recursion_may_not_be_negated_if_it_reads_the_outer_one() -> No
 
 
 def test_an_inner_recursion_that_keeps_the_best_of_the_outer_one_is_refused() -> None:
-    """Which row is the best may change when more rows come: it is an aggregate."""
+    """`keep` is an aggregate: a new row may replace the best one."""
     edges = edges_of()
     with pytest.raises(PlanError):
         fixpoint(
@@ -251,7 +251,7 @@ def test_errors_are_of_their_classes() -> None:
 
 
 def test_an_inner_recursion_may_read_what_turns_out_to_be_a_lower_stratum() -> None:
-    """Of the outer three, two depend on each other, and the third is no recursion but its own."""
+    """Two of the outer three depend on each other, and the third only on its own recursion."""
     edges = edges_of()
     first, _, third = fixpoint(
         lambda first, second, third: (

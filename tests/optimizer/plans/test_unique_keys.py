@@ -1,4 +1,4 @@
-"""Which fields of its rows a plan tells apart."""
+"""Unique keys of the rows of a plan."""
 
 from __future__ import annotations
 

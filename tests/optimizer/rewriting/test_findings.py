@@ -1,4 +1,4 @@
-"""What front ends write costs what the best way to write it costs: rows touched, not seconds."""
+"""Queries as front ends write them cost the same as the best form: rows touched, not seconds."""
 
 from __future__ import annotations
 

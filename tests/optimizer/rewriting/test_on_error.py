@@ -1,4 +1,4 @@
-"""Where guards stand in plans in which rows that raise go by a policy, as golden files have it."""
+"""Places of guards in plans with an error policy, as golden files show them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_guards_come_through_all_rules(policy: Policy, query: str, expected: str
 
 
 def attempts(root: plan.Node) -> int:
-    """How many guards there are."""
+    """Return the number of guards."""
     functions = read_functions(*nodes(root))
     return sum(isinstance(part, Attempt) for f in functions for part in walk(f.body))
 

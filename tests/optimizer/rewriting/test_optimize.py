@@ -286,7 +286,7 @@ def test_rules_come_to_an_end_where_constants_follow_from_each_other(
 
 
 def indexes(db: Database) -> int:
-    """How many indexes a database keeps."""
+    """Return the number of indexes that a database keeps."""
     return sum(isinstance(node.operator, IndexBy) for node in db._engine.graph._nodes.values())
 
 
@@ -317,7 +317,7 @@ def test_the_callables_of_a_node_are_those_that_can_be_changed(query: str) -> No
 
 
 def test_an_aggregate_that_reads_nothing_of_pruned_rows_is_computed_of_what_they_are_now() -> None:
-    """Also plainly, where a loop gives up: of composed callables the inner one reads whole rows."""
+    """Also if a loop gives up: the inner one of composed callables reads whole rows."""
     db = Database()
     table: Any = db.table(tuple, name="pairs")
     numbers = table.select_many(lambda r: {r[-1], 1})

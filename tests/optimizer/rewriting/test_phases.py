@@ -1,4 +1,4 @@
-"""Rules change nodes of no other kinds than those that they are said to."""
+"""Rules change only nodes of their declared kinds."""
 
 from __future__ import annotations
 

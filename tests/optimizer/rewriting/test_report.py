@@ -1,4 +1,4 @@
-"""What `explain` says of the optimizer, as golden texts."""
+"""The part of `explain` about the optimizer, as golden texts."""
 
 from __future__ import annotations
 

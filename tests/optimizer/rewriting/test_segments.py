@@ -1,4 +1,4 @@
-"""Long queries are optimized in segments: where these end, and that nobody sees it."""
+"""Long queries are optimized in segments: their borders, and equal results."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_each_change_is_reported_once() -> None:
 def test_a_segment_that_sums_cannot_serve_is_run_as_rows_with_all_above_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What cannot be added has no partner, so that only the sums by key of one side meet it."""
+    """A value that cannot be added has no partner, so that only the sums of one side meet it."""
     db = Database()
     orders, lines = db.table(tuple, name="orders"), db.table(tuple, name="lines")
     joined = orders.join(lines, on=lambda o, line: o[0] == line[0])
@@ -197,7 +197,7 @@ def test_a_segment_that_sums_cannot_serve_is_run_as_rows_with_all_above_it(
 
 
 def test_a_segment_that_comes_to_the_one_below_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`distinct` of what is a set falls away, so that nothing is left of the segment."""
+    """`distinct` of a set is removed, so that nothing remains of the segment."""
     monkeypatch.setattr("optimizer.rewriting.optimize.HIGHEST", 2)
     table: Any = Database().table(tuple, key=lambda row: row[0])
     same = table.distinct().distinct().distinct().distinct()

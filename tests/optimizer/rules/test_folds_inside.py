@@ -1,4 +1,4 @@
-"""What is computed of rows inside is computed without them, and is what it would be of the bags."""
+"""Folds over inner rows are computed without these, with the result of the bags."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ THREE_TABLES = (
 
 
 def plans(node: plan.Node) -> list[plan.Node]:
-    """What all rules, and each rule alone, make of a plan, where that differs."""
+    """Return the plans that all rules, and each rule alone, make of a plan, if they differ."""
     read = optimize(node, ((read_callables,),)).plan
     alone = [optimize(read, ((rule,),)).plan for rule in RULES.values()]
     return list(dict.fromkeys([read, optimize(node, PHASES).plan, *alone]))

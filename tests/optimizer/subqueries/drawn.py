@@ -31,7 +31,7 @@ from optimizer.expr import (
 from reactive import Collect, Count, Database, Max, Min, Sum, Table
 
 Env = Sequence[tuple[Expr, str]]
-"""What an expression may read, and of which kind it is: a class of rows, or `number`."""
+"""Readable expressions with their kinds: a class of rows, or `number`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class Drawing:
         return self.equation(env[:1], env[1:])
 
     def arguments(self, env: Env) -> tuple[tuple[Expr, ...], Env]:
-        """What a sub-query may read of its row, and how it reads that."""
+        """Draw the values that a sub-query may read of its row, and expressions that read them."""
         chosen = self.random.sample(list(env), min(len(env), self.random.choice((0, 1, 1, 1, 2))))
         values = [
             (e, k) if self.random.random() < 0.7 else (self.leaf([(e, k)]), "number")

@@ -1,6 +1,6 @@
-"""What plans with sub-queries in their callables mean: nested loops, one query for each row.
+"""Meaning of plans with sub-queries in their callables: nested loops, one query for each row.
 
-`evaluate` gives their rows; `without` has the library make plans of them that have no sub-queries.
+`evaluate` returns their rows; `without` lets the library rewrite them to plans without sub-queries.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def of_no_rows(folded: plan.Folded) -> Any:
-    """What an aggregate shows of no rows."""
+    """Return the result of an aggregate over no rows."""
     return folded.accumulator.result(folded.accumulator.zero())
 
 

@@ -1,4 +1,4 @@
-"""Rows in an order by what sub-queries give, which they are shown without."""
+"""Rows ordered by the results of sub-queries, which are not part of the shown rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.replica import Replica
 
 @dataclass(frozen=True)
 class Order:
-    """Orders do not compare: those that are tied stand in any order."""
+    """Rows that do not compare: tied rows may stand in any order."""
 
     id: int
     day: int
@@ -57,8 +57,7 @@ def change(random: Random, orders: Table[Any], lines: Table[Any]) -> None:
 
 
 def is_in_order(view: Any, rows: list[Any], key: Callable[[Any], Any], window: slice) -> bool:
-    """Whether a view has rows of these, as often as they are there, whose keys are as Python has
-    them."""
+    """Return True if a view shows some copies of these rows, with the keys of the sorted window."""
     shown = list(view)
     keys = sorted(map(key, rows))[window]
     return all(shown.count(r) <= rows.count(r) for r in shown) and list(map(key, shown)) == keys

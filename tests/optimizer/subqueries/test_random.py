@@ -47,7 +47,7 @@ class Contents:
 
 
 def outcome(make: Callable[[], Any]) -> Any:
-    """What is computed, or that it raises."""
+    """Return the computed rows, or "raises"."""
     try:
         return Counter({row: n for row, n in make().items() if n})
     except RAISED:
@@ -55,7 +55,7 @@ def outcome(make: Callable[[], Any]) -> Any:
 
 
 def asks(node: plan.Node) -> bool:
-    """Whether there are sub-queries in the callables of a plan."""
+    """Return True if a callable of the plan has a sub-query."""
     every = [f for part in nodes(node) for f in functions(part)]
     return any(isinstance(f, Lifted) and has_subquery(f.body) for f in every)
 

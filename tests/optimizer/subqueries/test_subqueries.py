@@ -1,4 +1,4 @@
-"""What plans sub-queries become, one by one, and what is refused."""
+"""Plans of sub-queries, one by one, and refusals."""
 
 from __future__ import annotations
 

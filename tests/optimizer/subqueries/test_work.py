@@ -1,5 +1,7 @@
-"""What a change costs: as many rows are touched as by the same query written with joins, however
-large the tables are."""
+"""Cost of a change: the same rows are touched as by a query written with joins.
+
+The cost does not depend on the size of the tables.
+"""
 
 from __future__ import annotations
 
@@ -272,7 +274,7 @@ def test_what_is_computed_for_each_key_of_rows_is_a_group(raises: bool) -> None:
     ],
 )
 def test_a_test_of_any_and_all_is_asked_once(join: Any, asked: str) -> None:
-    """It is the condition of a join, and not evaluated a second time for what it may raise."""
+    """It is the condition of a join, and is not evaluated again for its errors."""
     db = Database()
     found = join(db.table(Customer, name="customers"), db.table(Order, name="orders"))
     shown = str(found.explain())

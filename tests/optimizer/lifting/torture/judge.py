@@ -1,8 +1,8 @@
-"""Judges the syntax tree of a function by what it does, in the place that the function is from.
+"""Judge the syntax tree of a function by its results, in the place that defines the function.
 
 The tree is made into a function again, with the cells, the globals and the defaults of the
 original, and both are called with rows that tell similar functions apart. The verdict is "found",
-"refused", or what is wrong. Needs the standard library only: it runs on every Python.
+"refused", or a description of the fault. Needs the standard library only: it runs on every Python.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def judge(case: str, subject: Subject, expected: str = "found") -> Subject:
 
 
 def verdict(subject: Any) -> str:
-    """Whether the tree of `subject` is found, is refused, or what the tree does instead."""
+    """Return "found", "refused", or how the tree of `subject` differs from the function."""
     if isinstance(subject, GeneratorType):
         return _verdict_on_generator(subject)
     function = getattr(subject, "__func__", subject)

@@ -27,7 +27,7 @@ CASE = re.compile(r"""(?:judge|edit)\("([^"]+)"[,)]""")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One kind of place that functions come from."""
+    """One kind of place that defines functions."""
 
     name: str
     arguments: tuple[str, ...]
@@ -53,14 +53,14 @@ def _context(path: Path) -> Context:
 
 
 def lacks(python: str, module: str | None) -> bool:
-    """Whether an interpreter cannot import what a context needs."""
+    """Return True if an interpreter cannot import the module that a context needs."""
     if module is None:
         return False
     return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode != 0
 
 
 def objections(context: Context, python: str, folder: Path) -> Iterator[str]:
-    """What is wrong with the trees that `python` finds in this context; nothing if all is well."""
+    """Yield the faults of the trees that `python` finds in this context."""
     home = folder / "home"
     for name, text in context.files.items():
         if not name.startswith("<"):
@@ -93,7 +93,7 @@ def _allowed(expected: str) -> tuple[str, ...]:
 
 
 def _environment(report: Path) -> dict[str, str]:
-    """That of this process without what steers Python."""
+    """Return the environment of this process without variables for Python."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PY")}
     return {
         **kept,

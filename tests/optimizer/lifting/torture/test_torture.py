@@ -1,4 +1,4 @@
-"""No place that a function can come from makes its syntax tree a wrong one."""
+"""Syntax trees are right for functions from every kind of place."""
 
 from __future__ import annotations
 
