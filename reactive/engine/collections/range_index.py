@@ -92,7 +92,10 @@ class Points:
     def between(
         self, low: Any, high: Any, closed: tuple[bool, bool] | None = None
     ) -> Iterable[IndexKey]:
-        """Return the values between two ends; an end of None is not compared."""
+        """Return the values between two ends, in order; an end of None is not compared.
+
+        `closed`: whether the low and the high end are included; None is as the index's `Range`.
+        """
         found: Iterable[IndexKey] = self._values.irange(low, high, closed or self._closed)
         return found
 

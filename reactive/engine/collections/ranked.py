@@ -148,7 +148,8 @@ class RankedIndex:
     def place_of(self, key: Any, row: Row) -> At | None:
         """Return the place of a row, of equal rows the newest; None if it is absent.
 
-        The key of a single row is not compared: it may not be comparable, even with itself.
+        If the index has one row, its key is not ordered: it may not be comparable, even with
+        itself.
         """
         if self.size == 1:
             only = self._rows[0][0]

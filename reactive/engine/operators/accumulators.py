@@ -179,6 +179,7 @@ class ValuesAccumulator:
         raise NotImplementedError
 
     def add(self, state: ValueState, value: Any, weight: int) -> ValueState:
+        """Add a value to `state` in place; with `skip_none`, None changes nothing."""
         if value is None and self.skip_none:
             return state
         try:
@@ -291,6 +292,7 @@ class UserAccumulator:
         return bool(state == self.initial if test is None else test.function(state))
 
     def add(self, state: Any, value: Any, weight: int) -> Any:
+        """Return the state after `plus` or, if `weight` is negative, `minus`, once per copy."""
         step = self.plus.function if weight > 0 else self.minus.function
         for _ in range(abs(weight)):
             state = step(state, value)

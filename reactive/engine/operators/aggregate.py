@@ -141,6 +141,7 @@ class GroupAggregates:
             group[SHOWN] = self._show((), group)
 
     def step(self, delta: Pairs) -> list[Pair]:
+        """Return the changed rows; if a mixed delta raises, retry its net, deletions first."""
         self.touched += len(delta)
         evaluated = self._evaluate(delta)
         try:
@@ -153,6 +154,7 @@ class GroupAggregates:
         return self._take(net, *self._evaluate(net))
 
     def _take(self, delta: Pairs, keys: list[Any], columns: list[Sequence[Any]]) -> list[Pair]:
+        """Add evaluated values to the groups; return the changed rows. Undoes all if it raises."""
         self._before, self._last = {}, (keys, columns, delta)
         position = done = 0
         try:
@@ -176,6 +178,7 @@ class GroupAggregates:
             raise
 
     def undo(self) -> None:
+        """Restore the groups as before the last step, even one that raised midway."""
         try:
             self._take_back()
         finally:
@@ -253,6 +256,7 @@ class GroupAggregates:
         return keys, columns
 
     def _new(self) -> Group:
+        """Return an empty group; None in the place of a state that another accumulator holds."""
         states = [
             accumulator.zero() if home == position else None
             for position, (home, accumulator) in enumerate(
@@ -347,6 +351,7 @@ def _pair_weight(pair: Pair) -> int:
 
 
 def _evaluate_column(value: Value, delta: Pairs) -> list[Any]:
+    """Return the value of each row. The loop is plain because an error note reads `row`."""
     column = []
     for row, _ in delta:
         column.append(value(row))
@@ -382,6 +387,7 @@ class GroupStates(Generic[G]):
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
+        """Return the changes of the shown rows; undoes all groups if one raises."""
         self._stepped, self._made = {}, []
         out: list[Pair] = []
         try:
@@ -397,6 +403,7 @@ class GroupStates(Generic[G]):
         return self._group(key).step(changes)
 
     def undo(self) -> None:
+        """Undo the last step of each touched group, and drop the groups that it made."""
         for group in self._stepped.values():
             group.undo()
         for key in self._made:
@@ -404,6 +411,7 @@ class GroupStates(Generic[G]):
         self._stepped, self._made = {}, []
 
     def commit(self) -> None:
+        """Commit the touched groups, and drop the empty ones."""
         for key, group in self._stepped.items():
             group.commit()
             if group.is_empty:
@@ -422,6 +430,7 @@ class GroupStates(Generic[G]):
         return rows, size
 
     def _group(self, key: Any) -> G:
+        """Return the group of a key, made if absent, and note that this step touches it."""
         group = self._groups.get(key)
         if group is None:
             self._made.append(key)
@@ -441,6 +450,7 @@ class KeptGroups(GroupStates[KeptGroup]):
         return [((key, row), weight) for row, weight in shown]
 
     def contents(self) -> Iterable[Pair]:
+        """Return all rows, each in a pair with the key of its group."""
         return [
             ((key, row), weight)
             for key, group in self._groups.items()

@@ -143,6 +143,7 @@ class BoundMatching:
         return self._touched + (0 if self._plain is None else self._plain.touched)
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
+        """Return the changes of left rows; without a common order, test pairs from now on."""
         if self._plain is not None:
             return self._plain.step(left, right)
         self._last, self._was, self._entered = {}, self._family, ()
@@ -166,6 +167,7 @@ class BoundMatching:
         return out
 
     def undo(self) -> None:
+        """Restore the bounds before the last step; drop its sorted rows, built again if asked."""
         if self._fell:
             self._plain, self._fell = None, False
         elif self._plain is not None:
@@ -176,6 +178,7 @@ class BoundMatching:
         self._last, self._family, self._entered = {}, self._was, ()
 
     def commit(self) -> None:
+        """Drop the undo state; if pairs are tested from this step on, drop the bounds too."""
         self._last, self._was, self._entered = {}, self._family, ()
         if self._fell:
             self._fell = False
@@ -184,6 +187,7 @@ class BoundMatching:
             self._plain.commit()
 
     def contents(self) -> Iterator[Change]:
+        """Yield all left rows, each with its weight as partnered or as alone."""
         if self._plain is not None:
             yield from self._plain.contents()
             return
@@ -200,6 +204,10 @@ class BoundMatching:
         return [(k, row, weight, self._value(side, k, row)) for k, (row, weight) in delta]
 
     def _value(self, side: int, key: Key, row: Row) -> Any:
+        """Return the compared value of a row; `NONE` if it has none, and so matches nothing.
+
+        Raises `UnorderedError` if the key was not computed, or the value is of another family.
+        """
         if key.__class__ is Mark:
             if key is NO_MATCH:
                 return NONE
@@ -323,6 +331,7 @@ class BoundMatching:
             self._lefts.pop(key, None)
 
     def _set(self, key: Key, bound: Any) -> None:
+        """Set the bound of a key; `NONE` deletes it."""
         if bound is NONE:
             self._bounds.pop(key, None)
         else:
@@ -366,6 +375,7 @@ class _Order:
         return len(self._values)
 
     def add(self, value: Any, weight: int) -> None:
+        """Change the weight of a value; only values of positive weight are in the order."""
         was = self._weights.get(value, 0)
         now = was + weight
         if now:

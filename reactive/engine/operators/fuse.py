@@ -182,6 +182,7 @@ def _generate_keys(
     *,
     identity: bool,
 ) -> tuple[Make, Rows]:
+    """Return the maker of a `KeyLoop` over a chain, and the plain chain."""
     rows = PlainChain(below.chain).run
     called = [*read_functions(*below.chain), *filter(_is_lifted_function, side_functions(side))]
 
@@ -519,6 +520,7 @@ def _pair_loops(
     *,
     counts: bool,
 ) -> tuple[Callable[..., Any], str]:
+    """Return the loops over the pairs of a join of rows or sums, and their code."""
     of = shapes(join)
     names = row_names(called, len(of))
     return sums_loops(names, of, factors, chain, sink_of, counts=counts)
@@ -527,6 +529,7 @@ def _pair_loops(
 def _summing(
     pipeline: RowPipeline, side: Side, sums: Sums, kind: type[first_load.SumColumns]
 ) -> first_load.SumColumns:
+    """Return the sink that sums the rows of a pipeline by key; adds its tests to the pipeline."""
     for test in sums.tests:
         pipeline.test(test)
     key, is_written = _key(pipeline, side)

@@ -50,6 +50,7 @@ class HashMatching:
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
+        """Return the changes of left rows between alone and suspect."""
         weights, before = self._weights, dict[Key, int | None]()
         self._last, self._keys = before, set()
         self.touched += len(left) + len(right)
@@ -72,6 +73,7 @@ class HashMatching:
         return out
 
     def undo(self) -> None:
+        """Restore the weights before the last step, and forget the deleted values."""
         for key, weight in self._last.items():
             if weight is None:
                 del self._weights[key]
@@ -81,6 +83,7 @@ class HashMatching:
         self._memory.leaving.clear()
 
     def commit(self) -> None:
+        """Drop the hashes of weight zero that no left row has, and forget the deleted values."""
         weights = self._weights
         for key in self._keys.union(self._last):
             if weights.get(key) == 0 and not self._left.index.pairs(key):

@@ -168,6 +168,7 @@ class IndexBy:
         self._keyed.emits_filtered = told
 
     def step(self, delta: Pairs) -> Sequence[KeyedPair]:
+        """Return the delta with keys, and apply it to the index if that is built."""
         if self._others:
             self._decide_on_filtered()
         keyed = self._last = self._keyed.step(delta)
@@ -199,6 +200,7 @@ class IndexBy:
         self._table, self.look_up = None, self._index.find
 
     def _take(self, keyed: Sequence[KeyedPair]) -> None:
+        """Apply keyed pairs to the built index, and note if it has error rows."""
         if type(keyed) is KeyedBatch:
             self._index.extend(keyed)
         elif len(keyed) > 1 and not self._keyed.emits_filtered:
@@ -226,6 +228,7 @@ class IndexBy:
             raise
 
     def undo(self) -> None:
+        """Undo the last step; an index that this commit built stays built, without its changes."""
         if self._table is None:
             self.take_back(self._last)
         else:
@@ -233,6 +236,7 @@ class IndexBy:
         self.commit()
 
     def commit(self) -> None:
+        """Drop the undo state, and check if error rows are left."""
         self._last = ()
         self.was_empty = False
         if self.poisoned:
@@ -301,6 +305,7 @@ class IndexBy:
             self.commit()
 
     def contents(self) -> Iterable[KeyedPair]:
+        """Return all pairs with keys; builds the index if most rows of the table are filtered."""
         if self._table is None or self._keyed.emits_filtered:
             return list(self.index.items())
         rows = self._table()
@@ -365,6 +370,7 @@ class KeyedStream:
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[KeyedPair]:
+        """Return the pairs with their keys; filtered rows only if `emits_filtered`."""
         self.touched += len(delta)
         if not self._identity and is_mixed(delta):
             delta = consolidate(delta)

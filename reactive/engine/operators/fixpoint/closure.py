@@ -86,6 +86,7 @@ class Closure:
         return self._read + self._graph.touched
 
     def step(self, delta: Pairs) -> Pairs:
+        """Return the changed rows of the closure; any exception becomes a `BailOut`."""
         self._read += len(delta)
         collects = gc.isenabled()
         try:
@@ -147,6 +148,7 @@ class Closure:
         return arc[1] in self._graph.after.get(arc[0], ()) and 1 + self._more.get(arc, 0)
 
     def _put(self, arc: Arc, weight: int) -> None:
+        """Store the number of rows of an arc; 0 and 1 are not stored, as the graph knows them."""
         if weight > 1:
             self._more[arc] = weight - 1
         else:
@@ -168,6 +170,7 @@ class Closure:
         return UniformDelta(came or went, 1 if came else -1) if came or went else ()
 
     def undo(self) -> None:
+        """Restore the graph, the numbers of rows, and the size as before the last step."""
         self._graph.undo()
         for arc, weight in self._before.items():
             self._put(arc, weight)

@@ -78,6 +78,7 @@ class BaseRule:
         self.head = head
 
     def given(self, delta: Pairs) -> list[Pair]:
+        """Return the derivations of changed input rows: a row of weight n is derived n times."""
         out: list[Pair] = []
         for row, weight in delta:
             derivation = (row, GIVEN if weight > 0 else -GIVEN)
@@ -173,6 +174,7 @@ class BinaryRule:
         return self._from(1, self.right, delta)
 
     def _from(self, side: int, recursive_index: Side, delta: Pairs) -> Pairs:
+        """Return the derivations of changed rows of one side, by its loop if that can run."""
         assert isinstance(recursive_index, RecursiveIndex)
         loops = self._loops[side]
         out = None if loops is None else loops.run(delta)
@@ -183,6 +185,7 @@ class BinaryRule:
         return out
 
     def _plain(self, left: Keyed, right: Keyed) -> Pairs:
+        """Return the derivations of keyed rows by the plain join: pairs with their rounds."""
         return self._chain(
             [
                 (row, self._since(row) if weight > 0 else -self._since(row))
@@ -234,6 +237,7 @@ class NegatedRule(_RuleOfPartners):
     __slots__ = ()
 
     def from_left(self, delta: Pairs) -> Pairs:
+        """Return the derivations of changed recursive rows that no input row matches."""
         keyed = self.left.keyed(delta)
         partners = self._partners.of(())
         since = self.left.relation.since
@@ -279,6 +283,7 @@ class GroupedRule(_RuleOfPartners):
         self._group = group
 
     def from_left(self, delta: Pairs) -> Pairs:
+        """Return the derivations of changed recursive rows, each with its aggregate."""
         keyed = self.left.keyed(delta)
         partners, since = self._partners.of(()), self.left.relation.since
         out: list[Pair] = []

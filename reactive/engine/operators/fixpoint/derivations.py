@@ -71,6 +71,7 @@ class Derivations:
         self._begin()
 
     def _begin(self) -> None:
+        """Reset what is recorded of one commit, the undo log included."""
         self.lost: list[Row] = []
         """Present rows that may have lost their last well-founded derivation."""
         self.depth = 0
@@ -125,6 +126,7 @@ class Derivations:
             self.take(derivations)
 
     def _take(self, row: Row, weight: int) -> None:
+        """Count one derivation: added if `weight` is positive, else removed."""
         since = self.rounds.get(row)
         supported = self.support.get(row, 0)
         if since is None:
@@ -146,6 +148,7 @@ class Derivations:
             del self.support[row]
 
     def _support_more(self, row: Row, supported: int, is_well_founded: bool) -> None:
+        """Count a new derivation of a present row; `supported` is the number with it."""
         well_founded = self.well_founded.get(row, 1) + is_well_founded
         if supported:
             self.support[row] = supported
@@ -155,6 +158,7 @@ class Derivations:
             self._or_else(row, supported - 1, well_founded)
 
     def _support_less(self, row: Row, supported: int, is_well_founded: bool) -> None:
+        """Count a removed derivation of a present row; without a well-founded one, it is lost."""
         well_founded = self.well_founded.get(row, 1) - is_well_founded
         if supported:
             self.support[row] = supported
@@ -259,6 +263,7 @@ class Derivations:
         self._gone.update(leaving)
 
     def _set_well_founded(self, row: Row, number: int) -> None:
+        """Set the number of well-founded derivations of a row; 1 is not stored."""
         if number == 1:
             self.well_founded.pop(row, None)
         else:

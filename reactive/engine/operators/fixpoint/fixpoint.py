@@ -85,12 +85,14 @@ class Fixpoint:
 
     @property
     def touched(self) -> int:
+        """Number of rows and derivations that the relations and the rules have read."""
         circuit = self._circuit
         delta_rules = {rule for rule, _ in (*circuit.left, *circuit.right)}
         relation = sum(relation.touched for relation in circuit.relations)
         return relation + sum(rule.touched for rule in delta_rules)
 
     def step(self, *inputs: Sequence[Any]) -> Sequence[Sequence[Pair]]:
+        """Return the net changes by relation, or () if there are none."""
         collects = gc.isenabled()
         try:  # like `pause_collector`, which takes longer than many a step
             gc.disable()
@@ -100,6 +102,7 @@ class Fixpoint:
                 gc.enable()
 
     def _step(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
+        """Follow the changes; recompute if too much is removed, unless that raises."""
         if self._stored is not None:
             self._build(self._stored)
         self._is_measured = self._circuit.begins_anew
@@ -217,6 +220,7 @@ class Fixpoint:
             raise TooManyLost
 
     def _is_losing(self) -> bool:
+        """Return True if rows of some relation must leave before others enter."""
         for relation in self._circuit.relations:  # noqa: SIM110 - a generator takes as long as the rest
             if relation.is_losing:
                 return True
@@ -236,6 +240,7 @@ class Fixpoint:
                 return
 
     def undo(self) -> None:
+        """Restore relations and indexes; nothing if a stored state is still to be built."""
         if self._stored is not None:
             return
         if self._before is not None:
@@ -248,6 +253,7 @@ class Fixpoint:
             relation.undo()
 
     def commit(self) -> None:
+        """Drop the undo state; nothing if a stored state is still to be built."""
         if self._stored is not None:
             return
         self._before = None
@@ -298,6 +304,7 @@ class Fixpoint:
         self.commit()
 
     def footprint(self) -> tuple[int, int]:
+        """Return the rows and bytes of the relations and of the recursive indexes."""
         sizes = [relation.footprint() for relation in self._circuit.relations]
         sizes += [
             recursive_index.index_by.footprint()
@@ -306,6 +313,7 @@ class Fixpoint:
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
+        """Apply the derivations of changed inputs. Raises `TooManyLost` if too many are removed."""
         out = [(w.head, w.given(inputs[port])) for w, port in fed if inputs[port]]
         gone = sum([weight < 0 for _, derivations in out for _, weight in derivations])
         if gone:
@@ -363,6 +371,7 @@ class Fixpoint:
             circuit.relations[head].follow(derivations)
 
     def _endless(self, entering: Sequence[UniformDelta]) -> FixpointError:
+        """Return the error for more than `max_rounds` rounds, with some rows that still enter."""
         circuit = self._circuit
         named = ", ".join(map(repr, circuit.names))
         rows = [row for batch in entering[: len(circuit.names)] for row in batch.rows]

@@ -82,6 +82,7 @@ class RecursiveRelation(Derivations):
         return rows
 
     def _enter(self, rows: list[Row], now: int) -> None:
+        """Insert absent rows in round `now`, with the numbers of their derivations."""
         try:
             self.rounds.update(zip(rows, repeat(now), strict=False))
         finally:
@@ -92,6 +93,7 @@ class RecursiveRelation(Derivations):
         self._entered.append(rows)
 
     def _supports(self, rows: list[Row]) -> Iterable[tuple[Row, int]]:
+        """Return the new rows with their numbers of derivations, in any order."""
         support = self.support
         if self._known >= 0:  # the new rows are the last keys
             return islice(reversed(support.items()), len(rows))
@@ -230,6 +232,7 @@ class RecursiveRelation(Derivations):
         )
 
     def _take_out(self, came: tuple[list[Row], int]) -> None:
+        """Undo `_enter`: remove the rows that are present since this round."""
         rows, now = came
         for row in rows:
             if self.rounds.get(row) == now:
@@ -273,6 +276,7 @@ class SubsumingRelation(RecursiveRelation):
         super().__init__()
 
     def _begin(self) -> None:
+        """Reset what is recorded of one commit, the candidates of each key included."""
         super()._begin()
         self._open: list[tuple[Any, int, Entry]] = []  # a heap of possible best entries
         self._beaten: list[Row] = []
@@ -317,18 +321,21 @@ class SubsumingRelation(RecursiveRelation):
         return consolidate(self._changed)
 
     def undo(self) -> None:
+        """Undo the commit; a relation that was empty is cleared at once."""
         if self._was_empty:
             for state in (self.entries, self.groups, self.chosen, self._shows):
                 state.clear()
         super().undo()
 
     def _empty(self, before: Any) -> None:
+        """Replace the state by an empty one, `_shows` in place; `before` keeps the old state."""
         super()._empty(before)
         before._shows = dict(self._shows)
         self._shows.clear()
         self.entries, self.groups, self.chosen = {}, {}, {}
 
     def bring_back(self, before: Self) -> None:
+        """Restore the state before the commit; `_shows` stays one object, because views read it."""
         shows = self._shows
         replace_contents(shows, before._shows)
         before._shows = shows
@@ -376,6 +383,7 @@ class SubsumingRelation(RecursiveRelation):
         self.commit()
 
     def footprint(self) -> tuple[int, int]:
+        """Return the number of rows, and the bytes of the dictionaries, groups and entries."""
         rows, size = super().footprint()
         states = (self.entries, self.groups, self.chosen, self._shows, *self.groups.values())
         entry = sys.getsizeof((0, 0, 0, 0))
@@ -390,6 +398,7 @@ class SubsumingRelation(RecursiveRelation):
         return False
 
     def leave(self, *, dated: bool = True) -> Sequence[Pair]:
+        """Remove rows without a well-founded derivation, and beaten rows; ignores `dated`."""
         pairs = super().leave()
         beaten = {row: self.rounds[row] for row in self._beaten if row in self.rounds}
         self._beaten = []
@@ -405,6 +414,7 @@ class SubsumingRelation(RecursiveRelation):
         return [*pairs, *((row, -since) for row, since in beaten.items())]
 
     def _put_out(self, leaving: dict[Row, int]) -> None:
+        """Record that rows leave, and push the next best row of each of their keys."""
         super()._put_out(leaving)
         for row in leaving:
             _, _, row, key = self.entries[row]
@@ -415,6 +425,7 @@ class SubsumingRelation(RecursiveRelation):
             self._open_group(key)
 
     def _forget(self, row: Row) -> None:
+        """Forget an absent row without derivations; push the best row left of its key."""
         super()._forget(row)
         if row in self.entries:
             key = self.entries[row][3]
@@ -462,6 +473,7 @@ class SubsumingRelation(RecursiveRelation):
     # Each change below is made whole or not at all, even if a row or key raises in `__hash__`.
 
     def _insert(self, entry: Entry) -> None:
+        """Insert an entry into the sorted group of its key."""
         group = self.groups.setdefault(entry[3], [])
         try:
             place = bisect(group, entry)
@@ -478,6 +490,7 @@ class SubsumingRelation(RecursiveRelation):
         self._note(self._insert, entry)
 
     def _discard(self, row: Row) -> None:
+        """Remove the entry of a row, and its group if that is empty then; writes no undo log."""
         entry = self.entries[row]
         group = self.groups[entry[3]]
         del self.entries[row]
@@ -499,6 +512,7 @@ class SubsumingRelation(RecursiveRelation):
         self._changed += [(row, 1)] if row is not NOTHING else []
 
     def _chose(self, choice: tuple[Any, Row]) -> None:
+        """Show the row of `(key, row)` for its key, or none if NOTHING; writes no undo log."""
         key, row = choice
         before = self.chosen.pop(key, NOTHING)
         if before is not NOTHING:
