@@ -174,6 +174,7 @@ class GroupJournal(Journal):
         self._has_work.set()
 
     def _run(self) -> None:
+        """Write notes when the thread is woken, until the journal is closed or a write fails."""
         while not self._is_closed and self._error is None:
             self._has_work.wait()
             self._is_due.wait(DELAY)
@@ -223,6 +224,7 @@ class GroupJournal(Journal):
             self.keep(table, kept)
 
     def _stands(self, version: int) -> bool:
+        """Return True if the store's last commit is `version`; False also if it cannot tell."""
         try:
             return self.store.version() == version
         except DurabilityError:
@@ -479,6 +481,7 @@ class _Child:
             os.register_at_fork(after_in_child=self._begins)
 
     def _begins(self) -> None:
+        """Tell the journal that it is in a forked child, and keep its store alive."""
         journal = self._journal()
         if journal is not None:
             self._kept = journal.store  # closing it would affect the parent: keep it alive

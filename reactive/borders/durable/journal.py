@@ -177,6 +177,10 @@ class Journal:
         self._refusal = f"{why}{told}\n  {remedy}"
 
     def _change(self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]) -> Change:
+        """Return a table's delta as stored values.
+
+        Raises the table's refusal if a row cannot be stored.
+        """
         write = kept.codec.write
         row: Any = None
         try:
@@ -367,6 +371,7 @@ def history(engine: Any, since: int) -> list[Past]:
 
 
 def _read_past(journal: Journal, since: int) -> list[Past]:
+    """Write what is pending, and return the logged commits after version `since`."""
     journal.settle()
     schemas = journal.store.tables()
     reads = {kept.name: kept.codec.read for kept in journal.kept.values()}
@@ -435,6 +440,10 @@ def net_changes_since(
 def _decode_rows(
     journal: Journal, name: str, read: Any, schema: Schema | None, pairs: Any
 ) -> list[tuple[Any, int]]:
+    """Return stored rows, decoded, with their weights; as dictionaries if `read` is None.
+
+    Raises `DurabilityError` if a row is damaged.
+    """
     values, weights = [row for row, _ in pairs], [weight for _, weight in pairs]
     try:
         rows = _as_mappings(schema, values) if read is None else read(values)
@@ -445,6 +454,7 @@ def _decode_rows(
 
 
 def _as_mappings(schema: Schema | None, values: Any) -> list[Any]:
+    """Return rows of stored values as dictionaries by column; unchanged without a schema."""
     if schema is None:
         return list(values)
     reads = [(column.name, reader(column.kind, {})) for column in schema.columns]

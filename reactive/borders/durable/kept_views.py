@@ -230,6 +230,7 @@ class KeptViews:
     def _make_view(
         self, found: StoredView | None, make: Callable[[], Any]
     ) -> tuple[Any, Restoration]:
+        """Call `make` while operators restore `found`; return the view and the restoration."""
         graph = self._engine.graph
         restoration = Restoration()
         if found is not None:
@@ -275,6 +276,7 @@ class KeptViews:
             return copied if copied.states or kept.version is None else None
 
     def _write(self, kept: KeptView, copied: CopiedStates, packed: Mapping[str, bytes]) -> None:
+        """Write a view's states in pieces beside the current ones, and replace those at the end."""
         parts, generation = sqlite_tables.part_entries(packed), 1 - kept.generation
         header = Header(kept.query, copied.version, generation, copied.tables, kept.costs, parts)
         store = self._journal.store
@@ -453,6 +455,11 @@ def _open_store(journal: Journal) -> Iterator[Store]:
 def _load_stored_view(
     engine: Engine, store: Store, name: str, node: plan.Node, query: str
 ) -> StoredView:
+    """Return the stored states of a view, with the changes that its tables had since.
+
+    Raises `UnusableState` if nothing is stored, the query or a table differs, or changes are
+    unknown.
+    """
     if is_name_taken(store, state_table_name(name)):
         raise UnusableState(
             f"there is a table {state_table_name(name)!r} of another kind\n  rename one of them"
@@ -481,6 +488,10 @@ def _version(journal: Journal) -> int:
 def _read_changes(
     journal: Journal, store: Store, version: int, read: Sequence[Any]
 ) -> Mapping[Node, Sequence[Pair]]:
+    """Return the net changes since `version` by source node, with the rows that tables hold.
+
+    Raises `UnusableState` if the history does not reach back to `version`.
+    """
     found = net_changes_since(journal, store, version, _version(journal), read)
     if isinstance(found, str):
         raise UnusableState(f"it is of version {version}, and {found}")

@@ -201,6 +201,7 @@ def adopt(
 
 
 def _adopt(journal: Journal, adoption: Adoption) -> None:
+    """Fill a table from the store, or create it there; its commits are written from now on."""
     table, store = adoption.table, journal.store
     journal.settle()
     if table.name in store.tables():
@@ -217,6 +218,7 @@ def _adopt(journal: Journal, adoption: Adoption) -> None:
 
 
 def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bool:
+    """Return True if a table is to be stored. Raises `PlanError` if `durable=True` cannot be."""
     if durable is False or (durable is None and (journal is None or not table.plan.stored)):
         return False
     if journal is None:
@@ -233,6 +235,10 @@ def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bo
 
 
 def _choose_codec(table: Any, codec: Any) -> tuple[DeclaredRows | None, RowCodec]:
+    """Return what the row type declares, None with a given codec; and the codec of the rows.
+
+    Raises `PlanError` if the rows have no stored form.
+    """
     key_of, field = _key_or_field(table, codec)
     if codec is not None:
         encode, decode = _pair(table, codec)
@@ -260,6 +266,7 @@ def _key_or_field(table: Any, codec: Any) -> tuple[Callable[[Any], Any] | None, 
 
 
 def _record_fields(row_type: Any) -> Any:
+    """Return the declared fields of a record class; none for any other row type."""
     try:
         known = declared_by(row_type)
     except Unstorable:
@@ -268,6 +275,7 @@ def _record_fields(row_type: Any) -> Any:
 
 
 def _pair(table: Any, codec: Any) -> tuple[Any, Any]:
+    """Return the functions `encode` and `decode` of `codec=`. Raises `PlanError` if it has none."""
     pair = codec if isinstance(codec, tuple) and len(codec) == 2 else None
     encode, decode = pair or (getattr(codec, "encode", None), getattr(codec, "decode", None))
     if not callable(encode) or not callable(decode):
@@ -435,6 +443,10 @@ class Adoption:
         return found
 
     def _by_weight(self, found: Mapping[Values, int]) -> Rows:
+        """Return the rows in batches, each of rows with one count.
+
+        Raises `TableError` if a row of a table with a key has a count other than 1.
+        """
         by_weight: dict[int, list[Values]] = {}
         for values, weight in found.items():
             by_weight.setdefault(weight, []).append(values)
@@ -468,6 +480,7 @@ def _first_unread(read: Callable[[Sequence[Values]], Any], batch: Sequence[Value
 
 
 def _has_hash(row: Any) -> bool:
+    """Return True if a row can be hashed."""
     try:
         hash(row)
     except TypeError:
@@ -486,6 +499,7 @@ def _report_misfits(table: Any, where: str, made: Any) -> Any:
 
 
 def _unreadable(table: Any, misfit: Unstorable) -> PlanError:
+    """Return the error for a stored row with a value that the row type cannot hold."""
     return PlanError(
         f"a row of table {table.name!r} holds {misfit}\n"
         "  have a field declared to hold it, or give db.table(..., migrate=)"

@@ -102,6 +102,7 @@ class PostgresStore:
     # Opening and closing.
 
     def open(self, keep: int) -> None:
+        """Connect, lock, and create what is missing; close again on any error. See `Store.open`."""
         self._keep = keep
         try:
             with self._reporting("open"):
@@ -134,6 +135,10 @@ class PostgresStore:
             )
 
     def _make(self) -> None:
+        """Create the schema and its catalog if missing, and become its owner.
+
+        Raises `DurabilityError` if its format is later than that of this library.
+        """
         self._run("set local client_min_messages = warning")
         found = self._run("select 1 from pg_namespace where nspname = ?", [self._schema]).fetchone()
         if found is None:
@@ -171,6 +176,7 @@ class PostgresStore:
             return int(found[0])
 
     def close(self) -> None:
+        """Close the connection, which releases the lock; do nothing if there is none."""
         connection, self._connection = self._connection, None
         self._is_open = False
         if connection is not None:
@@ -186,6 +192,7 @@ class PostgresStore:
     # Reading.
 
     def version(self) -> int:
+        """Return the last commit's number, after a rollback or a new connection."""
         self._check_open()
         with self._reporting("read"):
             self._recover()
@@ -207,6 +214,10 @@ class PostgresStore:
             time.sleep(PAUSE)
 
     def _undo(self) -> None:
+        """Roll back; connect again if the connection is lost.
+
+        Raises `DurabilityError` if another database has opened the schema meanwhile.
+        """
         if self._connection is not None and not self._connection.closed:
             try:
                 self._connection.rollback()
@@ -228,6 +239,7 @@ class PostgresStore:
         return {name: table.schema for name, table in self._tables.items()}
 
     def rows(self, table: str) -> Rows:
+        """Yield the rows of a table in batches, by a cursor of the server. See `Store.rows`."""
         self._check_open()
         found = self._tables[table]
         with self._reporting("read"):
@@ -245,6 +257,10 @@ class PostgresStore:
             self._connection.rollback()
 
     def history(self, since: int) -> Sequence[LoggedCommit]:
+        """Return the kept commits after version `since`.
+
+        Raises `DurabilityError` if one is damaged.
+        """
         self._check_open()
         kept = f"a commit after {since}"
         with self._reporting("read"), report_damage(self.name, "reactive_changes", kept):
@@ -255,6 +271,7 @@ class PostgresStore:
     # Writing.
 
     def write(self, records: Sequence[Record]) -> None:
+        """Write commits in one transaction; again if a lost connection prevented the first."""
         self._check_open()
         with self._reporting("write"):
             try:
@@ -277,6 +294,7 @@ class PostgresStore:
         return found >= records[-1].version
 
     def _write(self, records: Sequence[Record]) -> None:
+        """Run the statements of `write`: rows, history and version. The caller commits."""
         if records[-1].is_safe:
             self._run("set local synchronous_commit = on")
         for record in records:
@@ -294,6 +312,7 @@ class PostgresStore:
         )
 
     def _change(self, table: PostgresTable, change: Change) -> None:
+        """Apply a change to its table. Raises if a row to delete or to count is not there."""
         gone = {table.id_of(row): row for row in change.gone}
         come = [(row, 1) for row in change.come]
         for row, before, after in change.counted:
@@ -326,6 +345,7 @@ class PostgresStore:
             values(self._connection.cursor(), table.put, written, page_size=store.BATCH)
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
+        """Create a table with rows, replacing one of the same name. See `Store.create`."""
         self._check_open()
         with self._reporting("write"):
             old = self._tables.get(schema.table)
@@ -336,6 +356,7 @@ class PostgresStore:
             self._tables[schema.table] = new
 
     def _create(self, new: PostgresTable, old: PostgresTable | None, rows: Rows) -> None:
+        """Run the statements of `create`, after those that drop `old`. The caller commits."""
         if old is not None:
             self._drop(old)
         self._run(new.create)
@@ -352,6 +373,7 @@ class PostgresStore:
             self._put(new, [new.written(row, weight) for row in batch])
 
     def drop(self, table: str) -> None:
+        """Delete a table and its rows; do nothing if there is none of this name."""
         self._check_open()
         with self._reporting("write"):
             found = self._tables.get(table)
@@ -360,6 +382,7 @@ class PostgresStore:
                 del self._tables[table]
 
     def _drop(self, table: PostgresTable) -> None:
+        """Delete a table, its catalog entry, and the history if commits write to the table."""
         self._run(table.drop)
         name = escape_name(table.schema.table)
         self._run(f"delete from {self._catalog} where name = ?", [name])

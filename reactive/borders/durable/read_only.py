@@ -113,6 +113,7 @@ class ReadOnlyJournal(Journal):
         return self._engine.mine is not None
 
     def _reread(self) -> None:
+        """Move all tables to the current file in one transaction; if it fails, nothing moves."""
         newer = self.store.newer()
         try:
             run_in_transaction(Transaction(self._engine), partial(self._go_on, newer))

@@ -272,6 +272,7 @@ class SqliteSnapshot(SqliteFile):
         self._begin_or_close()
 
     def _begin(self) -> None:
+        """Open the file, begin the transaction that holds the snapshot, and note its version."""
         self._connection = self._connect(
             f"{Path(self.name).as_uri()}?mode=ro",
             uri=True,
@@ -347,6 +348,7 @@ class SqliteSnapshot(SqliteFile):
                 connection.close()
 
     def _closed_error(self) -> DurabilityError:
+        """Return the error for reading rows while no snapshot is open."""
         return DurabilityError(
             f"{self.name} is not read now: a table of a file that is open for reading alone is "
             "made by db.table(), and not inside a transaction\n"
@@ -381,6 +383,10 @@ def back_up(engine: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _copy_file(source: str, target: str) -> None:
+    """Copy a database to the new file `target`, which appears only once it is complete.
+
+    Raises `DurabilityError` on failure, with no part left behind.
+    """
     part = f"{target}-part"
     try:
         mode = Path(source).stat().st_mode & 0o777
@@ -399,6 +405,7 @@ def _copy_file(source: str, target: str) -> None:
 
 
 def _read_into(source: str, part: str) -> None:
+    """Copy a database into the file `part`, as a single file with an id of its own."""
     address = f"{Path(source).as_uri()}?mode=ro"
     with (
         closing(sqlite3.connect(address, uri=True)) as old,
@@ -438,6 +445,7 @@ def escape_name(name: str) -> str:
 
 
 def unescape_name(text: str) -> str:
+    """Return the name that `escape_name` has written. Raises `ValueError` for any other text."""
     name = json.loads(text)
     if type(name) is not str:
         raise ValueError(f"{text!r:.100} is no name")

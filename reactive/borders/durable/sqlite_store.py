@@ -106,6 +106,10 @@ class SqliteStore(SqliteFile):
     # Opening and closing.
 
     def open(self, keep: int) -> None:
+        """Lock and open the file, creating it if missing.
+
+        Raises `DurabilityError` if it is open already.
+        """
         with self._reporting("open"):
             if Path(self.name).is_dir():
                 raise IsADirectoryError("it is a directory")
@@ -117,6 +121,7 @@ class SqliteStore(SqliteFile):
         self._begin_or_close()
 
     def _begin(self) -> None:
+        """Connect and configure SQLite; create the tables of a new file, or check the file."""
         if Path(self.name).exists():
             self._take_inode()
         self._connection = self._connect(
@@ -162,12 +167,18 @@ class SqliteStore(SqliteFile):
             raise DurabilityError(told(self.name))
 
     def _make(self) -> None:
+        """Create the tables of an empty file: version 0, and a random id."""
         for statement in _MADE:
             self._run(statement)
         state = "('format', ?), ('version', 0), ('id', hex(randomblob(8)))"
         self._run(f"insert into reactive_state values {state}", (FORMAT,))
 
     def close(self) -> None:
+        """Roll back, and close the file and its locks.
+
+        Raises `DurabilityError` if the file was replaced since the last write, after
+        closing all.
+        """
         connection, self._connection = self._connection, None
         lock, self._lock = self._lock, None
         inode, self._inode = self._inode, None
@@ -190,6 +201,7 @@ class SqliteStore(SqliteFile):
                     lock.close()
 
     def after_fork(self) -> None:
+        """Release the locks in a forked child, and keep the connection open but unused."""
         self._forgotten = self._connection  # closing the connection would affect the parent
         self._connection = None
         if self._lock is not None:
@@ -198,6 +210,10 @@ class SqliteStore(SqliteFile):
         self._inode = None
 
     def version(self) -> int:
+        """Return the last commit's number, after a rollback.
+
+        Raises `DurabilityError` if it is in doubt.
+        """
         if self._is_unsure:
             raise DurabilityError(unsure_commit(self.name))
         with self._reporting("read"):
@@ -207,6 +223,10 @@ class SqliteStore(SqliteFile):
     # Writing.
 
     def write(self, records: Sequence[Record]) -> None:
+        """Write commits in one transaction, or a single inserted row by one statement.
+
+        Raises `DurabilityError` if it fails, or if a file was found to be replaced.
+        """
         connection = self._connection
         if connection is None:
             raise self._closed_error()
@@ -261,6 +281,7 @@ class SqliteStore(SqliteFile):
         return self._at_once[name]
 
     def _write(self, records: Sequence[Record]) -> None:
+        """Run the statements of `write`; rows to insert are collected and inserted together."""
         waiting: dict[str, list[Values]] = {}
         for record in records:
             for change in record.changes:
@@ -313,6 +334,7 @@ class SqliteStore(SqliteFile):
             self._many(statement, values)
 
     def _many(self, statement: str, rows: Sequence[Any]) -> None:
+        """Run a statement for each of `rows`; none if there are no rows."""
         if len(rows) == 1:
             self._run(statement, rows[0])
         elif rows:
@@ -325,6 +347,7 @@ class SqliteStore(SqliteFile):
             raise self._differs(table, f"{changed} of a row", tuple(values))
 
     def _differs(self, table: SqliteTable, found: str, rows: Sequence[Any]) -> DurabilityError:
+        """Return the error for rows in the file that are not as this database has written them."""
         return DurabilityError(
             f"{self.name}: table {table.schema.table!r} has {found} that should be there: "
             f"{rows!r:.200}\n"
@@ -337,6 +360,7 @@ class SqliteStore(SqliteFile):
             self._indexed.add(table.name)
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
+        """Create a table with rows, replacing one of the same name. See `Store.create`."""
         with self._reporting("write"):
             self._check_files()
             old = self._tables.get(schema.table)
@@ -350,6 +374,7 @@ class SqliteStore(SqliteFile):
             self._last_rank += 1
 
     def _create(self, new: SqliteTable, old: SqliteTable | None, rows: Rows) -> None:
+        """Run the statements of `create`, after those that drop `old`. The caller commits."""
         if old is not None:
             self._drop(old)
         self._run(new.create)
@@ -364,6 +389,7 @@ class SqliteStore(SqliteFile):
                 self._many(new.put_often, [(*row, weight) for row in batch])
 
     def drop(self, table: str) -> None:
+        """Delete a table and its rows; do nothing if there is none of this name."""
         with self._reporting("write"):
             self._check_files()
             found = self._tables.get(table)
@@ -373,6 +399,7 @@ class SqliteStore(SqliteFile):
                 self._take_out(found)
 
     def _drop(self, table: SqliteTable) -> None:
+        """Delete a table, its catalog entry, and the history if commits write to the table."""
         if self._at_once.pop(table.schema.table, None) is not None:
             self._run(table.drop_at_once)
         self._run(table.drop)

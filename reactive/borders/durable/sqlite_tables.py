@@ -442,6 +442,10 @@ def _read_pieces(store: Store, name: str) -> dict[int, bytes]:
 
 
 def _header_of(text: Any) -> Header:
+    """Return the header of a kept view from its text.
+
+    Raises `Unreadable` if damaged, or of another format.
+    """
     try:
         found = json.loads(text)
         if found.pop("format") != FORMAT:

@@ -349,6 +349,7 @@ def place_postgres_table(schema: Schema, room: str, taken: Collection[str]) -> P
 
 
 def _safe_name(name: str) -> str:
+    """Return a name that Postgres can use: printable, without `%` and `?`, and not too long."""
     plain = "".join(
         letter if letter.isprintable() and letter not in "%?" else "_" for letter in name
     )

@@ -294,6 +294,7 @@ def _tuple_columns(values: Sequence[Any], kinds: Sequence[Kind]) -> Columns:
 
 
 def _struct(values: Sequence[Any], fields: Columns) -> pa.Array:
+    """Return columns as one struct column, null where a value of `values` is None."""
     mask = [value is None for value in values]
     if not fields:
         return pa.array([None if gone else {} for gone in mask], pa.struct([]))

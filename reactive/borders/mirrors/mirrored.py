@@ -192,6 +192,7 @@ def _owner_name(owner: Any) -> str:
 
 
 def _row_count_text(table: Any) -> str:
+    """Return what `repr` says of a table: `2 rows`, `dropped` or `closed`."""
     try:
         size = len(table)
     except TableError:

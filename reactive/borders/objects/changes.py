@@ -212,9 +212,12 @@ class Objects:
 def change_objects(
     records: Sequence[ObjectRecord], statement: Callable[[Any], list[Pair]], of: Any
 ) -> None:
-    """Run a change of objects as a change of each database that has them.
+    """Run `statement(of)` once, within a write to each database that has the objects.
 
-    statement: of -> the function that undoes it, as a pair with weight 1.
+    It runs directly if no database has them.
+
+    statement: of -> the function that undoes the change, as a pair with weight 1; of: its
+    argument.
     """
     every = _databases(records)
     if not every:

@@ -160,6 +160,7 @@ def _is_to_be_made(kind: Any) -> bool:
 
 
 def _check_attribute_names(kind: Any, options: Options, names: list[str]) -> None:
+    """Refuse `only=` with `exclude=`, names the class lacks, and a class with nothing to track."""
     if options.only is not None and options.exclude:
         raise PlanError(
             f"{kind.__name__} is tracked with only= and exclude=, of which one says it all\n"

@@ -315,7 +315,7 @@ class ObjectTable(Table[T, K]):
         return self._row_now(record)
 
     def _held_row(self, given: Any) -> Any:
-        """Return the row of an object in the table."""
+        """Return the row of an object in the table. Raises `TableError` if the table has none."""
         row = self._record(given).row_in(self._store)
         if row is None:
             raise TableError(

@@ -331,7 +331,7 @@ def nest_level_of(part: Node) -> str | None:
 
 
 def levels_elsewhere(of: Offloading, written: plan.Node) -> dict[str, str]:
-    """Describe the remote levels of a query, by their names."""
+    """Return where the remotely kept levels of a query's nests are: name -> description."""
     root = of.plan_of(written)
     found: dict[str, str] = {}
     for node in of.remotes:

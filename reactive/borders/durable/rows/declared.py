@@ -167,6 +167,10 @@ def _collect_classes(kind: Kind, classes: dict[str, type]) -> None:
 
 
 def _add_class(kind: type, classes: dict[str, type]) -> None:
+    """Add a class, and those of its fields, to `classes` by name.
+
+    Raises `Unstorable` for a class of unknown parts, or a second class of the same name.
+    """
     if not can_be_known(kind):
         raise Unstorable(f"a {kind.__qualname__}")
     name = kind.__name__
@@ -264,6 +268,11 @@ def migrate_rows(
 def _stored_mappings(
     old: Schema, known: DeclaredRows | None, migrate: Migrate | None, rows: Sequence[Values]
 ) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each stored row by name.
+
+    With `migrate`, inner records whose class has changed are dictionaries, too. Raises
+    `DamagedValue` for values that this library has not written.
+    """
     classes: dict[str, Any] = {} if known is None else dict(known.classes)
     if migrate is not None:
         gone = {

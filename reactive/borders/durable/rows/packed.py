@@ -108,6 +108,10 @@ class Packer:
             self._alike(values, kind)
 
     def _leaf(self, values: Sequence[Any], kinds: dict[Any, None]) -> None:
+        """Write plain values: as an array if all are floats or fitting ints, else as they are.
+
+        Raises `Unstorable` for a NaN, or a value that would not be equal after reading.
+        """
         if float in kinds and any(value != value for value in values):
             raise Unstorable("a NaN, which equals no other")
         if kinds.keys() & VALUES:
@@ -126,6 +130,7 @@ class Packer:
             self.plain(list(values[start : start + SLICE]))
 
     def _write_mixed(self, values: Sequence[Any], kinds: list[type]) -> None:
+        """Write values of several classes: the class of each, then a column per class."""
         places = {kind: place for place, kind in enumerate(kinds)}
         self.plain(("mixed", len(kinds)))
         self.column([places[type(value)] for value in values])
@@ -150,6 +155,7 @@ class Packer:
                 self.column([*map(read, values)])
 
     def _tuples(self, values: Sequence[Any]) -> None:
+        """Write tuples by position; if their lengths differ, as the lengths and all items."""
         widths = set(map(len, values))
         if len(widths) > 1:
             self.plain(("tuples", len(values)))
@@ -192,6 +198,10 @@ class Unpacker:
             raise Unreadable(f"{type(error).__name__}: {error}") from error
 
     def _column(self) -> list[Any]:
+        """Read a list that `Packer.column` wrote.
+
+        Damaged data may raise any exception that `column` catches.
+        """
         match self.plain():
             case ("values", int() as length):
                 return self._leaf(length)
@@ -217,6 +227,10 @@ class Unpacker:
                 raise Unreadable(f"{other!r:.60} is no column")
 
     def _leaf(self, length: int) -> list[Any]:
+        """Read `length` plain values from consecutive lists.
+
+        Raises `Unreadable` if some are missing.
+        """
         values: list[Any] = []
         while len(values) < length:
             more = self.plain()
@@ -226,6 +240,10 @@ class Unpacker:
         return values
 
     def _numbers(self, code: str, byteorder: str, length: int) -> list[Any]:
+        """Read `length` numbers from consecutive arrays.
+
+        Raises `Unreadable` if some are missing.
+        """
         numbers: array[Any] = array(code)
         while len(numbers) < length:
             more = self.plain()
@@ -241,6 +259,7 @@ class _Values(pickle.Unpickler):
     """An unpickler of plain values, and of data classes of the standard library."""
 
     def find_class(self, module: str, name: str) -> Any:
+        """Return one of the classes that pickles may name. Raises `Unreadable` for others."""
         found = _NAMED.get((module, name))
         if found is None:
             raise Unreadable(f"{module}.{name} is no class of values")
@@ -280,6 +299,10 @@ def _loaded_class(module: str, name: str) -> Any:
 
 
 def _enumeration(module: str, name: str) -> Any:
+    """Return a loaded enumeration.
+
+    Raises `Unstorable` if there is none, or it has its own metaclass.
+    """
     found = _loaded_class(module, name)
     if type(found) is not EnumMeta:
         raise Unstorable(f"a {name}, which is no plain enumeration")
@@ -320,6 +343,7 @@ def _check_values(values: Sequence[Any]) -> None:
 
 
 def _records_of(make: Any, keywords: Sequence[Any], columns: Sequence[list[Any]]) -> Any:
+    """Return the records that `make` makes of columns; a keyword of None is a position."""
     if not any(keywords):
         return [*map(make, *columns)]
     rows = zip(*columns, strict=True)

@@ -120,6 +120,7 @@ class ClassCodec:
 
     @cached_property
     def read_plain(self) -> Read | None:
+        """Return a faster `read`, for values without bytes; None if there is none."""
         columns = self.schema.columns
         if self._makes_rows or any(column.kind != PLAIN for column in columns):
             return None
@@ -218,6 +219,7 @@ def _read_as_rows(read: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 def _build_writer(
     known: DeclaredRows, columns: Sequence[Column], key: str | None
 ) -> tuple[Callable[..., Stored], UsualForm]:
+    """Generate the function that stores a row, and the code of the usual case."""
     names, values = class_names(known.classes), BoundValues()
     values.by_name |= {**NAMES, "Kind": row_class(known.kind), "refuse": _refuse_class}
     variables = [f"v{n}" for n in range(len(columns))]
@@ -239,6 +241,7 @@ def _build_writer(
 
 
 def _enum_in(values: BoundValues, column: Column, known: DeclaredRows) -> str:
+    """Return the variable of a column's enumeration in generated code; "" if it has none."""
     if not column.kind.startswith(ENUM):
         return ""
     kind = known.classes[column.kind.removeprefix(ENUM)]
@@ -272,6 +275,7 @@ def _join_parts(parts: Sequence[str]) -> str:
 def _build_reader(
     known: DeclaredRows, columns: Sequence[Column], read: Callable[..., str]
 ) -> Callable[..., list[Any]]:
+    """Generate the function that makes rows of stored values; `read` gives a value's code."""
     values = BoundValues()
     values.by_name["unpack"] = lambda stored: unpack_value(stored, known.classes)
     variables = [f"v{n}" for n in range(len(columns))]
@@ -287,6 +291,7 @@ def _build_reader(
 def _read_expression(
     variable: str, column: Column, known: DeclaredRows, values: BoundValues
 ) -> str:
+    """Return the code that decodes one stored value, which may be packed in bytes."""
     of = decoder_of(column.kind, known.classes)
     if of is None:
         return f"({variable} if {variable}.__class__ is not bytes else unpack({variable}))"
@@ -349,6 +354,7 @@ def _set_afterwards(kind: Any, names: Sequence[str]) -> Callable[..., Any]:
 
 
 def _setter(kind: Any) -> Callable[[Any, str, Any], object]:
+    """Return the function that sets a field, even of a frozen record: `(record, name, value)`."""
     if hasattr(kind, "__struct_fields__"):
         from importlib import import_module
 

@@ -157,6 +157,7 @@ def tree(value: Any, names: Mapping[type, str]) -> Any:
 
 
 def _known_to_json(value: Any, name: str, names: Mapping[type, str]) -> Any:
+    """Return an enumeration's member or a record as JSON data with the name of its class."""
     if isinstance(value, Enum):
         if value.name in type(value).__members__:
             return {"enum": [name, value.name]}
@@ -180,6 +181,7 @@ def _time_to_json(value: Any) -> list[Any]:
 
 
 def _time_from_json(kind: Any, parts: list[Any]) -> Any:
+    """Return the `datetime` or `time` that `_time_to_json` has written as `parts`."""
     plain, zone, fold = parts
     found: Any = None
     if isinstance(zone, str):
@@ -219,6 +221,10 @@ def untree(stored: Any, classes: Mapping[str, type]) -> Any:
 
 
 def _known_from_json(word: str, inside: Any, classes: Mapping[str, type]) -> Any:
+    """Return a record, or an enumeration's member, of its class's name and content.
+
+    Raises `Unstorable` if the class is unknown, or has no such member or field.
+    """
     name, content = inside
     kind: Any = classes.get(name)
     if word == "record":
@@ -233,6 +239,10 @@ def _known_from_json(word: str, inside: Any, classes: Mapping[str, type]) -> Any
 
 
 def _record_of(kind: Any, name: str, fields: dict[str, Any]) -> Any:
+    """Return a record of its fields; the fields themselves if its class is `AS_MAPPING`.
+
+    Raises `Unstorable` if the class is None, lacks a field, or refuses the fields.
+    """
     if kind is AS_MAPPING:
         return fields
     if kind is None:
@@ -461,6 +471,7 @@ def type_text(hint: Any) -> str:
 
 
 def _alternative_name(hint: Any) -> str:
+    """Return one alternative of an annotation as text, its parts in canonical form."""
     origin, inside = get_origin(hint), get_args(hint)
     if hint is ...:
         return "..."
