@@ -177,6 +177,7 @@ class DirectTotals:
     # Tables.
 
     def _keep(self, flush: DirectFlush, change: dict[Any, Group]) -> None:
+        """Add the changed sums and values of the groups to the tables of the aggregate."""
         if not change:
             return
         flat = [(key, odd, sums) for key, of in change.items() for odd, sums in of.sums.items()]
@@ -192,6 +193,8 @@ class DirectTotals:
             self._keep_values(flush, values, change)
 
     def _keep_values(self, flush: DirectFlush, of: StoredValue, change: dict[Any, Group]) -> None:
+        """Add the changed values of the groups, with nonzero weights, to the table of the values
+        `of`."""
         flat = [
             (key, value, weight)
             for key, group in change.items()
@@ -278,6 +281,8 @@ class DirectTotals:
         )
 
     def _result(self, folded: plan.Folded, group: Group) -> Any:
+        """Return the result of one aggregate for a group: from its parts, its values, its sums or
+        its row count."""
         what = aggregate_input(folded)
         values = self._valued.get(what)
         if values is not None:
@@ -291,6 +296,8 @@ class DirectTotals:
         return group.rows if of is None else self._result_of_sums(folded, of, group)
 
     def _result_of_sums(self, folded: plan.Folded, of: SummedValue, group: Group) -> Any:
+        """Return the Sum or Avg of a group, computed exactly from its sums; None for an Avg of no
+        values."""
         place = 1 + 2 * list(self._summed.values()).index(of)
         number = sum(sums[place] for sums in group.sums.values())
         count = sum(sums[place + 1] for sums in group.sums.values())
@@ -305,6 +312,10 @@ class DirectTotals:
 
 
 def _merge_sums(group: Group, odd: Odd, sums: Sums) -> None:
+    """Add `sums` to the sums that the group has for the odd values `odd`.
+
+    If it has none, it stores the list itself, without a copy.
+    """
     there = group.sums.get(odd)
     if there is None:
         group.sums[odd] = sums

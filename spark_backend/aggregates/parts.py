@@ -153,6 +153,8 @@ class Parts:
                 found.made[key] = self._split_values(after)
 
     def _split_values(self, values: Values) -> GroupParts:
+        """Split the values of a group into parts by their hash, and compute the results of each
+        part."""
         by_part: dict[int, Values] = {}
         for value, weight in values.items():
             by_part.setdefault(self.part(value), Counter())[value] = weight
@@ -211,6 +213,7 @@ class Parts:
             self._put(flush, rows)
 
     def _put(self, flush: DirectFlush, rows: list[tuple[Any, int, tuple[Any, ...], int]]) -> None:
+        """Add rows of `(group, part, results, weight)` to the table of the parts."""
         keys, parts, found, weights = zip(*rows, strict=True)
         names = ["count", *(asked.column for asked in self._of.asked)]
         columns = dict(zip(names, zip(*found, strict=True), strict=True))

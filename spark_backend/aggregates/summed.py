@@ -202,6 +202,7 @@ def result_column(folded: plan.Folded, of: SummedValue | None, when: str) -> Col
 
 
 def _make_summed_value(name: str, value: Value) -> SummedValue:
+    """Return the value as a summed value, cast to `long` unless it is a float or a wide integer."""
     is_float, is_wide = value.of.kind is float, isinstance(value.of, Plain) and value.of.is_wide
     column = value.column if is_float or is_wide else value.column.cast("long")
     typed = replace(value, column=column)
@@ -441,6 +442,8 @@ def make_output_row(kept: Typed, items: Sequence[Any]) -> Any:
 
 
 def _sum_result(result: Result, totals: dict[str, Any], sums: dict[str, Any], when: str) -> Any:
+    """Return a Count, Sum or Avg before or after the change (`when`); None for an Avg of no
+    values."""
     count = sums[f"{when}{result.count}"]
     if result.kind == "count":
         return count
@@ -451,6 +454,7 @@ def _sum_result(result: Result, totals: dict[str, Any], sums: dict[str, Any], wh
 
 
 def _group_total(name: str, is_float: bool, sums: dict[str, Any], when: str) -> Any:
+    """Return the exact sum of a group before or after the change, from its limbs and odd values."""
     limbs = [sums[f"{when}{name}_{place}"] for place in range(5 if is_float else 2)]
     number = sum(limb << (_BITS * place) for place, limb in enumerate(limbs))
     odd = [(one.get(f"{name}_odd"), one[f"{when}n"]) for one in sums[ODD]]
@@ -526,6 +530,8 @@ def _read_groups(of: Folding, batch: pa.RecordBatch) -> list[dict[str, list[tupl
 
 
 def _fold_group(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: Folding) -> Any:
+    """Return the result of an aggregate over weighted values; None for no values, unless
+    `of.of_nothing`. Raises `RuntimeError` if the aggregate raises, with the first three values."""
     if not values and not of.of_nothing:
         return None
     accumulator = folded.accumulator
@@ -548,6 +554,10 @@ def stored_result(accumulator: Any, result: Any) -> Any:
 
 
 def _result_array(kept: Typed, results: list[Any], folded: plan.Folded) -> pa.Array:
+    """Return results as an Arrow array.
+
+    Raises `RuntimeError` if a result is not of the type `kept`.
+    """
     if isinstance(kept, Whole) and kept.kind is Digits:
         results = [None if r is None else Decimal(r) for r in results]
     try:

@@ -117,6 +117,10 @@ class Totals:
         self._direct = DirectTotals(node, *of)
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the output rows of the groups change; None if the input does not change.
+
+        Without a key, the first flush outputs a row even without input.
+        """
         given = flush.delta(self._source)
         if given is None:
             if self._is_keyed or not flush.is_first:
@@ -270,6 +274,8 @@ class Totals:
         return there.mapInArrow(run, schema_of(self.kept))
 
     def _output_rows(self, touched: DataFrame) -> DataFrame:
+        """Return the rows of touched groups that differ: before with weight -1, after with weight
+        1."""
         found = touched.select("*", *self._there).filter(self._differs)
         return (
             found.select("*", *self._totals)
@@ -281,6 +287,7 @@ class Totals:
     # The columns of a flush, made once: each takes calls to the JVM.
 
     def _prepare(self) -> None:
+        """Build the Spark expressions that every flush reuses."""
         self._given = self._columns_given()
         self._parts = _named_columns(*(s.parts() for s in self._summed.values()))
         self._of_rows = _named_columns(*(s.of_row() for s in self._summed.values()))
@@ -324,6 +331,8 @@ class Totals:
         self._both += [F.expr(f"max({name}) as {name}") for name in found]
 
     def _columns_of_values(self, of: StoredValue, results: dict[str, T.DataType]) -> list[Column]:
+        """Return the columns that align the results from the values `of` with the sums: zero for
+        each sum, null for odd values and for results from other tables."""
         odd = [F.lit(None).cast(self._spec.schema[name].dataType).alias(name) for name in self._odd]
         none = [F.expr(f"0L as {when}{n}") for when in (_BEFORE, _AFTER) for n in self._sums]
         own = of.columns()
@@ -335,6 +344,8 @@ class Totals:
         return [F.col("key"), *odd, *none, *found]
 
     def _prepare_out(self) -> None:
+        """Build the expressions that select the groups that differ, and that make their output
+        rows."""
         is_there = {_BEFORE: "b_n > 0", _AFTER: "a_n > 0"} if self._is_keyed else {_AFTER: "true"}
         self._there = [F.expr(f"{test} as {when}is") for when, test in is_there.items()]
         results = [name for of in self._valued.values() for name in of.columns()]
@@ -384,6 +395,7 @@ class Totals:
         return next((asked for asked in found if asked.folded == folded), None)
 
     def _result_type(self, folded: plan.Folded) -> Typed:
+        """Return the type of the result of one aggregate."""
         asked = self._valued_aggregate(folded)
         if asked is not None:
             may_be_empty = (
@@ -395,6 +407,8 @@ class Totals:
         )
 
     def _row_type(self) -> Typed:
+        """Return the type of the output rows: a tuple or named row; a single result without a key
+        is the row itself."""
         results = tuple(map(self._result_type, self._node.aggregates))
         if not self._is_keyed and len(results) == 1:
             return results[0]
@@ -447,6 +461,7 @@ class ReducedRows:
         self._row = as_type(record_value(pair, self.kept), self.kept).alias("row")
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the rows of all groups change, added up by row; None if no group changes."""
         given = flush.delta(self._groups)
         if given is None:
             return None
@@ -455,6 +470,7 @@ class ReducedRows:
         return rows.groupBy("row").agg(F.sum("weight").alias("weight")).filter("weight != 0")
 
     def direct(self, flush: DirectFlush) -> Bag:
+        """Return how the rows `(key, row)` change, added up, in a flush of this process."""
         found: Bag = Counter()
         for (key, made), weight in flush.delta(self._groups).items():
             for row, count in made.items():

@@ -237,6 +237,8 @@ class StoredValue:
         return tuple(one for one in self.asked if not one.is_column)
 
     def _fold_in_workers(self, groups: DataFrame, paths: list[str]) -> DataFrame:
+        """Return the groups with the results that Python workers compute from their values, before
+        (`b_`) and after (`a_`). The column of the values is dropped."""
         own = self._worker_aggregates
         given = plan.Recursive(LEVEL, 0, "values", False, (None,))
         folds = tuple(replace(one.folded, value=None) for one in own)
@@ -338,6 +340,10 @@ def _value_or_row(folded: plan.Folded, values: Sequence[Value]) -> Value:
 
 
 def _make_valued_aggregate(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
+    """Return how an aggregate is computed from values: by Spark columns or by Python workers.
+
+    Raises `Inexact` if it cannot be.
+    """
     match folded.accumulator:
         case CountDistinctAccumulator():
             return ValuedAggregate(folded, column, Plain(int), True, False)
@@ -440,6 +446,10 @@ class ReducedAccumulator:
         return state
 
     def result(self, state: dict[Row, int]) -> Bag[Row]:
+        """Return the rows that the callable makes of a group, as a multiset.
+
+        `state` has at least one row.
+        """
         key = canonical(self._key_of(next(iter(state))))
         counts: dict[Row, int] = {}
         for made in rows_returned(self._make(key, Bag(state)), "reduce"):
@@ -484,6 +494,8 @@ def reduced_result(own: ReducedAccumulator, row: Value) -> Typed:
 
 
 def _key_type(key: Function, parts: list[Value]) -> Typed:
+    """Return the type of a key: of its column, or, if Spark cannot compute it, the inferred result
+    type. Raises `Inexact` if that is unknown."""
     try:
         return value_of(key, parts).of
     except Inexact:
@@ -517,6 +529,8 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
 
 
 def _user_result(own: accumulators.UserAccumulator, value: Value) -> Typed:
+    """Return the result type of a user aggregate, inferred from its initial state and its
+    callables. Raises `Inexact` if the state has no common type."""
     state = _widen_integer_range(_constant_type(own.initial))
     for _ in range(2):  # the state that it adds to is a result of the first call
         found = _call_type(own.plus, any_value(state), value)
@@ -532,6 +546,10 @@ def _user_result(own: accumulators.UserAccumulator, value: Value) -> Typed:
 
 
 def _monoid_result(own: accumulators.MonoidAccumulator, value: Value) -> Typed:
+    """Return the result type of a monoid.
+
+    Raises `Inexact` if its zero is of another type than the values, or a value may be None.
+    """
     if value.optional or _constant_type(own.initial).kind is not value.of.kind:
         raise Inexact(f"its zero is of another type than {type_name(value.of)}")
     state = _widen_integer_range(value.of)

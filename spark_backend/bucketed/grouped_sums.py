@@ -84,6 +84,8 @@ def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Ro
 
 
 def _group_delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
+    """Return how the output rows change from the entries `before` to `after` of one bucket, with
+    the operators above the aggregate applied."""
     above, base = chain_over(node)
     assert isinstance(base, plan.Aggregate)
     out: Counter[Row] = Counter()
@@ -99,6 +101,10 @@ def _group_delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
 def _add_row(
     groups: dict[Any, Sums], row: tuple[Any, ...], weight: int, places: Sequence[int]
 ) -> None:
+    """Add a row, `weight` times, to the sums of its group `row[0]`; a missing group is created.
+
+    The sums are of the items of the row at `places`.
+    """
     found = groups.get(row[0])
     if found is None:
         found = groups[row[0]] = Sums(row[0], 0, [ExactSum() for _ in places])
@@ -108,6 +114,7 @@ def _add_row(
 
 
 def _add_sums(groups: dict[Any, Sums], given: Sums, weight: int) -> None:
+    """Add the sums of a group, `weight` times, to `groups`; a missing group is created."""
     found = groups.get(given.group)
     if found is None:
         found = groups[given.group] = Sums(given.group, 0, [ExactSum() for _ in given.of])

@@ -259,6 +259,10 @@ class BucketedRemote:
         self._tables.delete()
 
     def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
+        """Run a flush in this process if it has few rows, else on Spark.
+
+        Raises if it fails; the caller retries.
+        """
         if not fed and self._is_done_here(number, entries):
             return
         self._session.ready()
@@ -288,6 +292,10 @@ class BucketedRemote:
         return () if written is None else consolidate(decode_pairs(written))
 
     def _flush(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
+        """Run a flush on Spark: write the entries and the changes of the output.
+
+        Raises `TakenIn` if a callable of the query raised; the rows are stored nevertheless.
+        """
         staged = [*self._staged.frames(self._session.spark, number, [SCHEMA]).values()]
         staged_rows = self._staged.rows if staged else 0
         rows = count_changes(entries, fed) + staged_rows
@@ -371,6 +379,10 @@ def _no_retry(error: Exception) -> bool:
 
 
 def _taken_in_error(kind: str, message: str, row: str | None) -> TakenIn:
+    """Return the error for a callable that raised on Spark.
+
+    `row`: the row as text, None if it is unknown.
+    """
     where = "" if row is None else f", on row {row}"
     return TakenIn(
         f"a callable of a query raised on Spark: {kind}: {message}{where}\n"

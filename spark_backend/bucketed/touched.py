@@ -134,6 +134,7 @@ def _read_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Entry]:
 
 
 def _group_buckets(buckets: Iterable[BucketEntries]) -> Iterator[list[BucketEntries]]:
+    """Yield the buckets in lists, each of at least `TOGETHER` entries except the last one."""
     some: list[BucketEntries] = []
     size = 0
     for bucket in buckets:

@@ -161,12 +161,16 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return f"{self._scheme}://{self._host}{path}"
 
     def _info(self, path: str) -> fs.FileInfo:
+        """Return the information about a path; its type is `NotFound` if the path does not
+        exist."""
         files, there = self._files(), self._path(path)
         if not files.exists(there):
             return fs.FileInfo(path, fs.FileType.NotFound)
         return self._file_info(files.getFileStatus(there))
 
     def _file_info(self, status: Any) -> fs.FileInfo:
+        """Return Hadoop's status of a file or folder as a `FileInfo` of pyarrow; folders have no
+        size."""
         path = status.getPath().toUri().getPath()
         changed = datetime.fromtimestamp(status.getModificationTime() / 1000, UTC)
         if status.isDirectory():
@@ -199,6 +203,8 @@ class _Input(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
+        """Read at most `size` bytes, all bytes left if `size` is None or negative; fewer at the end
+        of the file."""
         left = self._size - self._at
         wanted = left if size is None or size < 0 else min(size, left)
         blocks: list[bytes] = []
@@ -229,6 +235,7 @@ class _Output(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
+        """Write all of `data` in blocks, and return the number of bytes."""
         whole = bytes(data)
         for start in range(0, len(whole), BLOCK):
             self._stream.write(whole[start : start + BLOCK])

@@ -215,6 +215,8 @@ def _list_hosts(session: Session, count: int) -> list[str]:
 
 
 def _not_shared_error(folder: str, what: str) -> OffloadError:
+    """Return the error for a folder that is not the same on all machines; `what` is the
+    evidence."""
     return OffloadError(
         f"{folder} is not one folder for all machines: {what}\n"
         '  give one that all of them see, such as SparkOffload(checkpoint="hdfs:///folder") or '
@@ -240,6 +242,7 @@ def _find_line(text: str, words: Sequence[str]) -> str | None:
 
 
 def _install_advice() -> str:
+    """Return the sentence that says what each machine needs: Python, pyarrow and this library."""
     return (
         f"each machine needs Python {python()} (PYSPARK_PYTHON says which one), pyarrow, "
         f"and {library()}, installed or sent along with --py-files"

@@ -189,6 +189,7 @@ class Session:
             self._spread = tasks
 
     def _tasks_of(self, session: Any) -> int:
+        """Return the number of concurrent tasks, at least 1; on Connect a job counts them, once."""
         if not is_connect(session):
             return max(1, int(session.sparkContext.defaultParallelism))
         if self._tasks is None:
@@ -236,6 +237,8 @@ class Session:
                 self._adapt(spark, -1)
 
     def _adapt(self, spark: Any, more: int) -> None:
+        """Add `more` (1 or -1) to the number of users of adaptive execution, which is on while
+        there are any, or always if the configuration says so."""
         with self._lock:
             self._adapting += more
             is_always = self._config.get(ADAPTIVE) == "true"
@@ -277,6 +280,10 @@ class Session:
             self._restart()
 
     def _restart(self) -> None:
+        """Start a new session if the current one is dead.
+
+        Raises if a given session is gone and cannot reconnect.
+        """
         if self.is_alive():
             return
         had, self._own = self._own, None
@@ -308,6 +315,8 @@ class Session:
             _stop_jvm()
 
     def _begin(self) -> Any:
+        """Return a new session: of the given one, of a Connect server, or of a JVM, which is
+        started unless a living one is active. Raises if the given session is gone."""
         if self.is_gone:
             raise _gone_error()
         if self._given is not None:
@@ -330,6 +339,10 @@ class Session:
         return self._with_settings(SparkSession(context).newSession())
 
     def _start(self) -> Any:
+        """Start a JVM unless PySpark has one, and return its `SparkContext`.
+
+        Raises `OffloadError` with the end of the JVM's log.
+        """
         from pyspark import SparkConf, SparkContext, java_gateway
 
         local = START if self._master.startswith("local") else {}
@@ -349,6 +362,8 @@ class Session:
                 raise OffloadError(f"Spark could not be started: {error}\n{said}") from error
 
     def _with_settings(self, session: Any) -> Any:
+        """Apply the SQL settings to the session and return it; settings that only a new JVM can
+        take are skipped."""
         self._spread = self._tasks_of(session)
         tasks = str(self._spread)
         listing = LISTING if str(session.conf.get("spark.master", "")).startswith("local") else {}
@@ -397,6 +412,7 @@ def _python_of_workers() -> Iterator[None]:
 
 
 def _context_answers(context: Any) -> bool:
+    """Return True if the context and its JVM are alive."""
     if context._jsc is None:
         return False
     process = getattr(context._gateway, "proc", None)
@@ -409,6 +425,7 @@ def _context_answers(context: Any) -> bool:
 
 
 def _gone_error() -> OffloadError:
+    """Return the error for a given session that was stopped, or whose JVM has ended."""
     return OffloadError(
         "the Spark session that was given is gone: it was stopped, or its JVM has ended\n"
         "  make a new one, and a new SparkOffload with the same checkpoint"
@@ -450,6 +467,8 @@ def _stop_jvm() -> None:
 
 
 def _java_version() -> int | None:
+    """Return the major version of `java` in JAVA_HOME, else of the one in PATH; None if there is
+    none."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if java is None:
@@ -551,6 +570,7 @@ def materialize_frame(frame: Any) -> Any:
 
 
 def _is_importable(name: str) -> bool:
+    """Return True if the module is found. Its parent packages are imported, it is not."""
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:
