@@ -128,6 +128,10 @@ def _as_double(value: Value) -> Column:
 
 
 def _divide(left: Value, right: Value) -> Value:
+    """Return left / right.
+
+    Raises `Inexact` if the divisor may be 0, or if integers beyond 2**53 would be rounded twice.
+    """
     if right.of.kind is float:
         surely = right.known is not None and right.known != 0.0
     else:

@@ -122,6 +122,10 @@ def _arrow_field(name: str, of: Typed) -> pa.Field:
 
 
 def _to_array(of: Typed, values: Sequence[Any]) -> pa.Array:
+    """Return values as an Arrow array of the type `of`.
+
+    Raises `_Misfit` for the first value that is not of that type.
+    """
     if isinstance(of, Whole):
         return _whole_array(of, values)
     expected = {of.kind, NoneType} if of.optional else {of.kind}
@@ -140,6 +144,10 @@ def _to_array(of: Typed, values: Sequence[Any]) -> pa.Array:
 
 
 def _whole_array(of: Whole, values: Sequence[Any]) -> pa.Array:
+    """Return whole values as an Arrow array.
+
+    If an element misfits, raises `_Misfit` for the value that contains it.
+    """
     try:
         return whole.whole_to_arrow(
             of, values, None if of.of is None else partial(_to_array, of.of)
@@ -150,6 +158,10 @@ def _whole_array(of: Whole, values: Sequence[Any]) -> pa.Array:
 
 
 def _struct_array(of: Record, values: Sequence[Any]) -> pa.Array:
+    """Return records as an Arrow struct array, null for None.
+
+    Raises `_Misfit` for a tuple of another length.
+    """
     present = [value for value in values if value is not None]
     if of.kind is tuple and not set(map(len, present)) <= {len(of.fields)}:
         _raise_misfit(of, values)
@@ -164,6 +176,10 @@ def _struct_array(of: Record, values: Sequence[Any]) -> pa.Array:
 
 
 def _field_array(of: Record, place: int, records: list[Any]) -> pa.Array:
+    """Return one field of all records as an Arrow array.
+
+    If a value misfits, raises `_Misfit` for its record, with the path of the field.
+    """
     read: Callable[[Any], Any] = attrgetter(of.names[place])
     if issubclass(of.kind, tuple):
         read = lambda record: record[place]  # noqa: E731
@@ -219,6 +235,7 @@ def _strip_zeros(value: Decimal) -> Decimal:
 
 
 def _records(of: Record, array: pa.StructArray) -> list[Any]:
+    """Return the rows of a struct array as tuples or instances of their class; None for null."""
     columns = [from_arrow(f, array.field(place)) for place, f in enumerate(of.fields)]
     rows: list[Any]
     if is_nested_class(of.kind):
@@ -263,6 +280,7 @@ def fitting(of: Typed) -> Fits:
 
 
 def _plain_test(of: Plain) -> Fits:
+    """Return the test that a value, not None, has the plain type and the range of its column."""
     kind = of.kind
     if kind is int:
         least, largest = (-WIDEST, WIDEST) if of.is_wide else (LEAST, LARGEST)
@@ -277,6 +295,7 @@ def _plain_test(of: Plain) -> Fits:
 
 
 def _whole_test(of: Whole) -> Fits:
+    """Return the test that a value, not None, is whole and that its elements fit."""
     if of.of is None:
         return lambda value: is_whole(value, of)
     fits_inside = fitting(of.of)
@@ -284,6 +303,8 @@ def _whole_test(of: Whole) -> Fits:
 
 
 def _record_test(of: Record) -> Fits:
+    """Return the test that a value, not None, is of the class of the record and that its fields
+    fit."""
     kind, count = of.kind, len(of.fields)
     tests = [fitting(field) for field in of.fields]
     if issubclass(kind, tuple):

@@ -101,6 +101,7 @@ class Buckets:
         return (self._learn(kind) if of is None else of)(value)
 
     def _hash_tuple(self, values: tuple[Any, ...]) -> int:
+        """Return the hash of a tuple, which depends on the order of its items."""
         found, by_type = len(values) ^ _TUPLE, self._by_type
         for value in values:
             of = by_type.get(type(value)) or self._learn(type(value))
@@ -115,6 +116,8 @@ class Buckets:
         return of
 
     def _find(self, kind: type) -> Hash:
+        """Return the function that hashes values of a class; one that raises for each value if the
+        class has no stable hash and the buckets must be stable."""
         own: Any = kind.__hash__
         known = _BY_HASH.get(own)
         if known is not None:
@@ -142,6 +145,7 @@ class Buckets:
         return lambda record: self._hash_tuple((start, *values(record)))
 
     def _hash_unstable(self, value: Any) -> int:
+        """Return the `hash` of this process. Raises `OffloadError` if buckets must be stable."""
         if not self._stable:
             return hash(value)
         raise OffloadError(
@@ -182,6 +186,8 @@ def _hash_moment(value: datetime) -> int:
 
 
 def _hash_clock(value: time) -> int:
+    """Return the hash of a time of day: equal times with different UTC offsets have equal
+    hashes."""
     offset = value.replace(fold=0).utcoffset()
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     if offset is not None:
@@ -299,6 +305,9 @@ class Codec:
         return kind in self._others or kind in UNORDERED or any(found)
 
     def _learn(self, kind: Any, value: Any) -> None:
+        """Record how values of a class are compared: as a leaf, by their parts, or by their own
+        equality. Raises `OffloadError` if values are equal only to themselves, or the class cannot
+        be found by its name."""
         if not is_row_class(kind):
             _check_named(kind)
         if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
@@ -422,6 +431,9 @@ class _PlanPickler(untyped.Pickler):
     """A pickler of plans; after loading, callables and constants are compared by identity."""
 
     def reducer_override(self, value: Any) -> Any:
+        """Return the class and arguments that rebuild a callable, constant or plan node;
+        cloudpickle reduces other values. Opaque callables and constants are identified by their
+        `id`."""
         match value:
             case Opaque():
                 given = (value.function, value.parameters, value.name, None, (), id(value))

@@ -175,6 +175,9 @@ class _Reader:
                 return truth(self.value(expr, there))
 
     def _value(self, expr: Expr, there: Present) -> Value:
+        """Return the column of an expression; `there` are expressions that are known not to be
+        None. Raises `Inexact` if Spark could return another value than Python, or Python could
+        raise."""
         match expr:
             case Parameter(index):
                 return self._row[index]
@@ -255,6 +258,10 @@ class _Reader:
         return choose(~goes_on, last, value)
 
     def _attribute(self, of: Value, name: str) -> Value:
+        """Return a field of a record.
+
+        Raises `Inexact` if the record may be None or the name is no field.
+        """
         if isinstance(of.of, Record) and is_field_of_first_row(of.of, name):
             of = field_of(require_present(of, f".{name}"), 0)
         if not isinstance(of.of, Record) or not may_be_read(of.of, name):
@@ -262,6 +269,10 @@ class _Reader:
         return field_of(require_present(of, f".{name}"), of.of.names.index(name))
 
     def _item(self, of: Value, place: Any) -> Value:
+        """Return an item of a tuple.
+
+        Raises `Inexact` if the tuple may be None or too short, or is no tuple.
+        """
         is_place = type(place) is int and isinstance(of.of, Record)
         if not isinstance(of.of, Record) or not is_place or not issubclass(of.of.kind, tuple):
             raise Inexact(f"an item of {type_name(of.of)} may not be there")
@@ -271,6 +282,10 @@ class _Reader:
         return field_of(require_present(of, "[...]"), place % count)
 
     def _operation(self, operator: str, operands: tuple[Expr, ...], there: Present) -> Value:
+        """Return the column of an operator over operands.
+
+        Raises `Inexact` if Spark has no equal operator.
+        """
         if operator in ("is", "is not"):
             return _boolean_value(self._identity(operands, there), operator == "is")
         if operator in ("in", "not in"):
@@ -302,6 +317,10 @@ class _Reader:
         raise Inexact("'is' asks for the same object")
 
     def _membership(self, operands: tuple[Expr, ...], there: Present) -> Column:
+        """Return the condition `left in right`, for constants, displays and texts.
+
+        Raises `Inexact` for others.
+        """
         left, right = operands
         value = self.value(left, there)
         match right:
@@ -315,6 +334,10 @@ class _Reader:
         raise Inexact(f"'in' of {type_name(whole.of)} is not Spark's")
 
     def _call(self, call: Call, there: Present) -> Value:
+        """Return the column of a call.
+
+        Raises `Inexact` if Spark has no equal function, or the call may raise.
+        """
         if makes_record(call):
             return self._record(call, there)
         arguments = list(call.arguments)
@@ -345,6 +368,10 @@ class _Reader:
                 raise Inexact("the call is not Spark's")
 
     def _record(self, call: Call, there: Present) -> Value:
+        """Return the column of a call that makes a record.
+
+        Raises `Inexact` if the record has no column type.
+        """
         assert isinstance(call.function, Constant)
         kind = call.function.value
         try:
@@ -487,6 +514,10 @@ def call_text_method(value: Value, name: str, arguments: list[Any]) -> Value:
 
 
 def _text_edge(column: Column, name: str, wanted: str | tuple[Any, ...]) -> Column:
+    """Return the condition that a text starts or ends (`name`) with one of the wanted texts.
+
+    Raises `Inexact` if one of them is no text.
+    """
     asked = (wanted,) if isinstance(wanted, str) else wanted
     if not all(type(text) is str for text in asked):
         raise Inexact(f".{name}() may raise")

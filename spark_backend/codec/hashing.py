@@ -102,6 +102,8 @@ def flattened_values(of: Typed, value: Any) -> list[Any]:
 
 
 def _field_values(of: Record, value: Any) -> Sequence[Any]:
+    """Return the values of the fields of a record: None for each field of None, `STRANGE` for each
+    field of a value that cannot equal a record of this type."""
     if value is None:
         return (None,) * len(of.fields)
     if issubclass(of.kind, tuple):
@@ -147,6 +149,10 @@ def _digit_bytes(number: int) -> bytes | None:
 
 
 def _float_bytes(value: Any) -> bytes | None:
+    """Return the bytes of a float, or of a number that equals one; None for any other value.
+
+    All NaNs have equal bytes, and so have 0.0 and -0.0.
+    """
     if isinstance(value, float):
         return _FLOAT(value + 0.0) if value == value else _NAN
     number = _as_fraction(value)

@@ -62,6 +62,7 @@ def amount(value: Any, weight: int = 1) -> Amount | None:
 
 
 def _decimal_amount(value: Decimal, weight: int) -> Amount | None:
+    """Return a Decimal, `weight` times, as an amount; None if it does not fit."""
     if not value.is_finite() or not value.adjusted() < 20:
         return None
     places = value.as_tuple().exponent
@@ -128,6 +129,7 @@ def amount_total(of: Amount, odd: Sequence[tuple[Any, int]] = ()) -> Any:
 
 
 def _exact_sum(of: Amount, odd: Sequence[tuple[Any, int]]) -> ExactSum:
+    """Return the amount and the odd values, with their weights, as an `ExactSum`."""
     number, floats, *decimal = of
     found = ExactSum()
     parts = _fraction_floats(number & (_ONE - 1))

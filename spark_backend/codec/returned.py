@@ -159,6 +159,7 @@ class _TypeReader:
             return self._infer(expr)
 
     def _infer(self, expr: Expr) -> Typed:
+        """Return the type of an expression. Raises `Untyped` if it is unknown."""
         match expr:
             case Parameter(index):
                 return self._row[index].of
@@ -213,6 +214,7 @@ class _TypeReader:
                 raise Untyped("its elements are of no known type")
 
     def _attribute(self, of: Typed, name: str) -> Typed:
+        """Return the type of a field of a record. Raises `Untyped` for any other attribute."""
         if isinstance(of, Record) and is_field_of_first_row(of, name):
             of = of.fields[0]
         if not isinstance(of, Record) or not may_be_read(of, name):
@@ -220,6 +222,10 @@ class _TypeReader:
         return of.field(name)
 
     def _operation(self, symbol: str, operands: tuple[Expr, ...]) -> Typed:
+        """Return the result type of an operator.
+
+        Raises `Untyped` if it is unknown for these operands.
+        """
         if symbol in ("not", "in", "not in", "is", "is not"):
             return Plain(bool)
         kinds = [self.of(operand).kind for operand in operands]
@@ -236,6 +242,8 @@ class _TypeReader:
         raise Untyped(f"{symbol} is of no known type")
 
     def _call(self, call: Call) -> Typed:
+        """Return the result type of a call: known for some functions and methods, else as
+        annotated. Raises `Untyped` if it is unknown."""
         if makes_record(call):
             return self._record(call)
         match call.function:
@@ -262,6 +270,10 @@ class _TypeReader:
                 raise Untyped("what a call returns is of no known type")
 
     def _rounded_type(self, called: Any, arguments: tuple[Expr, ...]) -> Typed:
+        """Return the result type of `round` or `abs`.
+
+        Raises `Untyped` unless the argument is a number.
+        """
         kind = self.of(arguments[0]).kind
         if kind not in (int, float, bool):
             raise Untyped(f"{called.__name__}() is of no known type")
@@ -277,6 +289,7 @@ class _TypeReader:
         raise Untyped("sum() is of no known type")
 
     def _record(self, call: Call) -> Typed:
+        """Return the type of a call that makes a record, from the types of its arguments."""
         assert isinstance(call.function, Constant)
         kind = call.function.value
         names = record_of(kind, ()).names
@@ -284,6 +297,10 @@ class _TypeReader:
 
 
 def _item_type(of: Typed, place: int) -> Typed:
+    """Return the type of an item of a tuple or text.
+
+    Raises `Untyped` for others, or a position beyond the tuple.
+    """
     if (
         isinstance(of, Record)
         and issubclass(of.kind, tuple)
@@ -315,6 +332,10 @@ def _annotated_type(function: Callable[..., Any]) -> Typed:
 
 
 def _annotated_element_type(function: Callable[..., Any]) -> Typed:
+    """Return the element type of the annotated list or sequence that a function returns.
+
+    Raises `Untyped` if there is no such annotation.
+    """
     hint = _return_hint(function)
     items = [item for item in get_args(hint) if item is not ...]
     if get_origin(hint) not in _LISTS or len(items) != 1:
@@ -329,6 +350,10 @@ def _lacks_annotation(function: Any) -> bool:
 
 
 def _return_hint(function: Callable[..., Any]) -> Any:
+    """Return the annotated result of a function; a class returns itself.
+
+    Raises `Untyped` if there is no annotation, or the callable is no plain function.
+    """
     if isinstance(function, type):
         return function
     if not isinstance(function, FunctionType) or inspect.iscoroutinefunction(function):

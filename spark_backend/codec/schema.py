@@ -341,6 +341,7 @@ def is_text(value: str) -> bool:
 
 
 def _inside_name(of: Whole) -> str:
+    """Return the name of the element type of a whole value; an empty text if it has no elements."""
     assert of.of is not None
     if of.of == NOTHING:
         return ""
@@ -359,6 +360,10 @@ def _is_same_record(left: Record, right: Record) -> bool:
 
 
 def _record_type(of: Struct, inside: frozenset[type]) -> Record:
+    """Return the record type of a struct; `inside` are the classes that contain it.
+
+    Raises `Untyped` if it contains itself.
+    """
     kind = of.python
     if kind in inside:
         raise Untyped("it contains itself")
@@ -370,6 +375,10 @@ def _record_type(of: Struct, inside: frozenset[type]) -> Record:
 
 
 def _record_field_type(kind: type, name: str, hint: Kind, inside: frozenset[type]) -> Typed:
+    """Return the type of a field of a class.
+
+    Raises `Untyped`, with the name of the field, if it has no column type.
+    """
     try:
         return column_type(hint, inside | {kind})
     except Untyped as untyped:

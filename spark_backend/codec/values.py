@@ -268,6 +268,10 @@ def integer_bounds(value: Value) -> tuple[int, int]:
 
 
 def _truth_of_type(of: Typed, column: Column) -> Column:
+    """Return the condition that a value, not null, is true in Python.
+
+    Raises `Inexact` if a class defines its own truth.
+    """
     if of.kind is bool:
         return column
     if of.kind is float:
@@ -342,6 +346,8 @@ def _match_constants(left: Value, right: Value) -> tuple[Value, Value]:
 
 
 def _convert_constant(value: Value, other: Typed) -> Value:
+    """Return a constant as an equal constant of the type `other`; the value itself if it is no
+    constant or there is none."""
     known = value.known
     if type(known) is int and other.kind is float and float(known) == known:
         return literal(float(known))

@@ -129,6 +129,10 @@ class Evaluation:
         return self._stays[id(node)]
 
     def _frame(self, node: plan.Node, given: Mapping[int, Frame]) -> Frame:
+        """Return the rows of a node over the `given` rows of the loop, as columns.
+
+        Raises `NotColumnar` for other nodes.
+        """
         match node:
             case plan.Recursive(level, index):
                 return given[index] if level == self._level else self._sides[level, index]
@@ -156,6 +160,10 @@ class Evaluation:
         return Frame(len(weights), (rows,))
 
     def _join(self, node: plan.Join, left: Frame, right: Frame) -> Frame:
+        """Return the matching pairs of a join by integer keys.
+
+        Raises `NotColumnar` for other keys.
+        """
         ours, theirs = _join_keys(node)
         one = _integer_keys(evaluate_column(ours.body, left.bindings, left.size))
         other = _integer_keys(evaluate_column(theirs.body, [right.row], right.size))
@@ -179,6 +187,10 @@ class Evaluation:
         return at, beside
 
     def _aggregate(self, node: plan.Aggregate, of: Frame) -> Frame:
+        """Return a row per group, by an integer key.
+
+        Raises `NotColumnar` for other keys or named rows.
+        """
         if node.row is not None or not isinstance(node.key, Lifted):
             raise NotColumnar("named rows")
         keys = _integer_keys(evaluate_column(node.key.body, of.bindings, of.size))
@@ -189,6 +201,10 @@ class Evaluation:
 
 
 def _fold_column(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
+    """Return one aggregate of all groups as a column.
+
+    Raises `NotColumnar` if numpy does not compute it exactly.
+    """
     if isinstance(folded.accumulator, CountAccumulator):
         return Leaf(int, lambda: groups.counts)
     if folded.skip_none or (folded.value is not None and not isinstance(folded.value, Lifted)):
@@ -290,6 +306,8 @@ class Groups:
         return fold.reduceat(ordered, self._starts) if len(ordered) else ordered
 
     def _exact(self, ordered: Array, most: float) -> Array | None:
+        """Return the sum of floats of each group, rounded once; None if the bits of the values span
+        too widely. `ordered`: values by group; `most`: their largest absolute value."""
         spare = self._most.bit_length()
         width = min(BITS, WHOLE - spare)
         unit = frexp(most)[1] - (BITS - spare)
@@ -308,6 +326,7 @@ class Groups:
         return np.ldexp(one, unit) + np.ldexp(other, unit - width)
 
     def _one_by_one(self, ordered: Array) -> Array:
+        """Return the sum of floats of each group by `math.fsum`. `ordered`: values by group."""
         ends = np.append(self._starts[1:], len(ordered))
         listed = ordered.tolist()
         pairs = zip(self._starts.tolist(), ends.tolist(), strict=True)
@@ -387,6 +406,10 @@ def _constant_leaf(number: Any, size: int) -> Leaf:
 
 
 def _operation_leaf(symbol: str, left: Rows, right: Rows) -> Leaf:
+    """Return an arithmetic operation of columns.
+
+    Raises `NotColumnar` if it could raise or round differently from Python.
+    """
     if not isinstance(left, Leaf) or not isinstance(right, Leaf):
         raise NotColumnar("an operator of records")
     kind: Any = int if symbol != "/" and left.kind is right.kind is int else float

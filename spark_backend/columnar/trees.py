@@ -113,6 +113,7 @@ def concat_rows(some: Sequence[Rows]) -> Rows:
 
 
 def _concat_two(one: Rows, other: Rows) -> Rows:
+    """Return the rows of both, one after the other. Raises `NotColumnar` if their types differ."""
     if isinstance(one, Leaf) and isinstance(other, Leaf) and one.kind is other.kind:
         return Leaf(one.kind, lambda: np.concatenate((one.values, other.values)))
     if not isinstance(one, Tree) or not isinstance(other, Tree):

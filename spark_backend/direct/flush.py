@@ -382,6 +382,8 @@ def _read_path(key: Function, kept: Typed, count: int) -> tuple[tuple[str, ...],
 
 
 def _expression_path(expr: Expr, kept: Typed, count: int) -> tuple[tuple[str, ...], Typed] | None:
+    """Return the path of the field that an expression reads of a row, and its type; None for any
+    other expression. `count`: the number of bindings of a row."""
     match expr:
         case Parameter(index):
             return ((), kept) if count == 1 else _record_field(kept, index)
@@ -398,6 +400,8 @@ def _expression_path(expr: Expr, kept: Typed, count: int) -> tuple[tuple[str, ..
 def _field_below(
     found: tuple[tuple[str, ...], Typed], name: str | int
 ) -> tuple[tuple[str, ...], Typed] | None:
+    """Return the path and type of a field of the record that was found; None if it has no such
+    field."""
     path, of = found
     below = _record_field(of, name)
     return None if below is None else ((*path, *below[0]), below[1])
