@@ -137,6 +137,8 @@ def _sibling_module(module: str, leaf: str) -> str:
 
 
 def _replace_prefix(module: str, names: MappingProxyType[str, str]) -> str:
+    """Return a module's name with its longest known prefix replaced; without such a prefix,
+    unchanged."""
     if not module.startswith("reactive."):
         return module
     parts = module.split(".", 4)
@@ -161,6 +163,8 @@ class _EarlierNameFinder:
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return a spec that imports a moved module by its earlier name; None if the name is
+        current."""
         current = self._current(name)
         if current == name or name in PRESENT:
             return None

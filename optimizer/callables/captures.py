@@ -108,6 +108,8 @@ def unread_parameters(function: Any) -> frozenset[int]:
 
 @lru_cache(maxsize=1024)
 def find_unread_parameters(code: CodeType) -> frozenset[int]:
+    """Return the places of parameters that the code never loads; empty if it names `locals` or
+    `eval`."""
     loaded = {*code.co_cellvars, *READ_VARIABLES.intersection(code.co_names)}
     for instruction in dis.get_instructions(code):
         if "LOAD" in instruction.opname:
@@ -168,6 +170,8 @@ def is_users(function: FunctionType) -> bool:
 
 
 def frozen_instant(value: Any) -> Any:
+    """Return a datetime or a small built-in container with ambiguous times as instants; else
+    `value`."""
     kind: Any = type(value)
     if kind is datetime or (kind in HOLDERS and value and len(value) <= SMALL):
         return with_instants(value)
@@ -210,6 +214,8 @@ def with_live_instants(value: Any, known: dict[int, FunctionType]) -> Any:
 
 
 def _is_changed(cell: CellType) -> bool:
+    """Return True if the value of a cell has to be replaced by its instant; False for an empty
+    cell."""
     try:
         value = cell.cell_contents
     except ValueError:
@@ -225,6 +231,11 @@ def _is_ambiguous(value: Any, seen: set[int]) -> bool:
 
 
 def _has_ambiguous(function: FunctionType, seen: set[int]) -> bool:
+    """Return True if a variable of a function, or of the user's functions that it reads, is
+    ambiguous.
+
+    Functions in `seen` are not searched again; the function is added to `seen`.
+    """
     if id(function) in seen or len(seen) >= MOST_CALLED:
         return False
     seen.add(id(function))
@@ -395,6 +406,10 @@ def _meaning_of_value(value: Any) -> Any:
 
 
 def _captures(function: FunctionType) -> Iterator[Capture]:
+    """Yield the captured variables of a function: cells, globals, changeable defaults, attributes.
+
+    Unassigned cells, unset globals and modules are left out.
+    """
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             value = cell.cell_contents
@@ -462,6 +477,7 @@ def copy_container(value: Any) -> Any:
 
 
 def _rebuilt(function: FunctionType, captures: tuple[Capture, ...]) -> FunctionType:
+    """Return a copy of a function that reads the frozen values of its captures; live ones stay."""
     captures = tuple(c for c in captures if not c.is_live)
     by_cell = {id(c.source): c.frozen for c in captures if isinstance(c.source, CellType)}
     cells = tuple(

@@ -151,6 +151,7 @@ def _is_asynchronous(function: Callable[..., Any]) -> bool:
 
 
 def _check_parameters(function: Callable[..., Any], parameters: int, role: str, label: str) -> None:
+    """Raise `PlanError` if a callable cannot be called with `parameters` positional arguments."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -226,6 +227,8 @@ STORES = frozenset(
 
 @lru_cache(maxsize=1024)
 def _assigned_variable(code: CodeType) -> str | None:
+    """Return the name of the first global or closure variable that the code assigns or deletes;
+    None if none."""
     if STORES.isdisjoint(code.co_code[::2]):
         return None
     for instruction in dis.get_instructions(code):
@@ -242,6 +245,8 @@ PLAIN = frozenset({int, str, float, bytes, bool, type(None)})
 
 
 def _impure_path(function: FunctionType, path: Path) -> str | None:
+    """Return the dotted name of an impure function or random generator that a path reads; None if
+    pure."""
     value = variable(function, path)
     if type(value) in PLAIN:
         return None
@@ -253,6 +258,8 @@ def _impure_path(function: FunctionType, path: Path) -> str | None:
 
 
 def _impure_name(value: Any) -> str | None:
+    """Return the name of a value if it is a random generator, or a function known to be impure;
+    else None."""
     owner = getattr(value, "__self__", None)
     if owner is not None and not isinstance(owner, ModuleType | type):
         return _random_name(owner)

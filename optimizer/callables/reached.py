@@ -74,6 +74,8 @@ class _Walk:
                 yield from self._function(own, called, label, is_read=False)
 
     def _function(self, function: FunctionType, owner: Any, label: str, *, is_read: bool) -> Found:
+        """Search the code of a user's function once per `owner`, its `self`; not deeper than
+        `DEEPEST`."""
         key = (id(function), id(owner))
         if key in self._seen or self._depth >= DEEPEST or not is_users(function):
             return
@@ -85,6 +87,7 @@ class _Walk:
     def _code(
         self, function: FunctionType, code: CodeType, owner: Any, label: str, is_read: bool
     ) -> Found:
+        """Search each variable that the code loads, then the code of its inner functions."""
         steps, loads = _steps(code)
         for place in loads:
             is_own = _is_owner(function, steps[place])
@@ -158,6 +161,7 @@ def _next(steps: Steps, place: int, value: Any, name: str) -> tuple[Any, str, in
 
 
 def _attribute(owner: Any, name: str) -> Any:
+    """Return an attribute read without running code, or a method bound to `owner`; else `UNSET`."""
     found = attribute(owner, name)
     if found is not UNSET or isinstance(owner, type):
         return found
@@ -166,6 +170,7 @@ def _attribute(owner: Any, name: str) -> Any:
 
 
 def _is_item(steps: Steps, place: int) -> bool:
+    """Return True if the step at `place` subscripts a value: `a[b]`."""
     step = steps[place] if place < len(steps) else None
     return step is not None and (
         step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")
@@ -173,6 +178,8 @@ def _is_item(steps: Steps, place: int) -> bool:
 
 
 def _plain_item(owner: Any, key: Any) -> Any:
+    """Return the item of a built-in list, tuple or dict; `UNSET` if there is none, or for other
+    owners."""
     if type(owner) not in (list, tuple, dict):
         return UNSET
     try:

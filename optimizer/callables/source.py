@@ -88,6 +88,7 @@ def result_is_discarded() -> bool:
 
 
 def _outside() -> FrameType:
+    """Return the nearest frame above the caller's caller that is not of the library's folders."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(FOLDERS):
         frame = frame.f_back
@@ -160,6 +161,7 @@ GUESSES: tuple[Callable[[CodeType, dict[str, Any]], str | None], ...] = (
 
 
 def _read_source(name: str) -> str | None:
+    """Return the text of a file, decoded as Python source; None if reading the file could block."""
     if _blocks(name):
         return None
     with open(name, "rb") as file:

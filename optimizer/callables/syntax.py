@@ -152,6 +152,8 @@ class SourceTree:
             _move(inside, -FAR)
 
     def _all_codes(self, number: int | None) -> Iterator[CodeType]:
+        """Yield all code objects of the text, or of its imports and one statement; none if it does
+        not compile."""
         own = self._statements if number is None else [*self._imports, self._statements[number]]
         try:
             code = self._compiled(ast.Module(own, []))
@@ -161,6 +163,7 @@ class SourceTree:
         yield from _nested_codes(code)
 
     def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
+        """Compile a source with the flags of the original code, without showing warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             flags |= self._flags
@@ -261,6 +264,7 @@ def _innermost(nodes: list[Syntax]) -> list[Syntax]:
 
 
 def _nested_codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code objects within a code object, outer ones first; not the code object itself."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield constant
@@ -317,6 +321,8 @@ def same_code(code: CodeType, other: CodeType, *, shift: int = 0) -> bool:
 
 
 def _same_positions(code: CodeType, other: CodeType, shift: int) -> bool:
+    """Return True if two code objects have equal positions, `shift` lines apart; unknown columns
+    match any."""
     if code.co_linetable == other.co_linetable:  # it counts from the first line
         return True
     pairs = zip(code.co_positions(), other.co_positions(), strict=True)
@@ -446,6 +452,10 @@ class _CodeIdentity(CodeItself):
 
 @lru_cache(maxsize=1024)
 def _find_syntax(asked: _CodeIdentity) -> Syntax | NoSyntax:
+    """Return the syntax of a code object, read from the first text that has only one candidate.
+
+    Return `NoSyntax` with the reason if no text has it.
+    """
     code = asked.code
     if not code.co_flags & CO_OPTIMIZED:
         return NO_FUNCTION

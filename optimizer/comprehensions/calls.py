@@ -148,6 +148,7 @@ def _keyword(node: ast.Call, name: str) -> ast.expr | None:
 
 
 def _read_sum(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `sum(rows)` and `sum(rows, start)` as an aggregate; None if the argument is not rows."""
     first = ast.copy_location(ast.Call(node.func, node.args[:1], []), node)
     rows = _rows_argument(first, reader, reading)
     if rows is None:
@@ -167,6 +168,7 @@ def _is_number_constant(expr: Expr) -> bool:
 
 
 def _read_len(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `len(rows)` as a count; None if the argument is not rows. A generator is refused."""
     rows = _rows_argument(node, reader, reading)
     if rows is not None and rows.kind == "iterator":
         raise refusal_at(
@@ -183,6 +185,7 @@ def _read_any(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 
 
 def _read_all(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `all(...)` over rows as "no row fails the test"; None if the argument is not rows."""
     rows = _rows_argument(node, reader, reading)
     if rows is None:
         return None
@@ -201,6 +204,7 @@ def _read_set(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 
 
 def _read_list(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `list(rows)`: sorted rows keep their order; None if the argument is not rows."""
     rows = _rows_argument(node, reader, reading)
     if rows is None or rows.kind == "sorted":
         return rows
@@ -212,6 +216,7 @@ def _take_window(rows: Rows, reading: Any) -> Rows:
 
 
 def _read_dict(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `dict(rows)` of key-value pairs, or of a mapping; None if the argument is not rows."""
     if len(node.args) != 1 or node.keywords:
         return None
     given = reading.value(node.args[0], reader)
@@ -280,6 +285,8 @@ def _replace_none_result(found: Subquery, otherwise: Expr, reading: Any) -> Expr
 
 
 def _read_sorted(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `sorted(rows, key=, reverse=)`; None if the argument is not rows. `reverse` must be
+    constant."""
     rows = _rows_argument(node, reader, reading)
     if rows is None:
         return None
@@ -358,6 +365,7 @@ def _apply_key(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: An
 
 
 def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read a method call of a mapping, of a set, or `count` of a list; refuse all others."""
     if rows.kind in ("dict", "groups"):
         return consumers.method(rows, name, node, reader, reading)
     if rows.kind == "set" and name in OPERATORS and len(node.args) == 1:
@@ -384,6 +392,7 @@ def _read_groups(node: ast.Call, reader: Any, reading: Any) -> Expr:
 
 
 def _read_group_sets(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    """Read groups whose values become frozen sets, one per key."""
     found = consumers.group_rows(
         _as_mapping(reading.value(node.args[0], reader), reading), reading, "Collect"
     )

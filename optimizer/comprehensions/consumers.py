@@ -277,6 +277,7 @@ def found_or(values: Iterable[Any], key: Any, default: Any) -> Any:
 
 
 def _single_value(found: list[Any], key: Any) -> Any:
+    """Return the one value of a key; raise `DuplicateKeyError` if its rows have several."""
     first = found[0]
     if any(other is not first and other != first for other in found):
         raise DuplicateKeyError(

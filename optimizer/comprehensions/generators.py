@@ -225,6 +225,8 @@ class RowScope:
         self._bind(target, Item(pair, constant(1)))
 
     def _rows(self, source: Rows, name: str) -> Expr:
+        """Add the rows of a source to the scope, and return the expression that reads one of its
+        rows."""
         origins = self._reading.origins
         if source.order is not None:
             source = replace(source, node=plan_of_window(source, origins), order=None)
@@ -282,6 +284,7 @@ class RowScope:
         self.scope.names = (*self.scope.names, *names)
 
     def _function(self, body: Expr) -> Lifted:
+        """Return an expression of the scope as a callable over all bindings of the scope's node."""
         count = bindings(self._node())
         names = self.scope.names if len(self.scope.names) == count else row_names(count)
         check_values((body,))
@@ -498,6 +501,8 @@ class _Narrow:
         return f.with_body(self.expr(f.body)) if isinstance(f, Lifted) else f
 
     def expr(self, expr: Expr) -> Expr:
+        """Return the expression with its largest parts that read only outer rows as `Outer`
+        arguments."""
         outside = self._outside(expr)
         if outside is not None and (isinstance(expr, Outer) or self._may_be_given(outside)):
             return self._argument(outside)

@@ -122,6 +122,7 @@ def _match_filling_loop(loop: ast.For) -> Made | None:
 
 
 def _into(into: ast.expr, generators: list[ast.comprehension], value: ast.expr) -> Made | None:
+    """Return what a loop fills: name, generators, key or None, value; None for any other target."""
     match into:
         case ast.Name(name):
             return name, generators, None, value

@@ -140,6 +140,10 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
 
 
 def _build_query(function: Opaque, result: Expr, reading: QueryReader, reader: Reader) -> Query:
+    """Return the query of a lifted result: its plan, kind and sources.
+
+    Raise `PlanError` if it reads no relation, or if a value of rows decides which rows it gives.
+    """
     if generators.is_part(result):
         result = generators.of_sequence(result, reader, reading)
     if isinstance(result, Rows):
@@ -170,6 +174,8 @@ def _of_value(value: Expr, reading: QueryReader) -> plan.Node:
 def _plan_of(
     function: Opaque, rows: Rows, reading: QueryReader, reader: Reader
 ) -> tuple[plan.Node, Kind]:
+    """Return the plan of result rows, and its kind; refuse lists that lost their order, and bare
+    `items()`."""
     origins = reading.origins
     match rows.kind:
         case "set":
@@ -217,6 +223,7 @@ def _plan_ordered_rows(rows: Rows, reading: QueryReader) -> plan.Node:
 
 
 def _check_finished(function: Opaque, body: Expr) -> None:
+    """Raise `PlanError` if part of a result without rows still reads rows."""
     for part in walk(body):
         if isinstance(part, Rows | Within):
             raise PlanError(
@@ -226,6 +233,7 @@ def _check_finished(function: Opaque, body: Expr) -> None:
 
 
 def _unreadable_error(function: Opaque, unreadable: BaseException) -> PlanError:
+    """Return the error for a callable that reads relations and cannot be lifted, with a remedy."""
     reason, *hint = unreadable.args if isinstance(unreadable, Unreadable) else ("it is too deep",)
     remedy = hint[0] if hint else "write it as one expression, or as names, choices and returns"
     return PlanError(

@@ -121,6 +121,8 @@ class QueryReader:
         return self.scope.adopt(expr, self._root)
 
     def check_kept(self, node: ast.expr, reader: Any) -> None:
+        """Refuse an expression that is kept as code, if it reads a relation or an undefined
+        variable."""
         if touching.touches(node, reader, self):
             raise refusal_at(
                 node,
@@ -135,6 +137,8 @@ class QueryReader:
             )
 
     def value(self, node: ast.expr, reader: Any) -> Expr | None:
+        """Read an expression that uses relations: as `Rows`, or as a value of rows; None for all
+        others."""
         if isinstance(node, ast.Constant) or not touching.touches(node, reader, self):
             return None
         match node:
@@ -168,6 +172,11 @@ class QueryReader:
     # Names.
 
     def _named(self, node: ast.Name | ast.Attribute, reader: Any) -> Expr | None:
+        """Return the rows of a named relation, and record it as a source; None if it is no
+        relation.
+
+        Refuse an attribute that is read of a relation.
+        """
         if isinstance(node, ast.Name):
             known = look_up_name(reader.bound, node.id)
             if known is not None:
@@ -204,6 +213,8 @@ class QueryReader:
                 return None
 
     def _within(self, found: Expr) -> Expr:
+        """Return nested rows of an outer row as rows of the current scope; other expressions
+        unchanged."""
         if not isinstance(found, Within):
             return found
         rows: Rows = found.rows
@@ -251,6 +262,10 @@ class QueryReader:
     def _chosen(
         self, test: ast.expr, then: ast.expr, otherwise: ast.expr, reader: Any
     ) -> Expr | None:
+        """Read `then if test else otherwise`; a constant test chooses the side.
+
+        Refuse a test of rows that chooses between two relations.
+        """
         chosen = self.truth(test, reader)
         if isinstance(chosen, bool):
             return reader.value(then if chosen else otherwise)  # type: ignore[no-any-return]
@@ -267,6 +282,10 @@ class QueryReader:
     def _membership(
         self, node: ast.expr, left: ast.expr, right: ast.expr, reader: Any, negated: bool
     ) -> Expr | None:
+        """Read `x in rows` as an existence test; None if the right side is not rows.
+
+        Refuse relations that find rows by key: `in` could mean a key or a row.
+        """
         if not touching.touches(right, reader, self):
             return None
         if self.engine.finds_keys(touching.constant_of(right, reader)):
@@ -281,6 +300,8 @@ class QueryReader:
     # Rows of rows.
 
     def _subscript(self, node: ast.expr, of: ast.expr, key: ast.expr, reader: Any) -> Expr | None:
+        """Read `rows[key]`: the value of a key, or an item or slice of sorted rows; None if not
+        rows."""
         rows = self.value(of, reader)
         if not isinstance(rows, Rows):
             return None
@@ -409,6 +430,8 @@ SETS = {ast.BitOr: plan.Union, ast.BitAnd: plan.Intersection, ast.Sub: plan.Diff
 
 
 def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
+    """Read `+` of lists and `| & - ^` of sets; None if a side is not rows. Other operators are
+    refused."""
     left, right = (_side(e, reader, reading) for e in (node.left, node.right))
     if left is None or right is None:
         return None

@@ -38,6 +38,7 @@ def _names_and_attributes(node: ast.AST) -> tuple[ast.AST, ...]:
 
 
 def _is_relation_node(node: ast.AST, reader: Any, reading: Any) -> bool:
+    """Return True if a name or attribute is a relation, or a variable that leads to one."""
     if isinstance(node, ast.Name):
         known = look_up_name(reader.bound, node.id)
         if known is not None:
@@ -77,6 +78,7 @@ def reads_relations(function: FunctionType, reading: Any) -> bool:
 
 
 def _find_relations(function: FunctionType, reading: Any) -> Iterator[bool]:
+    """Yield, for each thing that a function reads from outside, whether it leads to a relation."""
     plan_of = reading.engine.plan_of
     yield any(entry.code is function.__code__ for entry in reading.active)
     for path in paths(function.__code__):

@@ -127,6 +127,8 @@ def shows_outcomes(columns: Sequence[Function]) -> bool:
 
 
 def _outcome_shown(body: Expr) -> Expr:
+    """Return the outcome inside a call that turns it into a row or None; other expressions
+    unchanged."""
     match body:
         case Call(Constant(OrNone() | NoFault()), (outcome,)):
             return outcome

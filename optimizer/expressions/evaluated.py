@@ -205,6 +205,7 @@ def _are_slots(operands: tuple[Expr, ...]) -> bool:
 
 
 def _operation(expr: Expr, symbol: str, values: list[Any]) -> Expr:
+    """Return the result of an operation on constants; `expr` if it raises or is large."""
     if symbol in ("is", "is not") and not any(v is None or isinstance(v, bool) for v in values):
         return expr
     compute = UNARY.get(symbol) if len(values) == 1 else BINARY.get(symbol)
@@ -246,6 +247,7 @@ def _is_test(expr: Expr) -> bool:
 
 
 def _is_plain_constant(expr: Expr) -> bool:
+    """Return True for a constant of a plain class, or a short tuple or set of plain values."""
     if not isinstance(expr, Constant):
         return False
     if expr.kind is tuple or expr.kind is frozenset:
@@ -397,6 +399,8 @@ def is_plain(expr: Expr, shapes: Shapes) -> bool:
 
 
 def _is_plain_class(kind: Any) -> bool:
+    """Return True for a class with the usual `==`; an enum with an order or `==` of its own has
+    not."""
     if isinstance(kind, enum.EnumMeta):  # compare by value or by identity
         own = kind.__mro__[: kind.__mro__.index(enum.Enum)]
         return not {name for base in own if base not in _PLAIN for name in vars(base)} & ORDERS
@@ -497,6 +501,7 @@ def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
 
 @by_class
 def _fields_that_fit(kind: type, fits: Fits) -> frozenset[str]:
+    """Return the names of the fields of a class whose declared kinds all fit."""
     found = {name: kind_of(hint) for name, hint in hints_of(kind).items()}
     return frozenset(
         name for name, declared in found.items() if _names_only_fitting(declared, fits)
@@ -521,6 +526,7 @@ def _names_only_fitting(kind: Kind, fits: Fits) -> bool:
 
 
 def _is_without_nan(kind: Any) -> bool:
+    """Return True for a class whose values are never NaN; False for unhashable kinds."""
     try:
         return kind is tuple or kind in _WITHOUT_NAN or is_uuid(kind)
     except TypeError:  # no hash: no class
@@ -532,6 +538,7 @@ def _is_scalar_class(kind: Any) -> bool:
 
 
 def _is_no_tuple(kind: Any) -> bool:
+    """Return True for a class that no tuple is an instance of; False if that cannot be tested."""
     try:
         return kind is not Any and isinstance(kind, type) and not issubclass(tuple, kind)
     except TypeError:  # a protocol without support for `issubclass`

@@ -375,6 +375,7 @@ def _generated_new(kind: Any) -> tuple[Any, ...]:
 
 
 def _constructor_fields(kind: Any) -> list[str]:
+    """Return the names of the fields that a record's constructor takes, in their order."""
     if dataclasses.is_dataclass(kind):
         return [f.name for f in dataclasses.fields(kind) if f.init]
     if _is_named_tuple(kind):
@@ -402,6 +403,8 @@ def _is_named_tuple(kind: type) -> bool:
 
 
 def _length(shape: Shape, default: int | None = None) -> int | None:
+    """Return the length of a tuple shape; `default` for tuple classes without fields, None for
+    others."""
     if isinstance(shape, tuple):
         return len(shape)
     if isinstance(shape, type) and issubclass(shape, tuple):
@@ -410,6 +413,7 @@ def _length(shape: Shape, default: int | None = None) -> int | None:
 
 
 def _is_pure(value: Any) -> bool:
+    """Return True for a callable known to be pure; False if it cannot be hashed."""
     try:
         return isinstance(value, Pure) or value in PURE
     except TypeError:

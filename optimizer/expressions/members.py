@@ -128,6 +128,7 @@ def family(kind: type) -> list[type]:
 
 
 def _own_annotations(base: type) -> Any:
+    """Return the own annotations of a user's class; empty for other classes, or if they raise."""
     if is_ours(base):
         return ()
     try:
@@ -150,6 +151,7 @@ def _is_closed(kind: type) -> bool:
 
 
 def _reads_plainly(kind: type) -> bool:
+    """Return True if no class of the user computes attributes by `__getattr__` or a metaclass."""
     own = [
         base
         for base in kind.__mro__

@@ -94,6 +94,7 @@ class OwnKind(str):
 
     @classmethod
     def of(cls, value: Any, agrees: Callable[[Any, Any], object]) -> OwnKind:
+        """Return the kind of a value with an order of its own; `agrees` compares two of them."""
         kind = value.__class__
         made = cls(f"{kind.__module__}.{kind.__qualname__}")
         made.value, made.agrees = value, agrees
@@ -143,6 +144,8 @@ def sum_kind(value: Any, *, nulls: bool = False, mean: bool = False) -> OrderKin
 
 
 def _of_record(value: Any) -> OrderKind:
+    """Return the order kind of a record, by its compared fields; raise `TypeError` if it has no
+    order."""
     kind = value.__class__
     if kind.__lt__ is getattr(object, "__lt__"):  # noqa: B009
         raise TypeError(f"{_short_repr(value)} of class {kind.__name__} has no order")

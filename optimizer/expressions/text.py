@@ -153,6 +153,10 @@ class Writer:
         return shown if binding >= least else f"({shown})"
 
     def _written(self, expr: Expr) -> Written:
+        """Return the text of an expression, and how tightly it binds.
+
+        Raise `TypeError` for an unknown expression.
+        """
         known = self.known.get(expr)
         if known is not None:
             return known, ATOM
@@ -213,6 +217,8 @@ class Writer:
         return f"({shown})" if shown[:1].isdigit() else shown
 
     def _operation(self, operator: str, operands: tuple[Expr, ...]) -> Written:
+        """Return the text of an operation, with parentheses where they are needed, and how it
+        binds."""
         if operator == "not":
             return f"not {self.write(operands[0], NOT)}", NOT
         if len(operands) == 1:
@@ -224,6 +230,7 @@ class Writer:
         return f"{shown} {operator} {self.write(right, binding + (binding != POWER))}", binding
 
     def _display(self, kind: str, items: tuple[Expr, ...]) -> str:
+        """Return the text of a tuple, list, set, dict or slice."""
         if kind == "slice":
             return f"slice({', '.join(map(self.write, items))})"
         if kind == "dict":
@@ -245,6 +252,8 @@ class Writer:
         return f'f"{shown}"' if "\0" not in shown else self._joined(parts)
 
     def _part(self, part: Expr) -> str:
+        """Return a part of an f-string as written between its quotes; with a `\0` if that is
+        impossible."""
         if isinstance(part, Constant):
             shown = str(part.value)
             plain = shown.isprintable() and not any(c in shown for c in "\"'\\")
@@ -268,6 +277,7 @@ class Writer:
         return "''.join((" + "".join(f"{self._piece(part)}, " for part in parts) + "))"
 
     def _piece(self, part: Expr) -> str:
+        """Return a part of a text as an expression that gives a string, without an f-string."""
         if not isinstance(part, Formatted):
             return self.write(part) if isinstance(part, Text) else repr(str(part.value))  # type: ignore[attr-defined]
         convert = {"!r": "repr", "!s": "str", "!a": "ascii"}.get(part.conversion)

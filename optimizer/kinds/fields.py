@@ -242,6 +242,7 @@ class ClassCache(Generic[V]):
             del self._order[reference.place]
 
     def _forget(self) -> None:
+        """Remove the oldest entry; do nothing more if its class no longer exists."""
         place, oldest = self._order.popitem(last=False)
         entry = oldest()
         if entry is not None:
@@ -333,6 +334,7 @@ def attributes(kind: Any) -> list[str]:
 
 
 def _written_down(kind: type) -> list[str]:
+    """Return the attributes that a class and its bases annotate or list in slots; no `__x__`."""
     found: dict[str, None] = {}
     for base in reversed(kind.__mro__):
         hints = inspect.get_annotations(base) if not is_ours(base) else {}
@@ -343,6 +345,7 @@ def _written_down(kind: type) -> list[str]:
 
 
 def _declared_fields(kind: Any) -> list[tuple[str, bool]]:
+    """Return the fields that a record class declares, each with True if `==` compares it."""
     if dataclasses.is_dataclass(kind):
         return [(field.name, field.compare) for field in dataclasses.fields(kind)]
     if hasattr(kind, "__attrs_attrs__"):

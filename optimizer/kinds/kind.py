@@ -350,6 +350,7 @@ def evaluated_apart(kind: type) -> dict[str, Any]:
 
 
 def _kind_of_generic(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind:
+    """Return the kind of an annotation with arguments: a union, literal, alias, tuple or class."""
     if origin is Annotated:
         kind = kind_of(arguments[0])
         zone = next((n for n in annotation.__metadata__ if isinstance(n, dt.tzinfo)), None)
@@ -384,6 +385,7 @@ def _kind_of_special(annotation: Any) -> Kind:
 
 
 def _kind_of_class(python: type, arguments: tuple[Any, ...]) -> Kind:
+    """Return the kind of a class with type arguments; `Instance` if it is no known kind."""
     if python in SCALARS or is_uuid(python):
         return Scalar(python)
     if issubclass(python, Enum):
@@ -406,6 +408,7 @@ def _kind_of_class(python: type, arguments: tuple[Any, ...]) -> Kind:
 
 
 def _kind_of_tuple(python: Any, arguments: tuple[Any, ...]) -> Kind:
+    """Return the kind of a tuple: `Places` for given items, `Items` for any number of them."""
     if python is tuple and arguments and ... not in arguments:
         if any(map(_is_unpacked, arguments)):
             return Items(tuple, ANYTHING)
@@ -540,6 +543,7 @@ def with_none(kind: Kind) -> str:
 
 
 def _is_value_of_class(value: Any, python: type) -> bool:
+    """Return True if a value is of a class: integers are floats too, datetimes are no dates."""
     if python is NoneType:
         return value is None
     if python is dt.date and isinstance(value, dt.datetime):
@@ -557,6 +561,7 @@ def _is_collection_of(value: Any, python: type) -> bool:
 
 
 def _is_instance(value: Any, python: Any) -> bool:
+    """Return the result of `isinstance`; True if the class does not support it."""
     try:
         return isinstance(value, python)
     except TypeError:  # a protocol without support for `isinstance`

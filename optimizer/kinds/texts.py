@@ -217,6 +217,7 @@ def columns_of(fields: Iterable[str], columns: Sequence[str]) -> dict[str, int]:
 
 
 def _identifier(name: str, *, of_tuple: bool) -> str:
+    """Return a column's name as a Python identifier; for tuples, without leading underscores."""
     letters = unicodedata.normalize("NFKC", name)
     plain = "".join(each if f"_{each}".isidentifier() else "_" for each in letters)
     if of_tuple:

@@ -176,6 +176,7 @@ def _name_spaces(function: FunctionType) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_set_cell(cell: CellType) -> bool:
+    """Return True if a cell has a value."""
     try:
         return cell.cell_contents is not cell
     except ValueError:
@@ -206,6 +207,7 @@ class _Folding(ast.NodeTransformer):
         self._identity = identity
 
     def visit(self, node: ast.AST) -> Any:
+        """Return a syntax node with calls of folds in place of folds over bags."""
         if isinstance(node, OF_ALL):
             return self._comprehension(node)
         if isinstance(node, ast.Lambda):
@@ -224,6 +226,7 @@ class _Folding(ast.NodeTransformer):
 
     @contextmanager
     def _names(self, more: set[str]) -> Iterator[None]:
+        """Treat more names as local within the `with` block."""
         old, self._local = self._local, self._local | more
         try:
             yield
@@ -338,6 +341,7 @@ def _viewed_mapping(node: ast.expr) -> ast.expr:
 
 
 def _node_of_read(read: Read) -> ast.expr:
+    """Return the syntax of a read: a name, its attribute, or its item."""
     name, field = read
     of = ast.Name(name, ast.Load())
     if field is None:

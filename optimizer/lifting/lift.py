@@ -168,6 +168,7 @@ def read_callable_as_expr(
 
 
 def tree_of(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
+    """Return the shared syntax tree of a function; raise `Unreadable` if it cannot be read."""
     tree = shared_syntax_of(function.__code__, function.__globals__)
     if isinstance(tree, NoSyntax):
         raise Unreadable(tree.reason, tree.remedy)
@@ -237,6 +238,7 @@ class Reader:
             outer_values.bind_outer_values(function, bound, origin.queries)
 
     def body(self, tree: ast.Lambda | ast.FunctionDef) -> Expr:
+        """Read the body of a lambda or function as one expression."""
         if isinstance(tree, ast.Lambda):
             return self.value(tree.body)
         queries = self.origin.queries
@@ -304,6 +306,7 @@ class Reader:
         return self._expr(node) if found is None else found
 
     def _expr(self, node: ast.expr) -> Expr:
+        """Return the expression of a syntax node; parts without a translation stay as callables."""
         match node:
             case ast.Constant(value):
                 return constant(value)
@@ -345,6 +348,7 @@ class Reader:
                 return self.kept(node)
 
     def _name(self, node: ast.Name, name: str) -> Expr:
+        """Return the value of a name; raise `Unreadable` for a local variable that may be unset."""
         if name in self.bound:
             return self.bound[name]
         if name in self.function.__code__.co_varnames or name in self.function.__code__.co_cellvars:
@@ -355,6 +359,8 @@ class Reader:
     def _comparison(
         self, whole: ast.Compare, operands: list[ast.expr], operators: list[ast.cmpop]
     ) -> Expr:
+        """Read a chain of comparisons as a conjunction; keep it as code if a middle part calls
+        something."""
         sides = list(map(self.expr, operands))
         if any(isinstance(e, Call | Apply) for middle in sides[1:-1] for e in walk(middle)):
             return self.kept(whole)  # each is called once
@@ -365,6 +371,8 @@ class Reader:
         return links[0] if len(links) == 1 else And(links)
 
     def _call(self, node: ast.Call) -> Expr:
+        """Read a call, inlined if possible; keep it as code if it has starred or generator
+        arguments."""
         starred = any(isinstance(a, ast.Starred) for a in node.args)
         lazy = any(isinstance(a, ast.GeneratorExp) for a in node.args)
         if starred or lazy or any(k.arg is None for k in node.keywords):

@@ -34,6 +34,7 @@ def _is_name(node: ast.AST, name: str) -> bool:
 
 
 def _passed_parameters(call: ast.Call, called: FunctionType) -> frozenset[str]:
+    """Return the parameters that a call surely passes: by position before a `*`, and by keyword."""
     positional = called.__code__.co_varnames[: called.__code__.co_argcount]
     starred = [n for n, a in enumerate(call.args) if isinstance(a, ast.Starred)]
     given = positional[: starred[0] if starred else len(call.args)]

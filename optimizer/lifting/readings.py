@@ -88,6 +88,7 @@ def of_all_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
 
 
 def _with_slots(function: Opaque, kin: Kin, shapes: Shapes, read: Read) -> Reading | None:
+    """Return the reading with slots for plain values; None if reading asked for a value."""
     held = {name: SlotValue(value) for name, value in kin.values}
     found = read(replace_captured_values(function, held), shapes)
     is_general = is_whole(found) and not any(each.is_asked for each in held.values())
@@ -213,6 +214,7 @@ def may_differ(value: Any) -> bool:
 
 
 def _kin(function: Opaque) -> Kin:
+    """Return the kin of a callable; raise `Unlike` if a captured object has no lasting meaning."""
     identity, called = function.identity, function.function
     if type(called) is not FunctionType:
         if isinstance(called, MethodType) or has_no_meaning(identity):
@@ -254,6 +256,8 @@ def _lasting(value: Any, meaning: Any) -> Hashable:
 
 
 def _itself(value: Any) -> Hashable:
+    """Return a key that stands for an object by identity; raise `Unlike` if it has no weak
+    reference."""
     if isinstance(value, MethodDescriptorType):
         return value  # has only a name
     if isinstance(value, attrgetter | itemgetter):  # two of these are never equal
@@ -300,7 +304,10 @@ def _from_outside(function: Any) -> Iterator[Hashable]:
 
 
 def replace_captured_values(opaque: Opaque, values: Mapping[Any, Any]) -> Opaque:
-    """Return a callable with other values of some variables, and without captures."""
+    """Return a callable in which some variables have other values; the rest stay.
+
+    Its `captures` are empty.
+    """
     function = opaque.function
     if not values or not isinstance(function, FunctionType):
         return replace(opaque, captures=()) if opaque.captures else opaque

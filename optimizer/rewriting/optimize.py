@@ -1,4 +1,4 @@
-"""Rewrite a plan to a cheaper one with the same rows: all rules, in their order.
+"""Rewrite a plan to a cheaper one with the same rows: all rules, in the order of `phases.py`.
 
 The rules of a phase are tried at every node, inputs first, until none of them applies. If a later
 rule finds that a part is empty, or that a condition always holds, earlier rules may apply again:
