@@ -63,7 +63,7 @@ class Followed:
 
 
 class Inserted:
-    """The same rows in a table of SQLite, one transaction per row."""
+    """Rows in a table of SQLite, one transaction per row."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)

@@ -36,7 +36,7 @@ class Struct(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The same row as a dataclass."""
+    """A row as a dataclass."""
 
     id: int
     customer: int
@@ -45,7 +45,7 @@ class Data:
 
 
 class Named(NamedTuple):
-    """The same row as a named tuple."""
+    """A row as a named tuple."""
 
     id: int
     customer: int

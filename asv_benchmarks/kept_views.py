@@ -32,7 +32,7 @@ CASES = (
 
 
 def made(path: Path, name: str, *, kept: bool) -> tuple[float, str]:
-    """Return the seconds that a view took, and where its state came from."""
+    """Return the seconds to make a view, and the origin of its state."""
     with Database(path) as db:
         arcs = db.table(Arc, name="arcs")
         start = perf_counter()

@@ -2,8 +2,8 @@
 
     python -m asv_benchmarks.mirrors
 
-A commit of one changed object with a mirror and two views, by that of the same session without; and
-loading, by SQLAlchemy's own reading of the rows as tuples. Medians of CPU time, taken in turns.
+A commit of one changed object with a mirror and two views, divided by the commit without; and
+loading, divided by reading the rows as tuples in SQLAlchemy. Medians of CPU time, taken in turns.
 """
 
 from __future__ import annotations

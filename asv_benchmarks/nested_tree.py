@@ -78,7 +78,7 @@ def as_values(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
 
 
 def _nested(table: Any, others: list[Any]) -> Any:
-    """Return the rows of a table with those of the next one nested, and so on."""
+    """Return the rows of a table with the rows of the next table nested, and so on."""
     if not others:
         return table
     below, *more = others

@@ -1,7 +1,7 @@
 """The end of `make bench`: the ratios to the twins, beside those of the last run.
 
     ratio > 1.3 x base             slower: reported, and checked again in the next run
-    the same in the next run too   a regression: reported, and the command fails
+    again in the next run          a regression: reported, and the command fails
 
 The base of a figure is its ratio in the last run, or in the one before if that is greater, where
 it was not slower. So a noisy moment passes, and a regression fails every run until it is mended, or

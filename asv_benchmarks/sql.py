@@ -136,7 +136,7 @@ KINDS = {
 
 
 class Shop:
-    """The same rows in a live database, in SQLite and in DuckDB."""
+    """Equal rows in a live database, in SQLite and in DuckDB."""
 
     sqlite: Any = None
     duck: Any = None

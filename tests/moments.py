@@ -37,9 +37,9 @@ def is_closed(frame: FrameType) -> bool:
 
 
 class Moments:
-    """Acts at the nth moment at which CPython looks for signals, in frames of the library.
+    """Call `act` at the nth moment when CPython looks for signals, in frames of the library.
 
-    The action raises `KeyboardInterrupt`, as a second Ctrl-C does, or is `act`, if given.
+    By default it raises `KeyboardInterrupt`, as a second Ctrl-C does.
     Frames are known by their `id`: CPython 3.11 crashes now and then if a frame of a function that
     has ended is held while its opcodes are traced.
     """

@@ -1,4 +1,4 @@
-"""Other values for the thresholds at which the library changes its strategy.
+"""Other values for the thresholds that change the strategy of the library.
 
 Small tables, few readers and short histories, as random tests have them, reach few of these
 strategies. With all thresholds at their lowest they reach all of them immediately: commits are

@@ -79,7 +79,7 @@ def ampersand(a: Table[Sold], b: Table[Sold], c: Table[Sold]) -> Relation[*tuple
 
 
 def conjunction(a: Table[Sold], b: Table[Sold], c: Table[Sold]) -> Relation[*tuple[Any, ...]]:
-    """The same query with `and`."""
+    """Keys in conditions that `and` connects."""
     return a.join(b).join(c, on=lambda a, b, c: a.key == b.key and c.key == b.key)
 
 

@@ -1,4 +1,4 @@
-"""The same changes of one class, with few and with many other classes loaded.
+"""Equal changes of one class, with few and with many other classes loaded.
 
 The classes are those of Hibernate's last revision, repeated under other names.
 """

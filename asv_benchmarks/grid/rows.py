@@ -118,7 +118,7 @@ class Data:
             yield Change(1, rows[place], 1)
 
     def _passes(self, row: Row) -> bool:
-        """Return True if a row passes; of the tables that are joined, only customers are asked."""
+        """Return True if a row passes; of the joined tables, conditions read only customers."""
         if all(self.cell.depth(name) == 0 for name in self.cell.conditions):
             return bool(self._wanted(*[row] * self.cell.tables))
         customers = self._customers.get(self._read(row, 0, "key"), ())

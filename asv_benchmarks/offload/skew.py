@@ -1,7 +1,7 @@
 """A key with half of the rows, beside keys with equally many rows each.
 
 even            orders are spread evenly over the clients
-skewed          half of all orders are of one client, and so of one region; so are changed orders
+skewed          half of all orders are of one client, and so of one region; changed orders, too
 
 by region       orders joined with clients by key, then counted and summed by region
 by customer     orders counted and summed by customer, without a join

@@ -1,4 +1,4 @@
-"""The same queries in SQL, from scratch, by DuckDB with one thread, if it is installed."""
+"""The TPC-H queries in SQL, from scratch, by DuckDB with one thread, if it is installed."""
 
 from __future__ import annotations
 

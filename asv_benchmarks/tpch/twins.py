@@ -272,7 +272,7 @@ class Q3(Sums):
 
 
 class Q18(Sums):
-    """The pieces of all orders; those with many, with their customer, in order."""
+    """The pieces of all orders; the large orders with their customer, in order."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener, lambda i: (i.order, (i.quantity,)))

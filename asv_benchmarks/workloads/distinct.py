@@ -89,7 +89,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Insert and delete visits; those of users who come once are always seen."""
+    """Insert and delete visits; visits of users who come once are always seen."""
     return Churn(
         rows[0], lambda number: visit(number, random), lambda v: v.user >= REGULARS, random
     )

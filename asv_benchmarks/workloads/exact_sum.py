@@ -96,7 +96,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Insert and delete sales; those of one piece are not seen."""
+    """Insert and delete sales; sales of one piece are not seen."""
     return Churn(
         rows[0], lambda number: sale(number, random, HUNDREDTH), lambda s: s.quantity > 1, random
     )

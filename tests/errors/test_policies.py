@@ -1,4 +1,4 @@
-"""With "drop" and "null" no row stops a writer, whatever raises; docs state the outcome.
+"""No row stops a writer under "drop" and "null", whatever raises; docs state the outcome.
 
 python -m tests.errors.test_policies        writes the table into the docs
 """

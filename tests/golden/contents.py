@@ -31,7 +31,7 @@ MANY = 20
 def all_contents(
     used: Sequence[plan.Table], rows: dict[str, Sequence[Any]]
 ) -> Iterator[list[Contents]]:
-    """Yield all contents, or some, in orders in which each table changes while others stay.
+    """Yield all contents, or some, so that each table changes while others stay.
 
     A sample has one of the orders: raising rows use the other order, and half as many contents.
     """

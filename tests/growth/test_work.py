@@ -30,7 +30,7 @@ QUERIES: dict[str, Callable[[Rel, Rel], Rel]] = {
 
 
 def touched(query: Callable[[Rel, Rel], Rel], size: int) -> list[int]:
-    """Return the rows touched by an inserted, updated and deleted row of `a`, then one of `b`."""
+    """Return the rows touched by insert, update, delete in `a`, and by insert, delete in `b`."""
     db = Database()
     a, b = db.table(tuple, name="a"), db.table(tuple, name="b")
     a.add_all((n, n) for n in range(size))

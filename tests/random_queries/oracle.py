@@ -33,7 +33,7 @@ Inside = Mapping[tuple[int, int], Rows]
 
 
 class TooLarge(Exception):
-    """Raised for a result that would take too long; the history goes on without it."""
+    """Raised for a result that would take too long; the history continues without it."""
 
 
 class Oracle:

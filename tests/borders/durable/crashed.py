@@ -3,10 +3,10 @@
 One run of a life records the calls of SQLite on the files (`recording.py`) and the commits that are
 acknowledged at each call. `disk.py` computes from the calls the files that an end leaves:
 
-    kill -9, after a call or in the middle of a write     a prefix, with all that is acknowledged
+    kill -9, after a call or in the middle of a write     a prefix, with all acknowledged commits
     loss of power, synchronous="full"                     the same
     loss of power, synchronous="normal"                   a prefix
-    kill -9, or close, after a call has failed            a prefix, with all that is acknowledged
+    kill -9, or close, after a call has failed            a prefix, with all acknowledged commits
 
 SQLite reads every file that is left. Files whose SQL tables have equal contents are opened once as
 a database, with the classes of rows; some files more are opened to make further commits.

@@ -3,7 +3,7 @@
 A life runs in a child process, which reports each call on the files, and each acknowledged commit,
 through a pipe, and is killed after one of the calls. The files must then equal, byte by byte, the
 files that the disk model computes from these calls. In every other child a second connection reads
-the file, and goes on reading while it is reopened.
+the file, and continues to read while it is reopened.
 """
 
 from __future__ import annotations

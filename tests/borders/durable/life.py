@@ -26,8 +26,8 @@ Connect = Callable[..., sqlite3.Connection]
 class Life:
     """The options of a life.
 
-    later: the number of commits after which classes have changed, if they do.
-    checkpoint: pages of the log from which on it is moved into the file, if not the library's.
+    later: the number of commits before the classes change, if they do.
+    checkpoint: pages of the log that trigger a checkpoint; None: the default of the library.
     """
 
     seed: int

@@ -1,7 +1,7 @@
 """Histories with a failing SQLite call, a failing call on the files, or an exception from outside.
 
 After each failure the tables must equal the file, which holds all of a commit or nothing of it, and
-the views must equal their queries over the tables. Then the history goes on.
+the views must equal their queries over the tables. Then the history continues.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class _Recorder:
         self.recordings: WeakValueDictionary[str, Recording] = WeakValueDictionary()
         """Recordings by the path of their database."""
         self._files: dict[int, tuple[str, str]] = {}
-        """The paths of a database and of a file of it, by where SQLite has the file."""
+        """The paths of a database and of one of its files, by the address of the file in SQLite."""
         self._methods: dict[int, tuple[_Methods, _Methods]] = {}
         """Methods of the system by their address with ours, and ours with those of the system."""
         self._system = _System.from_address(_library().sqlite3_vfs_find(None))

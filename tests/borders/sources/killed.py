@@ -2,7 +2,7 @@
 
 The source reports a batch through a pipe when the next batch is requested. The reopened database
 has each batch up to its token once and none after it; with `durability="commit"` it has all
-reported batches. Then the source goes on in another process, from the token.
+reported batches. Then the source continues in another process, from the token.
 """
 
 from __future__ import annotations

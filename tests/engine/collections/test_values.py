@@ -38,7 +38,7 @@ def test_they_are_those_of_a_dictionary(name: str, asked_from: int) -> None:
         model[key] += weight
         model = Counter({k: w for k, w in model.items() if w})
         owed, model_of_all = {k: w for k, w in model.items() if w < 0}, model
-        model = +model  # missing values are not among the values
+        model = +model  # negative counts are not among the values
         if turn >= asked_from:
             known = [k for k in model if not (isinstance(k, str) and "n" in k.lower())]
             nans = [k for k in model if isinstance(k, str) and "n" in k.lower()]

@@ -229,10 +229,7 @@ def test_edits_replay_to_the_list_and_are_the_fewest(
 def followed(
     histories: list[list[tuple[int, int]]], tied: float, limit: int, offset: int
 ) -> list[list[tuple[int, int, bool]]]:
-    """Return the edits of a window over `histories`, in which row 3 is a distinct object.
-
-    A replica follows the edits.
-    """
+    """Return the edits of a window, which a replica follows; row 3 is the value `tied`."""
     db, told = Database(), list[list[tuple[int, int, bool]]]()
     table = db.table(float)
     rows = {number: tied if number == 3 else float(number) for number in range(7)}

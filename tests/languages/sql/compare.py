@@ -20,7 +20,7 @@ def difference(
     """Return the difference between the shown and the expected rows, or None.
 
     If `typed`, 1, 1.0, True and Decimal(1) are four values. Floats may differ in the digits
-    that depend on the order in which they are added.
+    that depend on the order of their addition.
     """
     mine = [_key(row, typed) for row in shown]
     theirs = [_key(row, typed) for row in expected]

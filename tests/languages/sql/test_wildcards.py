@@ -153,7 +153,7 @@ SLOW: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("name", SLOW)
 def test_the_time_of_a_pattern_grows_with_the_text(name: str) -> None:
-    """With quadratic time, 16 times the letters would take 256 times as long."""
+    """Matching is not quadratic, where 16 times the letters would take 256 times as long."""
     dialect, condition, unit = SLOW[name]
     db = Database(dialect=dialect)  # type: ignore[arg-type]
     t = db.table(Row, name="t")

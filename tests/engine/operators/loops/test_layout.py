@@ -288,7 +288,7 @@ def test_a_loop_whose_rows_do_not_tell_their_groups_has_none(
 
 
 def test_there_is_none_while_groups_go_from_round_to_round() -> None:
-    """With one edge all groups disappear; with three, the node without incoming edges does."""
+    """All groups disappear with one edge; the node without incoming edges does with three."""
     edges = [Edge(0, 1, 1.5), Edge(1, 0, 1.5), Edge(2, 0, 1.5)]
     assert layouts_of(sinks, edges, 5) == [0, 0, 4]
 

@@ -504,7 +504,7 @@ def test_nothing_is_asked_of_a_row_that_comes_and_goes_in_a_commit(
 def test_inputs_that_come_to_one_index_from_different_segments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same selection, made twice, is one node of the graph, also below two segments."""
+    """Equal selections are one node of the graph, also below two segments."""
     monkeypatch.setattr("optimizer.rewriting.optimize.HIGHEST", 2)
     views = []
     for optimize in (True, False):
