@@ -141,6 +141,7 @@ def _is_any_value(node: Any) -> bool:
 
 
 def _arguments(node: Any) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, ...]]:
+    """Return an aggregate's arguments, whether it is DISTINCT, and the keys of its ORDER BY."""
     names = ("expressions",) if isinstance(node, exp.Anonymous) else tuple(node.arg_types)
     found: list[exp.Expr] = []
     distinct, order = False, tuple[exp.Expr, ...]()
@@ -218,6 +219,7 @@ def number(asked: AggregateCall, place: int = 0) -> TypedValue:
 def of_values(
     function: Callable[..., Any], of: TypedValue, kind: SqlType, scope: Scope
 ) -> CallFolds:
+    """Return the folds that collect all values of `of` in a group, and call `function` on them."""
     return CallFolds(
         (collect_values(of, scope),),
         lambda found: itself(Call(callee(function), found), kind),
@@ -257,6 +259,8 @@ def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Ma
 
 
 def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
+    """Return the maker of a quantile; `at` is its fraction, or None if the second argument is."""
+
     def made(asked: AggregateCall) -> CallFolds:
         of = asked.value()
         place = asked.constant(1) if at is None else at
@@ -345,6 +349,8 @@ def list_values(asked: AggregateCall) -> CallFolds:
 
 
 def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
+    """Return the maker of an aggregate that takes one value by the order; `nulls`: also a NULL."""
+
     def made(asked: AggregateCall) -> CallFolds:
         of = replace(asked, test=None).value()
         return _in_order(asked, function, of, of.type, nulls=nulls)
@@ -423,6 +429,7 @@ def together(function: Callable[..., Any], *parts: str, less: int | None = None)
 def _of_different_pairs(
     values: Any, function: Callable[..., Any], parts: Sequence[str], more: Sequence[int]
 ) -> Any:
+    """Call `function` with the count and the sums `parts` of the distinct pairs, then `more`."""
     found = [tuple(map(folds.exact, pair)) for pair in set(values)]
     of = {"x": lambda x, y: x, "y": lambda x, y: y, "xy": lambda x, y: x * y}
     of |= {"xx": lambda x, y: x * x, "yy": lambda x, y: y * y}

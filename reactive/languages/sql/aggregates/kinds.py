@@ -154,6 +154,7 @@ def _read_order(asked: AggregateCall) -> None:
 
 
 def _count(asked: AggregateCall) -> CallFolds:
+    """Return the folds of COUNT; refuse several arguments, and ORDER BY in count(*)."""
     scope = asked.scope
     if asked.order and not asked.arguments:
         raise scope.error(asked.node, "count(*) has no ORDER BY", "leave it out")
@@ -200,6 +201,7 @@ def sum_type(kind: SqlType, scope: Scope) -> SqlType:
 
 
 def _sum(asked: AggregateCall) -> CallFolds:
+    """Return the folds of SUM, whose result is NULL if no summand has a value."""
     of = number(asked)
     kind = sum_type(of.type, asked.scope)
     if asked.distinct and kind.kind == "decimal":
@@ -235,6 +237,7 @@ def _of_intervals(asked: AggregateCall, of: TypedValue, function: Any) -> CallFo
 
 
 def _sum_of_value(asked: AggregateCall, of: TypedValue) -> CallFolds:
+    """Return the folds of SUM without DISTINCT; they count, too, where the result may be NULL."""
     kind = sum_type(of.type, asked.scope)
     if kind.kind == "decimal" and of.type.kind == "int":
         of = cast(of, kind, asked.scope)
@@ -262,6 +265,7 @@ def _total(asked: AggregateCall) -> CallFolds:
 
 
 def _avg(asked: AggregateCall) -> CallFolds:
+    """Return the folds of AVG of numbers, times or intervals; Postgres has numeric means."""
     of = number(asked)
     if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
         return _numeric_avg(asked, of)
@@ -309,6 +313,8 @@ def _mean_of_times(asked: AggregateCall, of: TypedValue) -> CallFolds:
 
 
 def _extreme(kind: Any) -> Maker:
+    """Return the maker of MIN or MAX, with the aggregation `kind`; it refuses a second argument."""
+
     def made(asked: AggregateCall) -> CallFolds:
         of = asked.value()
         if len(asked.arguments) > 1:
@@ -348,6 +354,8 @@ def _truth(kind: Any) -> Maker:
 
 
 def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
+    """Return the maker of an aggregate of bits; its fold reads `neutral` in place of NULL."""
+
     def made(asked: AggregateCall) -> CallFolds:
         of, scope = asked.value(), asked.scope
         if asked.distinct and aggregation is _xor:

@@ -103,6 +103,7 @@ def operation(node: Any, scope: Scope) -> TypedValue:
 
 
 def _of_two(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
+    """Return the value of an operator between two values, such as `||`, `/` or `+`."""
     is_list = isinstance(node, exp.Add) and left.type.kind == right.type.kind == "array"
     if isinstance(node, exp.DPipe) or is_list:
         return _concatenate_values(left, right, node, scope)
@@ -112,6 +113,7 @@ def _of_two(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> Typ
 
 
 def _unary(node: Any, scope: Scope) -> TypedValue:
+    """Return the value of `-x` or `~x`; refuse `-` of a text."""
     of = scope.value(node.this)
     if isinstance(node, exp.BitwiseNot):
         if of.type.names == UNSIGNED:
@@ -267,6 +269,7 @@ def _shallow(value: TypedValue) -> TypedValue:
 
 
 def _remove_range_check(expr: Expr) -> Expr:
+    """Return a checked operation without range checks, also in its operands; else `expr`."""
     match expr:
         case Call(Constant(Bounded()), (Operation(symbol, operands),)):
             return Operation(symbol, tuple(map(_remove_range_check, operands)))
@@ -292,6 +295,7 @@ def decimal_digits(kind: SqlType) -> tuple[int, int]:
 
 
 def _decimal_of_duckdb(symbol: str, one: tuple[int, int], two: tuple[int, int]) -> SqlType:
+    """Return DuckDB's type of `*`, or of `+` and `-`; a side is (whole digits, scale)."""
     (whole, scale), (other, scale_of_other) = one, two
     if symbol == "*":
         digits, places = whole + scale + other + scale_of_other, scale + scale_of_other
@@ -340,6 +344,7 @@ def _symbol(node: Any) -> str:
 
 
 def _divide(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
+    """Return the value of `/`, `//` or `%` by the dialect's rules for types and zero divisors."""
     whole_numbers = left.type.kind == right.type.kind == "int"
     if isinstance(node, exp.Mod):
         return _remainder(left, right, scope)
@@ -370,6 +375,7 @@ def _divide(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> Typ
 
 
 def _remainder(left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
+    """Return the value of `%`, which DuckDB computes in floats for HUGEINT beside DECIMAL."""
     kind = common(left.type, right.type)
     if scope.dialect.name == "duckdb" and is_real(left.type, right.type):
         left, right = cast(left, REAL, scope), cast(right, REAL, scope)

@@ -133,6 +133,7 @@ def _inner(value: TypedValue) -> TypedValue:
 def in_range(
     wanted: bool, one: TypedValue, low: TypedValue, two: TypedValue, high: TypedValue
 ) -> Expr:
+    """Return the test `one >= low and two <= high`, or its opposite if not `wanted`."""
     if wanted:
         return all_of(compare_values(">=", one, low), compare_values("<=", two, high))
     return any_of(compare_values("<", one, low), compare_values(">", two, high))
@@ -154,6 +155,7 @@ def among_constants(value: TypedValue, items: tuple[Expr, ...], *, wanted: bool)
 
 
 def missing(value: TypedValue, *, wanted: bool) -> Expr:
+    """Return the test that a value is NULL, or that it is not NULL if not `wanted`."""
     if is_null(value):
         return TRUE if wanted else FALSE
     if not wanted:

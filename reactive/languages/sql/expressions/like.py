@@ -80,6 +80,7 @@ def _like_symbol(node: Any) -> str:
 
 
 def _like_function(node: Any, scope: Scope, of: TypedValue) -> Any:
+    """Return the function that matches LIKE, ILIKE or SIMILAR TO in the dialect."""
     if scope.dialect.name == "postgres":
         if isinstance(node, exp.SimilarTo):
             return patterns.similar

@@ -81,6 +81,7 @@ def check_condition(value: TypedValue, node: Any, scope: Scope) -> None:
 
 
 def _is_no_condition(value: TypedValue, scope: Scope) -> bool:
+    """Return True if the dialect takes no value of this type as a condition."""
     if scope.dialect.name == "duckdb":
         return value.type.kind in _KINDS - NUMBERS - {"bool", "text"}
     is_constant_text = value.type.kind == "text" and isinstance(value.expr, Constant)

@@ -122,6 +122,7 @@ def may_be_null(node: Any, scope: Scope) -> bool:
 
 
 def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """Return the test that a condition is TRUE, or that it is FALSE if not `wanted`."""
     known = scope.known(node)
     if known is not None:
         return of_value(_condition(known, node, scope), wanted=wanted)
@@ -180,6 +181,7 @@ def _flat(node: Any, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
 
 
 def _comparison(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """Return the test that a comparison is TRUE, or that it is FALSE if not `wanted`."""
     if _is_quantified(node):
         return scope.matches(node, negated=not wanted)
     if _are_rows(node) and not scope.dialect.total_rows:
@@ -204,6 +206,7 @@ def _quantifier(node: Any) -> str | None:
 
 
 def _comparison_value(node: Any, scope: Scope) -> TypedValue:
+    """Return the value of a comparison, which is NULL if a side is."""
     symbol = COMPARISONS[type(node)]
     left, right = align(
         node, scope, scope.value(node.left), scope.value(node.right), place=place_of(symbol)
@@ -272,6 +275,7 @@ def _rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 def _of_fields(
     symbol: str, fields: Sequence[tuple[TypedValue, TypedValue]], node: Any, scope: Scope
 ) -> Expr:
+    """Return the test of two rows as pairs of fields; the first pair that differs decides."""
     tests = {s: [comparison(s, a, b, node, scope) for a, b in fields] for s in ("==", "!=")}
     if symbol == "==":
         return all_of(*tests["=="])
@@ -289,6 +293,7 @@ def _of_fields(
 
 
 def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """Return the test that IN is TRUE, or that it is FALSE if not `wanted`."""
     if node.args.get("query") is not None:
         return scope.matches(node, negated=not wanted)
     if node.args.get("unnest") is not None or node.args.get("field") is not None:
@@ -315,6 +320,7 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 
 def _in_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """Return the test that a row is IN listed rows, by a comparison with each."""
     tests = [
         _is(exp.EQ(this=node.this.copy(), expression=each.copy()), scope, wanted=wanted)
         for each in node.expressions
@@ -360,6 +366,7 @@ def _same(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 
 def _between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """Return the test that BETWEEN is TRUE, or that it is FALSE if not `wanted`."""
     value, low, high = (scope.value(node.args[each]) for each in ("this", "low", "high"))
     if scope.dialect.name == "duckdb":
         one, low, high = align(node, scope, value, low, high, place="order")

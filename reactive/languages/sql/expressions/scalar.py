@@ -175,6 +175,7 @@ def _is_number(node: exp.HexString, scope: Scope) -> bool:
 
 
 def _literal(node: exp.Literal, scope: Scope) -> TypedValue:
+    """Return a literal as a constant, with the type that the dialect gives it."""
     text = node.this
     if node.is_string:
         return literal(text)

@@ -118,6 +118,7 @@ def _naive_inside(kinds: Sequence[SqlType]) -> SqlType | None:
 def _as_instant(
     node: exp.Expr | None, scope: Scope, value: TypedValue, cast: Cast, applied: Applied
 ) -> TypedValue:
+    """Return a value to compare with instants; refuse a time without a zone, if not constant."""
     if value.type == MOMENT:
         return applied(arrays.zoned, INSTANT, value)
     if value.type.kind not in (*OF_TIME, "text") or value.type.kind == "timestamptz":
@@ -144,6 +145,7 @@ def check_alike(node: exp.Expr | None, scope: Scope, one: TypedValue, other: Typ
 
 
 def _without_zone(node: exp.Expr | None, scope: Scope, value: TypedValue) -> PlanError:
+    """Return the error that a time without a zone is compared with instants."""
     return scope.error(
         node,
         f"a {sql_name(value.type)} without a time zone is compared with instants (TIMESTAMPTZ)",
@@ -277,6 +279,7 @@ def _unit(key: Any, node: Any) -> str:
 
 
 def _arguments(node: Any) -> list[exp.Expr]:
+    """Return the arguments of a call that may be times; units and intervals are left out."""
     if isinstance(node, exp.Extract):
         return [node.expression]
     given = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
@@ -288,6 +291,7 @@ def _is_unit(node: Any) -> bool:
 
 
 def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedValue | None:
+    """Return the value of a call that has its own rule for instants; None if none applies."""
     zone = literal(scope.dialect.timezone)
     if key is exp.AtTimeZone:
         return _at(
@@ -354,6 +358,7 @@ def _zone(other: TypedValue, node: Any, scope: Scope, applied: Applied) -> Typed
 
 
 def _of_seconds(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
+    """Return the instant of seconds, or an instant in milliseconds; None for other arguments."""
     value = scope.value(node.this)
     scale = node.args.get("scale")
     if scale is not None and str(scale.this) == "3" and is_zoned(value):
@@ -364,6 +369,7 @@ def _of_seconds(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
 
 
 def _truncated(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
+    """Return an instant truncated to a unit in its zone; None for other values and units."""
     value, other = scope.value(node.this), node.args.get("zone")
     unit = unit_named(node.args["unit"].name)
     if not is_zoned(value) or unit not in {*intervals.LENGTHS, *intervals.MONTHS}:

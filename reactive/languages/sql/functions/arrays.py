@@ -57,6 +57,7 @@ def arguments(node: Any) -> list[exp.Expr]:
 
 
 def _arguments(node: Any) -> Iterator[exp.Expr]:
+    """Yield the arguments of a call, which are marked as read; words such as units are left out."""
     names = ["expressions"] if isinstance(node, exp.Anonymous) else list(node.arg_types)
     for name in names:
         given = peek(node, name)
@@ -232,6 +233,8 @@ MOST = arrays.MOST_ELEMENTS + 1
 
 
 def _of_element(function: Any) -> Maker:
+    """Return the maker of a function from an array to a value of its elements' type, or NULL."""
+
     def made(node: Any, scope: Scope) -> TypedValue:
         (value,) = given(node, scope)
         return maybe(function, element_type(value), value)
@@ -240,6 +243,7 @@ def _of_element(function: Any) -> Maker:
 
 
 def _concatenate_arrays(node: Any, scope: Scope) -> TypedValue:
+    """Return the concatenation of arrays; DuckDB skips those that are NULL."""
     values, kind = equal_types(tuple(given(node, scope)), scope, node)
     if scope.dialect.name == "duckdb":
         items = tuple(map(as_optional, values))

@@ -67,6 +67,7 @@ def binary(value: Any) -> str:
 
 
 def _bytes_in(node: Any, scope: Scope) -> TypedValue:
+    """Return octet_length(), the size of bytes; refuse values of other types."""
     (value,) = given(node, scope)
     if value.type.kind not in ("bytes", "any", "null"):
         raise scope.error(
@@ -130,6 +131,7 @@ def _concat(node: Any, scope: Scope) -> TypedValue:
 
 
 def _joined_arrays(values: list[TypedValue]) -> TypedValue:
+    """Return the concatenation of arrays, which is NULL if one of them is."""
     made = values[0]
     for value in values[1:]:
         made = apply(arrays.concatenated, made.type, made, value)
@@ -150,6 +152,7 @@ def _joined_by(node: Any, scope: Scope) -> TypedValue:
 
 
 def _trim_text(node: Any, scope: Scope) -> TypedValue:
+    """Return TRIM of a text: at the start, at the end, or at both if the call names no side."""
     side = (node.args.get("position") or "").upper()
     function = {"LEADING": texts.trimmed_left, "TRAILING": texts.trimmed_right}.get(side)
     parts = [node.this] + ([node.expression] if node.args.get("expression") else [])
@@ -171,6 +174,7 @@ def _length(node: Any, scope: Scope) -> TypedValue:
 
 
 def _part(node: Any, scope: Scope) -> TypedValue:
+    """Return SUBSTRING, or a slice of an array; in Postgres a text as start is a pattern."""
     value = scope.value(node.this)
     if value.type.kind == "array":
         return of(arrays.slice_of, value.type, ANY, INT, INT)(node, scope)
@@ -183,6 +187,7 @@ def _part(node: Any, scope: Scope) -> TypedValue:
 
 
 def _replaced_match(node: Any, scope: Scope) -> TypedValue:
+    """Return regexp_replace() of texts, with its modifiers if there are some."""
     parts = [node.this, node.expression, node.args["replacement"]]
     more = node.args.get("modifiers")
     values = [cast(scope.value(each), TEXT, scope) for each in parts + ([more] if more else [])]
@@ -202,6 +207,7 @@ def _place(node: Any, scope: Scope) -> TypedValue:
 
 
 def _contains(node: Any, scope: Scope) -> TypedValue:
+    """Return the test that an array contains an element, or a text another text."""
     value = scope.value(arguments(node)[0])
     if value.type.kind == "array":
         return of(arrays.contains, BOOL, ANY, ANY)(node, scope)
@@ -346,6 +352,7 @@ def coalesce_values(node: Any, scope: Scope) -> TypedValue:
 
 
 def _until_never_null(values: tuple[TypedValue, ...]) -> tuple[TypedValue, ...]:
+    """Return the values up to the first that is never NULL; all if there is none."""
     for place, value in enumerate(values):
         if not value.nullable:
             return values[: place + 1]
@@ -407,6 +414,8 @@ def _first(node: Any, scope: Scope) -> TypedValue:
 
 
 def _refuse_call(reason: str) -> Maker:
+    """Return a maker that refuses its call for `reason`, and suggests a parameter."""
+
     def made(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(node, f"{node.sql()} {reason}", "give it as a parameter: `:name`")
 

@@ -89,6 +89,7 @@ def unit_of(node: Any, scope: Scope, unit: str) -> TypedValue:
 
 
 def _truncate_moment(node: Any, scope: Scope) -> TypedValue:
+    """Return date_trunc() of a time or an interval; other values are cast to a timestamp."""
     unit = unit_of(node, scope, node.args["unit"].name)
     value = scope.value(node.this)
     if value.type.kind == "interval":
@@ -129,6 +130,8 @@ def _constant(value: TypedValue) -> Any:
 
 
 def _amount_of(unit: str) -> Maker:
+    """Return the maker of a function such as to_days(), the interval of a number of `unit`."""
+
     def made(node: Any, scope: Scope) -> TypedValue:
         value = scope.value(arguments(node)[0])
         if isinstance(value.expr, Constant) and not value.nulls:
@@ -157,6 +160,7 @@ def _bucket(node: Any, scope: Scope) -> TypedValue:
 
 
 def _now(node: Any, scope: Scope) -> TypedValue:
+    """Refuse the current time, whose passing a live query does not notice."""
     raise scope.error(
         node,
         f"{node.sql()} is another time at each change, which a live query does not notice",
@@ -188,6 +192,7 @@ def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
 
 
 def _between(node: Any, scope: Scope) -> TypedValue:
+    """Return age() of two times; refuse other numbers of arguments, which would read the clock."""
     values = [_moment(value, scope) for value in given(node, scope)]
     if len(values) != 2:
         return _now(node, scope)
@@ -282,6 +287,7 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
 
 
 def _round_number(node: Any, scope: Scope) -> TypedValue:
+    """Return ROUND of a number; other values are cast to a float."""
     value, *digits = given(node, scope)
     if value.type.kind not in NUMBERS:
         value = argument(value, FLOAT, scope)
@@ -335,6 +341,7 @@ def _rounded_type(
 
 
 def _truncated_number(node: Any, scope: Scope) -> TypedValue:
+    """Return TRUNC of a number, to some digits if they are given."""
     value, *digits = given(node, scope)
     kind = value.type
     if kind.kind == "decimal":
@@ -374,6 +381,8 @@ def _logarithm(node: Any, scope: Scope) -> TypedValue:
 
 
 def _product_by_name(symbol: str) -> Maker:
+    """Return the maker of an operator that is called by name, such as `multiply(a, b)`."""
+
     def made(node: Any, scope: Scope) -> TypedValue:
         left, right = given(node, scope)
         return calculate(symbol, left, right, node, scope)
@@ -396,6 +405,7 @@ def floored_remainder(one: float, other: float) -> float:
 
 
 def _is_finite(node: Any, scope: Scope) -> TypedValue:
+    """Return isfinite() of a number; dates and times are finite."""
     (value,) = given(node, scope, ANY)
     if value.type.kind in ("date", "timestamp", "timestamptz"):  # Python's are
         return apply(_true_of, BOOL, value)

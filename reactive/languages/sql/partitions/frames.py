@@ -243,6 +243,7 @@ class Entries:
         return keys + sum(map(sys.getsizeof, lists))
 
     def _hold(self, chunks: list[Chunk]) -> None:
+        """Replace all chunks; each is in order, and has a row."""
         maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
         size = sum(sizes)
         self._chunks, self._maxes, self._sizes, self.size = chunks, maxes, sizes, size
@@ -256,12 +257,14 @@ class Entries:
         return bisect_right(self._all_starts(), place) - 1 if len(self._chunks) > 1 else 0
 
     def _all_starts(self) -> list[int]:
+        """Return the number of rows before each chunk, then of all; cached until rows change."""
         starts = self._starts
         if starts is None:
             starts = self._starts = list(accumulate(self._sizes, initial=0))
         return starts
 
     def _cut(self, number: int) -> None:
+        """Split a chunk behind its first `LOAD` rows."""
         chunk = self._chunks[number]
         parts = [
             Chunk(chunk.keys[part], chunk.rows[part], chunk.shown[part])
@@ -278,6 +281,7 @@ class Entries:
             self._cut(number)
 
     def _replace(self, start: int, stop: int, chunks: list[Chunk]) -> None:
+        """Replace the chunks from `start` up to `stop`; the number of all rows stays."""
         maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
         self._chunks[start:stop] = chunks
         self._maxes[start:stop] = maxes
@@ -393,6 +397,7 @@ class Order:
         return first, last
 
     def _edge(self, frame: Frame, edge: Edge, place: int, *, is_end: bool) -> int:
+        """Return the place of an edge of a row's frame, which may be outside the partition."""
         kind, (side, offset) = frame.kind, edge
         if side == "unbounded":
             return self.entries.size if is_end else 0
@@ -431,6 +436,7 @@ class Order:
         return first, size if start is None else min(size, place - min(0, start) + 1)
 
     def _seeing_from(self, frame: Frame, place: int) -> int:
+        """Return the place of the first row whose frame ends behind the row at `place`."""
         by = _signed(frame.end)
         if by is None:
             return 0
@@ -442,6 +448,7 @@ class Order:
         return bisect_right(range(self.entries.size), place, key=partial(self.end, frame))
 
     def _seeing_to(self, frame: Frame, place: int) -> int:
+        """Return the place behind the last row whose frame starts at the row or before it."""
         by = _signed(frame.start)
         if by is None:
             return self.entries.size
@@ -462,6 +469,7 @@ def _signed(edge: Edge) -> Any:
 
 
 def _moved(key: Any, offset: Any, zone: str, *, up: bool) -> Any:
+    """Return a key plus an offset if `up`, else minus it; days follow the calendar of the zone."""
     if isinstance(key, datetime) and key.tzinfo is not None:
         return (arrays.later if up else arrays.earlier)(key, offset, zone)
     if isinstance(key, date) and isinstance(offset, timedelta):

@@ -62,6 +62,7 @@ def _near(by: int, order: Order, place: int) -> Iterable[Span]:
 
 
 def _shifted(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+    """Yield LAG or LEAD for the rows from `start` up to `stop`, with the default at the ends."""
     by, default = asked.more
     first, last = (
         min(max(start + by, 0), order.entries.size),
@@ -94,6 +95,7 @@ def _near_known(asked: Asked, order: Order, place: int) -> Iterable[Span]:
 
 
 def _shifted_among(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+    """Yield LAG or LEAD that ignores NULL: only rows with a value are counted."""
     by, default = asked.more
     if not by:
         yield from values_of(order, asked.argument, start, stop)
@@ -173,6 +175,7 @@ def _shortened(frame: Frame, wanted: int) -> Frame:
 
 
 def _nth(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+    """Yield for each row a value by its place in the row's frame; None if there is none."""
     (wanted,) = asked.more
     before, value = -1, None
     for place in range(start, stop):
@@ -187,6 +190,7 @@ def _nth(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Itera
 
 
 def _nth_of_all(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+    """Yield each row's nth value of a frame with EXCLUDE or IGNORE NULLS; None if there is none."""
     (wanted,) = asked.more
     index = wanted - 1 if wanted > 0 else wanted
     for place in range(start, stop):
@@ -228,6 +232,7 @@ def folded(asked: Asked) -> Function:
 def _slid(
     asked: Asked, answer: Callable[[Total], Any], order: Order, start: int, stop: int, told: Told
 ) -> Iterator[Any]:
+    """Yield each row's answer; values that enter or leave its frame change a running total."""
     if start >= stop:
         return
     frame = asked.frame
@@ -290,6 +295,7 @@ def _values(rows: list[Any], asked: Asked) -> list[Any]:
 
 
 def _of_values(values: list[Any]) -> Total:
+    """Return the number and the sum of the values that are not None."""
     found = [value for value in values if value is not None]
     if set(map(type, found)) <= _INTS:
         return len(found), sum(found)
@@ -308,6 +314,7 @@ def _sum(total: Total) -> Any:
 
 
 def _mean(total: Total) -> Any:
+    """Return the mean of a total; None without values."""
     count, number = total
     if not count:
         return None
@@ -318,6 +325,7 @@ def _mean(total: Total) -> Any:
 
 
 def _folded(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+    """Yield the callable's answer for each row; it is called again only if the frame differs."""
     before, answer = None, None
     assert callable(asked.function)
     for place in range(start, stop):

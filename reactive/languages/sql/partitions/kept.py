@@ -109,6 +109,7 @@ class WindowPartition:
         return self._order, self._sight, self._owed, self._broken
 
     def _take_back(self) -> None:
+        """Undo the changes that the last step logged; do nothing if no step is pending."""
         if self._was is None:
             return
         for entry in reversed(self._log):
@@ -147,6 +148,7 @@ class WindowPartition:
     # A change.
 
     def _changed(self, changes: Sequence[Pair]) -> list[Pair]:
+        """Delete and insert rows; return the change of the output rows."""
         made, order = self._made, self._order
         before, out = order.entries.size, list[Pair]()
         coming = [(row, times) for row, times in changes if times > 0]
@@ -166,6 +168,7 @@ class WindowPartition:
         return out
 
     def _leave(self, row: Row, seen: Spans | None, out: list[Pair]) -> None:
+        """Delete a row, and append its output row to `out`; a row not yet inserted is owed."""
         entries, key = self._order.entries, self._made.key(row[2], row)
         place = entries.find(key, row)
         if place < 0:
@@ -183,6 +186,7 @@ class WindowPartition:
         entries.delete(place)
 
     def _enter(self, row: Row, seen: Spans) -> None:
+        """Insert a row unless it is owed; add to `seen` the spans that it may change."""
         if self._owed and row in self._owed:
             self._owe(row, 1)
             return
@@ -215,6 +219,7 @@ class WindowPartition:
         self._order = self._made.order_of(self._order.entries.with_more(more))
 
     def _owe(self, row: Row, times: int) -> None:
+        """Add to the number of times that a row is owed; the earlier dict stays, for an undo."""
         owed = dict(self._owed)
         owed[row] = owed.get(row, 0) + times
         if not owed[row]:
@@ -290,6 +295,7 @@ class WindowPartition:
         return start if function.is_backward else stop - 1, False
 
     def _show(self, said: Answers, out: list[Pair]) -> None:
+        """Set new output rows by their answers; append the old (-1) and the new (+1) to `out`."""
         entries, log, count = self._order.entries, self._log, len(self._made.functions)
         for place, answers in said.items():
             chunk, offset = entries.at(place)
@@ -341,6 +347,7 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _summed(rows: dict[Row, int], changes: Iterable[Pair]) -> dict[Row, int]:
+    """Return a copy of `rows` with the changes added; rows of weight 0 are left out."""
     made = dict(rows)
     for row, weight in changes:
         made[row] = made.get(row, 0) + weight

@@ -132,6 +132,7 @@ def _ranks(order: Order, start: int, stop: int, told: Told) -> Iterator[int]:
 
 
 def _dense_ranks(order: Order, start: int, stop: int, told: Told) -> Iterator[int]:
+    """Yield the number of each row's group of equal keys, on from the row before `start`."""
     before, number = start - 1, told(start - 1) if start else 0
     first_before = order.first(before) if start else -1
     for first in _firsts(order, start, stop):
@@ -146,6 +147,7 @@ def _relative_ranks(order: Order, start: int, stop: int, told: Told) -> Iterator
 
 
 def _shares(order: Order, start: int, stop: int, told: Told) -> Iterator[float]:
+    """Yield the part of the partition up to the last row with equal keys (CUME_DIST)."""
     behind = start
     for place in range(start, stop):
         if place >= behind:
@@ -164,6 +166,7 @@ def _parts_of(count: int, size: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _tiles(count: int, order: Order, start: int, stop: int, told: Told) -> Iterator[int]:
+    """Yield for each row the number of its part of `count` parts (NTILE)."""
     small, larger = divmod(order.entries.size, count)
     border = larger * (small + 1)
     for place in range(start, stop):
@@ -212,6 +215,7 @@ def _greater(one: Any, other: Any) -> bool:
 def _grown(
     asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
 ) -> Iterator[Any]:
+    """Yield the best value of each frame, which begins with the partition; None without values."""
     best, behind = None, 0
     for place in range(start, stop):
         _, last = order.frame(asked.frame, place)
@@ -224,6 +228,7 @@ def _grown(
 def _shrunk(
     asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
 ) -> Iterator[Any]:
+    """Yield the best value of each frame, which ends with the partition, from the last row back."""
     best, before = None, order.entries.size
     for place in range(stop - 1, start - 1, -1):
         first, _ = order.frame(asked.frame, place)
@@ -236,6 +241,7 @@ def _shrunk(
 def _slid(
     asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
 ) -> Iterator[Any]:
+    """Yield the best value of each frame from a queue of candidates; None without values."""
     queue: deque[tuple[int, Any]] = deque()
     behind, entering = 0, None
     for place in range(start, stop):
@@ -272,6 +278,7 @@ def _best(asked: Asked, order: Order, start: int, stop: int) -> Any:
 
 
 def _best_of(asked: Asked, values: list[Any]) -> Any:
+    """Return the least or greatest value, NaN being the greatest; None without values."""
     found = [value for value in values if value is not None]
     if found and isinstance(found[0], tuple):
         return (min if asked.more == ("min",) else max)(found, key=item_key)
@@ -334,6 +341,7 @@ class Window:
         return replace(self, drops=True)
 
     def _cut(self) -> Callable[[Order], int]:
+        """Return the function that counts the rows of a partition within the limit."""
         if self.limit is None:
             return _all_rows
         number, most = self.limit
@@ -368,6 +376,7 @@ def _first_ranks(most: int, order: Order) -> int:
 
 
 def _first_groups(most: int, order: Order) -> int:
+    """Return the number of rows in the first `most` groups of equal keys."""
     place = 0
     for _ in range(most):
         if place == order.entries.size:
