@@ -134,6 +134,7 @@ class Join:
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
+        """Return the delta: dL with the current right, dR with the left before the commit."""
         if self._left.poisoned or self._right.poisoned:
             return self._careful(left, right)
         out = self._left_part(left, self._right.index)
@@ -146,6 +147,7 @@ class Join:
         return self._fitting(out, self._on)
 
     def contents(self) -> Iterable[Pair]:
+        """Return all pairs that match; the whole predicate decides while there are error rows."""
         items = list(self._left.index.items())
         if not (self._left.poisoned or self._right.poisoned):
             return self._fitting(self._left_part(items, self._right.index), self._on)
@@ -172,6 +174,7 @@ class Join:
         return out
 
     def _left_part(self, delta: Iterable[KeyedPair], others: Any) -> list[Pair]:
+        """Pair left rows with their partners in `others`; weights are multiplied."""
         pair, lookup = self._pair, others.pairs
         return [
             (pair(row, other), weight * times)
@@ -180,6 +183,7 @@ class Join:
         ]
 
     def _right_part(self, delta: Iterable[KeyedPair], others: Any) -> list[Pair]:
+        """Pair right rows with their partners in `others`; weights are multiplied."""
         pair, lookup = self._pair, others.pairs
         return [
             (pair(other, row), weight * times)
@@ -251,6 +255,7 @@ class SumsBy:
         self.touched = 0
 
     def _step(self, delta: Sequence[Any]) -> Sequence[Change]:
+        """Apply a delta of rows; return the changes of sums. Any exception becomes a `BailOut`."""
         self._last = ()
         self.touched += len(delta)
         try:
@@ -277,6 +282,7 @@ class SumsBy:
         raise BailOut(self._owner, self) from error
 
     def _take_one(self, delta: Sequence[Any]) -> Sequence[Change]:
+        """Add one row by its own loop; if that raises, the sums have not changed."""
         self._begin()
         assert self._one is not None
         try:
@@ -288,6 +294,7 @@ class SumsBy:
         return out
 
     def _step_pairs(self, *deltas: Sequence[Any]) -> Sequence[Change]:
+        """Apply the deltas of a join; return the changes of sums. Exceptions become `BailOut`."""
         self._last = ()
         self.touched += sum(map(len, deltas))
         try:
@@ -308,6 +315,7 @@ class SumsBy:
         self._last = ()
 
     def _take(self, changes: Sequence[Change]) -> None:
+        """Merge changes into the sums, and store them for `undo`."""
         self._begin()
         self._last = changes
         self._merge(self.sums, changes)
@@ -355,6 +363,7 @@ class SumsBy:
         return lambda key, default: (had if key in touched else sums).get(key, default)
 
     def footprint(self) -> tuple[int, int]:
+        """Return the number of stored sums, by group if there are groups, and their bytes."""
         size = sys.getsizeof(self.sums)
         rows = 0
         for kept in self.sums.values():
@@ -483,6 +492,7 @@ def of_classes(value: Any, classes: Collection[type]) -> None:
 
 
 def _evaluate_steps(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:
+    """Return the parts of a key, or `FILTERED` if a test fails; unhashable parts raise."""
     found = []
     for is_key, evaluate in steps:
         value = evaluate(row)
@@ -521,6 +531,7 @@ class IndexLookup:
         self.touched = 0
 
     def step(self, delta: Sequence[KeyedPair]) -> list[Pair]:
+        """Return the candidates that match; `ask` decides those without a comparable key."""
         self.touched += len(delta)
         if len(delta) == 1:  # as below, for one row
             ((key, pair),) = delta
@@ -532,6 +543,7 @@ class IndexLookup:
         return [*found, *self._ask(to_ask)]
 
     def contents(self) -> Iterable[Pair]:
+        """Return all rows of the index that match; `ask` decides rows without a comparable key."""
         index, wanted = self._index.index, self._wanted
         if isinstance(wanted, Between):
             found, to_ask = index.between(wanted.low, wanted.high, wanted.closed)

@@ -85,6 +85,7 @@ class KeyMatching:
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
+        """Return the changes of left rows, also of those whose key got or lost its last partner."""
         weights = self._weights
         if len(right) == 1 and not left:
             return self._step_one(*right[0])
@@ -145,6 +146,7 @@ class KeyMatching:
         return len(self._weights), sys.getsizeof(self._weights)
 
     def _flipped(self) -> Iterator[Change]:
+        """Yield the left rows of each changed key that got a first partner, or lost the last."""
         rows = self._left.buckets
         for key, old in self._last.items():
             now = self._weights.get(key, 0) > 0
@@ -153,6 +155,7 @@ class KeyMatching:
                     yield (row, weight, -weight) if now else (row, -weight, weight)
 
     def _set(self, key: Key, weight: int) -> None:
+        """Set the weight of a key; 0 deletes it."""
         if weight:
             self._weights[key] = weight
         else:
@@ -184,6 +187,7 @@ class PredicateMatching:
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
+        """Return the changed left rows; undoes all counts if a predicate raises."""
         self._last = {}
         if self._left.poisoned or self._right.poisoned:
             self._asked = (self._whole, KeyCandidates(self._left), KeyCandidates(self._right))
@@ -236,6 +240,7 @@ class PredicateMatching:
             self._set(row, (weight + change, matches))
 
     def _matches(self, row: Row, key: Key) -> int:
+        """Return the weight of all current right rows that match a row."""
         fits, _, others = self._asked
         candidates = others.pairs(key)
         self.touched += len(candidates)
@@ -251,12 +256,14 @@ class PredicateMatching:
         return held
 
     def _set(self, row: Row, held: tuple[int, int]) -> None:
+        """Set the weight and matches of a left row; weight 0 deletes it."""
         if held[0]:
             self._held[row] = held
         else:
             self._held.pop(row, None)
 
     def _moved(self, row: Row, old: tuple[int, int]) -> Iterator[Change]:
+        """Yield the change of a left row, as partnered and as alone, if there is any."""
         now = self._held.get(row, (0, 0))
         partnered = (now[0] if now[1] > 0 else 0) - (old[0] if old[1] > 0 else 0)
         alone = now[0] - old[0] - partnered
@@ -379,6 +386,7 @@ class OuterJoin:
         return self._join.touched + sum(m.touched for m in self._matchings)
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
+        """Return the delta of the join, padded rows included; undoes the matchings if it raises."""
         missing = self.match(left, right)
         try:
             return self.rows(left, right, missing)
@@ -423,6 +431,7 @@ class OuterJoin:
             matching.commit()
 
     def contents(self) -> Iterable[Pair]:
+        """Yield all joined rows, then the padded rows of the kept sides."""
         yield from self._join.contents()
         for _, (matching, pad) in self._kept:
             for row, weight in alone_delta(matching.contents(), both_changed=False):

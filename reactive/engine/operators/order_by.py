@@ -119,6 +119,7 @@ class OrderBy:
         return end - first if end > first else 0
 
     def step(self, delta: Pairs) -> Sequence[Pair]:
+        """Return the changes of the window, and set `edits`; an unhashable row raises."""
         self.touched += len(delta)
         if len(delta) != 1:
             return self._step_many(delta)
@@ -157,6 +158,7 @@ class OrderBy:
             deque(map(hash, rows), 0)
 
     def _step_many(self, delta: Pairs) -> Sequence[Pair]:
+        """Apply a delta of several rows, deletions first; load it whole into an empty order."""
         if len(delta) >= MANY and not (self._ranked.size or self._owed):
             rows = _inserted_rows(delta)
             if rows is not None:
@@ -221,12 +223,14 @@ class OrderBy:
         return keyed
 
     def _change(self, row: Row, order: Any, weight: int, edits: list[Edit]) -> None:
+        """Insert a row `weight` times, or remove it if that is negative."""
         for _ in range(weight):
             self._insert(row, order, edits)
         for _ in range(-weight):
             self._remove(row, order, edits)
 
     def undo(self) -> None:
+        """Undo the last step; it has no edits then."""
         for row, order, place, weight in reversed(self._log):
             if place == NEGATIVE:
                 self._owe(row, weight)
@@ -301,6 +305,7 @@ class OrderBy:
             del self._owed[row]
 
     def _insert(self, row: Row, order: Any, edits: list[Edit]) -> None:
+        """Insert a row and append the edits of the window, or reduce its negative weight."""
         if self._owed and row in self._owed:
             self._owe(row, -1)
             self._log.append((row, order, NEGATIVE, 1))
@@ -339,6 +344,7 @@ class OrderBy:
         return UniformDelta(shown, 1)
 
     def _remove(self, row: Row, order: Any, edits: list[Edit]) -> None:
+        """Remove a row and append the edits of the window; if absent, owe it (`_owe`)."""
         ranked, whole, show = self._ranked, row, self._show
         if show is not None:
             row = show(row)

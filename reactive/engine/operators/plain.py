@@ -163,6 +163,7 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
 
 
 def _make_reduce(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
+    """Return the operator of a reduce; the groups are the function's own if it keeps a state."""
     key, kept = spread_bindings(node.key, bindings(node.input)), keeper(node.function)
     if kept is not None:
         return aggregate.KeptGroups(key, kept.kept())
@@ -178,6 +179,7 @@ def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
 
 
 def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:
+    """Return the plain operator of an aggregate; accumulators of one value share its callable."""
     count = bindings(node.input)
     known: dict[Function | None, Any] = {}
     accumulators = [
@@ -266,6 +268,7 @@ def _make_matching(
     whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
 ) -> matching.Matching:
+    """Return the matching of a join: by hash, by key, by a bound, or by pairs."""
     if (found := lookups.looked_up(node.match)) is not None:
         value, memory = found
         return hash_matching.HashMatching(
@@ -287,6 +290,7 @@ def _make_matching(
 
 
 def _bound_side(side: multiway.BoundSide, count: int) -> bound_matching.BoundSide:
+    """Return the reader of one side's compared value, over rows of `count` bindings."""
     before, after = (
         [spread_bindings(t, count) for t in tests] for tests in (side.before, side.after)
     )
@@ -352,6 +356,7 @@ def side_functions(side: Side) -> tuple[Function | None, ...]:
 
 
 def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
+    """Return the function that computes the key of a row; None if there is neither key nor test."""
     written, steps = side
     key = spread_or_none(written, count)
     if steps:
@@ -518,6 +523,7 @@ class Previous:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Sequence[Pair]:
+        """Store the net delta for the next commit; emits nothing now."""
         self.touched += len(delta)
         changed = consolidate(delta)
         if changed:

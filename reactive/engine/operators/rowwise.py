@@ -127,6 +127,7 @@ class Tolerate:
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
+        """Return the changes of shown rows. Raises `FixpointError` if a key has several rows."""
         self.touched += len(delta)
         decided = [(key, self._now(key, rows)) for key, rows in self._changes(delta).items()]
         out: list[Pair] = []
@@ -155,6 +156,7 @@ class Tolerate:
         self._undo_keys()
 
     def _undo_keys(self) -> None:
+        """Restore the rows of all keys changed since the last commit."""
         for key, was in self._before.items():
             if was is None:
                 self.held.pop(key, None)
@@ -219,6 +221,7 @@ class Tolerate:
 
 
 def _emit_change(out: list[Pair], was: Held | None, now: Held | None) -> None:
+    """Append the change of a key's shown row to `out`, if the shown row differs."""
     if was is not None and now is not None and was[1] == now[1]:
         return
     if was is not None:
@@ -228,6 +231,7 @@ def _emit_change(out: list[Pair], was: Held | None, now: Held | None) -> None:
 
 
 def _ambiguous(key: Any, rows: list[Row], weight: int) -> FixpointError:
+    """Return the error for a key that has several rows, or one row several times."""
     shown = " and ".join(f"{row!r:.60}" for row in rows[:2])
     often = f", {weight} times" if len(rows) == 1 else ""
     return FixpointError(
@@ -273,6 +277,7 @@ class Reduce:
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
+        """Return the changes of the shown rows; no group changes if the function raises."""
         before: dict[Any, Group | None] = {}
         after: dict[Any, Group] = {}
         out: list[Pair] = []
@@ -287,6 +292,7 @@ class Reduce:
         return out
 
     def undo(self) -> None:
+        """Restore the groups as before the last step."""
         for key, group in self._before.items():
             if group is None:
                 self._groups.pop(key, None)
@@ -301,6 +307,7 @@ class Reduce:
         return [pair for group in self._groups.values() for pair in group.shown.items()]
 
     def footprint(self) -> tuple[int, int]:
+        """Return the number of input rows, and the bytes of the groups."""
         rows, size = 0, sys.getsizeof(self._groups)
         for group in self._groups.values():
             rows += len(group.weights)
@@ -328,6 +335,7 @@ class Reduce:
         return list(rows_returned(self._function(key, rows), "reduce")) if group else []
 
     def _counted(self, key: Any, made: list[Row]) -> Weights:
+        """Return the numbers of equal rows, each row in a pair with the key."""
         counts: Weights = {}
         for row in made:
             shown = (key, canonical(row))
@@ -335,6 +343,7 @@ class Reduce:
         return counts
 
     def _replace(self, before: dict[Any, Group | None], after: dict[Any, Group]) -> None:
+        """Store the new groups, and drop the empty ones; restores all of them if that raises."""
         self._before = before
         try:
             for key, group in after.items():
@@ -388,6 +397,7 @@ class Top(GroupStates[OrderBy]):
         return super().step(delta)
 
     def commit(self) -> None:
+        """Commit the stepped groups, and drop their edits."""
         stepped = self._stepped.values()
         super().commit()
         for group in stepped:
@@ -411,6 +421,7 @@ class Unnest:
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
+        """Return one pair per element of each row; weights are those of the rows."""
         function, extend = self._function, self._extend
         out = []
         for row, weight in delta:
@@ -434,6 +445,7 @@ class SelectMany:
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
+        """Return one pair per element, with the weight of its row."""
         function = self._function
         out = []
         for row, weight in delta:
@@ -457,6 +469,7 @@ class Where:
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
+        """Return the pairs whose rows pass, as the same objects."""
         self.touched += len(delta)
         predicate = self._predicate
         out = []
@@ -480,6 +493,7 @@ class Select:
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
+        """Return the pairs with mapped rows; equal rows are not added up."""
         self.touched += len(delta)
         function = self._function
         out = []

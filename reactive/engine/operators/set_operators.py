@@ -122,6 +122,7 @@ class Pointwise:
         self.touched = 0
 
     def step(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
+        """Return the changes of the law's value; if it raises, `undo` reverts the applied rows."""
         size = len(left) + len(right)
         self.touched += size
         if size == 1:
@@ -139,12 +140,14 @@ class Pointwise:
         return out
 
     def _step_one(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
+        """Apply a delta of one pair of one side."""
         ((row, weight),) = left or right
         moved = self._move(row, weight, 0) if left else self._move(row, 0, weight)
         self._last = left, right, 1
         return [(row, moved)] if moved else []
 
     def undo(self) -> None:
+        """Take back the rows that the last step has applied, if it raised midway only these."""
         left, right, done = self._last
         if done:  # otherwise rows may have failed before the first was reached
             for row, dl, dr in islice(_changed_weights(left, right), done):
@@ -175,6 +178,7 @@ class Pointwise:
         self._others.update(zip(state["others"], both, strict=True))
 
     def footprint(self) -> tuple[int, int]:
+        """Return the number of rows of any weight, and the bytes of the dictionaries."""
         unusual = sum(weights not in _SHARED for weights in self._others.values())
         size = sys.getsizeof(self._held) + sys.getsizeof(self._others)
         rows = len(self._held) + sum(row not in self._held for row in self._others)
@@ -257,6 +261,7 @@ class Distinct:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Sequence[Pair]:
+        """Return the rows that appear or disappear, from the chain's output if there is one."""
         self.touched += len(delta)
         if self._below is not None:
             if type(delta) is UniformDelta:

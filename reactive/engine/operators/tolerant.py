@@ -79,6 +79,7 @@ class TolerantState:
         return len(self._held) + len(self._loose)
 
     def add(self, value: Any, weight: int) -> None:
+        """Change the weight of a value; if the function raises, `folded` starts again."""
         try:
             self._hold(value, weight)
         except Exception as error:  # its `__hash__` or `__eq__` raises
@@ -102,6 +103,7 @@ class TolerantState:
         return self._state
 
     def _hold(self, value: Any, weight: int) -> None:
+        """Change the weight of a value that can be hashed; weight 0 deletes it."""
         weight += self._held.get(value, 0)
         if weight:
             self._held[value] = weight
@@ -109,6 +111,7 @@ class TolerantState:
             del self._held[value]
 
     def _hold_loose(self, value: Any, weight: int) -> None:
+        """Change the weight of a value that cannot be hashed, found by a scan."""
         for place, (other, before) in enumerate(self._loose):
             if other is value or _are_equal(other, value):
                 self._loose[place][1] = before + weight
@@ -119,6 +122,7 @@ class TolerantState:
 
 
 def _are_equal(value: Any, other: Any) -> bool:
+    """Return True if two values are equal; False if the comparison raises."""
     try:
         return bool(value == other)
     except Exception as error:

@@ -133,6 +133,7 @@ class Loop:
     def _passed_on(
         self, before: list[list[Row]], made: list[list[Row]]
     ) -> tuple[list[list[Row]], bool]:
+        """Return the rows for the next round, near rows replaced, and True if any row changed."""
         found, any_moved = [], False
         for near, was, now in zip(self.near or (None,) * len(made), before, made, strict=True):
             if near is None:
@@ -144,6 +145,7 @@ class Loop:
         return found, any_moved
 
     def _endless(self, before: list[list[Row]], rows: list[list[Row]]) -> FixpointError:
+        """Return the error for `max_rounds` rounds without an end, with some rows that change."""
         pairs = zip(rows, before, strict=True)
         moving = [row for now, was in pairs for row in Counter(now) - Counter(was)]
         shown = ", ".join(f"{row!r:.60}" for row in moving[:MOST_SHOWN])
@@ -220,6 +222,7 @@ class LoopRecomputation:
         return nets if any(nets) else ()
 
     def undo(self) -> None:
+        """Restore the previous result and the inputs; forget what an evaluation has derived."""
         if self._before is not None:
             self._rows, self._before = self._before, None
             self._forget()
@@ -267,6 +270,10 @@ class LoopRecomputation:
             return self._evaluated(rows)
 
     def _evaluated(self, rows: list[list[Row]]) -> list[list[Row]]:
+        """Run the rounds from `rows`: quick or, if that raises, careful ones.
+
+        A `FixpointError` of quick rounds is raised: careful ones would not end, either.
+        """
         starts = len(self._loop.names)
         if not any(self.given):
             self._forget()
@@ -395,6 +402,7 @@ class AdaptiveLoop:
         """Number of recomputations."""
 
     def step(self, *deltas: Pairs) -> Sequence[Sequence[Pair]]:
+        """Return the changes, by operators if they are built and suffice, else recomputed."""
         anew = self._anew
         nets = anew.take(deltas)
         if self._body is not None:
@@ -409,6 +417,7 @@ class AdaptiveLoop:
         return changes
 
     def undo(self) -> None:
+        """Undo the last step; operators that this commit built are dropped."""
         if self._body is not None:
             self._body.undo()
             if self._is_new:
@@ -416,6 +425,7 @@ class AdaptiveLoop:
         self._anew.undo()
 
     def commit(self) -> None:
+        """Commit the operators, if there are any, and the recomputation."""
         self._is_new = False
         if self._body is not None:
             self._body.commit()
@@ -447,6 +457,7 @@ class AdaptiveLoop:
         return rows + more, size + sizes
 
     def _followed(self, body: LoopBody, nets: Sequence[Pairs]) -> list[Pairs] | None:
+        """Step the operators; return None if they would touch too many rows."""
         before = body.touched
         found = body.step(nets, affordable(self._anew.whole, RATIO))
         self.touched += body.touched - before

@@ -99,6 +99,7 @@ class LoopContinuation:
         self.touched = 0
 
     def step(self, *deltas: Pairs) -> Sequence[Sequence[Pair]]:
+        """Follow the rows that move, or recompute; return the net changes, or () if none."""
         nets = self._anew.take(deltas)
         self._injected = [
             self._inject(place, net) for place, net in enumerate(nets[: len(self._shown)])
@@ -110,6 +111,7 @@ class LoopContinuation:
         return found if any(found) else ()
 
     def undo(self) -> None:
+        """Undo the last step; operators that cannot be undone are dropped."""
         self._anew.undo()
         undo_logged(self._log)
         for tolerate in self._shown:
@@ -119,6 +121,7 @@ class LoopContinuation:
         self._fed, self._is_new = [], False
 
     def commit(self) -> None:
+        """Drop the undo state of shown rows, start keys and operators."""
         self._anew.commit()
         self._log = []
         for tolerate in self._shown:
@@ -153,6 +156,7 @@ class LoopContinuation:
         self.commit()
 
     def footprint(self) -> tuple[int, int]:
+        """Return the rows and bytes of inputs, shown rows, operators and start keys."""
         sizes = [self._anew.footprint(), *(tolerate.footprint() for tolerate in self._shown)]
         sizes += [] if self._body is None else [self._body.footprint()]
         sizes += [(0, sys.getsizeof(keys)) for keys in self._started]
@@ -221,6 +225,7 @@ class LoopContinuation:
         return [consolidate([*rows, *_negate_pairs(t.there())]) for rows, t in found]
 
     def _stepped(self, body: OneRound, feeds: Sequence[Pairs]) -> list[Pairs] | None:
+        """Step the operators once; records `feeds` for `undo`."""
         before = body.touched
         outs = body.step(feeds)
         self.touched += body.touched - before

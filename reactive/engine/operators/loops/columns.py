@@ -198,6 +198,7 @@ class Columns:
         return None if field is None else [field[1](self.rows[place]) for place in places]
 
     def _computed(self, expr: Expr) -> ValueColumn:
+        """Compute the column of an expression; raises `NotTaken` if that is not possible."""
         field = _field_of(expr)
         if field is not None:
             return self._field(*field)
@@ -222,6 +223,7 @@ class Columns:
         raise NotTaken
 
     def _field(self, name: Any, of: Callable[[Row], Any]) -> ValueColumn:
+        """Read a field of all rows as a column; raises `NotTaken` if its class is not known."""
         numpy, rows, kind = self.numpy, self.rows, self._fields.get(name)
         if kind is int:
             values = numpy.fromiter(map(of, rows), numpy.int64, len(rows))
@@ -239,6 +241,7 @@ class Columns:
         return column.values
 
     def _operation(self, operator: str, left: ValueColumn, right: ValueColumn) -> ValueColumn:
+        """Apply a binary operator to columns; raises `NotTaken` if the result may be inexact."""
         numpy, kinds = self.numpy, {left.kind, right.kind}
         if kinds == {str}:
             return self._equal(operator, left, right)
@@ -316,6 +319,7 @@ class ColumnSums:
         return columns.among(columns.passed(self.tests))
 
     def _summed(self, columns: Columns) -> Changed:
+        """Return the count and the sums of each key; raises `NotTaken` for too many keys."""
         numpy = columns.numpy
         codes, keys_of = _codes(columns, self.keys)
         counts = numpy.bincount(codes)

@@ -86,6 +86,7 @@ class CyclicCount(Grouped):
         self.step = self._step_ends
 
     def _step_ends(self, *deltas: Sequence[Pair]) -> Sequence[Pair]:
+        """Return the changed groups; any exception is undone, and becomes a `BailOut`."""
         count = 0
         for delta in deltas:
             count += len(delta)
@@ -106,6 +107,7 @@ class CyclicCount(Grouped):
             self._log = deque(maxlen=0)
 
     def undo(self) -> None:
+        """Restore the pairs of ends, by the log or by clearing them, and the groups."""
         if self._log.__class__ is deque:
             for each in self._held:
                 each.clear()
@@ -121,6 +123,7 @@ class CyclicCount(Grouped):
         self._log = []
 
     def footprint(self) -> tuple[int, int]:
+        """Return the rows and bytes of the groups and of the pairs of ends."""
         rows, size = super().footprint()
         for each in self._held:
             pairs, more = each.footprint()
@@ -326,6 +329,7 @@ def _write_loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
 
 
 def _insert_lines(held: str, below: str, one: str, other: str) -> list[tuple[int, str]]:
+    """Return the lines, with indents, that insert `other` below `one`."""
     return [
         (1, f"if {held} is None: {below}[{one}] = {{{other}}}"),
         (1, f"else: {held}.add({other})"),
@@ -333,6 +337,7 @@ def _insert_lines(held: str, below: str, one: str, other: str) -> list[tuple[int
 
 
 def _delete_lines(held: str, below: str, one: str, other: str) -> list[tuple[int, str]]:
+    """Return the lines, with indents, that delete `other` below `one`, or `one` with its last."""
     return [
         (0, f"if len({held}) > 1: {held}.remove({other})"),
         (0, f"else: del {below}[{one}]"),
@@ -436,6 +441,7 @@ class ProbeOrders:
     def _arguments(
         self, deltas: Sequence[Sequence[Any]], starts: Sequence[Sequence[Any]]
     ) -> list[Any]:
+        """Return the arguments for all deltas; later inputs are probed as before the commit."""
         self._make_indexes(starts)
         given = self._as_they_are.copy()
         for at, port in self._delta_at:
@@ -475,6 +481,7 @@ class MultiwayJoinRunner:
         self.touched = 0
 
     def step(self, *deltas: Sequence[Any]) -> list[Pair]:
+        """Return the changed rows of the join; any exception becomes a `BailOut`."""
         self.touched += sum(map(len, deltas))
         try:
             out, met = self._loop(None, None, *self._orders.look_ups(*deltas))
@@ -484,6 +491,7 @@ class MultiwayJoinRunner:
         return consolidate(out) if out and self._orders.meet(deltas) and is_mixed(out) else out
 
     def contents(self) -> Sequence[Pair]:
+        """Return all rows of the join; any exception becomes a `BailOut`."""
         try:
             out, _ = self._loop(None, None, *self._orders.all())
         except Exception as error:

@@ -168,6 +168,7 @@ class CyclicJoinRunner:
         self.touched = 0
 
     def step(self, *deltas: Sequence[Pair]) -> Sequence[Pair]:
+        """Return the changed rows of the joins; any exception is undone, a `BailOut` raised."""
         try:
             out, met = self.rows.step(None, _return_none, deltas, self.rows.undo)
         except Exception as error:
@@ -184,6 +185,7 @@ class CyclicJoinRunner:
         self.rows.commit()
 
     def contents(self) -> Sequence[Pair]:
+        """Return all joined rows; any exception becomes a `BailOut`."""
         try:
             return self.rows.all()
         except Exception as error:
@@ -209,6 +211,7 @@ class CyclicJoin(Grouped):
         self.step = self._step_rows
 
     def _step_rows(self, *deltas: Sequence[Pair]) -> Sequence[Pair]:
+        """Return the changed groups; any exception is undone, and becomes a `BailOut`."""
         try:
             out, met = self._rows.step(self._groups, self._remember, deltas, self.undo)
         except Exception as error:

@@ -166,6 +166,7 @@ class FactoredAggregate(Grouped):
         self._sides.is_filled = True
 
     def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
+        """Return the changed groups: for a single change by its own loop, if that can run."""
         for delta in deltas:
             self.touched += len(delta)
         before = self._before = {} if self.new_before is None else self.new_before()
@@ -254,6 +255,7 @@ class GroupingOfSums(Grouping):
         return super().exprs() + [f for t in self._terms if t is not None for f in t.factors]
 
     def _values(self, emitter: Emitter) -> list[str | None]:
+        """Write the terms; return their variables, and note which of them are sums."""
         names: list[str | None] = []
         self._sums = {}
         for term in self._terms:
@@ -269,6 +271,7 @@ class GroupingOfSums(Grouping):
     def _add(
         self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
     ) -> None:
+        """Write the lines that add a term to a state; a sum counts once per partner."""
         often = self._sums.get(value or "")
         if often is None or isinstance(accumulator, CountAccumulator):
             super()._add(emitter, place, accumulator, value, weight)
@@ -293,6 +296,7 @@ class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
     def _changed(
         self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
     ) -> str:
+        """Write the new state of an accumulator for a term; return its variable."""
         often = self._sums.get(value or "")
         if often is None or isinstance(accumulator, CountAccumulator):
             return super()._changed(emitter, place, accumulator, value, weight)
@@ -421,6 +425,7 @@ def group_columns(
 def _column_sums(
     pipeline: RowPipeline, grouping: Callable[[RowPipeline], Grouping]
 ) -> ColumnSums | None:
+    """Return the sums of a pipeline over columns; None if a part is unsupported."""
     sink = grouping(pipeline)
     if not all(isinstance(a, SUMMED) and not a.skip_none for a, _ in sink.accumulators):
         return None

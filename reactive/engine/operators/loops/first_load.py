@@ -191,6 +191,7 @@ class SumColumns:
         return None if sums is None else sums.of
 
     def write(self, emitter: Emitter, weight: str) -> None:
+        """Write the lines that add a row or pair to the sums of its key."""
         key = self._write_key(emitter)
         terms = [term.write(emitter, weight) for term in self._values]
         if self._groups:
@@ -222,6 +223,7 @@ class SummingInLists(SumColumns):
         return []
 
     def write(self, emitter: Emitter, weight: str) -> None:
+        """Write the line that appends the values of a row to the list of its key."""
         key = self._write_key(emitter)
         factors = [factor for (factor,) in (term.factors for term in self._values)]
         values = list(map(emitter.use, factors))
@@ -264,6 +266,7 @@ class SummingOfOne(SumColumns):
         return []
 
     def write(self, emitter: Emitter, weight: str) -> None:
+        """Write the lines that add the row to the stored sums, and return the change."""
         key = self._write_key(emitter)
         key = key if key.isidentifier() else emitter.variable("key", key)
         terms = [term.write(emitter, weight) for term in self._values]
@@ -323,6 +326,7 @@ class GroupColumn:
             return [_add_each(accumulator, values) for values in self._groups]
 
     def _quick(self, accumulator: Any) -> list[Any]:
+        """Return the state of an accumulator for each group; raises `Slow` if values do not fit."""
         groups = self._groups
         match accumulator:
             case CountAccumulator():
@@ -344,6 +348,7 @@ class GroupColumn:
         return self._kinds <= NEVER_NAN
 
     def _sums(self) -> list[RunningSum]:
+        """Return the running sum of each group; raises `Slow` if a value is not a plain number."""
         kinds, groups = self._kinds, self._groups
         if kinds <= WHOLE:
             return list(map(sum, groups))
@@ -373,6 +378,7 @@ def accumulator_results(accumulator: Any, states: Sequence[Any]) -> list[Any]:
 
 
 def _add_each(accumulator: Any, values: Sequence[Any]) -> Any:
+    """Return the state after all values, added one by one."""
     state, add = accumulator.zero(), accumulator.add
     for value in values:
         state = add(state, value, 1)
@@ -422,6 +428,7 @@ class Gathering:
         return []
 
     def write(self, body: Emitter, weight: str) -> None:
+        """Write the line that appends the values of a row to the list of its group."""
         values = [body.use(value) for value in self._values]
         value = values[0] if len(values) == 1 else f"({', '.join(values)})"
         key = "()" if self._key is None else body.canonical(self._key)

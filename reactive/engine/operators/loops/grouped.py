@@ -153,6 +153,7 @@ class Grouping:
         return f"{row if self.row is None else f'made(Row, {row})'}{is_there}"
 
     def _result(self, place: int, of: tuple[Any, str]) -> str:
+        """Return the expression of an aggregate's result, given the expression of its state."""
         match of:
             case CountAccumulator(), state:
                 return state
@@ -202,6 +203,7 @@ class Grouping:
         return key if key.isidentifier() else emitter.variable("key", key)
 
     def _find(self, emitter: Emitter, key: str) -> None:
+        """Write the lines that find or make a group, and copy it to `before` at the first touch."""
         emitter.line(f"group = get({key})")
         emitter.line("if group is None:")
         emitter.line(f"    before[{key}] = None")
@@ -219,6 +221,7 @@ class Grouping:
                     emitter.line(f"        {state} = (copied({state}[0]), {state}[1])")
 
     def _new(self) -> str:
+        """Return the expression of an empty group: weight, states, no shown row."""
         zeros = [
             self._zero(place, accumulator)
             for place, (accumulator, _) in enumerate(self.accumulators, 1)
@@ -233,6 +236,7 @@ class Grouping:
     def _add(
         self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
     ) -> None:
+        """Write the lines that add a value to the state of an accumulator."""
         state = f"group[{place}]"
         match accumulator:
             case CountAccumulator():
@@ -313,6 +317,7 @@ class Grouped:
         self.touched = 0
 
     def _step(self, delta: Sequence[Pair]) -> Sequence[Pair]:
+        """Return the changed rows; if the loop raises, repeat the delta by the plain operators."""
         self.touched += len(delta)
         before = self._before = {} if self.new_before is None else self.new_before()
         loop = self._loop
@@ -339,6 +344,7 @@ class Grouped:
         return InLine(_IN_LINE, _FINALIZE, by_name)
 
     def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
+        """Aggregate the pairs of a join; plain operators if the loop raises or cannot run."""
         self.touched += len(left) + len(right)
         before = self._before = {} if self.new_before is None else self.new_before()
         assert self._pairing is not None
@@ -360,12 +366,14 @@ class Grouped:
         return self._plain.step(self._carefully(*deltas))
 
     def undo(self) -> None:
+        """Restore the groups, whether the loop or the plain operators made the last step."""
         if self._was_plain:
             self._plain.undo()
         self._restore()
         self._was_plain = False
 
     def commit(self) -> None:
+        """Drop the undo state, also that of the plain operators if they made the step."""
         self._before = NONE_BEFORE
         if self._was_plain:
             self._plain.commit()
@@ -391,6 +399,7 @@ class Grouped:
         return self._plain.footprint()
 
     def _restore(self) -> None:
+        """Restore the groups as before the loop: added values, then replaced and new groups."""
         groups = self._groups
         if self._before.__class__ is GroupsBefore:
             for values, value, weight in reversed(self._before.log):
@@ -485,6 +494,7 @@ class GroupingOfOne(Grouping):
         return []
 
     def write(self, emitter: Emitter, weight: str) -> None:
+        """Write the lines that replace the group of the row, and return its change."""
         names = self._values(emitter)
         key = self._key_name(emitter)
         emitter.line(f"group = groups.get({key})" if self.is_keyed else f"group = groups[{key}]")
@@ -536,6 +546,7 @@ class GroupingOfOne(Grouping):
         return new
 
     def _replace(self, emitter: Emitter, key: str, group: str) -> None:
+        """Write the lines that store the new group, or drop it if it is empty."""
         if not self.is_keyed:
             emitter.line(f"groups[{key}] = {group}")
             return

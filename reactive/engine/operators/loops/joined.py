@@ -165,6 +165,7 @@ class JoinIndexes:
         return keyed if type(keyed) is KeyedBatch and len(keyed) == held else None
 
     def _as_they_are_held(self) -> KeyedBatch | None:
+        """Return all left rows in the order of the index; None if they form no batch."""
         if not self.left.is_made:
             keyed = self.left.contents()
             return keyed if type(keyed) is KeyedBatch else None
@@ -224,6 +225,7 @@ class JoinLoops:
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
+        """Return the delta of the join: as a batch, by loops, or by the plain operators."""
         self.touched += len(left) + len(right)
         batch = self._pairing.batch(left, right)
         if batch is not None and (rows := self._batched(batch[0])) is not None:
@@ -255,6 +257,7 @@ class JoinLoops:
         return rows
 
     def contents(self) -> Sequence[Pair]:
+        """Return all joined rows: as a batch, by loops, or by the plain operators."""
         sides = self._pairing.all_as_batch()
         touched = self.touched
         rows = None if sides is None else self._batched(sides)
@@ -301,6 +304,10 @@ class KeyLoop:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Sequence[KeyedPair]:
+        """Return the pairs with keys, by the loop or, if it raises, by the plain operators.
+
+        While filtered rows are emitted, the plain operators run.
+        """
         self.touched += len(delta)
         keyed: Sequence[KeyedPair] | None = None
         if not self.emits_filtered:
@@ -325,6 +332,7 @@ class KeyLoop:
         return self._batch
 
     def _of_batch(self, delta: UniformDelta) -> KeyedBatch:
+        """Return the batch with its keys, all of one weight."""
         batch = self._batch or self.make_batch()
         keys, rows = batch(delta.rows)
         keyed = KeyedBatch(keys, rows, delta.weight)
@@ -373,6 +381,7 @@ class Linear:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Sequence[Pair]:
+        """Return the delta of the chain, as a batch for a batch; plainly if the loop raises."""
         self.touched += len(delta)
         try:
             if type(delta) is not UniformDelta:

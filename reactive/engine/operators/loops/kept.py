@@ -149,6 +149,7 @@ class _Arranging:
         self._sizes = list(map(len, rows))
 
     def of(self, relation: int, groups: GroupLayout) -> Arrangement | None:
+        """Return the arrangement of an aggregate; None if its keys may change in later rounds."""
         met = []
         for pairs in groups.pairs:
             found = self._met(pairs)
@@ -428,6 +429,7 @@ def totals(accumulator: Any, groups: list[Values], kinds: set[type] | None = Non
 
 
 def _quick(accumulator: Any, kinds: set[type]) -> Show | None:
+    """Return a fast function for values of the classes `kinds`; None if there is none."""
     match accumulator:
         case SumAccumulator() if kinds == {int}:
             return lambda groups: list(map(sum, groups))
@@ -446,6 +448,7 @@ def _quick(accumulator: Any, kinds: set[type]) -> Show | None:
 
 
 def _float_sums(groups: list[Values]) -> list[Any]:
+    """Return the sum of floats of each group; an empty group has 0."""
     found = list(map(fsum, groups))
     if all(groups) and not any(map(ne, found, found)):
         return found
@@ -461,6 +464,8 @@ def _integer_mean(values: Values) -> Any:
 
 
 def _careful(accumulator: Any) -> Show:
+    """Return the function that computes each result by the accumulator itself, value by value."""
+
     def show(values: Values) -> Any:
         state = accumulator.zero()
         for value in values:

@@ -238,6 +238,7 @@ class Layout:
     def _groups(
         self, node: plan.Aggregate, slot: int, streams: Sequence[AggregateLoop]
     ) -> GroupLayout:
+        """Return the loops of constant values into an aggregate, and the pairs of other loops."""
         given, pairs = [], []
         for stream in streams:
             if any(self._slot_of(each)[1] for each in stream.inputs):
@@ -262,6 +263,7 @@ class Layout:
         return place
 
     def _pairs(self, node: plan.Aggregate, stream: AggregateLoop) -> Pairs:
+        """Return the pairs of one loop into an aggregate; raises `NoLayout` if they may vary."""
         chain, base, join = stream.chain, stream.base, stream.join
         if join is None:
             form = self._form(base)

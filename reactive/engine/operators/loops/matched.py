@@ -53,6 +53,7 @@ class OuterJoinRunner:
         return self._plain.touched + self._met
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
+        """Match the rows, and compute the output by loops, or else by the plain operators."""
         plain = self._plain
         alone = plain.match(left, right)
         try:
@@ -68,6 +69,7 @@ class OuterJoinRunner:
         right: Sequence[KeyedPair],
         alone: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair] | None:
+        """Return the output of the loops; None if the plain operators must run."""
         found = _run(self._loop, (None, None), self._pairing, left, right, alone)
         if found is None:
             return None
@@ -119,6 +121,7 @@ class GroupedOuterJoin(Grouped):
     def _step_matched(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> Sequence[Pair]:
+        """Match the rows, and aggregate them by loops, or else by the plain operators."""
         join = self._join
         alone = join.match(left, right)
         try:
@@ -139,6 +142,7 @@ class GroupedOuterJoin(Grouped):
         right: Sequence[KeyedPair],
         alone: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair] | None:
+        """Return the changed groups by the loops; None if the plain operators must run."""
         found = _run(self._loop, (self._groups, self._before), self._sides, left, right, alone)
         if found is None:
             return None

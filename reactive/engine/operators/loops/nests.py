@@ -168,6 +168,7 @@ def _nest_of_pairs(
     *,
     batch: bool = False,
 ) -> LoopNest:
+    """Return the loops over both deltas of a join; with `batch`, all rows have one weight."""
     asked = [] if rest is None else [rest]
     pipeline = _of_joined(shapes, [test.body for test in asked], chain)
     names = row_names([*asked, *read_functions(*chain)], bindings + 1)
@@ -268,6 +269,7 @@ def _nest_of_sums(
     *,
     counts: bool,
 ) -> LoopNest:
+    """Return a nest without loops, over a join in which sums replace rows of a side."""
     pipeline = _of_joined(shapes, factors.tests, chain)
     kept = ((LEFT, factors.left), (RIGHT, factors.right))
     spelled = [
@@ -506,6 +508,7 @@ def _outward(
 
 
 def _nest_of(rule: DeltaRule, sink_of: SinkOf = ListSink) -> LoopNest:
+    """Return a nest without loops, for the rows that a delta rule derives."""
     asked = [] if rule.residual is None else [rule.residual]
     pipeline = _of_joined(rule.shapes, [test.body for test in asked], rule.above)
     names = row_names([*asked, *read_functions(*rule.above)], rule.bindings)

@@ -144,6 +144,7 @@ class WholeRound:
     # Rounds over a layout.
 
     def _laid_out(self) -> Layout | None:
+        """Return the layout of the aggregates that change in each round; None if there is none."""
         loops = [
             (node, self._made[id(node)], streams)
             for node, streams in self._grouped
@@ -209,12 +210,17 @@ class WholeRound:
         return found
 
     def _add(self, make: Pass, reads: Sequence[int]) -> int:
+        """Add a pass, which varies if one of the slots it reads does; return its slot."""
         place = self.given + len(self._passes)
         self._varies[place] = any(self._varies[read] for read in reads)
         self._passes.append((make, reads))
         return place
 
     def _rows(self, node: plan.Node) -> tuple[Pass, list[int]]:
+        """Return the pass that computes a node, and the slots that it reads.
+
+        Raises `NoWholeRound` for nodes without a pass.
+        """
         match node:
             case plan.Aggregate():
                 return self._aggregate(node)
@@ -285,6 +291,7 @@ class WholeRound:
     def _chain_loop(
         self, base: plan.Node, chain: tuple[plan.Node, ...], sink_of: SinkOf, into: str
     ) -> tuple[Callable[..., Any], list[int]]:
+        """Return the loop of a chain over the rows of its base, and the slot of these."""
         place = self._list(base)
         pipeline = PipelineSource(chain, base).pipeline()
         sink = sink_of(pipeline)
@@ -344,6 +351,7 @@ class WholeRound:
         return make, [left, index]
 
     def _aggregate(self, node: plan.Aggregate) -> tuple[Pass, list[int]]:
+        """Return the pass that computes the rows of an aggregate, and the slots that it reads."""
         if not is_read(node) or node.row is not None:
             raise NoWholeRound
         asked = [a for a in node.aggregates if not isinstance(a.accumulator, CountAccumulator)]

@@ -97,6 +97,7 @@ class LevelChanges:
         return found
 
     def _compared(self, level: Level, label: Label, rows: Touched) -> tuple[Any, Any]:
+        """Compute the contents of a label, before and after; the latter are cached if shown."""
         kept = level.bags.get(label)
         if level.sequences is None:
             before, now = self._bags_of(level, label, rows, kept)
@@ -111,6 +112,7 @@ class LevelChanges:
     def _bags_of(
         self, level: Level, label: Label, rows: Touched, before: Bag[Any] | None
     ) -> tuple[Bag[Any], Bag[Any]]:
+        """Return the bag of a label before and after; `before` is the cached one, if any."""
         changes: dict[Any, int] = {}
         for old, new, went, came in self.rows(level, label, rows):
             if new is old:
@@ -125,6 +127,7 @@ class LevelChanges:
         return change_bag(now, {row: -weight for row, weight in changes.items()}, None), now
 
     def _sequences_of(self, level: Level, label: Label, rows: Touched, kept: Any) -> Any:
+        """Return the sequence of a label before and after; `kept` is the cached one."""
         old, new = self.trees(level, label)
         before = sequence_of(level, old, self.was) if kept is None else kept
         stay = (row for row, weight in rows.values() if not weight)

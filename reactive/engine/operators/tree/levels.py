@@ -256,6 +256,7 @@ class Sequences:
         return rows, 100 * len(self._trees) + 16 * rows
 
     def _put(self, trees: Mapping[Label, Tree]) -> None:
+        """Replace the trees of some labels; empty trees are deleted."""
         self._trees.update(trees)
         for label, tree in trees.items():
             if not tree.size:

@@ -76,6 +76,7 @@ class Tree:
     # Commits.
 
     def step(self, *deltas: Sequence[KeyedPair]) -> UnreadDelta:
+        """Return a delta that is computed when read, before the next commit."""
         for delta in deltas:
             self.touched += len(delta)
         changes = LevelChanges(self, deltas)
@@ -107,6 +108,7 @@ class Tree:
                 change_bags(self, changes, least)
 
     def undo(self) -> None:
+        """Undo the last step; caches that were updated since are dropped."""
         for sequences in self._ordered:
             sequences.undo()
         if self._changes is None:
@@ -116,6 +118,7 @@ class Tree:
         self._changes, self._last = None, None
 
     def commit(self) -> None:
+        """Commit the ordered levels; forget the changes if nothing is cached."""
         for sequences in self._ordered:
             sequences.commit()
         if self._by_key is None and not self._has_bags():
@@ -166,6 +169,7 @@ class Tree:
         return list(self._found())
 
     def footprint(self) -> tuple[int, int]:
+        """Return the rows and bytes of ordered levels and caches; the indexes are not counted."""
         rows, size = 0, 0 if self._by_key is None else sys.getsizeof(self._by_key)
         for count, taken in (sequences.footprint() for sequences in self._ordered):
             rows, size = rows + count, size + taken
@@ -208,12 +212,14 @@ class Tree:
         return self._found().get(key)
 
     def _found(self) -> dict[Any, Row]:
+        """Return the top rows by key; the first call builds the dictionary."""
         if self._by_key is None:
             top = self.levels[0]
             self._by_key = {top.naming.key(top.parts(row)): row for row, _ in self._top()}
         return self._by_key
 
     def _find_again(self, changes: LevelChanges) -> None:
+        """Update the top rows by key with the changes of a commit."""
         top, by_key = self.levels[0], self._by_key
         assert by_key is not None
         pairs = [*changes.own(top).get(None, {}).values()]
