@@ -537,7 +537,7 @@ def same_groups(groups: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
 
 
 def _bag(pairs: Iterable[Pair]) -> dict[Row, int]:
-    """Return the rows of positive weight with their counts."""
+    """Add up the counts of pairs by row; pairs of weight 0 or less are left out."""
     found: dict[Row, int] = {}
     for row, weight in pairs:
         if weight > 0:

@@ -121,6 +121,10 @@ class CycleRows:
         self._follow(emitter.block("else:"), place, bound, other)
 
     def _follow(self, emitter: Emitter, place: int, bound: Bound, first: int | None) -> None:
+        """Write the loops that bind the remaining variables, then the use of the joined rows.
+
+        `first` is the variable to bind first; None chooses the best one.
+        """
         found = self._nexts(place, bound)
         variable = _find_best_variable(found) if first is None else first
         if variable is None:
@@ -308,6 +312,7 @@ class CycleTerms:
         ]
 
     def _term(self, place: int) -> None:
+        """Write the lines that count the joined rows in which the pair is at `place`."""
         start, end = self.occurrences[place].ends
         bound = {start: "left", end: "right", NOTHING: "nothing"}
         tests: list[str] = []
@@ -348,6 +353,10 @@ class CycleTerms:
     def _follow(
         self, place: int, bound: dict[int, str], factors: list[str], depth: int, first: int | None
     ) -> None:
+        """Write the lines that count along the remaining variables.
+
+        `first` is the variable to bind first; None chooses the best one.
+        """
         found = self._nexts(place, bound)
         variable = _best_counted(found) if first is None else first
         if variable is None:
@@ -431,6 +440,7 @@ class CycleTerms:
         return list(dict.fromkeys(map(self._set, ordered)))
 
     def _set(self, reading: _CountedReading) -> str:
+        """Return the text of a set of ends; a set that no loop changes gets a variable."""
         if reading.symbol not in ("left", "right", "nothing"):
             return reading.text
         key = _CountedReading(reading.of, reading.symbol, reading.is_onward, without=False)

@@ -126,6 +126,7 @@ class RowPipeline:
         self.instructions += [Instruction("touch", part) for part in needs(expr, self.shapes)]
 
     def _add(self, node: plan.Node) -> None:
+        """Add the instructions of one linear node; raises `TypeError` for another node."""
         match node:
             case plan.Where(_, Lifted(body)):
                 self.test(body)
@@ -145,6 +146,7 @@ class RowPipeline:
         self.is_input = False
 
     def _test(self, expr: Expr) -> None:
+        """Add the instructions of a condition, and of what it needs evaluated before."""
         match expr:
             case First(needed, then):
                 self.instructions += [Instruction("touch", need) for need in needed]
@@ -311,6 +313,7 @@ class Emitter:
             self._name(expr)
 
     def _name_what_comes_twice(self, expr: Expr) -> None:
+        """Write variables for the parts of `expr` that are used twice and surely evaluated."""
         if expr in self._known:
             return
         for part in surely(expr)[:0:-1]:
@@ -355,6 +358,7 @@ class Emitter:
                 self._name_attempt(part)
 
     def _name_attempt(self, expr: Attempt) -> None:
+        """Write a `try` that gives the value of an attempt, or of its otherwise, to a variable."""
         name, known = self._free("value"), dict(self._known)
         with self._trying(f"{name} = {self._writer.write(expr.otherwise)}"):
             self.line(f"{name} = {self.use(expr.of)}")
@@ -387,6 +391,7 @@ class Emitter:
             self._known.once[expr] = name
 
     def _free(self, wish: str) -> str:
+        """Return a variable name like `wish` that is not in use, and reserve it."""
         if keyword.iskeyword(wish) or wish.startswith("__"):
             wish = "value"
         elif not can_be_variable(wish):
@@ -447,6 +452,7 @@ class EvaluatedVariables(dict[Expr, str]):
         return {expr: name for expr, name in self.items() if expr not in self.kept}
 
     def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
+        """Return the variable of an expression; one in `once` is removed by this."""
         found = super().get(expr) if self else None
         if found is None:
             return self.once.pop(expr, default) if self.once else default

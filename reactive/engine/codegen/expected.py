@@ -95,6 +95,7 @@ class UseCounts:
         return list(self._often)
 
     def _count(self, expr: Expr) -> None:
+        """Count an expression and its parts; parts are not counted again once it has a variable."""
         is_read = isinstance(expr, WORTH_A_NAME) and is_value(expr, self._shapes)
         if is_read or self._is_one(expr):
             count = self._often.get(expr, 0) + 1
@@ -110,6 +111,7 @@ class UseCounts:
         return uses is not None and not uses[ValueUse.GIVEN] and uses[ValueUse.KEPT] < 2
 
     def _note(self, expr: Expr, use: ValueUse) -> None:
+        """Note how the results of the calls in an expression are used."""
         if isinstance(expr, Call | Apply) and not is_value(expr, self._shapes):
             self._calls.setdefault(expr, Counter())[use] += 1
         for part, of_part in _parts_with_uses(expr, use):
@@ -153,6 +155,7 @@ def _parts_with_uses(expr: Expr, use: ValueUse) -> Iterator[tuple[Expr, ValueUse
 
 
 def _operands(expr: Operation) -> Iterator[tuple[Expr, ValueUse]]:
+    """Yield the operands of an operation: is a value only looked at, or may it be kept?"""
     looked_at, given = ValueUse.LOOKED_AT, ValueUse.GIVEN
     match expr:
         case Operation("in" | "not in", (left, right)):

@@ -182,6 +182,10 @@ class CodeWriter(Writer):
         self._careful = careful
 
     def _written(self, expr: Expr) -> Written:
+        """Return the text of an expression and its precedence.
+
+        Raises `PlanError` for an outer row or a sub-query where none can be evaluated.
+        """
         if expr.__class__ not in WRITTEN_HERE:
             return super()._written(expr)
         if isinstance(expr, Outer):
@@ -316,6 +320,7 @@ def _compile_lazily(function: Lifted) -> Callable[..., Any]:
 
 
 def _compile_lifted(function: Lifted) -> Callable[..., Any]:
+    """Return a compiled lambda of a lifted callable."""
     values = BoundValues(function.names)
     hides = not values.by_name.keys().isdisjoint(function.names)
     names = _unique_names(() if hides else function.names, function.parameters)
@@ -401,6 +406,8 @@ def generated_source(made: Callable[..., Any]) -> str:
 
 
 def _all_of(tests: list[Callable[..., Any]]) -> Callable[..., Any]:
+    """Return a function of a row that evaluates `and` over the tests, as Python does."""
+
     def conjunction(*row: Any) -> object:
         result: object = True
         for test in tests:
@@ -413,6 +420,8 @@ def _all_of(tests: list[Callable[..., Any]]) -> Callable[..., Any]:
 
 
 def _compose_callables(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `outer` over `inner`, whose result is made canonical first."""
+
     def composition(*row: Any) -> Any:
         return outer(canonical(inner(*row)))
 
@@ -481,6 +490,7 @@ def recall_of(known: dict[str, Any]) -> Recall:
 def _recall_code(
     codes: dict[str, Made], values: Sequence[Any], role: str, make: Callable[[], Made]
 ) -> Made:
+    """Return the code of a role, made at first, with the values of this query in its slots."""
     found = codes.get(role)
     if found is None:
         found = codes[role] = make()

@@ -110,6 +110,7 @@ class _BindingReads:
         read: Sequence[inner_changes.Field],
         bag: inner_changes.Field,
     ) -> inner_changes.InnerBag:
+        """Return an inner bag with the fields and bags read beside it and in it."""
         within = list(self.bags(element))
         if not isinstance(root, Parameter) or len(self._places) == 1:
             return inner_changes.InnerBag(bag, read, within)
@@ -290,6 +291,7 @@ def matching_key(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_writt
 
 
 def _key_variables(body: Emitter, key: Sequence[Expr]) -> list[str]:
+    """Write the parts of a key to the loop, and return the names of their variables."""
     names = []
     for part in key:
         text = body.use(part)

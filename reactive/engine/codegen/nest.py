@@ -196,6 +196,7 @@ class LoopNest:
         move.produce(self, emitter, bound, lambda inner, now: self.follow(inner, rest, now))
 
     def _consume(self, emitter: Emitter, weights: Sequence[str]) -> None:
+        """Write the innermost body: the product of the weights, the chain, and the sink."""
         weight = weights[0] if weights else "1"
         if len(weights) > 1:
             emitter.line(f"weight = {' * '.join(weights)}")
@@ -334,6 +335,7 @@ class KeySink:
         return []
 
     def write(self, body: Emitter, weight: str) -> None:
+        """Write the append of the row, or of the row and its weight, with its key."""
         pipeline = self._pipeline
         key = loop_expressions.key_or_no_match(
             body, self._key, pipeline.shapes, is_written=self._is_written

@@ -97,6 +97,7 @@ def is_led_by_keys(multiway: MultiwayJoin) -> bool:
 def _complete_order(
     moves: list[ProbeStep], bound: set[int], multiway: MultiwayJoin
 ) -> list[ProbeStep]:
+    """Return `moves`, extended until every input is visited; the list is changed."""
     while len(bound) < len(multiway.tests):
         move = _choose_step(_find_best_probes(_nexts(bound, multiway), multiway), multiway)
         moves.append(move)
@@ -133,6 +134,7 @@ def _is_led_to(step: InputProbe, others: Sequence[InputProbe], multiway: Multiwa
 
 
 def _find_intersection(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Intersection | None:
+    """Return a step that visits two inputs at once by their shared value; None if none can."""
     if len(steps[0].exprs) > 1:
         return None
     for left, right in combinations(steps, 2):

@@ -58,6 +58,7 @@ class ProbeCode:
         return (*(self.key or ()), *self.tests)
 
     def look_up(self, nest: LoopNest, emitter: Emitter) -> None:
+        """Write the look-up of the key, and skip the row if nothing is found."""
         nest.values.bind({"NOTHING": NOTHING, **KEYS})
         found = self.found
         emitter.line(f"{found} = {self.find}({self._key(nest, emitter)}, NOTHING)")
@@ -65,6 +66,8 @@ class ProbeCode:
         emitter.line(f"if {found} is NOTHING{unkeyed}: continue")
 
     def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
+        """Write the loop over the rows found, its tests, and then what `then` writes."""
+
         def tested(inner: Emitter, now: Bound) -> None:
             for test in self.tests:
                 inner.line(f"if not {inner.use(test, 3)}: continue")
@@ -73,6 +76,7 @@ class ProbeCode:
         self.form(nest, emitter, self.found, bound, tested)
 
     def _key(self, nest: LoopNest, emitter: Emitter) -> str:
+        """Return the text of the key to look up."""
         if self.key is None:
             return "key"
         if self.is_written is not None:
@@ -105,6 +109,7 @@ class Meeting:
         self.right.look_up(nest, emitter)
 
     def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
+        """Write the loop over the pairs that meet, or only their number if no row is read."""
         nest.values.bind({"pairs": joined_pairs, "meetings": count_joined_pairs})
         both = f"{self.left.found}, {self.right.found}"
         nest.hoist(emitter, bound)
@@ -141,6 +146,7 @@ class Shorter:
         self.second[0].look_up(nest, emitter)
 
     def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
+        """Write both orders, and the test of which one has fewer rows."""
         nest.values.bind({"size": _found_size})
         one, other = self.first[0], self.second[0]
         assert isinstance(one, ProbeCode) and isinstance(other, ProbeCode)

@@ -140,6 +140,11 @@ def _values(builder: Builder, node: physical.PhysicalValues, inputs: Inputs) -> 
 
 
 def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
+    """Build a node whose operator calls the callables one by one.
+
+    A `previous()` is also registered with its moment; raises `OffloadError` if its node is
+    deferred.
+    """
     make, functions = plain_operator(node.op.node)
     made = builder.node(node, inputs, make, functions)
     if isinstance(node.op.node, plan.Previous):
@@ -149,6 +154,7 @@ def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
 
 
 def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node:
+    """Build a node that runs a chain, and its sink, as one generated loop."""
     below = node.chain
     parts = [*below.chain, *_nodes(node.sink)]
     constant_tests = constant_tests_of(below) if inputs[0].at is NOWHERE else NO_CONSTANT_TESTS
@@ -162,6 +168,7 @@ def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node
 
 
 def _index(builder: Builder, node: physical.PhysicalIndex, inputs: Inputs) -> Node:
+    """Build an index of rows by key; it is filled later if the table can list its rows."""
     handle = id if is_interned(node.chain.top) and not node.deferred else itself
     make, all_rows = _keyed(builder, node, node.side, inputs[0], deferred=node.deferred)
     table = _table_of(builder, node, inputs[0])
@@ -207,6 +214,7 @@ def _cannot_raise(node: physical.PhysicalIndex) -> bool:
 
 
 def _keys(builder: Builder, node: physical.PhysicalKeys, inputs: Inputs) -> Node:
+    """Build a node that pairs each row with its key, and stores nothing."""
     below = node.chain
     recall = recall_of(node.known)
     make, _ = make_keyer(below, node.side, 1, generate=builder.generates, recall=recall)
@@ -216,6 +224,7 @@ def _keys(builder: Builder, node: physical.PhysicalKeys, inputs: Inputs) -> Node
 
 
 def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
+    """Build a look-up of the wanted values in an index, with the whole condition as a filter."""
     index, wanted = inputs[0].operator, node.wanted
     ask = chain_runner((node.of,))
     return builder.node(
@@ -228,6 +237,7 @@ def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
 
 
 def _range_index(builder: Builder, node: physical.PhysicalRangeIndex, inputs: Inputs) -> Node:
+    """Build an index whose keys are in order, for look-ups of ranges."""
     handle = id if is_interned(node.chain.top) else itself
     make, all_rows = _keyed(builder, node, node.side, inputs[0])
     return builder.node(
@@ -244,6 +254,7 @@ def _range_index(builder: Builder, node: physical.PhysicalRangeIndex, inputs: In
 def _probe(
     builder: Builder, node: physical.PhysicalProbe | physical.Intervals, inputs: Inputs
 ) -> Node:
+    """Build an inner or outer join that probes two indexes, with the chain and sink above it."""
     (left, right), join, chain = inputs, node.join.node, _nodes(*node.chain)
     parts = [join, *chain, *_nodes(node.sink)]
     _introduce(join, left, right)
@@ -262,6 +273,7 @@ def _probe(
 
 
 def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
+    """Build a join with a plain operator, which pairs rows without generated loops."""
     (left, right), join = inputs, node.join.node
     assert isinstance(join, AnyJoin)
     match = join_match(join)
@@ -277,6 +289,7 @@ def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
 
 
 def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node:
+    """Build a join of three or more inputs, whose changes probe indexes of the others."""
     indexes = {key: inputs[place].operator for key, place in node.keys}
     join, chain = node.joins[0].node, _nodes(*node.chain)
     assert isinstance(join, plan.Join)
@@ -293,6 +306,7 @@ def _cyclic(
     node: physical.PhysicalCyclicCount | physical.PhysicalCyclicJoin,
     inputs: Inputs,
 ) -> Node:
+    """Build a join of inputs in a cycle, or an aggregate that only counts its rows."""
     join, above = node.joins[0].node, [*_nodes(*node.chain), *_nodes(node.sink)]
     assert isinstance(join, plan.Join)
     top, chain = [join, *above][-1], tuple(_nodes(*node.chain))
@@ -313,6 +327,7 @@ def _cyclic(
 
 
 def _nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node:
+    """Build the tree of a nest over the indexes of its levels; these may be remote."""
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
     operators, inside = [each.operator for each in inputs], builder.graph.trees.inside
@@ -322,6 +337,7 @@ def _nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node
 
 
 def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
+    """Build the sums, by join key, of one side of a join; its rows are not stored."""
     below = node.chain
     recall = recall_of(node.known)
     make = make_row_sums(below, node.side, node.arguments, node.sums, node.owner, recall)
@@ -331,6 +347,7 @@ def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) 
 
 
 def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
+    """Build the sums, by join key, of the pairs of an inner join."""
     join, chain = _inner(node.join), tuple(_nodes(*node.chain))
     operators = (inputs[0].operator, inputs[1].operator)
     recall, of = recall_of(node.known), (node.side, node.arguments, node.sums)
@@ -340,6 +357,7 @@ def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Nod
 
 
 def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs: Inputs) -> Node:
+    """Build an aggregate over a join from the sums of the sides of the join."""
     join, aggregate = _inner(node.join), node.sink.node
     assert isinstance(aggregate, plan.Aggregate)
     operators = (inputs[0].operator, inputs[1].operator)
@@ -350,6 +368,7 @@ def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs
 
 
 def _fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:
+    """Build the operator that runs all clauses of a recursion."""
     circuit, ports, functions = recursion.circuit_of(
         node.program, node, inputs, generate=builder.generates
     )
@@ -360,6 +379,7 @@ def _fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs)
 
 
 def _closure(builder: Builder, node: physical.PhysicalClosure, inputs: Inputs) -> Node:
+    """Build the operator of a transitive closure, over the ends of the rows."""
     closure = node.closure
     ends, of = callable_of(closure.ends), closure.kind if closure.is_row else None
     return builder.node(
@@ -371,6 +391,7 @@ def _closure(builder: Builder, node: physical.PhysicalClosure, inputs: Inputs) -
 
 
 def _loop(builder: Builder, node: physical.PhysicalLoop, inputs: Inputs) -> Node:
+    """Build the operator of an iteration, with the rounds of its bodies."""
     ports = tuple(dict.fromkeys(inputs))  # different inputs may be one node of the graph
     places = tuple(map(ports.index, inputs))
     make = making_inner.loop_of(node.node, places, builder.inner, generate=builder.generates)
@@ -380,6 +401,7 @@ def _loop(builder: Builder, node: physical.PhysicalLoop, inputs: Inputs) -> Node
 
 
 def _relation(builder: Builder, node: physical.PhysicalRelation, inputs: Inputs) -> Node:
+    """Build the node of one relation of a recursion or iteration, which one operator runs."""
     operator = inputs[0].operator
     kind = (
         anew.LoopRelation
@@ -390,6 +412,8 @@ def _relation(builder: Builder, node: physical.PhysicalRelation, inputs: Inputs)
 
 
 def _remote(builder: Builder, node: physical.PhysicalRemote, inputs: Inputs) -> Node:
+    """Build a node whose state and work are elsewhere; its remote is begun lazily."""
+
     def make() -> remotes.RemoteOperator:
         fragment = node.fragment
         remote = node.begin(fragment)

@@ -152,6 +152,7 @@ class Chooser:
         return answer
 
     def _fitting(self, node: plan.Node) -> Asking[Physical]:
+        """Return the plan that the first fitting rule makes; raises `TypeError` if none fits."""
         named = self._with_row(node)
         for rule in self._rules:
             found = rule(self, named)
@@ -200,6 +201,7 @@ class Chooser:
         return found[1]
 
     def _chain_of(self, node: plan.Node) -> PipelineSource | None:
+        """Return the chain that ends in `node`, and its base; None if it cannot be a loop."""
         if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
@@ -418,6 +420,7 @@ class _NodeReader:
         return found
 
     def _opaque(self, function: Opaque) -> int:
+        """Return the place of an opaque callable; at first, note it and its captured values."""
         known = self._places.get(id(function))
         if known is not None:
             return known
@@ -429,12 +432,14 @@ class _NodeReader:
         return place
 
     def _noted(self, function: Opaque) -> int:
+        """Give an opaque callable the next place, and return the place."""
         place = self._places[id(function)] = self._count
         self._count += 1
         self.opaques[id(function)] = function
         return place
 
     def _lifted(self, function: Lifted, constants: Sequence[Constant]) -> Iterator[int]:
+        """Note the constants of a lifted callable, and yield the places of its origins."""
         place = self._count
         self._count += 1
         for origin in function.origins:
@@ -454,6 +459,7 @@ class _Maker:
         self._count = 0
 
     def made(self, value: Any) -> Any:
+        """Return a copy of `value` with slots in its callables; `value` itself if it has none."""
         kind = type(value)
         if kind is Opaque:
             return self._opaque(value)
@@ -470,12 +476,14 @@ class _Maker:
         return value if all(map(is_, new.values(), old.values())) else replace(value, **new)
 
     def _opaque(self, function: Opaque) -> Opaque:
+        """Return the opaque callable with slots for captured values; the same at each call."""
         if id(function) not in self.opaques:
             here = {name: h for (of, name), h in self._held.items() if of == self._count}
             self._note(function, replace_captured_values(function, here))
         return self.opaques[id(function)]
 
     def _lifted(self, function: Lifted) -> Lifted:
+        """Return the lifted callable with slots for its constants."""
         place = self._count
         self._count += 1
         origins = tuple(map(self._origin, function.origins))
@@ -498,6 +506,8 @@ class _Maker:
 
 
 def _slotted(expr: Expr, held: Mapping[Hashable, SlotValue], numbers: Iterator[int]) -> Expr:
+    """Return the expression with slots in place of the constants whose numbers are in `held`."""
+
     def slot(constant: Constant) -> Constant:
         value = held.get(next(numbers))
         return constant if value is None else Slot(value, constant.name)

@@ -99,6 +99,7 @@ def explained(root: plan.Node, running: Running) -> Explanation:
 
 
 def _degree(root: plan.Node) -> str:
+    """Return the line that shows how many deltas of deltas a query has until it reads nothing."""
     found = degree(root)
     if found == inf:
         return "degree: none, rows are compared with those before"
@@ -128,6 +129,7 @@ def _by_value(root: plan.Node) -> Iterator[str]:
 
 
 def _loop(part: Applied) -> Iterator[str]:
+    """Yield how a callable over a bag is recomputed, if it is: by changes, or over all values."""
     if folds.folds_of(part.function.function):
         yield f"by what changed in a bag: {part.function.name}"
     elif any(word in part.reason for word in ("comprehension", "generator")):

@@ -75,6 +75,7 @@ def add_checks(queries: Queries, found: Sequence[PolicyQuery], why: BaseExceptio
 
 
 def _plan_again(queries: Queries, leaf: Node) -> None:
+    """Replace the plan of a leaf by one with checks of equality."""
     graph, written = queries.graph, leaf.leaf.plan
     base = with_checks(written)
     queries.over(base, partial(replan, graph, leaf))
@@ -85,6 +86,7 @@ def _plan_again(queries: Queries, leaf: Node) -> None:
 
 
 def _may_be_clash(error: BaseException) -> bool:
+    """Return True if an error may come from a `==` of rows: not ours, and no interrupt."""
     return (
         isinstance(error, Exception)
         and not isinstance(error, ReactiveError)

@@ -105,6 +105,7 @@ class Through:
         return _each(self._both, moves)
 
     def _both(self, old: Row, new: Row) -> Iterable[Move]:
+        """Return the moves from the rows of `old` to the rows of `new`; none if counts differ."""
         olds = self._step([(old, 1)])
         news = self._step([(new, 1)]) if olds else ()
         if len(olds) != len(news):
@@ -201,12 +202,14 @@ class MultiwayInput(Looking):
         return callable_of(Lifted(expr, names, (), self._size))
 
     def _finds(self) -> dict[Key, Find]:
+        """Return the look-ups of the other inputs, by their keys, as of this input's turn."""
         return {
             step.key: self._indexes[step.key].find(before=step.place > self._place)
             for step in probes_of(self._moves)
         }
 
     def _look(self, row: Row, finds: dict[Key, Find]) -> Known:
+        """Return the combinations that a row of this input makes, with their weights."""
         if self._key(row).__class__ is Mark:
             return []
         start: list[Any] = [None] * self._size
@@ -261,6 +264,7 @@ class CyclicInput(MultiwayInput):
         self._variables = variables
 
     def _finds(self) -> dict[Key, Find]:
+        """Return the look-ups of the other inputs, by their keys, as of this input's turn."""
         finds: dict[Key, Find] = {}
         for step in probes_of(self._moves):
             is_before = step.place > self._place
@@ -296,6 +300,7 @@ def _found(
     row: Row,
     looked: Sequence[Pair],
 ) -> list[Found]:
+    """Return the joined rows of a row and its partners, each with the partner's identity."""
     out: list[Found] = []
     for other, times in looked:
         made = pair(row, other)
@@ -311,6 +316,7 @@ def _found_multiway(
     _: Row,
     looked: Known,
 ) -> list[Found]:
+    """Return the joined rows that pass the tests, each with its partners' identities."""
     out: list[Found] = []
     for rows, times in looked:
         if all(test(*rows) for test in tests):
@@ -398,6 +404,7 @@ class ByReference:
         self._given[self._level, place] = Counter(rows)
 
     def round(self, rows: Sequence[list[Any]]) -> list[list[Any]]:
+        """Return the rows of one round over `rows`, by the reference evaluator."""
         own = {(self._level, place): Counter(some) for place, some in enumerate(rows)}
         made = [evaluate_part(body, {**self._given, **own}) for body in self._bodies]
         found = [list(bag.elements()) for bag in made]
@@ -405,6 +412,7 @@ class ByReference:
         return found
 
     def run(self, rows: Sequence[list[Any]], times: int) -> list[list[Any]]:
+        """Return the rows after `times` rounds; `rows` is not changed."""
         found = list(rows)
         for _ in range(times):
             found = self.round(found)
@@ -489,11 +497,13 @@ def _loop(node: plan.Iterate) -> Loop:
 def _anew(
     loop: Loop, node: plan.Iterate, places: tuple[int, ...], *, generate: bool
 ) -> LoopRecomputation:
+    """Return the operator that recomputes a loop as a whole, by generated code if allowed."""
     whole = compile_whole_round(node.bodies, len(places), len(node.names)) if generate else None
     return LoopRecomputation(loop, places, whole, ByReference(node))
 
 
 def _near(tolerance: plan.Tolerance, node: plan.Iterate, index: int) -> RowTolerance:
+    """Return the tolerance of one relation of an iteration, over the bindings of its rows."""
     count = bindings(node.starts[index])
     return RowTolerance(
         spread_bindings(tolerance.by, count),

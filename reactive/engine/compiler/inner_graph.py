@@ -79,6 +79,7 @@ class InnerGraph:
         return found
 
     def _step(self, deltas: Sequence[Pairs], most: int) -> list[Pairs] | None:
+        """Step the nodes, and return the deltas of the tops; None past `most` touched rows."""
         out: dict[Node, Pairs] = {}
         for source, delta in zip(self._sources, deltas, strict=True):
             if delta:
@@ -113,6 +114,7 @@ class InnerGraph:
         return sum(node.operator.touched for node in self._nodes)
 
     def footprint(self) -> tuple[int, int]:
+        """Return the number of rows that the operators hold, and their size."""
         sizes = [
             node.operator.footprint() for node in self._nodes if hasattr(node.operator, "footprint")
         ]
@@ -120,6 +122,7 @@ class InnerGraph:
 
 
 def _reached(sources: Sequence[Node]) -> list[Node]:
+    """Return the nodes that the sources reach, without these, in topological order."""
     found: dict[Node, None] = {}
     waiting = list(sources)
     while waiting:

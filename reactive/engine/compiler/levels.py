@@ -66,6 +66,7 @@ def levels_of(root: plan.Node) -> Levels | None:
 
 
 def _parts(nesting: Nesting, top: shredding.ShreddedLevel) -> Levels:
+    """Return the levels of a nest as selections by key; equal selections are one part."""
     parts: dict[plan.Select, int] = {}
     names: list[str] = []
     places: list[tuple[int, ...]] = []

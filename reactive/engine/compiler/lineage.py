@@ -341,6 +341,7 @@ def lost_of(table: str) -> RowsFlowedAway:
 
 
 def _refusal(table: str, part: str) -> str:
+    """Return the message of an error: `part` of a table that is not stored is lost."""
     return (
         f"table {table!r} is not stored, and rows have flowed already\n"
         f"  nobody holds what became of them in: {part}\n"
@@ -349,6 +350,7 @@ def _refusal(table: str, part: str) -> str:
 
 
 def _standing(part: ComputedPart, name: str) -> plan.Known:
+    """Return a plan node that reads the rows of a part that the graph has computed."""
     return plan.Known(
         number=-part.node.rank,
         name=name,

@@ -288,6 +288,10 @@ class OffloadedNodes:
         return found
 
     def _can_be_parts(self, root: plan.Node, found: nests.Levels) -> bool:
+        """Return True if all levels of a nest can be remote.
+
+        Notes their fragments, or the reason why they cannot.
+        """
         made = [level_fragment(part, self.holds) for part in found.parts]
         has_moved = root in self.moved
         if None in made or not (has_moved or self.is_whole(root.inputs()[0])):
@@ -334,6 +338,7 @@ class OffloadedNodes:
         return operators > 1 or alone or any(map(self.holds, whole.inputs))
 
     def _found(self, node: plan.Node) -> Fragment | None:
+        """Return the fragment of a part that would be remote; None if it cannot be moved."""
         if self.levels(node) is not None:
             below = self.fragment(node.inputs()[0])
             return replace(below, of=(node, *below.of))

@@ -224,6 +224,7 @@ class Queries:
     def _chosen(
         self, run: plan.Node, offloaded: placement.OffloadedNodes | None, without: Collection[str]
     ) -> Chooser:
+        """Return the chooser that has planned `run`, without the ways that `without` names."""
         return chosen(
             run,
             self.graph,
@@ -234,6 +235,7 @@ class Queries:
         )
 
     def _segment(self, written: plan.Node) -> Segment:
+        """Return the segment of a query, found again or optimized; a template may provide it."""
         if self.has_checks:
             written = self.base(written)
         known: Segment | None = written.known.get("segment")

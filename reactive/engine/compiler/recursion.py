@@ -151,6 +151,7 @@ class _Builder:
     def _add_binary(
         self, head: int, join: plan.Join | plan.Product, chain: tuple[plan.Node, ...]
     ) -> None:
+        """Add a rule that joins two sides, of which at least one is recursive, to the circuit."""
         left, right = self._sides(join)
         indexes = [s.index_by if isinstance(s, RecursiveIndex) else s for s in (left, right)]
         loops = (
@@ -203,6 +204,7 @@ class _Builder:
     def _side(
         self, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
     ) -> RecursiveIndex | IndexBy:
+        """Return the index of one side of a join: the next input's, or a recursive one."""
         if not is_closed(source):
             return self._recursive_index(source, key, arguments, follows=follows)
         node = next(self._inputs)
@@ -214,6 +216,7 @@ class _Builder:
     def _recursive_index(
         self, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
     ) -> RecursiveIndex:
+        """Return the index of a recursive relation by a key; rules with equal keys share it."""
         chain, base = chain_over(source)
         assert isinstance(base, plan.Recursive)
         told = (base.index, key, arguments, follows, *map(signature, chain))
@@ -279,6 +282,7 @@ class _Builder:
 
 
 def _relation_of(best: plan.Best | None) -> RecursiveRelation:
+    """Return an empty relation, which keeps only the best rows per key if `best` is given."""
     if best is None:
         return RecursiveRelation()
     return SubsumingRelation(
@@ -324,6 +328,7 @@ def tree_elsewhere(
 
 
 def _every(node: PhysicalNest, operators: Sequence[RemoteOperator]) -> remote_tree.AllRows | None:
+    """Return the function that reads all rows of a remote nest at once; None if it cannot."""
     found: remote_tree.AllRows | None = None
     if node.elsewhere is not None:
         found = node.elsewhere.every(operators)

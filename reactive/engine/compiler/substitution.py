@@ -99,6 +99,10 @@ class _PlaceFinder:
         return self._known[id(value)]
 
     def _made(self, value: Any) -> Make | None:
+        """Return the function that builds a value from new values; None if it has no place.
+
+        Raises `UnknownPlace` if the place is in an object that cannot be rebuilt.
+        """
         kind = type(value)
         if kind is Constant:
             return None
@@ -129,6 +133,7 @@ class _PlaceFinder:
         return lambda values: Constant(values[place], meaning(values[place]), name, place)
 
     def _tuple(self, value: tuple[Any, ...]) -> Make | None:
+        """Return the function that builds a tuple from new values; None if it has no place."""
         parts = self._all(value)
         if not any(parts):
             return None
@@ -139,6 +144,7 @@ class _PlaceFinder:
         return lambda values: tuple([make(values) for make in made])
 
     def _record(self, value: Any) -> Make | None:
+        """Return the function that builds a record from new values; None if it has no place."""
         kind: Any = type(value)
         names = _names(kind)
         own = [getattr(value, name) for name in names]

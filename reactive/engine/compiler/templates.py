@@ -178,6 +178,7 @@ class Templates:
             return None
 
     def _known(self, templates: list[Template], given: Shaped) -> QueryTemplate | None:
+        """Return the plan of the first template that fits, which moves to the front; or None."""
         for template in templates:
             found = self._made(template, given)
             if found is not None:
@@ -188,6 +189,7 @@ class Templates:
         return None
 
     def _made(self, template: Template, given: Shaped) -> QueryTemplate | None:
+        """Return the plan for other constants; None if they make another index the best."""
         values = _values_of(template, given)
         if values is None:
             return None
@@ -359,6 +361,7 @@ def _literals(read: plan.Node) -> set[Hashable]:
 
 
 def _every(root: Physical) -> Iterator[Physical]:
+    """Yield each node of a physical plan once."""
     waiting, seen = [root], set[int]()
     while waiting:
         node = waiting.pop()

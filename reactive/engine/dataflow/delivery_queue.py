@@ -280,7 +280,11 @@ class DeliveryQueue(deque[Delivery]):
     # Delivery.
 
     def _note_written(self, version: int) -> None:
-        """Record that a subscriber has made a commit, which other subscribers must receive."""
+        """Record the commit that a subscriber made while it was notified.
+
+        Other subscribers must receive it. The rounds of such a chain of commits are
+        counted.
+        """
         self._own = max(self._own, version)
         if self[-1][1].version == version:
             self._rounds[version], self._has_written = self._round + 1, True
@@ -365,6 +369,7 @@ class DeliveryQueue(deque[Delivery]):
             self.deliver_here(first.version, None)
 
     def _add(self, writer: Writer) -> None:
+        """Add a writer in the order of versions, and pass the turn on if it is free."""
         with self._lock:
             place = len(self._writers)
             while place and self._writers[place - 1].version > writer.version:
@@ -425,6 +430,7 @@ class DeliveryQueue(deque[Delivery]):
         return is_late
 
     def _first(self) -> Delta[Any] | None:
+        """Return the delta of the oldest commit in the queue; None if it is empty."""
         try:
             return self[0][1]
         except IndexError:

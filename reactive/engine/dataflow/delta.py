@@ -167,6 +167,7 @@ class Delta(Generic[T]):
         return parts
 
     def _updates(self, find: Moves | None) -> Parts:
+        """Return the valid moves of the delta, and the pairs that no move covers."""
         moves, rest = split_valid_moves([] if find is None else find(), self._pairs)
         if self._key is not None:
             more, rest = pair_by_key(self._key, rest)
@@ -288,6 +289,7 @@ def _unpickled(
     parts: Any,
     columns: Sequence[str] | None = None,
 ) -> Delta[Any]:
+    """Return a delta from its pickled parts."""
     made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
     made._parts = parts
     return made._with_columns(columns)
@@ -302,6 +304,7 @@ def _unpickled_numbered(
     parts: Any,
     columns: Sequence[str] | None = None,
 ) -> Delta[Any]:
+    """Return a numbered delta from its pickled parts."""
     made: Delta[Any] = NumberedDelta(number, version, pairs, None)
     made._edits, made._parts = tuple(edits), parts
     return made._with_columns(columns)
@@ -461,6 +464,7 @@ class MoveComposer:
         return [(old, new) for new, olds in self._olds.items() for old in olds]
 
     def _pop_old(self, row: Row, default: Row) -> Row:
+        """Remove and return the last old row that became `row`; `default` if there is none."""
         olds = self._olds.get(row)
         if olds is None:
             return default

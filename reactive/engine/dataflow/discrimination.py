@@ -99,6 +99,7 @@ class _ByField:
         """
 
     def send(self, delta: Sequence[Any], enqueue: Enqueue) -> None:
+        """Send each reader the rows that it needs; all rows if a field cannot be read."""
         try:
             chosen = self._chosen(delta)
         except Exception as error:  # an unhashable value, for example: the readers will raise

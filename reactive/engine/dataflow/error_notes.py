@@ -155,6 +155,7 @@ def _describe_rows(error: Exception, frames: list[FrameType]) -> str:
 
 
 def _rows_in_variables(variables: dict[str, Any]) -> list[Any]:
+    """Return the rows that the local variables of an engine frame hold; maybe none."""
     if "row" in variables:
         return [variables[name] for name in ("row", "other") if name in variables]
     pair = variables.get("pair")
@@ -175,6 +176,7 @@ def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
 
 
 def _shorten_repr(row: Any) -> str:
+    """Return the `repr` of a row, cut to `LONGEST_ROW`; never raises an `Exception`."""
     try:
         text = repr(row)
     except Exception as error:

@@ -290,6 +290,10 @@ class Graph:
     def _prepare_step(
         self, changes: Sequence[Fed], version: int, between: Between = None
     ) -> CommitStep:
+        """Step all nodes that the changes reach, and then call `between`.
+
+        If anything raises, the steps are undone.
+        """
         key = tuple([source for source, _ in changes])
         schedule = self._schedules.get(key) or self._schedule(key)
         if schedule.is_in_use and schedule.compiled_step is None:

@@ -62,6 +62,7 @@ class ViewRows:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Pairs:
+        """Apply a delta and return its net changes; if it raises, the rows stay as they were."""
         count = len(delta)
         self.touched += count
         self._last = ()
@@ -93,6 +94,7 @@ class ViewRows:
         return delta
 
     def _step_many(self, delta: Pairs) -> Pairs:
+        """Apply a delta of any size, and return its net changes."""
         change = delete_held if delta and delta[0][1] < 0 else insert_new
         if len(delta) > MANY and change(self._weights, delta):
             changes = delta
@@ -171,6 +173,7 @@ class SingleRow:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Pairs:
+        """Replace the row as the delta says, and return the net delta."""
         count = len(delta)
         self.touched += count
         if count == 2:
@@ -193,6 +196,7 @@ class SingleRow:
         return delta
 
     def _step_many(self, delta: Pairs) -> Pairs:
+        """Replace the row as the net delta says, and return the net delta."""
         changes = consolidate(delta)
         if changes:
             self._row = next((row for row, weight in changes if weight > 0), NOTHING)
@@ -249,6 +253,7 @@ class GroupRows:
         return delta
 
     def undo(self) -> None:
+        """Restore the rows that the last step replaced."""
         for key, row in self._before.items():
             if row is None:
                 self._rows.pop(key, None)
@@ -402,6 +407,7 @@ class BorrowedGroups(BorrowedLeaf):
         return len(self._groups)
 
     def count(self, row: Row) -> int:
+        """Return 1 if the row is the result of its group, else 0."""
         if not isinstance(row, tuple) or not row:
             return 0
         group = self._groups.get(row[0])
@@ -481,6 +487,7 @@ class ChangesOnly(BorrowedLeaf):
             self.order.edits = []
 
     def step(self, delta: Pairs) -> Pairs:
+        """Return the net delta; nothing is stored."""
         if hasattr(delta, "is_net"):
             return delta
         moves = self.order is not None and self.order.shows_parts

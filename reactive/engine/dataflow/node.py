@@ -208,6 +208,7 @@ class Node:
         self._arrived = ()
 
     def _hold(self) -> None:
+        """Append the arrived deltas to the pending ones, until a flush takes them."""
         for waiting, delta in zip(self.pending, self._arrived, strict=False):
             if delta:
                 waiting.append(delta)

@@ -126,6 +126,10 @@ class Restoration:
         return self._deltas[node]
 
     def _computed_delta(self, node: Node) -> Sequence[Any]:
+        """Return what a node emits for the deltas of its inputs.
+
+        Raises `NotTold` if its operator has state, so that a step would change it.
+        """
         operator = node.operator
         if not node.inputs:
             return ()

@@ -357,6 +357,7 @@ def undo(stepped: Sequence[UndoableStep]) -> bool:
 
 
 def _undo(stepped: Sequence[UndoableStep], stuck: list[UndoableStep]) -> None:
+    """Undo the steps, the last first; append those whose undo raises to `stuck`."""
     for done in reversed(stepped):
         try:
             done.undo()

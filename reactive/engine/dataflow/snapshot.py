@@ -80,6 +80,7 @@ class Snapshot:
             del self._weights[-PIECE:]
 
     def _take(self, piece: Sequence[Pair]) -> None:
+        """Append a piece to the snapshot; a first list of rows is kept and not copied."""
         if isinstance(piece, UniformDelta) and piece.weight == 1:
             rows, weights = piece.rows, None
         else:
@@ -102,6 +103,7 @@ def begin_remote_node(graph: Graph, node: Node) -> None:
 
 
 def _take_snapshot(graph: Graph, source: Node) -> Snapshot:
+    """Return a snapshot of what `source` has emitted, read from the nearest node with rows."""
     chain: list[Node] = []
     base = source
     while base.contents is None and len(base.inputs) == 1 and view_rows_of(base) is None:
@@ -128,6 +130,7 @@ def _makes_rows(node: Node) -> bool:
 
 
 def _step_through(graph: Graph, chain: list[Node], delta: Sequence[Any]) -> Sequence[Any]:
+    """Return the delta after all linear nodes of a chain."""
     for node in chain:
         with graph.running(node):
             delta = node.run(delta)

@@ -84,6 +84,7 @@ class Watch:
                 return
 
     def _report(self, node: Node) -> None:
+        """Report each captured variable that has changed once, and stop to guard it."""
         changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
         for function, capture in changed.values():
             if id(capture) not in self._told:  # another node has a part of the same callable
@@ -111,6 +112,7 @@ class Watch:
 def _assign_guards(
     leaf: Node, segment: Segment, guards: tuple[Guard, ...], sources: Iterable[Node]
 ) -> None:
+    """Make `leaf` the watcher of a segment, and have `sources` check its guards."""
     segment.watcher = leaf
     leaf.watched.append((segment, guards))
     if guards:

@@ -348,6 +348,7 @@ class RemoteOperator:
         self._waiting = WaitingEntries()
 
     def _pieces(self) -> Iterator[list[Entry]]:
+        """Yield the initial entries in pieces; each is forgotten when the next is asked for."""
         pack = self.remote.pack
         while self._held:
             place, held = self._held[0]

@@ -383,10 +383,11 @@ def row_of(kept: Row | Copies) -> Row:
 def count_again(
     held: dict[Any, Any], rows: Sequence[Row], kept: list[Any], new: int, counted: list[Row]
 ) -> None:
-    """Count the copies of rows held before; the `new` ones are the last entries, in order.
+    """Increase the counts in `held` of the `rows` that it had before.
 
-    `kept` has the entry found for each row, and becomes the rows. `counted` receives each row whose
-    count was increased.
+    The last `new` entries of `held` are made of these rows, in their order. `kept` has the
+    entry found for each row: a `Copies` in it is replaced by its row. Each row that is counted
+    again is appended to `counted`.
     """
     fresh = list(islice(reversed(held), new))
     for place, row in enumerate(rows):

@@ -17,6 +17,7 @@ def apply_operator(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None
 
 
 def _apply(node: plan.Node) -> Asking[Physical]:
+    """Yield the inputs of a node, and return the node as a plain operator over them."""
     sources = []
     for each in node.inputs():
         sources.append((yield each))

@@ -31,6 +31,7 @@ from reactive.engine.operators.plain import (
 
 
 def join_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan `node` as a join in a cycle; None if it is none, or would not pay."""
     found = wide_in(chooser, node)
     if found is None:
         return None

@@ -30,6 +30,7 @@ _NOTHING = SideConditions((), (), None)
 
 
 def join_intervals(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan `node` as a join by ranges; None if its join has no usable ranges."""
     found = chooser.join_of(node)
     if found is None:
         return None
@@ -49,6 +50,7 @@ def _find(
     below: PipelineSource,
     ranges: range_sides.Ranges,
 ) -> Asking[Physical]:
+    """Yield the inputs of the join, and return its plan over a range index of each side."""
     conditions, (starts, ends) = side_conditions_of(join) or _NOTHING, ranges.closed
     left, right = ranges.left, ranges.right
     ours, theirs = chooser.below(join.left), chooser.below(join.right)
@@ -81,6 +83,7 @@ def _may_be_in_order(join: plan.Join, ranges: range_sides.Ranges) -> bool:
 
 
 def _has_order(end: Lifted, of: Shapes) -> bool:
+    """Return False if the declared kind of an end of a range has no order; True if unknown."""
     match end.body:
         case Parameter():
             kind = shape_of(end.body, of)

@@ -54,6 +54,7 @@ def _follow(
     below: PipelineSource,
     multiway: multiways.MultiwayJoin,
 ) -> Asking[Physical]:
+    """Yield the inputs of the joins, and return one multiway join over indexes of them."""
     relations = inputs_of_multiway(join, multiway)
     found: dict[Any, PhysicalIndex] = {}
     for place in range(len(relations)):

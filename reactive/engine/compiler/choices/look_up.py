@@ -48,6 +48,10 @@ from reactive.engine.operators.plain import LINEAR, PipelineSource, Side
 
 
 def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan `node` over the best index for its first test; None without an index.
+
+    The index and field that were chosen are appended to `chooser.looked_up`.
+    """
     below = chooser.chain_of(node)
     found = None if below is None else _first_test(below)
     if below is None or found is None:
@@ -68,6 +72,7 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 
 def _look_up(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Physical]:
+    """Return the plan of `node` over a look-up: the rest of its chain, and its sink."""
     yield from ()
     if isinstance(node, LINEAR):
         return Pipeline(node, source, rest, None) if rest.chain else source

@@ -25,5 +25,6 @@ def probe_indexes(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 def _probe(
     chooser: Chooser, node: plan.Node, join: AnyJoin, below: PipelineSource
 ) -> Asking[Physical]:
+    """Yield the sides of a join, and return the join as probes of an index of each side."""
     left, right = yield from chooser.indexes(join)
     return PhysicalProbe(node, left, right, Op(join), ops(below.chain), sink_of(node, below))

@@ -17,6 +17,7 @@ from reactive.engine.compiler.physical import Physical
 
 
 def run_closure(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan a recursion as a transitive closure; None if it is none."""
     if not isinstance(node, plan.Fixpoint) or not chooser.closes or chooser.depends(node):
         return None
     found = closures.closure_of(node, clauses.clauses(node))

@@ -23,6 +23,7 @@ def run_fixpoint(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 
 def _run(chooser: Chooser, node: plan.Fixpoint | plan.Component) -> Asking[Physical]:
+    """Return the plan of one relation of a recursion; the recursion itself is planned once."""
     defining, index = (node, 0) if isinstance(node, plan.Fixpoint) else (node.input, node.index)
     assert isinstance(defining, plan.Fixpoint)
     if id(defining) not in chooser.fixpoints:
@@ -31,6 +32,7 @@ def _run(chooser: Chooser, node: plan.Fixpoint | plan.Component) -> Asking[Physi
 
 
 def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[PhysicalFixpoint]:
+    """Yield what the clauses of a recursion read outside it; return the plan of the recursion."""
     program, sources = clauses.clauses(node), list[Physical]()
     deferred = chooser.depends(node)
     for clause in program.clauses:
@@ -67,6 +69,7 @@ def _rule(clause: clauses.Clause) -> Ops:
 
 
 def _open_parts(source: plan.Node) -> tuple[plan.Node, ...]:
+    """Return the nodes of `source` that depend on the recursion; none if it is closed."""
     if clauses.is_closed(source):
         return ()
     chain, base = chain_over(source)

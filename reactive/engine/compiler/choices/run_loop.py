@@ -17,6 +17,7 @@ from reactive.engine.compiler.physical import Op, Physical, PhysicalLoop, Physic
 
 
 def run_loop(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan an iteration, or one of its relations; None for other nodes."""
     match node:
         case plan.Iterate():
             return _run(chooser, node, node, 0)
@@ -27,6 +28,7 @@ def run_loop(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 
 def _run(chooser: Chooser, node: plan.Node, iterate: plan.Iterate, index: int) -> Asking[Physical]:
+    """Return the plan of one relation of an iteration; the iteration itself is planned once."""
     if id(iterate) not in chooser.loops:
         inputs, given = strata.over_given(iterate)
         sources = []

@@ -14,6 +14,7 @@ from reactive.engine.remote import fragments
 
 
 def run_offloaded(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan `node` as a remote part; None if it runs in the process."""
     away = chooser.offloaded
     if away is None:
         return None
@@ -31,6 +32,7 @@ def _move(away: placement.OffloadedNodes, node: plan.Node) -> Asking[Physical]:
 def _part(
     away: placement.OffloadedNodes, node: plan.Node, fragment: fragments.Fragment, *, is_scan: bool
 ) -> Asking[Physical]:
+    """Yield the inputs in the process, and return the remote plan; tables held there feed it."""
     sources: list[Physical] = []
     fed, chains = {}, []
     for place, read in enumerate(fragment.inputs):

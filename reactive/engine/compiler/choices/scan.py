@@ -12,6 +12,7 @@ from reactive.engine.compiler.physical import Op, Physical, Scan
 
 
 def scan(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to read a table, a settled part or a view; None for other nodes."""
     match node:
         case plan.Table() | plan.Settled() | plan.Given():
             return _scan(node)

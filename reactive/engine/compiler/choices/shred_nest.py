@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def shred_nest(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan the root as a tree of flat levels; None if it is no such nest."""
     is_over_join = isinstance(node, plan.Select) and isinstance(node.input, plan.OuterJoin)
     if node is not chooser.root or not is_over_join:
         return None
@@ -49,6 +50,7 @@ def _elsewhere(node: plan.Node, found: Levels, away: OffloadedNodes) -> Asking[P
 def _tree(
     chooser: Chooser, node: plan.Node, nesting: Nesting, top: shredding.ShreddedLevel
 ) -> Asking[Physical]:
+    """Yield the rows of each level, and return the nest over their indexes by label and key."""
     indexes: list[PhysicalIndex] = []
     places: list[tuple[int, ...]] = []
     for level in shredding.levels(top):

@@ -25,6 +25,7 @@ OfSide = PhysicalIndex | PartialSums | PairSums
 
 
 def sum_sides(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan an aggregate over sums of join sides; None if it does not split."""
     found = chooser.join_of(node)
     if found is None or not isinstance(node, plan.Aggregate) or chooser.depends(node):
         return None
@@ -35,6 +36,7 @@ def sum_sides(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 def _sum(
     chooser: Chooser, node: plan.Aggregate, join: Inner, factors: Factorization
 ) -> Asking[Physical]:
+    """Yield the sides of the join, and return the aggregate over their sums."""
     left, right = yield from _sides(chooser, node, join, factors)
     between = (node.input,) if node.input is not join else ()
     return FactorizedGroups(node, left, right, Op(join), ops(between), Op(node), factors)
@@ -43,6 +45,7 @@ def _sum(
 def _sides(
     chooser: Chooser, owner: plan.Node, join: Inner, factors: Factorization
 ) -> Asking[tuple[OfSide, OfSide]]:
+    """Yield the two sides of the join, and return the plans of their sums."""
     left, right = sides(join)
     of, count = (owner, join), bindings(join.left)
     return (
