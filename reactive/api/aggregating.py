@@ -173,6 +173,7 @@ def plan_aggregates(
 
 
 def _check(aggregates: Sequence[Any], named: Mapping[str, Any], as_: Any) -> None:
+    """Refuse no aggregates at all, and aggregates with names mixed with ones without."""
     if not aggregates and not named:
         raise PlanError(
             "aggregate takes at least one aggregate\n  for the keys alone: select(key).distinct()"

@@ -448,6 +448,7 @@ def kind_shown(thing: Any) -> str:
 
 
 def _unnoticed_error(function: Opaque, name: str, value: Live) -> PlanError:
+    """Return the error for a callable that reads a value whose changes a query would miss."""
     if isinstance(value, outer_values.OuterValue):
         return PlanError(
             f"{function.role}: {function} reads {name!r}, a row around the query, where it cannot\n"
@@ -479,6 +480,7 @@ def _values_not_passed(
 
 
 def _values_of_callable(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the values that a callable holds by name: defaults, arguments, and captures."""
     if isinstance(function, partial):
         yield from (("an argument", value) for value in function.args)
         yield from function.keywords.items()

@@ -228,6 +228,7 @@ def _remove_value(held: Held, value: Any) -> Held:
 
 
 def _change_count(held: Held, value: Any, weight: int) -> Held:
+    """Return `held` with the count of a value changed; a count of 0 is left out."""
     for place, (other, count) in enumerate(held):
         if other is value or other == value:
             same = ((other, count + weight),) if count + weight else ()
@@ -236,6 +237,7 @@ def _change_count(held: Held, value: Any, weight: int) -> Held:
 
 
 def _the_value(held: Held) -> Any:
+    """Return the only value, or None without one; raises `DuplicateKeyError` for several."""
     if len(held) > 1:
         shown = ", ".join(f"{value!r:.60}" for value, _ in held[:3])
         raise DuplicateKeyError(
@@ -362,6 +364,7 @@ class _Run:
         return made
 
     def _standing_for(self, function: FunctionType, name: str) -> Any:
+        """Return what a name of a query function stands for: a list for a relation, a result."""
         value = resolve(function, name)
         if value is UNSET and name == function.__name__:
             return _Result(self, function)
@@ -401,6 +404,7 @@ class _Result:
         return self._run.result(self._function)
 
     def _rows(self) -> Any:
+        """Return the rows of the result as a list; of a dictionary, its items."""
         found = self()
         if isinstance(found, dict):
             return list(found.items())
@@ -481,6 +485,7 @@ class Ties:
         *,
         reverse: bool,
     ) -> Any:
+        """Return the result of `best`: of tied rows, the first in the order of the view."""
         if len(values) != 1 or options.get("key") is None:
             return best(*values, **options)
         (found,) = values

@@ -97,6 +97,7 @@ def match_of(
 
 
 def _of_right(right: AnyRelation, key: Key, role: str) -> Function:
+    """Return the key of a right row, given as a field name, a column or a callable."""
     if isinstance(key, str):
         return field_of_row(key, known_shapes(right.plan), role)
     if isinstance(key, Column):
@@ -106,6 +107,7 @@ def _of_right(right: AnyRelation, key: Key, role: str) -> Function:
 
 
 def _predicate(role: str, left: AnyRelation, right: AnyRelation, on: On) -> Function:
+    """Return the condition of a join, given as field names, a column or a callable."""
     if isinstance(on, Column):
         of = columns.name_pair_bindings(known_shapes(left.plan), known_shapes(right.plan))
         return columns.resolve_names(on.expr, of, role, on.place)

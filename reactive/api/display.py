@@ -126,6 +126,7 @@ def _head(column: DisplayColumn) -> str:
 
 
 def _html_row(tag: str, cells: Any, sides: list[Any]) -> Iterator[str]:
+    """Yield the HTML of one row, with a `tag` per cell, each aligned to its side."""
     yield "<tr>"
     for cell, side in zip(cells, sides, strict=True):  # notebooks have them to the right else
         yield f'<{tag} style="text-align: {side}">{cell}</{tag}>'
@@ -155,6 +156,7 @@ def _first_rows_shown(rows: Named, limit: int, called: str) -> DisplayedRows:
 
 
 def _has_copies(rows: list[Row]) -> bool:
+    """Return True if two rows are equal; False if a row has no hash."""
     try:
         return len(set(rows)) < len(rows)
     except TypeError:  # a row in an order may have no hash

@@ -84,6 +84,7 @@ def _make_extend(
     given: Sequence[Column],
     named: Mapping[str, Column],
 ) -> plan.Extend:
+    """Return the plan that keeps bindings and adds columns; refuses no columns at all."""
     if not given and not named:
         raise PlanError(
             f"{role} takes callables of the bindings, with names if they are to have some\n"
@@ -157,6 +158,7 @@ def naming_of_columns(
 
 
 def _check(name: str, role: str) -> None:
+    """Refuse a column name that cannot name the field of a named tuple."""
     if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
         why = "a keyword" if iskeyword(name) else "no name of a field of a named tuple"
         raise PlanError(

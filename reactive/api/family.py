@@ -167,6 +167,11 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
         return key
 
     def _made(self, key: Any) -> View[*Ts]:
+        """Return the view of a key, made by the function.
+
+        If another thread has made it meanwhile, that view is returned, unless it is closed.
+        Raises `PlanError` if the function returns no relation of this database.
+        """
         relation: Any = self._function(*self._arguments(key[0]))
         if not isinstance(relation, Relation):
             raise PlanError(
@@ -188,6 +193,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
         return view
 
     def _arguments(self, value: Any) -> tuple[Any, ...]:
+        """Return the arguments for the function; refuses another number of parameters."""
         if self._most == 1:
             return (value,)
         if not isinstance(value, tuple) or not self._least <= len(value) <= self._most:
@@ -375,6 +381,7 @@ def live(rows: Iterable[T]) -> Query[T]:
 
 
 def _make_query(engine: Any, found: reading.Query, text: QueryText) -> Any:
+    """Return the query read from a text, as the class for its kind."""
     views: dict[AnyView, None] = {}
     for source in found.sources:
         views |= dict.fromkeys(source._kept_views())
@@ -403,6 +410,7 @@ def _cells(rows: Any, values: dict[str, Any]) -> tuple[CellType, ...]:
 
 
 def _is_of(cell: CellType, name: str, values: dict[str, Any]) -> bool:
+    """Return True if a cell holds the value of `name`; an empty one, if there is no value."""
     try:
         return cell.cell_contents is values.get(name)
     except ValueError:
@@ -533,6 +541,7 @@ def alike(value: Any, form: Form) -> Any:
 
 
 def _compare_bags(mine: list[Any], theirs: list[Any]) -> str | None:
+    """Return how my rows differ from theirs, compared as bags; None if they do not."""
     form = form_of(mine)
     expected = [canonical(alike(row, form)) for row in theirs]
     if same_as_bags([(row, 1) for row in mine], expected):
@@ -585,6 +594,7 @@ def readers(engine: Engine, table: Table[Any]) -> list[Node]:
 
 
 def _check(engine: Engine, table: Any) -> None:
+    """Refuse to drop what is no table of this database, and to drop inside a transaction."""
     if not isinstance(table, Table):
         raise PlanError(
             f"drop takes a table, not {table!r:.100}\n"
@@ -601,6 +611,7 @@ def _check(engine: Engine, table: Any) -> None:
 
 
 def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
+    """Return the message for a table that cannot be dropped, as views still read it."""
     names = [_name(engine, leaf) for leaf in found[:SHOWN]]
     names += [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
     return (
@@ -610,6 +621,7 @@ def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
 
 
 def _name(engine: Engine, leaf: Node) -> str:
+    """Return how messages name a leaf: the view, with its place, or the subscription."""
     channel = leaf.leaf
     if leaf.rank not in engine.views:
         return f"a subscription made at {channel.place}"

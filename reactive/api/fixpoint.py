@@ -160,6 +160,10 @@ def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None,
 
 
 def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
+    """Return which row of each key a relation keeps; None without `keep=` and `by=`.
+
+    Raises `PlanError` if only one of them is given, or if `keep` is neither `Min` nor `Max`.
+    """
     of = "" if name is None else f" of {name!r}"
     if keep is None and by is None:
         return None
@@ -187,6 +191,7 @@ def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
 
 
 def _value(keep: Aggregation[Any, Any]) -> Opaque:
+    """Return the callable of the value that says which row is best; the row itself by default."""
     function = keep._of
     if function is None:
         return opaque(_itself, 1, "keep of fixpoint")
@@ -244,6 +249,7 @@ def call_step(
 
 
 def _check_result(name: str, relation: Any, count: int) -> None:
+    """Refuse a result of the step that is no relation, or has another number of bindings."""
     if not isinstance(relation, Relation):
         raise PlanError(f"the step must return a relation for {name!r}, not {kind_shown(relation)}")
     found = bindings(relation.plan)

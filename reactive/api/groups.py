@@ -238,6 +238,7 @@ class PerGroup(Generic[K, *Ts]):
         nulls: Nulls | None,
         turns: bool = False,
     ) -> Relation[Any]:
+        """Return the first `n` rows of each group in the order `by`; reversed if `turns`."""
         given = tuple(by) if isinstance(by, list | tuple) else (by,)
         if not given:
             raise PlanError(f"{role}: by={by!r} names nothing that its rows stand by")

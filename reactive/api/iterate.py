@@ -331,6 +331,10 @@ def _tolerances(
 def _tolerance(
     whose: str, rounds: tuple[AnyRelation, AnyRelation], least: Any, of: Any, by: Any
 ) -> plan.Tolerance | None:
+    """Return the tolerance of a relation of an iteration; None if no part of one is given.
+
+    Raises `PlanError` if only some parts are given, or if the number is negative.
+    """
     if least is None and of is None and by is None:
         return None
     if least is None or of is None:
@@ -388,6 +392,7 @@ def _getter(body: Any, of: Shapes) -> By | None:
 
 
 def _check_bound(node: plan.Iterate) -> None:
+    """Refuse a `norm=` or `contraction=` that is out of range, or that has no tolerance."""
     q = node.contraction
     if node.norm not in ("max", "sum"):
         raise PlanError(f'norm={node.norm!r:.60}: it may be "max" or "sum"')

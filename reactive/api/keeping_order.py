@@ -108,6 +108,10 @@ class KeepsOrder(Generic[*Ts]):
         return self.plan  # type: ignore[no-any-return]
 
     def _new(self: Any, node: plan.Node, *others: Any) -> Relation[Any]:
+        """Return a relation of `node` in the same order; in no order if the node loses it.
+
+        Raises `PlanError` if the node loses an order that no limit has used.
+        """
         base: Any = super()
         inputs = node.inputs()
         if not inputs or inputs[0] is not self.plan:

@@ -109,6 +109,7 @@ def optimistic_read(
 
 
 def _reading(carefully: F, parts: dict[str, str]) -> F:
+    """Return a generated fast form of a method, which calls `carefully` in uncommon cases."""
     values = BoundValues()
     values.by_name |= {"carefully": carefully, "hide": hide, "is_common": is_common}
     parameters = ", ".join(signature(carefully).parameters)
@@ -380,6 +381,7 @@ class KeyedRows(Generic[T, K]):
     # How the above is done.
 
     def _update_fields(self, key: Any, new: Any, fields: dict[str, Any]) -> None:
+        """Replace fields of the row with a key; refuses a new row as well, or no fields."""
         if new is not _NOTHING:
             raise PlanError(
                 f"update of table {self.name!r} takes a new row, or fields by their names, not "
@@ -401,6 +403,7 @@ class KeyedRows(Generic[T, K]):
             return list(self._visible().pairs())
 
     def _by_key(self) -> list[tuple[Any, Any]]:
+        """Return the rows with their keys; raises if the table does not store its rows."""
         self._check_stored("keys")
         key: Any = self.plan.key
         key_of = key.function

@@ -57,6 +57,7 @@ def literal(rows: Iterable[Any], row_type: Any) -> plan.Values:
 
 
 def _check_literal_row(row: Any, row_type: Any) -> Any:
+    """Return the canonical form of a row; refuses one without hash, or of another class."""
     try:
         hash(row)
     except TypeError:
@@ -176,6 +177,7 @@ def _bare_row(row: tuple[Any, ...]) -> Any:
 
 
 def _error_of(failure: Failure) -> Lifted:
+    """Return the callable that computes the error of a failed call, from the same row."""
     call, count = failure.call, failure.call.parameters
     made = _ErrorOf(failure.operator, callable_of(call))
     identity = ("error of", failure.operator, call.body)

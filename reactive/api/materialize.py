@@ -54,6 +54,7 @@ def materialize(
 
 
 def _make_view(relation: AnyRelation, channel: Channel, *, kept: bool) -> AnyView:
+    """Make a view of a relation, with its nodes; a `kept` one may be read from the file."""
     engine = relation._engine
     if kept:
         make = partial(_make_view, relation, channel, kept=False)
@@ -74,6 +75,7 @@ def _make_view(relation: AnyRelation, channel: Channel, *, kept: bool) -> AnyVie
 
 
 def _kind(node: plan.Node) -> type[AnyView]:
+    """Return the class of the views of a plan."""
     if isinstance(node, plan.OrderBy):
         is_plain = not is_nested(node.input)
         return ordered_view.OrderedView if is_plain else nested.OrderedNestedView

@@ -168,6 +168,7 @@ class NestedRelation(Relation[*Ts]):
         return make_nested(self, self.nesting, ordered.plan.keys)
 
     def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
+        """Return a relation of `node`, which stays nested if the node keeps the rows."""
         begin = self._begin(node)
         if begin is not None and isinstance(node, MADE):
             return begin
@@ -180,6 +181,7 @@ class NestedRelation(Relation[*Ts]):
         return made
 
     def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
+        """Return groups over the rows without bags, if no callable reads a bag."""
         above, groups = (node, node.inputs()[0]) if isinstance(node, plan.Select) else (None, node)
         begin = self._begin(groups)
         if begin is None:
@@ -226,6 +228,7 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
         return view
 
     def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
+        """Return a relation of `node` in the same order; nested in no order if it is lost."""
         if isinstance(node, SAME) or not node.inputs() or node.inputs()[0] is not self.plan:
             return super()._new(node, *others)
         order = self._in_order()
@@ -347,6 +350,7 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
             return self._ask(what, *arguments)
 
     def _subscribed_to_copies(self, callback: Any, path: Any, **how: Any) -> Subscription[Any]:
+        """Subscribe to the rows at a path, counted once for each copy of the outer row."""
         subscribe: Any = super(NestedRelation, self).subscribe  # type: ignore[misc]
         with self._engine.shaping():
             row = self._find(path[0])
@@ -355,6 +359,7 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
             return subscribe(heard, **how)  # type: ignore[no-any-return]
 
     def _find(self, key: Any) -> Any:
+        """Return the row of a key, tried as given and then canonical; None if there is none."""
         found = self._read("find", key)
         if found is None and (same := canonical(key)) is not key:
             found = self._read("find", same)
@@ -389,6 +394,7 @@ class UnnestedRelation(Relation[*Ts]):
     """True if a callable reads an inner query: building rows with bags would then be useless."""
 
     def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
+        """Return a relation of `node`, over the inner query where no bag must be read."""
         is_read = self.is_read or has_subqueries(node)
         flat = self._flat(node) if is_read else None
         if flat is not None and isinstance(node, MADE):
@@ -438,6 +444,7 @@ def _elements(nest: Any, node: plan.Unnest, place: int) -> plan.Node | None:
 def _make_unnested(
     made: Relation[Any], inside: Inside, place: int, flat: Relation[Any] | None, is_read: bool
 ) -> UnnestedRelation[Any]:
+    """Return a relation of elements of nested rows, with what it knows of the nest."""
     found = UnnestedRelation[Any](made._engine, made.plan, made._kept_views())
     found.inside, found.place, found.flat, found.is_read = inside, place, flat, is_read
     return found
@@ -555,6 +562,7 @@ class OrderedNestedView(OrderedView[*Ts]):
             return subscribe(heard, **how)
 
     def _nesting(self) -> Nesting:
+        """Return the levels of the nest below the order."""
         node = self.relation.plan
         assert isinstance(node, plan.OrderBy)
         found: Any = naming_by(node.input)

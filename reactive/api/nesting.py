@@ -106,6 +106,7 @@ class OuterRow(Live, OuterValue):
         return OuterRow(Item(self._expr, constant(key)))
 
     def _refuse(self, *_: object) -> NoReturn:
+        """Refuse an operation on the placeholder of a row, which has no value."""
         raise PlanError(
             "nest: its callable is called once, with what stands for every row and has no value\n"
             f"  {_REMEDY}"
@@ -269,6 +270,7 @@ def _names_of(node: plan.Node) -> tuple[str, ...]:
 
 
 def _check_names(named: Mapping[str, Any], roots: tuple[str, ...]) -> None:
+    """Refuse no names, names that are taken, and names that a named tuple cannot have."""
     if not named:
         raise PlanError(
             "nest takes callables with the names of what they give\n"
@@ -388,6 +390,7 @@ def _parameters(query: Any, count: int) -> tuple[str, ...]:
 
 
 def _level(name: str, made: Any, kind: Any, *, is_sequence: bool) -> Level:
+    """Return the level of a nest whose inner rows are those of the relation `made`."""
     nesting = getattr(made, "nesting", None)
     key = _key_of_plain(table_key(made.plan)) if nesting is None else nesting.key
     levels, types = (

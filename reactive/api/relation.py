@@ -750,6 +750,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return take_callable(function, len(known), role, read)
 
     def _check_other(self, role: str, other: AnyRelation) -> None:
+        """Refuse what is no relation, or is one of another database."""
         if not isinstance(other, Relation):
             raise PlanError(
                 f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"
@@ -768,6 +769,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         left_key: Key | None,
         right_key: Key | None,
     ) -> AnyRelation:
+        """Return a left, right or full join with another relation."""
         match = match_of(f"{kind}_join", self, other, on, left_key, right_key)
         return self._new(plan.OuterJoin(self.plan, other.plan, match, kind), other)
 

@@ -82,6 +82,7 @@ def stats_of(node: Node, commits: int) -> Stats:
 
 
 def _operator_stats(node: Node) -> OperatorStats:
+    """Return what the operator of a node holds, with a name for it, and its touched rows."""
     rows, size = node.operator.footprint() if hasattr(node.operator, "footprint") else (0, 0)
     name = "a relation" if node.plan is None else headline(node.plan)
     if node.leaf is not None:

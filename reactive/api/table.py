@@ -226,6 +226,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._patch([patches.Patch(*each) for each in given])
 
     def _patch(self, given: list[Patch]) -> list[T]:
+        """Apply patches of rows as one write, and return the new rows."""
         self._check_stored("patch")
         made: list[T] = []
         self._write_many(patches.patch, self._do, given, made)
@@ -405,6 +406,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     # How the above is done.
 
     def _new_store(self, hashable: Any) -> RowStore:
+        """Return an empty store of the kind that the table needs."""
         if not self.plan.stored:
             return NoStore(hashable=hashable)
         store: RowStore = BagStore() if self._keyed is None else self._keyed
@@ -414,6 +416,8 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._engine.write(self, statement, of)
 
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
+        """Write what a statement over many rows changes; it runs with the collector paused."""
+
         def change(given: tuple[Any, ...]) -> Sequence[Pair]:
             return in_pause(lambda: statement(*given), self._store.revert)
 
@@ -432,6 +436,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         return CommittedRows(self._store, pending.of(self), key)
 
     def _check_stored(self, what: str, error: type[TableError] = TableError) -> None:
+        """Refuse `what` if the rows of the table are not stored."""
         if not self.plan.stored:
             raise error(
                 f"{what} of table {self.name!r}: its rows are not stored\n"

@@ -559,6 +559,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return list(self._contents.items()), None
 
     def _reading(self) -> Any:
+        """Return the context to read in, after a flush if needed; raises if the view is closed."""
         self._check_open()
         if self._node.deferred:
             self._engine.offloading.flush()

@@ -187,6 +187,7 @@ def _is_meant(row: Row, wanted: Any, key: Callable[[Row], Any] | None) -> bool:
 
 
 def _bag(row: Row, field: Any) -> Bag[Any]:
+    """Return the bag in a field of a row; raises `PlanError` if there is none."""
     found = dict(named_fields(row)).get(field)
     if isinstance(found, Bag):
         return found
@@ -197,6 +198,7 @@ def _bag(row: Row, field: Any) -> Bag[Any]:
 
 
 def _check(of: Shapes, path: Any) -> None:
+    """Refuse a path that does not end with a field that can be a bag."""
     fields = path[1::2] if isinstance(path, tuple) else ()
     if not fields or len(path) % 2 or not all(isinstance(field, str | int) for field in fields):
         raise PlanError(

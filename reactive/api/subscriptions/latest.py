@@ -45,6 +45,7 @@ class _Stretch:
         """Version and result of the last reading from here."""
 
     def add(self, delta: Delta[Any]) -> None:
+        """Merge a delta into the stretch; `since` is None when nothing is left of it."""
         if self.since is None:
             self.since = delta
             return
@@ -78,6 +79,7 @@ class LatestFeed:
         self.subscription._feed = self
 
     def _put(self, delta: Delta[Any]) -> None:
+        """Add a delta to the last stretch, and wake readers; a delta put before is skipped."""
         with self.lock:
             if delta.version <= self._version:  # put again after an interrupt
                 return
@@ -194,6 +196,7 @@ class Latest(Changes[T]):
             feed.begin(self)
 
     def _begin(self, snapshot: Delta[T]) -> None:
+        """Start with the snapshot, unless the reader has started already."""
         if self.start < 0:
             self.start, self._first = snapshot.version, snapshot
             self._feed.begin(self)
@@ -233,6 +236,7 @@ class Latest(Changes[T]):
         return self not in self._feed.readers or self._subscription.closed
 
     def _wait(self) -> bool:
+        """Return True if the reader must wait to be woken; False if changes wait for it."""
         with self._feed.lock:
             if self.waits():
                 return False
@@ -240,6 +244,7 @@ class Latest(Changes[T]):
             return True
 
     def _next(self) -> Delta[T] | None:
+        """Return the waiting changes as one delta, the first snapshot included; None if none."""
         with self._feed.lock:
             first, self._first = self._first, None
             more = self._feed.read(self)

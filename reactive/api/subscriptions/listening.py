@@ -403,6 +403,7 @@ def bound(latest: bool, maxsize: int | None) -> int | None:
 
 
 def _check(on: Any, every: Any) -> None:
+    """Refuse an `every=` that is no interval, and an `on=` that cannot run callbacks here."""
     if every is not None and (
         isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < math.inf
     ):
@@ -424,6 +425,7 @@ def _check(on: Any, every: Any) -> None:
 
 
 def _leaves_the_interpreter(executor: Any) -> bool:
+    """Return True if an executor runs calls in other processes or interpreters."""
     kinds = (("process", "ProcessPoolExecutor"), ("interpreter", "InterpreterPoolExecutor"))
     for module, name in kinds:
         kind = getattr(sys.modules.get(f"concurrent.futures.{module}"), name, None)

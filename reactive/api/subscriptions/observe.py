@@ -325,6 +325,7 @@ class Changes(Uncopyable, Closeable, Generic[T]):
     _put.is_repeatable = True  # type: ignore[attr-defined]
 
     def _rouse(self) -> None:
+        """Wake all waiting readers; those of a closed event loop are skipped."""
         with self._lock:
             wakes, self._wakes = self._wakes, []
         for loop, event in wakes:

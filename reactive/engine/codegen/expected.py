@@ -155,7 +155,7 @@ def _parts_with_uses(expr: Expr, use: ValueUse) -> Iterator[tuple[Expr, ValueUse
 
 
 def _operands(expr: Operation) -> Iterator[tuple[Expr, ValueUse]]:
-    """Yield the operands of an operation: is a value only looked at, or may it be kept?"""
+    """Yield each operand of an operation, and how its value is used by the operator."""
     looked_at, given = ValueUse.LOOKED_AT, ValueUse.GIVEN
     match expr:
         case Operation("in" | "not in", (left, right)):

@@ -112,7 +112,7 @@ class Watch:
 def _assign_guards(
     leaf: Node, segment: Segment, guards: tuple[Guard, ...], sources: Iterable[Node]
 ) -> None:
-    """Make `leaf` the watcher of a segment, and have `sources` check its guards."""
+    """Make `leaf` the watcher of a segment: commits of `sources` check its guards."""
     segment.watcher = leaf
     leaf.watched.append((segment, guards))
     if guards:

@@ -131,6 +131,7 @@ class QueryAnswers:
         return found[0]
 
     def _for(self, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
+        """Return `answer()`, called while `values` are the values of the row around."""
         before, self._around.now = self._around.now, values
         try:
             return answer()
@@ -229,6 +230,7 @@ class RepeatedQuery:
         return found
 
     def _reads_around(self, node: plan.Node) -> bool:
+        """Return True if a callable of a node reads the row around, or a recursion in progress."""
         is_outer = any(
             getattr(part.function, "name", None) == "outer"
             for f in functions(node)
@@ -363,6 +365,8 @@ def reads(node: plan.Node) -> frozenset[Any]:
 
 
 def _find_read_levels(node: plan.Node) -> frozenset[Any]:
+    """Return the levels of the recursions that a plan reads, without those it defines."""
+
     def of(*several: plan.Node) -> frozenset[Any]:
         return frozenset[Any]().union(*map(reads, several))
 

@@ -136,6 +136,7 @@ def _sum_weights(pairs: Iterable[Pair]) -> Bag:
 def _outer(
     node: plan.OuterJoin, found: PairedInputs, left: Bag, right: Bag, progress: Progress
 ) -> Bag:
+    """Return the rows of an outer join: the matching pairs, and rows without a partner."""
     pair, count = pair_maker(node.left), bindings(node.left)
     matched = list(matching_pairs(found, left, right, progress))
     lefts = _sum_weights((a, m) for a, _, _, m in matched)
@@ -209,6 +210,11 @@ class EqualityMatching:
         return [(row, weight) for row, weight in agreeing if self.fits(row, other)]
 
     def _sides(self, found: PairedInputs, *, spare: bool) -> tuple[SideRows, SideRows]:
+        """Return both sides, each with a function that gives the place of a row.
+
+        Without keys, and unless `spare` finds equations, all rows of a side are in one
+        place.
+        """
         if found.keys is not None:
             of_left, of_right = caller(found.keys[0], found.left), callable_of(found.keys[1])
             return SideRows(lambda row: match_key(of_left(row))), SideRows(

@@ -148,6 +148,8 @@ class WrittenPlan:
                 return node.inputs()
 
     def _written(self, node: plan.Node, values: Around | None) -> plan.Node:
+        """Return a node in its original form, with its inputs in theirs, for the values around."""
+
         def made(source: plan.Node) -> plan.Node:
             return self._made[self._key(source, values)]
 

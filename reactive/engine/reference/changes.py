@@ -102,6 +102,7 @@ def _asking_pairs(
 
 
 def _change_without_queries(node: plan.Node, inputs: Sequence[NodeChange]) -> NodeChange:
+    """Return the change of a node whose callables ask no sub-queries."""
     found = pairing(node)
     match node:
         case plan.SemiJoin() | plan.AntiJoin() if found is not None:
@@ -149,6 +150,7 @@ class _Pointwise:
         self._held = [Bag() for _ in inputs]
 
     def step(self) -> None:
+        """Set `change` from the weights of the changed rows, before and after."""
         changed = {row for source in self._inputs for row in source.change}
         before = {row: self._weight(*self._there(row)) for row in changed}
         for held, source in zip(self._held, self._inputs, strict=True):
@@ -197,6 +199,7 @@ class _AskingRows:
         self._again: set[Row] = set()
 
     def step(self) -> None:
+        """Set `change` by mapping again the changed rows, and rows whose answers changed."""
         for number, part in self._asked.items():
             if part.change:
                 self._room.apply_change(number, part.change)
@@ -212,6 +215,10 @@ class _AskingRows:
                     add_change(self.change, bag_delta(after, before) if before else after)
 
     def _map_row(self, row: Row, weight: int) -> Bag:
+        """Return what a row is mapped to.
+
+        The row is mapped again in a later step if a query that it reads changes.
+        """
         one = make_bag({row: weight})
         made, _ = self._room.note_reads(lambda: self._call(one), lambda: self._again.add(row))
         self._made[row] = made = net(made)
@@ -236,6 +243,7 @@ class _Asking:
         self._begin()
 
     def step(self) -> None:
+        """Set `change`; if an answer changed, all rows are evaluated again."""
         for held, source in zip(self._held, self._inputs, strict=True):
             add_change(held, source.change)
         is_anew = False
@@ -271,6 +279,7 @@ class _RecomputedRows:
         self._rows: Bag | None = None
 
     def step(self) -> None:
+        """Set `change` by evaluating the node again, unless no input has changed."""
         sources = inputs_of(self._node)
         changes = {id(s): part.change for s, part in zip(sources, self._inputs, strict=True)}
         if self._rows is not None and not any(changes.values()):

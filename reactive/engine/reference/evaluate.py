@@ -313,6 +313,8 @@ class _Evaluation:
         return list(found.values())
 
     def _evaluate(self, node: plan.Node, known: dict[int, Bag], variables: Variables) -> Bag:
+        """Return the rows of a node, given rows of its inputs and the recursions in progress."""
+
         def of(source: plan.Node) -> Bag:
             rows = known.get(id(source))
             return self._closed[id(source)] if rows is None else rows

@@ -32,6 +32,7 @@ class GroupedChange:
         self._shown: dict[Any, Bag] = {}
 
     def step(self) -> None:
+        """Set `change` by evaluating again the groups whose rows have changed."""
         change, self.change = self._source.change.items(), make_bag({})
         if self._key is not None:
             moved = group_rows(self._key, change)

@@ -183,6 +183,7 @@ def _nan_of(values: Iterable[Any]) -> Any:
 
 
 def _collect_bag(values: Values) -> bags.Bag[Any]:
+    """Return the bag of the values; a value occurs as often as its weights add up to."""
     found: Counter[Any] = Counter()
     for value, times in values:
         found[value] += times
@@ -207,6 +208,7 @@ def _fold_user(of: accumulators.UserAccumulator, values: Values) -> Any:
 
 
 def _fold_monoid(of: accumulators.MonoidAccumulator, values: Values) -> Any:
+    """Return the fold of the values, each repeated by its weight; the initial state if none."""
     state = of.initial
     for value in repeat_by_weight(values):
         state = of.combine.function(state, value)
@@ -277,6 +279,7 @@ def _float_sum(kinds: dict[Any, Values]) -> float:
 
 
 def _decimal_sum(values: Values) -> Decimal:
+    """Return the exact sum of decimals by weight; infinities and NaN as Python adds them."""
     odd = {str(value): value for value, _ in values if _is_odd(value)}
     if odd:
         return next(iter(odd.values())) if len(odd) == 1 else DECIMAL_NAN
@@ -295,6 +298,7 @@ def _plain_sum(values: Values) -> Any:
 
 
 def _add_parts(parts: Iterable[Any]) -> Any:
+    """Return the sum of the parts, from left to right; raises if there is none."""
     result, *others = parts
     for part in others:
         result = result + part
@@ -318,6 +322,7 @@ def asks_around(expr: Expr) -> bool:
 
 
 def _is_asking(expr: Expr) -> bool:
+    """Return True if an expression is a call that reads the row around, or asks a query."""
     match expr:
         case Call(function):
             return getattr(function, "name", None) in ("outer", "asked")
@@ -402,6 +407,10 @@ class RowCandidates:
         return first_passing(self._candidates(notes), self._tests)
 
     def _candidates(self, notes: set[Any] | None) -> Bag:
+        """Return the rows that may equal the value, and note in `notes` what was read.
+
+        Returns all rows if the value cannot be computed or hashed.
+        """
         if notes is not None:
             notes.add((id(self), ANY))
         try:

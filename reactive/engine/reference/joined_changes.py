@@ -54,6 +54,7 @@ class JoinChange:
         self._pair = pair_maker(found.left)
 
     def step(self) -> None:
+        """Set `change` to the pairs of either side's change; deletions are applied first."""
         left, right = self._inputs
         self.change = Bag()
         for is_coming in (False, True):
@@ -66,6 +67,7 @@ class JoinChange:
         self.change = net(self.change)
 
     def _add(self, pairs: Iterable[tuple[tuple[Row, Row], int]]) -> None:
+        """Add the joined rows of the pairs to `change`."""
         change, pair = self.change, self._pair
         for (a, b), weight in pairs:
             row = pair(a, b)
@@ -172,6 +174,7 @@ class HalfJoin:
         self._chosen_by: dict[Row, dict[Row, None]] = {}
 
     def step(self) -> None:
+        """Set `change` to the left rows that were changed, or won or lost their partners."""
         left, right = (part.change for part in self._inputs)
         new_left = [row for row in left if row not in self._lefts]
         new_right = [row for row in right if row not in self._rights]

@@ -250,6 +250,7 @@ class _ConditionPart:
 
 
 def _make_key_function(steps: Sequence[_ConditionPart]) -> Place:
+    """Return the function that gives the key of a row; an error key if a part raises."""
     if len(steps) == 1 and isinstance(steps[0].what, _LookUpKey):
         return _place_of_one(steps[0].read)
 

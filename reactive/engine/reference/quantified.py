@@ -70,6 +70,7 @@ class Quantifier:
         return self._any(row, rows) is self._wanted
 
     def _any(self, row: tuple[Any, ...], rows: RankedRows | RecursiveRows) -> Truth:
+        """Return True if a row compares as TRUE; else None if one is NULL, else False."""
         found: Truth = False
         for other in rows.candidates(row):
             truth = _compare_by_symbol(self._symbol, row, other)
@@ -118,6 +119,7 @@ class RankedRows:
         return self._all
 
     def _index_rows(self) -> dict[Hashable, list[tuple[Any, ...]]] | None:
+        """Return the rows by their values; None if one is not hashable."""
         found: dict[Hashable, list[tuple[Any, ...]]] = {}
         try:
             for row in self._there:

@@ -122,6 +122,7 @@ class _Fixpoint:
         return found if not _shrinks(found) else _all_grown(found, self._recompute())
 
     def _begin(self) -> None:
+        """Start again, with all relations empty."""
         own = [(self._node.level, index) for index in range(len(self._node.bodies))]
         self._circuit = _Circuit(self._node.bodies, self._outside, (*self._around, *own))
         self._relations = [_relation_change(best) for best in self._node.best]
@@ -129,6 +130,7 @@ class _Fixpoint:
         self._has_begun = False
 
     def _recompute(self) -> list[Bag]:
+        """Run all rounds again, and return the changes from the rows before."""
         before = self._rows
         self._begin()
         self._rounds(self._around)
@@ -176,6 +178,7 @@ class _DistinctRows:
         self._derived = Bag()
 
     def take(self, change: Bag) -> Bag:
+        """Add derivations of rows; return the rows that now have a first one, or none."""
         found, derived = Bag(), self._derived
         for row, weight in change.items():
             before = derived.get(row, 0)
@@ -194,6 +197,7 @@ class _BestRows:
         self._best: dict[Any, tuple[Rank, Row]] = {}
 
     def take(self, change: Bag) -> Bag:
+        """Compare new rows with the best of their keys; return the change. Ignores deletions."""
         found = Bag()
         for row, weight in change.items():
             if weight > 0:
@@ -201,6 +205,7 @@ class _BestRows:
         return net(found)
 
     def _compare(self, key: Any, rank: Rank, row: Row, found: Bag) -> None:
+        """Make a row the best of its key if it is better; add what changes to `found`."""
         held = self._best.get(key)
         if held is not None and not rank < held[0]:
             return
@@ -272,6 +277,7 @@ class _Circuit:
         return self._made[_part_key(root, known)]
 
     def _part(self, node: plan.Node, known: Known) -> NodeChange:
+        """Return the part that computes a node; `known` has the recursions around it."""
         if _is_outside(node, known):
             return self._put(Constant(self._outside(node)))
         match node:
@@ -300,6 +306,7 @@ class _Circuit:
         return rows
 
     def _component(self, node: plan.Fixpoint, index: int, known: Known) -> NodeChange:
+        """Return the part of one relation of an inner fixpoint, which is made once."""
         key = "inner", _part_key(node, known)
         inner = self._made.get(key)
         if inner is None:

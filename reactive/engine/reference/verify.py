@@ -75,6 +75,10 @@ def verify_together(
 def _compare_contents(
     node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]
 ) -> None:
+    """Raise `VerificationError` if a view has other rows than its query.
+
+    Rows of a loop may differ within its bound, and rows of a top by equally good ones.
+    """
     if isinstance(node, plan.OrderBy):
         is_within(node, name)
         _compare_in_order(node, list(contents.rows()), name, rows(node.input))
@@ -117,6 +121,7 @@ def _may_stand_so(node: plan.OrderBy, shown: list[Row], rows: Bag) -> bool:
 
 
 def _differs(name: str, expected: Bag, found: Bag) -> VerificationError:
+    """Return an error that shows a few of the missing and of the surplus rows."""
     return VerificationError(
         f"{name} differs from its query\n"
         f"  missing: {_few((expected - found).elements())}\n"
@@ -162,6 +167,7 @@ def _depends(node: plan.Iterate) -> bool:
 
 
 def _unknown_bound(name: str, loop: plan.Iterate, why: str) -> PlanError:
+    """Return the error for a view over a loop whose rows have no known bound."""
     return PlanError(
         f"cannot verify {name}: {headline(loop)}\n"
         f"  no bound is known for its rows: {why}\n"

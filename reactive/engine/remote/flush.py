@@ -99,6 +99,7 @@ class Flush:
                 raise
 
     def _make_stages(self, node: Node) -> list[Stage]:
+        """Return the stages of a node in order, each with True if it needs the lock."""
         stages: list[Stage] = [(True, lambda: self._step(node))] if node.deferred else []
         if node.is_remote:
             together = partial(_nodes_sharing, self._graph, node)
@@ -109,6 +110,7 @@ class Flush:
         return stages
 
     def _step(self, node: Node) -> None:
+        """Step a node over its deltas in flight, if any, and send the result to its readers."""
         if not any(node.in_flight):
             return
         step, outs = self._prepare([node])
@@ -118,6 +120,10 @@ class Flush:
         _send_to_readers(node, *outs)
 
     def _hand_out(self, node: Node) -> None:
+        """Send the flushed delta of a remote node to its readers.
+
+        If the delta was not fetched, the leaves of the node are marked as outdated.
+        """
         found = node.operator.flush(quiet=not is_heard(node))
         if found is not None:
             _send_to_readers(node, found)

@@ -231,6 +231,7 @@ def _item_of_row(place: int) -> Lifted:
 
 
 def _join_part(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> Fragment:
+    """Return a join as a fragment by its key; raises `Unmovable` if a side has no key."""
     left, right = sides(node)
     for side in (left, right):
         _check_has_key(side)
@@ -430,6 +431,7 @@ class _Cut:
         return self._made[id(node)]
 
     def _cut_node(self, node: plan.Node) -> plan.Node | None:
+        """Return a node over the inputs of the fragment; None if it cannot be part of one."""
         if isinstance(node, plan.Recursive):
             return node
         if self._holds(node) or isinstance(below_wheres(node), plan.Table | plan.Values):
@@ -446,6 +448,7 @@ class _Cut:
         return None if None in below else with_inputs(node, [n for n in below if n is not None])
 
     def _input(self, node: plan.Node) -> plan.Node | None:
+        """Return a reference to an input of the fragment; None if its rows are not stored."""
         if any(isinstance(n, plan.Table) and not n.stored for n in nodes(node)):
             return None
         if node not in self.inputs:
@@ -492,6 +495,7 @@ def advice(node: plan.Node, held: int | None) -> str:
 
 
 def _of_one_worker(held: int | None) -> str:
+    """Return the words for a part that one Python worker runs; `held`: its rows, if known."""
     how = "can move, to one Python worker, which brings it to its end anew in each flush"
     if held is None:
         return how

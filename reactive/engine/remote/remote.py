@@ -111,6 +111,7 @@ class RemoteWindow:
         *,
         quiet: bool = False,
     ) -> Pairs:
+        """Apply entries, and return how the window changes; nothing is returned if `quiet`."""
         self._rows.apply(number, _sent(entries), fed, quiet=True)
         seen = self._is_known and not fed
         held, bound = self._after(entries) if seen else self._looked_up()
@@ -152,6 +153,7 @@ class RemoteWindow:
         return _Rank(sort_key(self._key(row)), row, self._descending)
 
     def contents(self) -> Iterable[Pair]:
+        """Return the rows of the window, which are looked up first if unknown."""
         if not self._is_known:
             self._held, self._bound = self._looked_up()
             self._is_known = True
@@ -355,6 +357,7 @@ def adoption_error(fragment: Fragment, found: Sequence[Entry]) -> OffloadError:
 
 
 def _rows_apart(fragment: Fragment, found: Sequence[Entry]) -> str:
+    """Return the words for a difference: how many rows only the process or the state has."""
     here = sum(weight for *_, weight in found if weight > 0)
     there = -sum(weight for *_, weight in found if weight < 0)
     sample = f", such as {found[0][2]!r}" if fragment.is_whole else ""

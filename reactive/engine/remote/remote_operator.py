@@ -120,6 +120,7 @@ class RemoteOperator:
     # At commits.
 
     def step(self, *deltas: Pairs) -> Pairs:
+        """Pack the rows of the deltas as pending entries, and emit nothing until a flush."""
         if self.lost is not None:
             return ()
         last: list[Entry] = []
@@ -200,6 +201,10 @@ class RemoteOperator:
         return self.remote, RemotePart(self._number, self._barriers[0], *self._batches[0])
 
     def _apply(self, *, quiet: bool) -> None:
+        """Apply the first batch in the remote; if it is only taken in, the output is owed.
+
+        `quiet`: do not fetch the delta of the output, if the remote can tell it later.
+        """
         began = perf_counter()
         quiet = quiet and isinstance(self.remote, Telling)
         self._pairs(self._unseen), self._pairs(self._out)  # a later `apply` could not return them
@@ -416,6 +421,7 @@ class RemoteOperator:
             return _undo_later_changes(found, self._ahead() if is_shown else self._pairs(self._out))
 
     def _rows_in_buckets(self, buckets: Iterable[int]) -> list[Pair]:
+        """Return the output in some buckets, as of the last completed flush."""
         with self._sending:
             self.fill()
             found = [pair for bucket in buckets for pair in self.remote.at(bucket)]

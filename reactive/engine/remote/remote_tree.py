@@ -97,6 +97,7 @@ class RemoteTree(Tree):
     # Flushes.
 
     def step(self, *deltas: Pairs) -> UnreadDelta:  # type: ignore[override]
+        """Return a delta of the nest that looks its rows up only when it is read."""
         self.outdated()
         self.touched += sum(map(len, deltas))
         keyed = [part.keyed(delta) for part, delta in zip(self.parts, deltas, strict=True)]
@@ -172,6 +173,7 @@ class RemoteTree(Tree):
         return found
 
     def _row(self, key: Any) -> Row | None:
+        """Return the row of a key, with its inner rows fetched; None if there is none."""
         for row, _ in self._rows.pairs(canonical(key)):
             self.fetch(self.levels[0], (row,))
             return row
@@ -204,6 +206,7 @@ class RemoteChanges(LevelChanges):
         return super().touched(level)
 
     def pairs(self) -> list[Pair]:
+        """Return the pairs of the delta, after their inner rows are fetched."""
         top = self._tree.levels[0]
         rows = self.touched(top).get(None, {}).values()
         self._tree.fetch(top, (row for row, _ in rows))
@@ -260,6 +263,7 @@ class RemoteLeaf:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Pairs:
+        """Return the net delta, and count its rows if the size is known."""
         self.touched += len(delta)
         changes = consolidate(delta)
         self._last = sum(weight for _, weight in changes)
@@ -378,6 +382,7 @@ class LevelRows:
         return [row[0] for row, _ in self.operator.contents()]
 
     def _take(self, pairs: Iterable[Pair], among: Collection[Label] | None) -> None:
+        """Store pairs by their labels; if `among` is given, only those with a label in it."""
         for row, weight in pairs:
             label = self._label(row[0])
             if among is None or label in among:

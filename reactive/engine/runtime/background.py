@@ -75,6 +75,7 @@ class Background(Generic[T]):
                 thread.join()
 
     def _run(self) -> None:
+        """Run jobs until `None` is queued; each interval without a job, run the regular one."""
         while True:
             try:
                 job = self._jobs.get(timeout=self._interval)
@@ -88,6 +89,7 @@ class Background(Generic[T]):
                 return
 
     def _do(self, job: Callable[[T], object]) -> None:
+        """Run a job with the owner, if it still exists; an error is logged and kept in `error`."""
         owner = self._of()
         try:
             if owner is not None:
@@ -137,6 +139,7 @@ def seconds(trigger: Any, *, otherwise: str, may_be_zero: bool = False) -> float
 
 
 def _seconds_of_text(text: str) -> float | None:
+    """Return the seconds of a text such as "500 ms"; None if it is no number with a unit."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip().lower(), re.ASCII)
     if match is None:
         return None

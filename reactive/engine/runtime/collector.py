@@ -43,6 +43,7 @@ class _Pauses:
         self._count = 0
 
     def is_one_more_allowed(self, containers: int) -> bool:
+        """Count a pause of the collector; False if there were too many since its last run."""
         collections = gc.get_stats()[2]["collections"]
         if collections != self._collections:
             self._collections, self._count = collections, 0

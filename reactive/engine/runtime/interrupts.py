@@ -90,6 +90,7 @@ class Deferral:
             _thread.start_new_thread(self._come_again, (noted[0],))
 
     def _handle(self, number: int, frame: Any) -> None:
+        """Handle SIGINT: note it if a critical section runs, else pass it to the handler before."""
         if _is_lost_in(frame):
             if not self._comes_again:
                 self._comes_again = True
@@ -174,6 +175,7 @@ def is_asynchronous(error: BaseException | None) -> bool:
 
 
 def _codes_of_handlers() -> set[CodeType]:
+    """Return the code objects of all Python signal handlers that are installed."""
     found: set[CodeType] = set()
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)
@@ -208,6 +210,7 @@ def surely(put_back: Callable[[], None]) -> None:
 
 @contextmanager
 def _put_off() -> Iterator[None]:
+    """Defer SIGINT until the block ends; only the first one is handled then."""
     handler = _handler()
     if handler is None:
         yield

@@ -58,6 +58,7 @@ class _RecursionLimit:
         return True
 
     def end_small(self) -> None:
+        """Note that this thread needs the usual limit no longer, and wake waiting threads."""
         self._thread.is_small = False
         with self._changed:
             self._small -= 1
@@ -99,6 +100,7 @@ class _Caller(threading.Thread):
         self.error: BaseException | None = None
 
     def run(self) -> None:
+        """Run the call with the large limit, and store its result or its error."""
         try:
             with _limit:
                 self.result = self._context.run(self._call)
@@ -107,6 +109,7 @@ class _Caller(threading.Thread):
 
 
 def _start(thread: threading.Thread) -> None:
+    """Start a thread with a large stack; the stack size of other threads stays."""
     with _starting:
         before = threading.stack_size(STACK)
         try:

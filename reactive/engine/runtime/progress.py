@@ -121,6 +121,7 @@ class OnTerminal:
             self._bar.stop()
 
     def _show(self, more: str, *, total: int | None, done: int) -> None:
+        """Show progress; the bar appears only after `PATIENCE` seconds."""
         if self._bar is None:
             if monotonic() - self._since < PATIENCE:
                 return
@@ -131,6 +132,7 @@ class OnTerminal:
 
 
 def _bar(title: str) -> Bar:
+    """Return a started bar on stderr, which disappears at its end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -65,6 +65,7 @@ class Timer:
             self._changed.notify()
 
     def _run(self) -> None:
+        """Run due jobs until there have been none for a while; an error of a job is logged."""
         while (job := self._next()) is not None:
             found = job()
             try:

@@ -32,6 +32,7 @@ class NoStore:
         return (row, count)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return the rows, which are not stored; raises `TypeError` if one is not hashable."""
         if set(map(type, rows)) != {self._hashable}:
             for row in rows:
                 hash(row)

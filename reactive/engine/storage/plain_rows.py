@@ -140,6 +140,7 @@ def plain_test_of(kind: Any, shape: Shape, admitted: Admitted = admit_all) -> Pl
 
 
 def _admitted_test(kind: Any, shape: Shape, admitted: Admitted) -> PlainTest | None:
+    """Return the test of plain rows of one class; None if a field may hold other classes."""
     some = admitted(len(shape), kind)
     return (
         _build_plain_test(kind, shape, some) if all(map(frozenset.issubset, shape, some)) else None
@@ -147,6 +148,7 @@ def _admitted_test(kind: Any, shape: Shape, admitted: Admitted) -> PlainTest | N
 
 
 def _single_class_fields(kind: Any, shape: Shape) -> dict[Any, type]:
+    """Return the fields of a plain shape that have one class, each with its class."""
     if kind in PLAIN:
         return {}
     names: list[Any] = list(range(len(shape))) if issubclass(kind, tuple) else []
@@ -245,6 +247,7 @@ def plain_fields(kind: Any) -> tuple[str, ...] | None:
 
 
 def _is_read_plainly(kind: Any, name: str) -> bool:
+    """Return False if reading an attribute calls a property or another data descriptor."""
     for base in kind.__mro__:
         if name in vars(base):
             found = vars(base)[name]
@@ -263,6 +266,7 @@ def _has_generated(kind: Any) -> bool:
 
 
 def _has_same_code(function: Any, other: Any) -> bool:
+    """Return True if both are Python functions of equal code, the first without closure."""
     code, its = getattr(function, "__code__", None), getattr(other, "__code__", None)
     return (
         code is not None

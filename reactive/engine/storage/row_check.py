@@ -151,6 +151,7 @@ class RowCheck:
         return None if part is None else self._why(part, value)
 
     def _why(self, part: CheckedPart, value: Any) -> str | None:
+        """Return why a value is unfit for a part of a row; None if it is fit."""
         if value is None and not admits_none(part.kind):
             return self._none(part)
         if not self._strict or value is _ABSENT or admits(part.kind, value):
@@ -164,6 +165,7 @@ class RowCheck:
         )
 
     def _none(self, part: CheckedPart) -> str:
+        """Return the message for a None in a part that is not declared to allow it."""
         kind = part.kind
         if isinstance(part.place, str):
             remedy = f"declare `{part.place}: {with_none(kind)}`"
@@ -176,6 +178,7 @@ class RowCheck:
         return f"{what}\n  give a value, or {remedy}"
 
     def _parts(self, kind: Any, declared: Kind) -> list[CheckedPart]:
+        """Return the parts of a row that its declaration asks to check."""
         found: list[CheckedPart] = []
         which = _declared_as(kind, declared)
         match which:
@@ -196,6 +199,7 @@ class RowCheck:
         return not isinstance(kind, Anything) if self._strict else not admits_none(kind)
 
     def _part_test(self, part: CheckedPart, values: BoundValues) -> str:
+        """Return the text of a test that is true of an unfit value, which may be only suspected."""
         if not self._strict:
             is_many = part.place is None
             return f"None in {part.text}" if is_many else f"{part.text} is None"
@@ -280,6 +284,7 @@ def _is_named_tuple_kind(kind: Any) -> bool:
 def _build_check(
     name: str, parameter: str, lines: Sequence[str], by_name: Mapping[str, Any]
 ) -> Callable[[Any], bool]:
+    """Return a compiled test of a row, or of rows, that is True if evaluating it raises."""
     values = BoundValues({"row", "rows"})
     values.by_name |= by_name
     values.by_name["reraise_asynchronous"] = reraise_asynchronous
@@ -290,6 +295,7 @@ _ABSENT = object()
 
 
 def _part_value(row: Row, part: CheckedPart) -> Any:
+    """Return the value of a part of a row; `_ABSENT` for a missing attribute."""
     if isinstance(part.place, str):
         return getattr(row, part.place, _ABSENT)
     if part.place is not None:
@@ -298,6 +304,7 @@ def _part_value(row: Row, part: CheckedPart) -> Any:
 
 
 def _has_plain_items(kind: Any) -> bool:
+    """Return True if all fields of a named tuple are declared with plain classes."""
     if not _is_named_tuple_kind(kind):
         return False
     fields = Struct(kind).fields
@@ -348,6 +355,7 @@ class KeyedStore:
         return columns.field_read(self._call)
 
     def add(self, row: Row, count: int) -> Pair:
+        """Add one row and return its pair; raises `Duplicate` if its key is held."""
         hash(row)  # rows must be hashable, though only the key is hashed here
         key_of = self.key
         key = key_of(row)
@@ -376,6 +384,7 @@ class KeyedStore:
         return rows if self._add_new(rows) else self._add_each(rows)
 
     def _add_each(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Add rows one by one, and return them; if one is refused, none is added."""
         done: list[Pair] = []
         try:
             for row in rows:
@@ -409,6 +418,7 @@ class KeyedStore:
         return keys if SURE.issuperset(map(type, keys)) else map(self.key, rows)
 
     def remove(self, row: Row, count: int) -> Pair:
+        """Remove a row and return its pair; raises `Absent` if its key holds no equal row."""
         key_of = self.key
         key = key_of(row)
         held = self.by_key.get(key)
@@ -429,6 +439,7 @@ class KeyedStore:
             raise
 
     def revert(self, changes: Iterable[Pair]) -> None:
+        """Undo changes; if an interrupt arrives, the store is left as before."""
         net = consolidate(changes)
         came = {self.key(row): row for row, weight in net if weight > 0}
         gone = {self.key(row): row for row, weight in net if weight < 0}

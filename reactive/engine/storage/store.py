@@ -107,6 +107,7 @@ class BagStore:
         self.size = 0
 
     def add(self, row: Row, count: int) -> Pair:
+        """Add copies of a row; return the held object, and how many were added."""
         if self.field is not None:
             return self._add_at(self._key(row), row, count)
         held = self.held
@@ -124,6 +125,7 @@ class BagStore:
         return self._add_at(row, row, count)
 
     def _add_at(self, key: Any, row: Row, count: int) -> Pair:
+        """Add copies of a row under the key that it is held by, and return its pair."""
         held = self.held
         kept = held.get(key, NONE)
         if kept is NONE:
@@ -205,6 +207,7 @@ class BagStore:
         return kept
 
     def _add_each(self, rows: Sequence[Row]) -> list[Row]:
+        """Add rows one by one, and return the held objects; if one raises, none is added."""
         kept: list[Row] = []
         try:
             for row in rows:
@@ -215,6 +218,7 @@ class BagStore:
         return kept
 
     def remove(self, row: Row, count: int) -> Pair:
+        """Remove copies of a row, and return its pair; raises `Absent` if fewer are held."""
         if self.field is not None:
             return self._remove_at(self._key_there(row), count)
         if count == 1 and self.size == len(self.held):  # every row has one copy
@@ -243,6 +247,7 @@ class BagStore:
         raise Absent
 
     def _remove_at(self, key: Any, count: int) -> Pair:
+        """Remove copies of the row held by a key; raises `Absent` if fewer are held."""
         kept = self.held.get(key, NONE)
         if kept.__class__ is not Copies:
             if count != 1:
@@ -304,6 +309,7 @@ class BagStore:
         undo_changes(changes, self._change)
 
     def _change(self, row: Row, weight: int) -> None:
+        """Add copies if the weight is positive, else remove copies."""
         if weight > 0:
             self.add(row, weight)
         else:

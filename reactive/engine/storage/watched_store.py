@@ -50,6 +50,7 @@ class WatchedStore:
         return self._held.interns
 
     def add(self, row: Row, count: int) -> Pair:
+        """Add a row, and copy its fields; raises if its held copy was changed in place."""
         self._check(row)
         fields = _fields_of_row(row)
         pair = self._held.add(row, count)
@@ -61,6 +62,7 @@ class WatchedStore:
         return pair
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Add rows, and copy their fields; raises if a held one was changed in place."""
         for row in rows:
             self._check(row)
         fields = [_fields_of_row(row) for row in rows]
@@ -74,6 +76,7 @@ class WatchedStore:
         return kept
 
     def remove(self, row: Row, count: int) -> Pair:
+        """Remove a row, and forget its fields; raises if it was changed in place."""
         self._check(row)
         pair = self._held.remove(row, count)
         try:
@@ -84,6 +87,7 @@ class WatchedStore:
         return pair
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Remove rows, and forget their fields; raises if one was changed in place."""
         for row in rows:
             self._check(row)
         gone = self._held.remove_rows(rows)
@@ -96,6 +100,7 @@ class WatchedStore:
         return gone
 
     def revert(self, changes: Iterable[Pair]) -> None:
+        """Undo changes of the store, and of the copied fields."""
         pairs = list(changes)
         self._held.revert(pairs)
         try:

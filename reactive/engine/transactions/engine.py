@@ -448,6 +448,7 @@ def stale(function: Opaque, capture: Capture, others: int = 0) -> str:
 
 
 def _of_one(function: Opaque, capture: Capture) -> str:
+    """Return the warning for a captured variable that has changed: its effect, and a remedy."""
     name, short = capture.name, capture.name.rpartition(".")[2]
     made = "has changed since the relation was made"
     again = "  make the relation again, or bind the value"

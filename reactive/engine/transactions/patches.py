@@ -136,6 +136,7 @@ class _BagPatch:
         return self.before.plus(changes) if changes else self.before
 
     def _add(self, value: Any, weight: int) -> None:
+        """Add `weight` to a value of the bag; raises `TableError` if it is not hashable."""
         value = canonical(value)
         if weight > 0:
             check_objects(value, f"a bag in table {self._name!r}")
@@ -170,6 +171,7 @@ class _BagPatch:
         return found[0]
 
     def _refuse(self, what: str, remedy: str, path: tuple[Any, ...] = ()) -> NoReturn:
+        """Raise `TableError`: the patch of this bag is refused because of `what`."""
         at = _path_text(path[:-1] or self._path)
         raise TableError(
             f"cannot patch {at} of a row of table {self._name!r}: {what}\n  {remedy}"
@@ -206,6 +208,7 @@ def copy_with_fields(row: Row, fields: Mapping[str, Any]) -> Row:
 
 
 def _with_item(row: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+    """Return a copy of a tuple with another item; a named tuple stays one."""
     names = getattr(row, "_fields", None)
     if names is not None:
         return row._replace(**{names[place]: value})  # type: ignore[attr-defined, no-any-return]
@@ -248,6 +251,7 @@ def _read_bag(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any
 
 
 def _is_in_bag(value: Any, bag: Bag[Any]) -> bool:
+    """Return True if the value is in the bag; False, too, if it is not hashable."""
     try:
         return value in bag
     except TypeError:  # it is not hashable

@@ -137,6 +137,7 @@ class Pending(list["Change"]):
         return pairs if are_others else net_by_identity(pairs)
 
     def _net_of(self, table: Base) -> dict[Row, Pair]:
+        """Return the net changes of a table so far, brought up to date at each call."""
         if self._sums is None:
             self._sums = {}
         net = self._sums.get(table)
@@ -373,6 +374,7 @@ def _changes_to_undo(pending: Pending) -> list[tuple[Base, Sequence[Pair]]]:
 def _apply_change(
     back: list[tuple[Base, Sequence[Pair]]], table: Base, delta: Sequence[Pair]
 ) -> None:
+    """Apply a delta to the store of its table, and append both to `back`."""
     table._store.revert(negate(delta))
     back.append((table, delta))
 

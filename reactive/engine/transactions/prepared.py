@@ -175,6 +175,7 @@ class Prepared(Uncopyable):
         self._commit, self._stands = None, False
 
     def _fresh(self) -> Transaction:
+        """Return a new transaction; raises `TransactionError` within another one."""
         engine = self._engine
         if engine.mine is not None:
             raise TransactionError(_NESTED)
@@ -268,6 +269,7 @@ class Prepared(Uncopyable):
             engine.after()
 
     def _prepare(self) -> None:
+        """Step the operators over the changes, unpublished; if anything raises, undo all."""
         engine, pending = self._engine, self._pending
         assert pending is not None
         engine.check_entered()
@@ -292,6 +294,8 @@ class Prepared(Uncopyable):
         engine.prepared, engine.db_lock.at_rest, engine.pending = self._commit, BROKEN, pending
 
     def _step(self, commit: Commit, between: Between) -> None:
+        """Step the operators and run `between`; retry once if the commit can be repaired."""
+
         def step() -> None:
             commit.prepare()
             with self._engine.graph.running():
@@ -325,6 +329,7 @@ class Prepared(Uncopyable):
         break_off(engine, pending, version)
 
     def _publish(self) -> None:
+        """Make the commit stand and publish it; other errors are logged and repaired later."""
         engine, commit = self._engine, self._commit
         assert commit is not None
         is_stepped = engine.prepared is commit
@@ -352,6 +357,7 @@ class Prepared(Uncopyable):
                 note_beneath(engine, commit.changes)
 
     def _undo(self) -> None:
+        """Undo the changes, and the steps if there were any."""
         engine, commit, pending = self._engine, self._commit, self._pending
         assert pending is not None
         version = engine.version + 1

@@ -308,6 +308,7 @@ class RowGate:
             raise TableError(f"cannot add {row!r:.200} to table {self._table.name!r}: {why}")
 
     def _check_of(self, kind: Any) -> RowCheck:
+        """Return the check of rows of a class, which is made once."""
         found = self._checks.get(kind)
         if found is None:
             found = self._checks[kind] = row_check(kind, self._table.row_type, strict=self._strict)

@@ -82,6 +82,7 @@ class Statements:
         self._lost_at = self._engine.version
 
     def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
+        """Add copies of a row, and return the delta; raises `TableError` if it is refused."""
         if self.gate.is_odd(row):
             row = self.gate.check_row(row, is_new=is_new)
         if count != 1:
@@ -173,6 +174,7 @@ class Statements:
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
+        """Remove copies of a row, and return the delta; raises `TableError` if there are fewer."""
         if self.gate.is_odd(row):
             row = self.gate.check_row(row, is_new=False)
         if count != 1:
@@ -194,6 +196,7 @@ class Statements:
         return self.remove(row) if self.store.count(self.gate.sought(row)) else []
 
     def update(self, old: Row, new: Row) -> list[Pair]:
+        """Replace a row by another, and return the delta; empty if both are one held object."""
         if old is new and self._table.plan.stored:
             try:
                 if self.store.count(self.gate.sought(old)):
@@ -203,6 +206,7 @@ class Statements:
         return self.together(lambda: self.remove(old), lambda: self.add(new), is_noted=True)
 
     def upsert(self, row: Row) -> list[Pair]:
+        """Add a row or replace the row of its key; the delta is empty if they are equal."""
         if self.gate.is_odd(row):
             row = self.gate.check_row(row)
         keyed = self._table._keyed
@@ -247,6 +251,7 @@ class Statements:
         return self._replace([(self.gate.sought(row), 1) for row in gone], wanted)
 
     def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
+        """Return the delta that makes `held` the `wanted` rows; removals are done first."""
         difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
         difference.sort(key=_second_of_pair)  # removals first, to free keys
         if len(difference) >= row_gate.MANY:
@@ -263,6 +268,7 @@ class Statements:
         )
 
     def upsert_all(self, rows: Iterable[Row]) -> list[Pair]:
+        """Upsert rows in order, as one statement, and return the whole delta."""
         rows, upsert = list(rows), self.upsert
         if hasattr(self.store, "expect"):
             self.store.expect(map(self._table._keyed.key, map(self.gate.check_row, rows)))

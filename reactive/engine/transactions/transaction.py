@@ -257,6 +257,7 @@ class Transaction(Uncopyable):
             raise
 
     def _begin(self) -> None:
+        """Open a transaction, or enter the open one once more. Call it inside the lock."""
         engine = self._engine
         pending = engine.pending
         if pending is None:

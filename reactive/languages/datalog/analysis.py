@@ -131,6 +131,11 @@ class _Scopes:
         return found
 
     def _total(self, total: TotalTerm, around: frozenset[str], used: set[str]) -> list[Goal]:
+        """Return the goals of an aggregate, its local variables renamed, and of its witnesses.
+
+        Raises if a variable is used outside that is neither bound there nor can be a
+        witness.
+        """
         total = self._own_target(total)
         local, witnesses = dict[str, str](), list[str]()
         for name, at in names_within(total).items():
@@ -172,6 +177,7 @@ class _Scopes:
         return replace(total, target=target, bodies=bodies)
 
     def _may_witness(self, total: TotalTerm, name: str) -> bool:
+        """Return True if a variable is bound in the only body of a `min` or `max`."""
         return (
             total.name in ("min", "max")
             and len(total.bodies) == 1
@@ -257,6 +263,7 @@ def _stratification_error(
     group: Sequence[str],
     read: Mapping[str, Sequence[Dependency]],
 ) -> Exception:
+    """Return the error for a relation that depends on its own negation or aggregate."""
     way = _way(dependency.name, name, group, read)
     through = "!" if dependency.barrier == "negation" else "aggregate of "
     shown = " -> ".join([name, f"{through}{way[0]}", *way[1:]])
@@ -337,6 +344,7 @@ class _TextWriter:
         self._names = names
 
     def bodies(self, bodies: Bodies, inside: tuple[str, ...] = ()) -> Bodies:
+        """Return the bodies, with the clauses of inline relations in place of their atoms."""
         found: list[tuple[Literal, ...]] = []
         for body in bodies:
             found += self._body(body, inside)
@@ -345,6 +353,7 @@ class _TextWriter:
     def _body(
         self, body: tuple[Literal, ...], inside: tuple[str, ...]
     ) -> list[tuple[Literal, ...]]:
+        """Return the alternatives of one body; raises if there are more than `MOST`."""
         found: list[tuple[Literal, ...]] = [()]
         for literal in body:
             ways = self._ways(literal, inside)
@@ -354,6 +363,10 @@ class _TextWriter:
         return found
 
     def _ways(self, literal: Literal, inside: tuple[str, ...]) -> Bodies:
+        """Return the alternatives of a literal; only atoms of inline relations have several.
+
+        Raises if the relation is in `inside`: then it depends on itself.
+        """
         if not isinstance(literal, Atom) or literal.name not in self._own:
             return ((literal,),)
         if literal.name in inside:

@@ -147,6 +147,7 @@ class BodyQuery:
     # Which is next.
 
     def _next(self, waiting: Sequence[Goal], later: frozenset[str]) -> Goal | None:
+        """Return the goal to add next: a test, else the best atom; None if none can be added."""
         for goal in waiting:
             if isinstance(goal, Truth | Comparison | RangeTerm) and self._is_ready(goal):
                 return goal
@@ -161,6 +162,7 @@ class BodyQuery:
         return None
 
     def _is_ready(self, goal: Goal) -> bool:
+        """Return True if the known variables suffice for a goal, or for it to bind others."""
         match goal:
             case Comparison("=", left, right):
                 known = (not self._is_open(left), not self._is_open(right))
@@ -205,6 +207,7 @@ class BodyQuery:
     # Holding one.
 
     def _hold(self, goal: Goal, waiting: list[Goal], later: frozenset[str]) -> None:
+        """Add a goal to the query, so that only rows that meet it are left."""
         match goal:
             case Truth(value):
                 if not value:
@@ -246,6 +249,7 @@ class BodyQuery:
         return Parameter(len(self.names) - 1)
 
     def _compare(self, goal: Comparison) -> None:
+        """Add a comparison: `=` with an open side binds the variables of that side."""
         match goal:
             case Comparison("=", left, right) if self._is_open(left):
                 self._fit(left, self.expressions.of(right, self.values))
@@ -263,6 +267,7 @@ class BodyQuery:
         self.values |= pattern.gives
 
     def _join(self, atom: Atom, waiting: list[Goal], later: frozenset[str]) -> None:
+        """Join the relation of an atom; a semi-join if none of its new variables is read."""
         relations = self.relations
         pattern = TermPattern(self.values, self.expressions)
         pattern.fit_row(atom, relations.fields(atom.name))
@@ -403,6 +408,7 @@ class TermPattern:
                 self._equal(self._expressions.of(term, self._values), value)
 
     def _equal(self, known: Expr, value: Expr) -> None:
+        """Require that a value equals a known one: by a join key, or a test of one row."""
         if reads(known):
             self.keys.append((known, value))
         else:

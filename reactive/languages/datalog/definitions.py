@@ -113,6 +113,7 @@ class _Scope:
 
 
 def _write_out(statements: Sequence[Statement], scope: _Scope, found: list[Statement]) -> None:
+    """Append the statements to `found`, with scoped names; components only for each `.init`."""
     for statement in statements:
         if isinstance(statement, Declaration):
             scope.relations.add(statement.name)
@@ -130,6 +131,7 @@ def _write_out(statements: Sequence[Statement], scope: _Scope, found: list[State
 
 
 def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
+    """Append the statements of a component to `found`, under the name of its instance."""
     if scope.depth >= MOST:
         raise wrong(init.at, f"component {init.use.name!r} is inside itself")
     _, around = scope.component(init.use)
@@ -332,6 +334,7 @@ def definitions_of(text: str) -> ProgramDefinitions:
 
 
 def _relations(statements: Iterable[Statement], types: ProgramTypes) -> dict[str, DeclaredRelation]:
+    """Return the declared relations by name; refuses double names, and odd `eqrel` columns."""
     found: dict[str, DeclaredRelation] = {}
     for statement in statements:
         if not isinstance(statement, Declaration):
@@ -352,6 +355,7 @@ def _is_pair(fields: tuple[KindedColumn, ...]) -> bool:
 
 
 def _check_atoms(literal: Literal, relations: dict[str, DeclaredRelation]) -> None:
+    """Refuse atoms of unknown relations, and atoms with another number of arguments."""
     for atom in (part for part in walk(literal) if isinstance(part, Atom)):
         _check_name(atom.name, atom.name_at, relations)
         wanted, given = len(relations[atom.name].fields), len(atom.arguments)

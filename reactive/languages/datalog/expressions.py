@@ -44,6 +44,7 @@ class Expressions:
         return self._shallow(self._of(term, values))
 
     def _of(self, term: Term, values: Values) -> Expr:
+        """Return a term as an expression; `values` has the expressions of its variables."""
         match term:
             case Variable(name):
                 return values[name]
@@ -101,6 +102,7 @@ class Expressions:
         return value
 
     def _functor(self, functor: Functor, values: Values) -> Expr:
+        """Return a functor as an operator if it is Python's, else as a call."""
         arguments = [self.of(argument, values) for argument in functor.arguments]
         name, kind = functor.name, self.kinds.of(functor)
         is_float = kind.family == "float"
@@ -126,6 +128,7 @@ def each(expressions: Expressions, functor: Functor, values: Values) -> Expr:
 
 
 def _concatenate_all(arguments: Sequence[Expr]) -> Expr:
+    """Return the sum of the arguments, from left to right."""
     found = arguments[0]
     for argument in arguments[1:]:
         found = Operation("+", (found, argument))

@@ -72,6 +72,7 @@ class Terms:
         return found
 
     def _power(self) -> Term:
+        """Read a term with `^`, which groups from the right."""
         found = self._prefixed()
         if self._cursor.take("^"):
             right = self._power()
@@ -79,6 +80,7 @@ class Terms:
         return found
 
     def _prefixed(self) -> Term:
+        """Read a term with signs before it; the minus of a number becomes part of it."""
         cursor = self._cursor
         if not cursor.sees("-", "bnot", "lnot"):
             return self._simple()
@@ -90,6 +92,7 @@ class Terms:
         return Functor(sign.text, (of,), at)
 
     def _simple(self) -> Term:
+        """Read a term without operators around it; raises if there is none."""
         cursor, token = self._cursor, self._cursor.token
         match token.kind:
             case "number":
@@ -113,6 +116,7 @@ class Terms:
         raise wrong(token.at, f"a term is missing before {token}")
 
     def _number(self) -> Term:
+        """Read an integer: decimal, hexadecimal or binary, unsigned if `u` follows."""
         token = self._cursor.read()
         digits = token.text.rstrip("u")
         try:
@@ -122,6 +126,7 @@ class Terms:
         return Number(value, token.text.endswith("u"), token.at)
 
     def _named(self) -> Term:
+        """Read what a name begins: a variable, `_`, `nil`, an aggregate, a functor or a cast."""
         cursor, token = self._cursor, self._cursor.read()
         name = token.text
         if name == "_":
@@ -142,6 +147,7 @@ class Terms:
         return Functor(name, arguments, cursor.since(token.at))
 
     def _cast(self, start: Span) -> Term:
+        """Read the rest of `as(value, type)`."""
         cursor = self._cursor
         cursor.need("(")
         of = self.term()
@@ -151,6 +157,7 @@ class Terms:
         return Cast(of, name, cursor.since(start))
 
     def _branch(self, start: Span) -> Term:
+        """Read the rest of a branch of a data type: its name, and items if it has any."""
         name = self._cursor.name("the name of a branch")
         has_items = self._cursor.sees("(")
         items = self._cursor.within("(", self.term, ")") if has_items else []
@@ -183,6 +190,7 @@ class Terms:
         return found if self._cursor.sees(":") else None
 
     def _with_body(self, name: str, target: Term | None, start: Span) -> Term:
+        """Read the rest of an aggregate: one atom, or bodies in braces."""
         cursor = self._cursor
         cursor.need(":")
         if cursor.take("{"):
@@ -236,6 +244,7 @@ class Formulas:
         return tuple(tuple(chain.from_iterable(choice)) for choice in product(*parts))
 
     def _check_number(self, count: int, start: Span) -> None:
+        """Raise `BodyTooLarge` if a body has too many alternatives."""
         if count > MOST:
             error = wrong(
                 self._cursor.since(start),
@@ -245,6 +254,7 @@ class Formulas:
             raise BodyTooLarge(str(error))
 
     def _part(self) -> Bodies:
+        """Read a literal, a negated part, or bodies in brackets."""
         cursor = self._cursor
         if cursor.take("!"):
             start = cursor.token.at
@@ -258,6 +268,7 @@ class Formulas:
         return ((self._literal(),),)
 
     def _bracketed(self) -> Bodies | None:
+        """Read bodies in brackets; None if the brackets turn out to be around a term."""
         cursor = self._cursor
         cursor.need("(")
         found = self.bodies()
@@ -266,6 +277,7 @@ class Formulas:
         return None if is_term else found
 
     def _literal(self) -> Literal:
+        """Read an atom, a truth, a test or a comparison."""
         cursor, token = self._cursor, self._cursor.token
         if token.kind == "name":
             if token.text in ("true", "false") and not cursor.follows("("):
@@ -286,6 +298,7 @@ class Formulas:
         return Comparison(sign, left, right, left.at.to(right.at))
 
     def _test(self) -> Literal:
+        """Read a test of two arguments, such as `match(a, b)`; refuses another number."""
         name = self._cursor.read()
         arguments = self._cursor.within("(", self._terms.term, ")")
         at = self._cursor.since(name.at)
@@ -321,6 +334,7 @@ def _negate_bodies(bodies: Bodies) -> Bodies:
 
 
 def _opposite(literal: Literal) -> Literal:
+    """Return the negation of a literal."""
     match literal:
         case Atom():
             return Negation(literal, literal.at)

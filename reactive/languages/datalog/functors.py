@@ -116,6 +116,7 @@ _PLAIN: dict[str, Call] = {
 
 
 def _call(name: str, kind: str, count: int, bits: int | None) -> Call:
+    """Return the Python function that computes a functor, for a kind, a count and `bits`."""
     match name:
         case "-":
             return neg if count == 1 else sub

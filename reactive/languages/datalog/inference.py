@@ -183,6 +183,7 @@ class ProgramTypes:
         return class_of(name, (KindedColumn(TAG, SYMBOL, TAG), *fields))
 
     def _define(self, definition: TypeDefinition) -> None:
+        """Note a type and its branches; refuses names that are taken."""
         name = definition.name
         if name in PRIMITIVE or name in self._definitions:
             raise wrong(definition.at, f"there is a type {name!r} already")
@@ -198,6 +199,7 @@ class ProgramTypes:
             self.fields(columns)
 
     def _kind(self, name: str, at: Span, through: tuple[str, ...]) -> Kind:
+        """Return the kind of a type; refuses unknown types, and types made of themselves."""
         if name in self._kinds:
             return self._kinds[name]
         definition = self._definitions.get(name)
@@ -210,6 +212,7 @@ class ProgramTypes:
         return found
 
     def _made_of(self, definition: TypeDefinition, through: tuple[str, ...]) -> Kind:
+        """Return the kind that a definition gives; refuses a union of different kinds."""
         if definition.record is not None:
             return Kind("record", definition.name)
         if definition.branches:
@@ -278,6 +281,7 @@ class Kinds:
     # Goals.
 
     def _goals(self, goals: Sequence[Goal]) -> None:
+        """Require the kinds that the goals of a rule need."""
         for goal in goals:
             match goal:
                 case Atom():
@@ -296,6 +300,7 @@ class Kinds:
             self._same(self._cell(argument), _Cell(field.kind), argument.at)
 
     def _comparison(self, goal: Comparison) -> None:
+        """Require that both sides are of one kind, and that this can be compared."""
         left, right = self._cell(goal.left), self._cell(goal.right)
         if goal.sign.lstrip("!") in TESTS:
             self._same(left, _Cell(SYMBOL), goal.left.at)
@@ -306,6 +311,7 @@ class Kinds:
             self._same(left, _Cell(None, COMPARED), goal.at)
 
     def _total(self, total: TotalTerm) -> None:
+        """Require the kinds of the bodies, target and result of an aggregate."""
         result = self._cell(total.result)
         for body in total.bodies:
             self._goals(body)
@@ -320,6 +326,7 @@ class Kinds:
     # Terms.
 
     def _cell(self, term: Term) -> _Cell:
+        """Return the cell of a term, which is made once; a variable has one by its name."""
         if isinstance(term, Variable):
             return self._variables.setdefault(term.name, _Cell())
         found = self._cells.get(id(term))
@@ -329,6 +336,7 @@ class Kinds:
         return found
 
     def _new(self, term: Term) -> _Cell:
+        """Return a new cell of a term, with what the term itself says of its kind."""
         match term:
             case Number(value, is_unsigned):
                 if is_unsigned:
@@ -357,6 +365,7 @@ class Kinds:
                 raise TypeError(f"no term: {type(term).__name__}")
 
     def _branch(self, branch: Branch) -> _Cell:
+        """Return the cell of a branch; its items must be of the declared kinds."""
         kind, fields = self._types.branch(branch)
         _check_count(branch.at, f"branch {branch.name!r}", len(fields), len(branch.items))
         for item, field in zip(branch.items, fields, strict=True):
@@ -364,6 +373,7 @@ class Kinds:
         return _Cell(kind)
 
     def _functor(self, functor: Functor) -> _Cell:
+        """Return the cell of a functor's result; its arguments must fit the signature."""
         signature = _signature(functor)
         letters = {letter: _Cell(None, FAMILIES[letter]) for letter in FAMILIES}
 
@@ -377,6 +387,7 @@ class Kinds:
         return cell(signature.result)
 
     def _cast(self, cast: Cast) -> _Cell:
+        """Return the cell of a cast; only integers may be cast to another kind."""
         kind = self._types.kind(cast.type, cast.at)
         of = self._cell(cast.of)
         if kind.family in INTEGERS:
@@ -401,6 +412,7 @@ class Kinds:
             waiting = left
 
     def _record(self, record: RecordTerm) -> None:
+        """Require that the items of a record are of the kinds of its type."""
         kind = _kind_of_cell(self._cells[id(record)])
         fields = self._types.record_fields(kind)
         _check_count(record.at, f"a record of type {kind}", len(fields), len(record.items))
@@ -430,6 +442,7 @@ def _both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset
 
 
 def _kind_of_cell(cell: _Cell) -> Kind:
+    """Return the kind of a cell; if several are left, the first of number, unsigned, record."""
     root = cell.root()
     if root.kind is None and root.families is not None and "number" not in root.families:
         return UNSIGNED if "unsigned" in root.families else Kind("record")
@@ -448,6 +461,7 @@ def _name_of_cell(cell: _Cell) -> str:
 
 
 def _signature(functor: Functor) -> Signature:
+    """Return the signature for the number of arguments; raises if there is none."""
     signatures = SIGNATURES[functor.name]
     count = len(functor.arguments)
     for signature in signatures:

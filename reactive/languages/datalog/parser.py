@@ -91,6 +91,7 @@ class _Parser:
     # Clauses.
 
     def _clause(self) -> Clause:
+        """Read a clause: heads, and bodies if `:-` follows; refuses subsumption."""
         cursor = self._cursor
         start = cursor.token.at
         heads = tuple(cursor.several(self._formulas.atom))
@@ -104,6 +105,7 @@ class _Parser:
     # Declarations.
 
     def _declarations(self, start: Span) -> list[Statement]:
+        """Read the relations of one `.decl`, and the directives that its qualifiers stand for."""
         names = self._cursor.several(lambda: self._cursor.name("the name of a relation"))
         columns = tuple(self._cursor.within("(", self._column, ")"))
         self._no_double(columns)
@@ -132,12 +134,14 @@ class _Parser:
         return cursor.token.kind == "name" and not begins
 
     def _column(self) -> DeclaredColumn:
+        """Read a column: its name and its type."""
         start = self._cursor.token.at
         name = self._cursor.name("the name of a column")
         self._cursor.need(":", "a column has a type: x: number")
         return DeclaredColumn(name, self._type_name(), self._cursor.since(start))
 
     def _no_double(self, columns: tuple[DeclaredColumn, ...]) -> None:
+        """Refuse two columns of the same name."""
         names = [column.name for column in columns]
         for place, column in enumerate(columns):
             if column.name in names[:place]:
@@ -147,6 +151,7 @@ class _Parser:
         return ".".join(self._cursor.several(lambda: self._cursor.name("a type"), "."))
 
     def _definition(self, start: Span) -> TypeDefinition:
+        """Read a type: a subtype, a record, branches, a union, or a symbol by default."""
         cursor = self._cursor
         name = cursor.name("the name of a type")
         if cursor.take("<:"):
@@ -164,6 +169,7 @@ class _Parser:
         return TypeDefinition(name, of, None, (), cursor.since(start))
 
     def _branch(self) -> tuple[str, tuple[DeclaredColumn, ...]]:
+        """Read a branch of a data type: its name and its columns."""
         name = self._cursor.name("the name of a branch")
         columns = tuple(self._cursor.within("{", self._column, "}"))
         self._no_double(columns)
@@ -172,6 +178,7 @@ class _Parser:
     # Directives.
 
     def _directives(self, word: str, start: Span) -> list[Statement]:
+        """Read the relations of a directive, one result for each; its options are skipped."""
         names = self._cursor.several(self._formulas.relation)
         if self._cursor.sees("("):
             self._cursor.within("(", self._option, ")")
@@ -179,6 +186,7 @@ class _Parser:
         return [Directive(word, name, at) for name in names]
 
     def _option(self) -> None:
+        """Read an option of a directive, and ignore its value; refuses unknown names."""
         token = self._cursor.token
         name = self._cursor.name("an option")
         if name not in OPTIONS:
@@ -204,6 +212,7 @@ class _Parser:
     # Components.
 
     def _component(self, start: Span) -> Component:
+        """Read a component: its parameters, its bases, and the statements in braces."""
         cursor = self._cursor
         use = self._use()
         bases = tuple(cursor.several(self._use)) if cursor.take(":") else ()
@@ -218,6 +227,7 @@ class _Parser:
         return Component(use.name, use.types, bases, tuple(inside), at)
 
     def _use(self) -> ComponentUse:
+        """Read the name of a component, with type arguments if it has any."""
         start = self._cursor.token.at
         name = self._cursor.name("the name of a component")
         types: list[str] = []
@@ -227,6 +237,7 @@ class _Parser:
         return ComponentUse(name, tuple(types), self._cursor.since(start))
 
     def _init(self, start: Span) -> Init:
+        """Read the rest of `.init name = component`."""
         name = self._cursor.name("a name for the component")
         self._cursor.need("=", ".init name = component")
         use = self._use()

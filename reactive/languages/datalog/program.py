@@ -155,6 +155,7 @@ class _Inputs:
         return as_rows(self._relation(name, kind).plan, name, fields, kind)
 
     def _relation(self, name: str, kind: Any) -> AnyRelation:
+        """Return the relation of an input: given, else the table of its name, else a new table."""
         if name in self._given:
             return self._given[name]
         known = (table for table in self._engine.tables.values() if table.name == name)
@@ -163,6 +164,7 @@ class _Inputs:
         return self.tables[name]
 
     def _check(self, name: str, relation: Any) -> None:
+        """Refuse an input that the program does not declare, or of another database."""
         if name not in self._definitions.relations:
             hint = suggest_name(name, self._definitions.relations, "there are")
             raise PlanError(f"inputs: the program has no relation {name!r}\n  {hint}")
@@ -218,6 +220,7 @@ class Translation:
         return class_of(name, self._columns[name])
 
     def _translate(self) -> None:
+        """Make the plans of all relations, stratum after stratum."""
         rules = self._analysis.rules
         for group in self._analysis.strata:
             read = [d.name for n in group for r in rules[n] for d in dependencies(r.goals)]
@@ -240,6 +243,8 @@ class Translation:
         self.nodes[name] = made if is_set(made) else plan.Distinct(made)
 
     def _recursive(self, group: Sequence[str], rules: Mapping[str, Sequence[Rule]]) -> None:
+        """Make the plans of a stratum of relations that depend on each other."""
+
         def step(*relations: AnyRelation) -> list[AnyRelation]:
             for name, relation in zip(group, relations, strict=True):
                 self.nodes[name] = relation.plan
@@ -300,6 +305,7 @@ def as_rows(node: plan.Node, name: str, fields: Sequence[KindedColumn], kind: An
 
 
 def _values(shape: Any, name: str, fields: Sequence[KindedColumn]) -> Sequence[Expr]:
+    """Return the values of the columns of a row; refuses rows that lack or hide them."""
     names = declared_fields(shape)
     if names:
         missing = [each.name for each in fields if each.name not in names]

@@ -382,6 +382,7 @@ class _Rules:
         self._names = names
 
     def rule(self, head: Atom, body: Sequence[Literal], at: Span) -> Rule:
+        """Return a rule whose aggregates and partial functors are goals of their own."""
         goals = list(self.goals(body))
         more, arguments = list[Goal](), list[Term]()
         for argument in head.arguments:
@@ -389,6 +390,7 @@ class _Rules:
         return Rule(replace(head, arguments=tuple(arguments)), (*goals, *more), at)
 
     def goals(self, body: Sequence[Literal]) -> Iterator[Goal]:
+        """Yield the goals of a body; those that a literal needs come before it."""
         for literal in body:
             goals: list[Goal] = []
             own = self._goal(literal, goals)
@@ -397,6 +399,7 @@ class _Rules:
                 yield own
 
     def _goal(self, literal: Literal, goals: list[Goal]) -> Goal | None:
+        """Return a literal as a goal, and append the goals it needs; None if these say it all."""
         match literal:
             case Atom():
                 return self._atom(literal, goals)
@@ -466,6 +469,7 @@ class _Rules:
         )
 
     def _hoisted(self, term: Term, result: Variable, goals: list[Goal]) -> Goal:
+        """Return the goal that binds `result` to a term; append the goals of its arguments."""
         if isinstance(term, AggregateTerm):
             bodies = tuple(tuple(self.goals(body)) for body in term.bodies)
             target = term.target

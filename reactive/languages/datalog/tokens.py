@@ -65,6 +65,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def _scan_tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens of a text without spaces and comments; raises at unknown text."""
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -76,6 +77,7 @@ def _scan_tokens(text: str) -> Iterator[Token]:
 
 
 def _unknown(text: str, position: int) -> Exception:
+    """Return the error for text that is no token, with a remedy for frequent causes."""
     at = Span(text, position, position + 1)
     match text[position]:
         case '"':

@@ -78,6 +78,7 @@ class _Totals:
             self._needed |= {*variables(total.target)}
 
     def add(self) -> None:
+        """Add the aggregate: grouped and joined if possible, else evaluated per outer values."""
         inner, left = self._inside()
         if not left and all(name in inner.values for name in self._shared):
             self._attach_grouped(inner)
@@ -185,6 +186,10 @@ class _Totals:
         tests: Sequence[Comparison],
         rest: list[Goal],
     ) -> tuple[plan.Aggregate, bool]:
+        """Return an aggregate over the values asked for, joined with the inner rows.
+
+        The second item is True if values without inner rows have a result, too.
+        """
         asked, count = found.node, len(inner.names)
         alone = {name: _in_row(e, ROW, count) for name, e in inner.values.items()}
         beside = {name: _in_row(e, Parameter(1), count) for name, e in inner.values.items()}
@@ -254,6 +259,7 @@ class _Totals:
         self._define(Conditional(is_missing, self._zero(), item(row, 1)))
 
     def _define(self, value: Expr) -> None:
+        """Bind the result variable to the value of the aggregate; a sum is wrapped to its bits."""
         expressions, result = self._around.expressions, self._total.result
         if self._total.name == "sum":
             value = expressions.wrapped(value, expressions.kinds.of(result))
