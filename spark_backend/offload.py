@@ -168,6 +168,10 @@ class SparkOffload:
     def _begin(
         self, fragment: Fragment, name: str, views: Mapping[str, str], of: object
     ) -> BucketedRemote | StateRemote:
+        """Return the remote of a part: a shared state if others may share it, else one of its own.
+
+        Names of views are recorded if the state is kept.
+        """
         is_anew = self._starts_empty(fragment)
         is_kept = self._is_kept and not is_anew
         remote: BucketedRemote | StateRemote | None = self._join_shared(
@@ -207,6 +211,8 @@ class SparkOffload:
     def _make_remote(
         self, fragment: Fragment, folder: str, *, is_kept: bool
     ) -> BucketedRemote | StateRemote:
+        """Return a remote with a state of its own in `folder`: whole queries in columns, other
+        parts by buckets."""
         from spark_backend.bucketed.remote import BucketedRemote
         from spark_backend.fragments.remote import StateRemote
         from spark_backend.recursion.compile import recursion_step

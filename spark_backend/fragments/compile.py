@@ -175,6 +175,8 @@ class Compiler:
         return [known for known in self._known if known.source is step]
 
     def _compile(self, node: plan.Node) -> Step:
+        """Return the step of a node, from the first of the makers that returns one, else by the
+        kind of the node. Raises `NotColumns` if no step computes it in columns."""
         found: Step
         for maker in self._makers:
             made_there = maker(self, node)
@@ -222,6 +224,10 @@ class Compiler:
         return made
 
     def _compile_aggregate(self, node: plan.Aggregate) -> Totals:
+        """Return the step of an aggregate.
+
+        Values that Spark cannot compute from the columns are computed by a select below it.
+        """
         source, name = node.input, self.free("sums", node)
         step = self.step(source)
         try:
@@ -234,6 +240,10 @@ class Compiler:
         return self._register(made, *made.specs)
 
     def _compile_first(self, node: plan.Top | plan.OrderBy, *, is_last: bool) -> Step:
+        """Return the step of the first rows: of each group (`Top`), or of all rows (`OrderBy`).
+
+        `is_last`: no step reads the rows, so that ties are left to the process.
+        """
         step, count = self.step(node.input), bindings(node.input)
         unique = unique_key_of(node.input, {n: unique_key(i.node) for n, i in self._inputs.items()})
         if isinstance(node, plan.Top):
@@ -245,6 +255,7 @@ class Compiler:
         return self._register(first, *first.specs)
 
     def _compile_by_weight(self, node: plan.Node) -> Step:
+        """Return the step of a set operation, whose inputs are cast to their common type."""
         steps = tuple(map(self.step, node.inputs()))
         kept = steps[0].kept
         for step in steps[1:]:
@@ -295,6 +306,10 @@ class Compiler:
         return self._names[kind, what]
 
     def _compile_join(self, node: plan.Join, left: plan.Node, right: plan.Node) -> Step:
+        """Return the step of an inner join.
+
+        A residual predicate that Spark cannot evaluate is applied by a filter above it.
+        """
         one, other = self.sides(node, left, right)
         asked = residual(node)
         try:
@@ -305,6 +320,8 @@ class Compiler:
         return self._compile_chain(made, (plan.Where(node, asked),))
 
     def _compile_semijoin(self, node: Any, left: plan.Node, right: plan.Node) -> MatchedRows:
+        """Return the step of a semi- or antijoin; only the rows of the left side are stored, and
+        those that decide whether there is a partner."""
         one, other = self.sides(node, left, right, of_right=False)
         is_semi = isinstance(node, plan.SemiJoin)
         fits = residual_column(node, one.source.kept, other.source.kept, ("x", "y"))
@@ -341,6 +358,10 @@ class Compiler:
         }
 
     def _compile_outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
+        """Return the step of an outer join: the pairs, and the padded rows without a partner.
+
+        Unless it is the outermost node, its changes are computed once for all steps that read them.
+        """
         one, other = self.sides(node, left, right)
         count = bindings(left)
         kept = padded_type(node.kind, one.source.kept, other.source.kept, count)
@@ -405,6 +426,8 @@ class PaddedRows:
         self._source, self.kept = source, kept
 
     def delta(self, flush: Any) -> Any:
+        """Return how the pairs change, cast to rows whose fields may be None; None if they do
+        not."""
         found = flush.delta(self._source)
         if found is None:
             return None

@@ -111,6 +111,7 @@ class Inflow:
         return {place: frame for place, frame in placed.items() if place not in live}
 
     def _frame(self, place: int, entries: Sequence[Entry]) -> DataFrame:
+        """Return changed rows of an input, with weights, as a DataFrame."""
         kept = self._inputs[place].kept
         schema: Any = schema_of(kept)
         made: DataFrame = self._session.spark.createDataFrame(rows_to_table(kept, entries), schema)
@@ -190,6 +191,11 @@ def try_with_spark(session: Session, read: Callable[[], T]) -> T | None:
 def _retry(
     attempt: Callable[[], None], session: Session, goes_on: Callable[[Exception], bool]
 ) -> None:
+    """Run `attempt` until it succeeds, up to `TRIES` times more.
+
+    Raises `OffloadError` immediately if the attempt does; else after the last try, or after a
+    second failure that `goes_on` gives up while the session is alive.
+    """
     for number in range(TRIES + 1):
         try:
             return attempt()

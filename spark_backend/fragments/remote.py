@@ -470,6 +470,8 @@ def _describe_operator(node: plan.Node) -> tuple[str, tuple[str, ...]]:
 
 
 def _describe_aggregate(node: plan.Aggregate) -> tuple[str, tuple[str, ...]]:
+    """Return as text what the state of an aggregate stores, and how its results are computed from
+    that."""
     kinds = [type(folded.accumulator) for folded in map(_without_policy, node.aggregates)]
     held = list(dict.fromkeys(_HELD[kind] for kind in kinds if kind in _HELD))
     shown = tuple(dict.fromkeys(_SHOWN[kind] for kind in kinds if kind in _SHOWN))
@@ -541,11 +543,15 @@ class TableReader:
     def _frame_rows(
         self, segments: tuple[Segment, ...], made: Callable[[Typed], DataFrame], *, is_net: bool
     ) -> FrameRows:
+        """Return the rows of segments, which `made` reads as a DataFrame of the wanted type when
+        asked."""
         output = self._output
         rows = sum(segment.rows for segment in segments)
         return FrameRows(output.session, output.kept, rows, (made,), is_net)
 
     def _read_whole(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
+        """Return the rows of segments as columns of the type `of`, with copies added up; an empty
+        frame if there are none."""
         o = self._output
         found = read_whole(o.tables, o.spec, is_set=o.is_set, is_net=o.is_net, held=segments)
         if found is None:
@@ -553,6 +559,8 @@ class TableReader:
         return to_file_columns(found, o.kept, of)
 
     def _read_added(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
+        """Return the changes that the segments store, as columns of the type `of`; equal rows are
+        not added up."""
         o = self._output
         parts = o.tables.split(o.spec, held=segments).values()
         names = o.spec.schema.names

@@ -242,6 +242,8 @@ def find_column_obstacle(
 
 
 def _base_encoding(node: plan.Node) -> Kept:
+    """Return how the rows of the table below an input are stored: in columns, or pickled, with the
+    reason."""
     _, table = chain_over(node)
     if not isinstance(table, plan.Table):
         return Pickled(f"{headline(table)} is no table")
@@ -249,6 +251,7 @@ def _base_encoding(node: plan.Node) -> Kept:
 
 
 def _input_type(session: Session, node: plan.Node) -> Typed:
+    """Return the row type of an input. Raises `NotColumns` if its rows have no columns."""
     chain, _ = chain_over(node)
     kept: Kept = _base_encoding(node)
     if chain and not isinstance(kept, Pickled):

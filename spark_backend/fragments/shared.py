@@ -177,6 +177,11 @@ class SharedState:
             self._take_in([(m, part) for m, part in due if part.number > m.applied])
 
     def _take_in(self, due: Sequence[tuple[Member, RemotePart]]) -> None:
+        """Apply the changes of members that are due in one flush.
+
+        If a callable raises, the error is kept in each member, which reports it; any other error is
+        raised, and the changes stay pending.
+        """
         if not due:
             return
         entries, fed = self._owed.added(self._round, *self._merge_parts(due))
@@ -263,6 +268,10 @@ class SharedState:
     def _attempt(
         self, number: int, of: FlushInput, owed: PendingChanges, loading: Loading | None
     ) -> None:
+        """Run a flush in this process if it has few rows and loads nothing, else on Spark.
+
+        `loading`: the member to load from all rows.
+        """
         with pause_collector():  # a flush makes no cycles
             if loading is None and self._is_done_here(number, of):
                 return
@@ -308,6 +317,8 @@ class SharedState:
     def _flush_of(
         self, given: Mapping[int, DataFrame], counts: Counter[int], local: frozenset[int]
     ) -> Flush:
+        """Return the flush of the given changes: frames and row counts by the position of their
+        input. `local`: the positions of the inputs whose rows are in the query itself."""
         rows = counts.total()
         return Flush(
             self.roster.spark,
@@ -399,6 +410,7 @@ class SharedState:
         return known[0] if known else None
 
     def _write(self, number: int, flush: Flush, of: FlushInput, new: Member | None) -> None:
+        """Write the changes and tokens of a flush, and drop the tables that no member needs."""
         tokens, gone = self._tokens_and_drops(of, new, has_changed=bool(flush.given))
         self.tables.flush(
             number,

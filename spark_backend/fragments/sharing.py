@@ -142,6 +142,8 @@ class SharingStates:
         yield from (f"{first}-{number}" for number in count(2))
 
     def _unused_folder(self, digest: str, *, is_kept: bool) -> str:
+        """Return a folder for a new state: a unique one, or, for a state that is kept, the first of
+        its names that is neither open nor on disk."""
         if not is_kept:
             return f"{self._folder}/{ANEW}{uuid4().hex}"
         open_now = {each.folder for each in self._open}
@@ -189,6 +191,8 @@ class NestRows:
         return self._read_batches(rows.kept)
 
     def _read_batches(self, kept: Typed) -> Iterator[list[Pair]]:
+        """Yield the rows of the temporary files in batches; the files are deleted at the end, or
+        when the generator is closed."""
         found = locate(self._folder, self._session)
         try:
             files = ds.dataset(found.root, filesystem=found.files, format="parquet")
@@ -199,6 +203,7 @@ class NestRows:
                 found.files.delete_dir(found.root)
 
     def _compute(self) -> Weighted:
+        """Return all current rows of the nest, computed over the rows of its levels."""
         inputs = dict(enumerate(inputs_of(self._session, self._fragment)))
         top = Compiler(self._session, inputs).top(self._fragment.node)
         given: dict[int, DataFrame] = {}

@@ -74,6 +74,7 @@ def decode(data: bytes) -> Any:
 
 
 def _split_parts(content: bytes) -> list[bytes]:
+    """Split the concatenation of parts, each with its length in front, as `b"3:abc"`."""
     parts, start = [], 0
     while start < len(content):
         colon = content.index(b":", start)
@@ -109,6 +110,7 @@ def _encode_integer(value: int) -> bytes:
 
 
 def _encode_number(value: Any) -> bytes:
+    """Return the bytes of a number; equal numbers of all types have equal bytes."""
     if value != value:
         return b"M" if isinstance(value, Decimal) else b"N"
     try:
@@ -167,6 +169,7 @@ def _record_encoder(kind: Any) -> Encoder:
 
 
 def _refuse(value: Any) -> bytes:
+    """Raise the `OffloadError` for a value whose equality is unknown. Nothing is returned."""
     kind = type(value).__name__
     raise OffloadError(
         f"{value!r:.100} cannot be a group on Spark: it is not known what a {kind} equals\n"

@@ -103,6 +103,8 @@ class Fingerprints:
         return int(self._high.nbytes + self._low.nbytes + self._counts.nbytes) + changes
 
     def _sorted_count(self, mark: Fingerprint) -> int:
+        """Return the count of a mark in the sorted arrays, without the later changes; 0 if it is
+        not there."""
         high, low = np.frombuffer(mark, _HALF).astype(np.uint64)
         place = int(np.searchsorted(self._high, high))
         while place < len(self._high) and self._high[place] == high:
@@ -215,6 +217,10 @@ class SpilledStore:
         return self._add(row, count)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Add each row once, and return the rows as stored.
+
+        If one fails, the rows added before it are removed again.
+        """
         done: list[Row] = []
         try:
             for row in rows:
@@ -229,6 +235,10 @@ class SpilledStore:
         return self._remove(row, count)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Remove each row once, and return the removed rows.
+
+        If one fails, the rows removed before it are added again.
+        """
         done: list[Row] = []
         try:
             for row in rows:
@@ -257,12 +267,17 @@ class SpilledStore:
         self._size += sum(weight for _, weight in counts)
 
     def count(self, row: Row) -> int:
+        """Return the number of copies of a row; 0 if it is not there."""
         near = self._waiting.count(row) + self._odd.count(row)
         with suppress(OffloadError):
             return near + self._marks.count(_row_mark(row))
         return near
 
     def pairs(self) -> Iterable[Pair]:
+        """Yield all rows with their counts.
+
+        Unwritten changes are included; reading runs through all files.
+        """
         for table in self._files.pieces(_changes_to_table(self._unwritten)):
             kept = _fold_entries(table)
             for data, weight in zip(
@@ -286,6 +301,10 @@ class SpilledStore:
         return self._add(row, weight) if weight > 0 else self._remove(row, -weight)
 
     def _add(self, row: Row, count: int) -> Pair:
+        """Add `count` copies of a row, and return the change.
+
+        A row that cannot be encoded stays in the process.
+        """
         if len(self._waiting) and self._waiting.count(row):
             return self._waiting.add(row, count)  # all copies of a row are in one store
         try:
@@ -295,6 +314,8 @@ class SpilledStore:
         return (row, count)
 
     def _remove(self, row: Row, count: int) -> Pair:
+        """Remove `count` copies of a row, and return the change; of copies on disk, the removal is
+        recorded."""
         if len(self._waiting) and self._waiting.count(row):
             return self._waiting.remove(row, count)
         try:
@@ -307,6 +328,10 @@ class SpilledStore:
         return (row, -count)
 
     def _put(self, mark: Fingerprint, data: Pickled | None, weight: int) -> None:
+        """Record a change of a row, to be written later; `data` is None for a deletion.
+
+        On any exception the change is dropped again.
+        """
         before = len(self._unwritten)
         try:
             self._unwritten.append((mark, data, weight))
@@ -323,6 +348,8 @@ class SpilledStore:
             self._write()
 
     def _write(self) -> None:
+        """Write the recorded changes to a file, if there are any; rewrite all files if they have
+        grown too large."""
         changes = self._unwritten
         if not changes:
             return
@@ -428,6 +455,10 @@ class EntryFiles:
             self._files.delete_dir(self._root)
 
     def _write(self, tables: Iterable[pa.Table]) -> tuple[str, int]:
+        """Write a new file, and return its path and its number of entries.
+
+        On any error it is deleted.
+        """
         self._number += 1
         path = f"{self._root}/{self._number:08}.parquet"
         try:
@@ -438,6 +469,7 @@ class EntryFiles:
             raise
 
     def _put(self, path: str, tables: Iterable[pa.Table]) -> int:
+        """Write tables to a file, each sorted by bucket, and return the number of entries."""
         count = 0
         to: dict[str, Any] = {"filesystem": self._files, "compression": "lz4"}
         with pq.ParquetWriter(path, self._schema, **to) as writer:

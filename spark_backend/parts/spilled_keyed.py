@@ -133,6 +133,7 @@ class SpilledKeyedStore:
         return int(held is not None and held == row)
 
     def pairs(self) -> Iterable[Pair]:
+        """Yield all rows, each with count 1, from this process first, then file by file."""
         for near in (self._waiting, self._odd):
             yield from near.pairs()
         for packed in list(self._unwritten.values()):
@@ -156,6 +157,10 @@ class SpilledKeyedStore:
         self._files.delete()
 
     def _add(self, row: Row, count: int) -> Pair:
+        """Add a row, and return the change.
+
+        Raises `Duplicate` if its key is taken, or `count` is not 1.
+        """
         hash(row)
         key = self.key(row)
         if count != 1:
@@ -167,6 +172,10 @@ class SpilledKeyedStore:
         return (row, 1)
 
     def _remove(self, row: Row, count: int) -> Pair:
+        """Remove a row, and return the change with the stored row.
+
+        Raises `Absent` if another row or none has its key.
+        """
         key = self.key(row)
         held = self.get(key)
         if held is None or count != 1 or held != row:
@@ -175,6 +184,10 @@ class SpilledKeyedStore:
         return (held, -1)
 
     def _each(self, do: Callable[[Row, int], Pair], rows: Sequence[Row]) -> list[Pair]:
+        """Call `do` for each row, and return the changes.
+
+        If one call fails, the earlier changes are undone.
+        """
         done: list[Pair] = []
         try:
             for row in rows:
@@ -195,6 +208,8 @@ class SpilledKeyedStore:
                 self._put(self.key(row), row)
 
     def _put(self, key: Any, row: Row) -> None:
+        """Store a row, to be written later; a row that cannot be encoded, or whose key cannot,
+        stays in the process."""
         mark = _key_mark(key)
         try:
             packed = None if mark is None else self._files.packed(row)
@@ -225,6 +240,7 @@ class SpilledKeyedStore:
         self._live[place // FILE] -= 1
 
     def _row_of(self, mark: Fingerprint) -> Row | None:
+        """Return the row with a mark, unwritten or read from its file; None if there is none."""
         packed = self._unwritten.get(mark)
         if packed is not None:
             return self._files.unpacked(packed)
@@ -236,6 +252,8 @@ class SpilledKeyedStore:
         return self._expected[mark]
 
     def _fetch(self, places: Mapping[Fingerprint, int]) -> None:
+        """Read rows at positions in the files into `_expected`, which is emptied first if it has
+        grown large."""
         found = self._files.fetch(places.values())
         if len(self._expected) > WRITTEN:
             self._expected = {}
