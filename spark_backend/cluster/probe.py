@@ -225,7 +225,14 @@ def _not_shared_error(folder: str, what: str) -> OffloadError:
 
 
 def _job_error(text: str, message: str, folder: str) -> OffloadError:
-    """Return the error of a failed job."""
+    """Return the error of a failed probe: the folder is not shared, or no tasks run here.
+
+    Parameters
+    ----------
+    text: the whole error, in which the cause is searched.
+    message: the summary of the error by Spark, which is shown if no cause is found.
+    folder: the folder that the tasks write to.
+    """
     why = _find_line(text, NOT_RUN)
     if why is None and (place := _find_line(text, NOT_WRITTEN)) is not None:
         return _not_shared_error(folder, place)

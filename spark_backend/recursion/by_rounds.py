@@ -140,12 +140,17 @@ class _FlushDerivations:
         self._size = 0
 
     def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, DerivationCounts]:
+        """Return the derivations of rows, and perhaps of others.
+
+        Raises `TooMany` once the flush has looked up too many rows.
+        """
         wanted = list(rows)
         self._size += len(wanted)
         check_fetched(self._size)
         return self._known[relation].of(wanted)
 
     def readers(self) -> Sequence[Iterable[Row]]:
+        """Return, by relation, the old rows that have a key of a changed row of a side."""
         found: list[dict[Row, None]] = [{} for _ in self._known]
         for asked in self._asked:
             keys = asked.other.keys_of(self._changes[asked.side])
@@ -157,6 +162,8 @@ class _FlushDerivations:
         return found
 
     def derived(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
+        """Return, by relation, the rows that `rows` derive, counted, with the sides before or after
+        the flush. Raises `TooMany` if there are too many rows."""
         sides: list[dict[Row, int]] = [{} for _ in self._changes]
         for asked, others in zip(self._asked, self._others, strict=True):
             keys = asked.own.keys_of(rows[asked.relation])
@@ -213,6 +220,7 @@ class _KnownRows:
         return self._parse(self._looks.flush.found(self._spec, self._lookup, keys))
 
     def _parse(self, found: Any) -> Mapping[Row, DerivationCounts]:
+        """Return the derivations of the rows of an Arrow table, without rows that do not exist."""
         known: dict[Row, list[int]] = {}
         if found.num_rows:
             add_derivations(
@@ -240,6 +248,8 @@ class _SideByKey:
         return found
 
     def _fetch(self, keys: set[Leaves]) -> None:
+        """Look up the rows with some keys in files, and store them; a table of few rows is read
+        whole."""
         self._looks.count()
         of, flush = self._of, self._looks.flush
         self._has_all = self._looks.are_few(of.spec)
@@ -348,6 +358,8 @@ class RoundsRecursion:
         sides: Sequence[DataFrame | None],
         seeds: Sequence[DataFrame | None],
     ) -> DataFrame:
+        """Return how the rows and their derivations change, computed in one Python worker from all
+        rows, sides and changes. `sides`, `seeds`: their changes, None for unchanged ones."""
         frames = [
             part.select(*self._columns(kind, part["row"], known=True))
             for kind, spec in enumerate(self.specs)
@@ -393,6 +405,8 @@ class RoundsRecursion:
         return columns
 
     def _change_schema(self) -> T.StructType:
+        """Return the schema of the changes that the worker outputs: the relation, the numbers of
+        the derivations, and a column for the rows of each relation."""
         fields = [T.StructField("kind", T.IntegerType())]
         fields += [T.StructField(name, T.LongType()) for name in NUMBERS]
         for place, kept in enumerate(self.relations):
@@ -406,6 +420,7 @@ def _first_round(number: int | None) -> int:
 
 
 def _counted_table(name: str, kept: Typed) -> TableSpec:
+    """Return the table of the rows of a relation with their derivations, in buckets by the row."""
     schema = T.StructType(schema_of(kept).fields)
     for column in KNOWN:
         schema = schema.add(column, T.LongType())

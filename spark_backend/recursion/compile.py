@@ -97,6 +97,7 @@ def _partition_step(compiler: Compiler, node: plan.Node) -> Step | None:
 
 
 def _make_partition_step(compiler: Compiler, of: PartitionedRecursion) -> Step:
+    """Return the step of a recursion by partitions, and register its tables."""
     kept = _infer_relation(compiler, of)
     own = compiler.give(_recursive_input(of), OwnRows(kept))
     assert isinstance(own, OwnRows)
@@ -358,6 +359,8 @@ def rounds_step(compiler: Compiler, node: plan.Node, kinds: Kinds) -> Step | Non
 
 
 def _make_rounds_step(compiler: Compiler, of: Linear, relations: tuple[Typed, ...]) -> Step:
+    """Return the step of the first relation of a linear recursion by rounds, and register its
+    tables."""
     for own, kept in zip(of.own, relations, strict=True):
         compiler.give(own, OwnRows(kept))
     seeds = [(place, seed) for place, some in enumerate(of.seeds) for seed in some]

@@ -104,6 +104,8 @@ class PartitionRecursion:
         self._direct = DirectPartitions(parts, self.specs, task, self._key_type())
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the rows change, from the partitions that the input changes; None if it
+        changes none."""
         self._parts.own.change = None
         seeds = self._derive(flush, self._parts.seeds)
         ways = self._derive(flush, self._parts.ways)
@@ -396,6 +398,8 @@ class WorkerRecursion:
         return rows.select(F.col(_row_column(place)).alias("row"), "weight")
 
     def _recompute(self, flush: Flush, deltas: Sequence[DataFrame | None]) -> DataFrame:
+        """Return how all relations change, computed in one Python worker from all rows and
+        changes."""
         frames = [
             frame.select(*self._columns(kind, frame["row"]))
             for kind, (spec, delta) in enumerate(zip(self.specs, deltas, strict=True))
@@ -425,6 +429,8 @@ class WorkerRecursion:
         return [F.lit(of).alias("kind"), F.col("weight"), *columns]
 
     def _change_schema(self) -> T.StructType:
+        """Return the schema of the changes that the worker outputs: the relation, the weight, and a
+        column for the rows of each relation."""
         fields = [T.StructField("kind", T.IntegerType()), T.StructField("weight", T.LongType())]
         for place, kept in enumerate(self.relations):
             fields.append(T.StructField(_row_column(place), spark_type(kept)))
@@ -496,6 +502,8 @@ class DirectPartitions:
     def _recompute(
         self, flush: DirectFlush, keys: set[Any], seeds: Bag, changes: Sequence[Bag]
     ) -> Bag:
+        """Return how the rows of the partitions `keys` change, computed anew from their seeds and
+        all sides."""
         before = self._rows_of(flush, self._rows, keys)
         after = add_bags([self._rows_of(flush, self._seeds, keys), self._restrict(seeds, keys)])
         sides = [

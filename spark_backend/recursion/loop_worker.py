@@ -123,6 +123,7 @@ def run_loop(of: LoopTask, bags: Sequence[Counter[Row]]) -> list[list[tuple[Row,
 
 
 def _read_batch(of: LoopTask, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> None:
+    """Add the rows of a batch to the bag of their kind in `bags`."""
     for kind in batch.column("kind").unique().to_pylist():
         rows = batch.filter(pc.equal(batch.column("kind"), kind))
         values = from_arrow(of.kinds[kind], rows.column(f"row{kind}"))
@@ -190,6 +191,8 @@ def _pair_batches(
 
 
 def _relation_batch(of: LoopTask, place: int, rows: pa.Array, weights: pa.Array) -> pa.RecordBatch:
+    """Return rows of the relation at `place` as a batch; the columns of the other relations are
+    null."""
     fields = [("kind", pa.int32()), ("weight", pa.int64())]
     fields += [(f"row{kind}", arrow_type(of.kinds[kind])) for kind in range(of.own)]
     schema = pa.schema(fields)

@@ -134,6 +134,7 @@ class StoredDerivations:
         return self._given.known[relation]
 
     def readers(self) -> Sequence[Iterable[Row]]:
+        """Return, by relation, the old rows that match a changed row of a side."""
         program = self._program
         found: list[dict[Row, None]] = [{} for _ in program.bodies]
         for node, (relation, side) in zip(program.readers, program.reads, strict=True):
@@ -148,6 +149,8 @@ class StoredDerivations:
         return list(ways.derived([list(self._given.known[relation])])[0])
 
     def derived(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
+        """Return, by relation, the rows that `rows` derive, counted, with the sides before or after
+        the change."""
         if self._at is not before:
             self._ways.over(
                 [positive_rows(b) for b in self._given.before] if before else self._after
@@ -178,6 +181,8 @@ def rounds_changes(
 
 
 def _read_input(of: RoundsTask, batches: Iterable[pa.RecordBatch]) -> WorkerInput:
+    """Return the input of the worker: the existing rows with their derivations; the sides before
+    the change; the changes of the sides and of the seeds."""
     kinds = of.kinds
     own, sides = len(of.kept), len(of.sides)
     known: list[dict[Row, list[int]]] = [{} for _ in range(own)]
@@ -224,6 +229,8 @@ def change_numbers(changes: Sequence[Change]) -> list[list[int]]:
 def _derivation_batches(
     of: RoundsTask, relation: int, some: list[Change]
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of a relation in batches of `ROWS`; the columns of the other relations are
+    null."""
     kept = of.kept[relation]
     for start in range(0, len(some), ROWS):
         part = some[start : start + ROWS]
@@ -441,6 +448,7 @@ def _may_enter(of: list[int]) -> bool:
 
 
 def _endless_error(limits: Limits, entering: Sequence[list[Row]]) -> FixpointError:
+    """Return the error for a fixpoint that exceeds its rounds, with some of the rows `entering`."""
     rows = [row for some in entering for row in some]
     shown = ", ".join(f"{row!r:.60}" for row in rows[:MOST_SHOWN])
     return FixpointError(
@@ -485,6 +493,8 @@ class DeltaRules:
         return found
 
     def _derive(self, rows: Sequence[list[Row]]) -> list[Bag]:
+        """Return the rows that `rows` derive, by relation: by generated loops, or, if these raise
+        or there are none, by plain evaluation, whose exceptions are raised."""
         if self._quick is not None:
             try:
                 made = self._quick.round(rows)

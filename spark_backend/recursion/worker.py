@@ -84,6 +84,7 @@ def partition_changes(
 def _read_partitions(
     of: RecursionTask, batches: Iterable[pa.RecordBatch]
 ) -> dict[int, _BucketRows]:
+    """Return the rows of all batches, by bucket of partitions, and then by kind."""
     found: dict[int, _BucketRows] = defaultdict(_BucketRows)
     for batch in batches:
         for kind in batch.column("kind").unique().to_pylist():
@@ -170,6 +171,7 @@ def class_of(kept: Typed) -> Any:
 
 
 def _row_batches(kept: Typed, rows: list[Row], weight: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows, all of one weight, in batches of `ROWS`."""
     schema = pa.schema([("row", arrow_type(kept)), ("weight", pa.int64())])
     for start in range(0, len(rows), ROWS):
         some = rows[start : start + ROWS]

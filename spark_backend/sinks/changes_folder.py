@@ -279,6 +279,10 @@ class ChangesFolder:
         return found
 
     def _read_note(self, number: int) -> Note:
+        """Return the note of a batch.
+
+        Raises `OffloadError` if it is missing, invalid or of another batch.
+        """
         path = f"{self._root}/{_batch_name(number)}/{POSITION}"
         try:
             note = parse_note(read_json(self._files, path))
@@ -376,6 +380,8 @@ class Listings:
         replace_file(files, f"{self._folder}/{FILE}", text.encode())
 
     def _lines(self, listing: Listing) -> list[str]:
+        """Return the lines of the list, one JSON object per file; the first one has the note,
+        too."""
         at = listing.note.position
         whole = make_note(ChangeBatch(at.batch, (), listing.note.plan, at.version))
         whole |= {"buckets": listing.buckets, "by": listing.by, "before": list(listing.before)}
@@ -401,6 +407,10 @@ class Listings:
 
 
 def _parse_listing(text: str) -> Listing:
+    """Return the listing of a text.
+
+    Raises `ValueError` if it is of another version or names a file outside of its folder.
+    """
     version, *lines = text.split("\n")
     if version != VERSION:
         raise ValueError(f"its version is {version!r:.40}, not {VERSION!r}")

@@ -177,6 +177,8 @@ class FrameRows:
         return found if self._is_small else found.repartition(self.session.tasks, BUCKET)
 
     def _net(self, found: DataFrame, by: list[str]) -> DataFrame:
+        """Return the rows `found` with their copies added up by the columns `by`, without weights
+        of 0; `found` itself if its rows are unique already."""
         if self.is_net and BUCKET not in by:
             return found
         if self._is_small:

@@ -244,6 +244,7 @@ class FileOutbox:
         return self._columns.pairs(pa.concat_tables(found)) if found else []
 
     def _read_manifest(self) -> _Manifest | None:
+        """Return the manifest; None if there is none. Raises `OffloadError` if it is invalid."""
         path = f"{self._root}/{MANIFEST}"
         try:
             found = read_json(self._files, path)
@@ -281,6 +282,8 @@ class FileOutbox:
             pq.write_table(table, stream)
 
     def _read_files(self, name: str) -> pa.Table:
+        """Return the rows of a file or folder, in the columns of the outbox, which are learnt from
+        the first file if they are unknown."""
         found = [read_table(self._files, path) for path in self._paths(name)]
         if self._columns.schema is None:
             self._columns.wrote(found[0].schema)
@@ -351,6 +354,7 @@ class CatalogTarget:
         return f"SELECT * FROM parquet.`{self._folder}`"
 
     def _check_name(self) -> None:
+        """Refuse a name of the catalog that is a table, or a view over another folder."""
         spark = self._session.spark
         if not spark.catalog.tableExists(self._name):
             return

@@ -199,6 +199,7 @@ class RowColumns:
         return found if self._expected is None else fill_unknown(found, self._expected)
 
     def _check_names(self, names: Sequence[str]) -> None:
+        """Refuse rows with a field whose name the files use otherwise."""
         taken = sorted(self._reserved.intersection(names))
         if taken:
             raise OffloadError(
@@ -242,6 +243,7 @@ def _type_in_files(kept: Typed) -> Typed:
 
 
 def _with_listed_bags(kept: Typed) -> Typed:
+    """Return the type with all multisets in it stored as lists."""
     if isinstance(kept, Record):
         return replace(kept, fields=tuple(map(_with_listed_bags, kept.fields)))
     if isinstance(kept, Whole) and kept.of is not None:
@@ -256,6 +258,7 @@ def _is_plain(kept: Typed) -> bool:
 
 
 def _check_known(kept: Typed) -> None:
+    """Refuse a type with a column that has had only None or empty lists."""
     unknown = _find_none_field(kept, "")
     if unknown is not None:
         raise OffloadError(
@@ -294,6 +297,10 @@ def _type_of_schema(schema: pa.Schema) -> Typed:
 
 
 def _type_of_arrow(of: pa.DataType) -> Typed:
+    """Return the type of a column of a written file; structs are tuples.
+
+    Raises `OffloadError` for others.
+    """
     if pa.types.is_struct(of):
         fields = tuple(_type_of_arrow(field.type) for field in of)
         return Record(tuple, tuple(field.name for field in of), fields, optional=True)
@@ -322,6 +329,7 @@ def _find_none_field(kept: Typed, name: str) -> str | None:
 
 
 def _has_classes(kept: Typed | None) -> bool:
+    """Return True if values of a type are not only plain values and tuples."""
     if kept is None or isinstance(kept, Plain):
         return False
     inside = kept.fields if isinstance(kept, Record) else (kept.of,)

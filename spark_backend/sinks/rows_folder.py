@@ -209,6 +209,8 @@ class RowsFolder:
     def _stage(
         self, batch: ChangeBatch, by: str, buckets: int, files: Sequence[ListedFile]
     ) -> None:
+        """Set the listing that the next publication writes: an empty file with the schema, and the
+        files that have rows."""
         empty = self._write_bucket(NO_ROWS, batch.number, [])
         listed = (empty, *(file for file in files if file.rows))
         before = () if self._now is None else self._now.names
@@ -319,6 +321,8 @@ class RowsFolder:
         return found if self._columns.schema is None else self._columns.as_written(found)
 
     def _sweep(self, listing: Listing) -> None:
+        """Delete the files that neither this listing nor the one before it names, and folders of
+        interrupted batches."""
         kept = {*listing.names, *listing.before}
         for info in self._files.get_file_info(fs.FileSelector(self._root)):
             with suppress(FileNotFoundError):
@@ -411,6 +415,8 @@ class SparkBuckets:
     def _move_files(
         self, parts: Iterable[tuple[int, str, int]], number: int
     ) -> Iterator[ListedFile]:
+        """Move the files `(bucket, path, rows)` that Spark has written into the folder, and yield
+        each with its new name and size."""
         files, root = self.place.files, self.place.root
         for at, (bucket, path, rows) in enumerate(parts):
             name = f"_b={bucket}-{number:012}-{self.name}-{at}.parquet"

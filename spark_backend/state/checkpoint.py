@@ -113,6 +113,8 @@ class ViewLedger:
         replace_file(self._files, f"{self._root}/{FILE}", json.dumps(found).encode())
 
     def _read_file(self) -> dict[str, list[str]]:
+        """Return the plans of each view by its name; nothing if the file is missing, invalid or of
+        another format."""
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             with self._files.open_input_stream(f"{self._root}/{FILE}") as stream:
                 found: Any = json.loads(stream.read())

@@ -203,6 +203,11 @@ class Manifests:
         return sorted(int(name) for name in names if name.isdecimal())
 
     def _read_manifest(self, number: int) -> Manifest:
+        """Return the manifest of a number.
+
+        Raises `OffloadError` if it is invalid or of another query, `FileNotFoundError` if it is
+        missing.
+        """
         path = self._path(number)
         try:
             with self._files.open_input_stream(path) as stream:
@@ -227,6 +232,7 @@ def not_trusted_error(folder: str) -> OffloadError:
 
 
 def _to_json(manifest: Manifest) -> dict[str, Any]:
+    """Return the manifest as JSON values, with a checksum."""
     tables = {
         name: [
             {
@@ -259,6 +265,10 @@ def _checksum(plain: Mapping[str, Any]) -> str:
 
 
 def _parse_manifest(found: dict[str, Any]) -> Manifest:
+    """Return the manifest of JSON values.
+
+    Raises `ValueError`, `KeyError` or `TypeError` if its format or checksum is wrong.
+    """
     if found["format"] != FORMAT:
         raise ValueError(f"its format is {found['format']!r}, not {FORMAT}")
     if found["checksum"] != _checksum(found):
@@ -278,6 +288,11 @@ def _parse_manifest(found: dict[str, Any]) -> Manifest:
 
 
 def _parse_segment(found: dict[str, Any]) -> Segment:
+    """Return the segment of JSON values.
+
+    Raises `ValueError` if a path leads out of the folder, or the lists of its files differ in
+    length.
+    """
     files, ends = tuple(map(_check_inside, found["files"])), tuple(map(str, found["ends"]))
     each = tuple(map(int, found["each"]))
     if not len(files) == len(ends) == len(each):

@@ -159,6 +159,8 @@ class SortedBases:
         return found
 
     def _copy(self, rows: pa.Table, column: Column) -> SortedBase | None:
+        """Return a copy of the rows, sorted by a column, on disk and mapped to memory; None if the
+        column is not of integers, the copies would be too large, or the disk is full."""
         taken = sum(copy.rows.nbytes for _, copy in self._made.values() if copy is not None)
         leaf = _leaf_column(rows, column)
         if leaf.type != pa.int64() or taken + rows.nbytes > MOST_SORTED:
@@ -404,6 +406,7 @@ def write_segments(
 
 
 def _write_segment(files: Any, root: str, folder: str, spec: TableSpec, rows: pa.Table) -> Segment:
+    """Write rows as a segment of one file, and return it."""
     data = _encode_file(spec, rows)
     inside = f"{folder}/{TABLE}={spec.name}"
     end = end_of_data(data, spec.column("weight"))
@@ -435,7 +438,10 @@ def _write_file(files: Any, folder: str, data: memoryview) -> None:
 def read_segment_frame(
     spark: Any, uri: str, spec: TableSpec, segments: Sequence[Segment], *, with_bucket: bool
 ) -> DataFrame:
-    """Return the rows of segments in a folder; `with_bucket` adds the bucket of rows of a base."""
+    """Return the rows of segments in a folder.
+
+    `with_bucket`: all segments are of one base; adds the bucket, which is in the path of a file.
+    """
     fields = [T.StructField(spec.column(f.name), f.dataType) for f in spec.schema.fields]
     if with_bucket:
         fields.append(T.StructField(BUCKET, T.IntegerType()))

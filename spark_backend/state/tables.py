@@ -465,6 +465,10 @@ class StateTables:
         self._holds.drop(gone)
 
     def _count(self, manifest: Manifest) -> None:
+        """Publish a manifest, which makes its flush count.
+
+        If that fails, it is unknown whether the flush counts.
+        """
         self._is_sure = False
         self._manifests.put(manifest)
         self._holds.counts(manifest)
@@ -483,7 +487,11 @@ class StateTables:
     def _read(
         self, spec: TableSpec, segments: Sequence[Segment], *, with_bucket: bool
     ) -> DataFrame:
-        """Read the rows of segments; `with_bucket` adds the bucket of rows of a base."""
+        """Return the rows of segments.
+
+        `with_bucket`: all segments are of one base; adds the bucket, which is in the path of a
+        file.
+        """
         spark = self._session.spark
         return read_segment_frame(spark, self._uri, spec, segments, with_bucket=with_bucket)
 

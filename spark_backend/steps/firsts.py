@@ -128,6 +128,7 @@ class Firsts:
         self._first_rows = DirectFirst(order, 2 * self._last + RESERVE, is_total=True)
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the first rows of the groups that changed change; None if none changed."""
         given = flush.delta(self._source)
         if given is None:
             return None
@@ -139,6 +140,8 @@ class Firsts:
         return drop_unchanged(with_starts(net, self._by), shown[0] - shown[1])
 
     def direct(self, flush: DirectFlush) -> Bag:
+        """Return how the first rows of groups change, in a flush of this process; from held rows
+        for large groups, from all rows for the others."""
         given = flush.delta(self._source)
         if not given:
             return given
@@ -161,6 +164,7 @@ class Firsts:
         return add_bags(found)
 
     def _by_group(self, rows: Bag) -> dict[Any, Bag]:
+        """Return the rows by the key of their group."""
         found: dict[Any, Bag] = {}
         for row, weight in rows.items():
             found.setdefault(canonical(self._call(row)), Counter())[row] = weight
@@ -311,6 +315,10 @@ class First:
         ]
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the first rows change; None if no row changes.
+
+        The job fails if too few rows are held, unless the flush reads all rows.
+        """
         given = flush.delta(self._source)
         if given is None:
             return None
@@ -330,6 +338,8 @@ class First:
         return drop_unchanged(found, F.col("shown_a") - F.col("shown_b"))
 
     def direct(self, flush: DirectFlush) -> Bag:
+        """Return how the first rows change, in a flush of this process; from all rows if too few
+        are held."""
         given = flush.delta(self._source)
         if not given:
             return given
@@ -460,6 +470,10 @@ class DirectFirst:
         return [list(run) for _, run in keyed]
 
     def _place(self, runs: list[list[Row]], before: Bag, after: Bag) -> Iterator[HeldRow]:
+        """Yield the rows of `runs`, in order, with their held and shown counts before and after.
+
+        Rows of a run tie.
+        """
         start_b = start_a = 0
         for run in runs:
             for row in run:

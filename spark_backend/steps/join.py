@@ -167,6 +167,7 @@ class Join:
         self._row = pair.column.alias("row")
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the joined pairs change; None if neither side changes."""
         left, right = self._left.change(flush, "l"), self._right.change(flush, "r")
         found = []
         if left is not None:
@@ -225,6 +226,7 @@ class Join:
         return matched.select(self._row, F.expr("l_weight * r_weight as weight"))
 
     def _fits(self, residual: Function) -> Column:
+        """Return the residual predicate as a condition on the columns `l_row` and `r_row`."""
         values = [
             *row_bindings(Value(F.col("l_row"), self._left.source.kept), self._count),
             Value(F.col("r_row"), self._right.source.kept),
@@ -286,6 +288,7 @@ class MatchedRows:
         self._count = len(rows.side.types)
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the rows with (or without) a partner change; None if neither side changes."""
         found = [] if self._present else self._unmatchable_rows(flush)
         rows, others = self._rows.change(flush, "x"), self._others.change(flush, "y")
         if rows is not None or others is not None:
@@ -293,6 +296,7 @@ class MatchedRows:
         return union_frames(found) if found else None
 
     def direct(self, flush: DirectFlush) -> Bag:
+        """Return how the rows with (or without) a partner change, in a flush of this process."""
         rows, others = self._rows.direct_change(flush), self._others.direct_change(flush)
         of_rows = self._rows.by_key(rows.items())
         change = self._others.by_key(others.items())
@@ -356,6 +360,10 @@ class MatchedRows:
     def _by_key(
         self, flush: Flush, rows: DataFrame | None, others: DataFrame | None
     ) -> list[DataFrame]:
+        """Return how the rows with a key change: changed rows, and rows whose partners change.
+
+        `rows`, `others`: the changes of both sides, None for an unchanged side.
+        """
         flush.spread()
         parts = [] if rows is None else [self._as_counts(rows, is_change=True)]
         if others is not None:
@@ -394,6 +402,7 @@ class MatchedRows:
         return found.filter(F.col(HASH) >= F.lit(-(2**63) + 1))
 
     def _as_counts(self, frame: DataFrame, *, is_change: bool = False) -> DataFrame:
+        """Return rows with their count before the flush (`b`) and its change (`d`)."""
         names = [f"x_{n}" for n in range(self._count)]
         none = F.lit(0).cast("long")
         before, change = (none, F.col("x_weight")) if is_change else (F.col("x_weight"), none)
@@ -415,6 +424,8 @@ class MatchedRows:
         return union_frames(parts) if parts else None
 
     def _output_rows(self, rows: DataFrame) -> DataFrame:
+        """Return the output rows with the change of their counts, from the numbers of partners
+        `nb`, `nd`."""
         zero = F.lit(0).cast("long")
         before, change = F.coalesce("nb", zero), F.coalesce("nd", zero)
         was, is_now = before > 0, before + change > 0

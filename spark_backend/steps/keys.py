@@ -110,6 +110,8 @@ class Side:
 
     @cached_property
     def _matchable(self) -> Column | None:
+        """Return the condition that a row can match any row: it passes the tests, and its key has
+        no NaN; None if every row can."""
         asked = [truth_of(test, self._values()) for test in self.tests]
         for column, of in zip(self._keys, self.types, strict=True):
             if of.kind is float:
@@ -265,6 +267,10 @@ def _optional_columns(key: Sequence[Value]) -> tuple[bool, ...]:
 
 
 def _common_types(left: Sequence[Value], right: Sequence[Value]) -> tuple[Typed, ...]:
+    """Return the types that make the leaves of both keys comparable.
+
+    Raises `Inexact` if Spark compares them otherwise.
+    """
     found: list[Typed] = []
     for a, b in zip(left, right, strict=True):
         _check_alike(a, b)
@@ -404,6 +410,7 @@ def _key_columns(key: plan.SortKey, value: Value) -> Iterator[SortColumn]:
 
 
 def _check_tuple(of: Record) -> None:
+    """Raise `Inexact` unless Spark orders records of this type as Python does."""
     plain: Any = tuple
     if not issubclass(of.kind, tuple) or of.kind.__lt__ is not plain.__lt__:
         raise Inexact(f"the order of {type_name(of)} is not Spark's")
@@ -454,6 +461,7 @@ def returned_parts(function: Function) -> Iterator[Expr]:
 
 
 def _sort_column(value: Value, descending: bool = False, nulls: Nulls = "first") -> SortColumn:
+    """Return a value as a column to sort by, in which -0.0 equals 0.0."""
     column = value.column
     if value.of.kind is float:
         column = column + F.lit(0.0)
@@ -492,6 +500,7 @@ def _is_count(folded: plan.Folded) -> bool:
 
 
 def _is_column(function: Function, row: Sequence[Value]) -> bool:
+    """Return True if Spark can compute the function from the columns of a row."""
     try:
         value_of(function, row)
     except Inexact:

@@ -94,6 +94,8 @@ class ByWeight:
         ]
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the rows of a set operation change, from their weights on all sides; None if
+        no side changes."""
         changes = [self._change(flush, place) for place in range(len(self._sides))]
         there = [frame for frame in changes if frame is not None]
         if not there:
@@ -114,6 +116,7 @@ class ByWeight:
         return flush.handed_on(self._output_rows(flush.together(union_frames(parts))))
 
     def direct(self, flush: DirectFlush) -> Bag:
+        """Return how the rows of a set operation change, in a flush of this process."""
         changes = [flush.delta(side) for side in self._sides]
         before = []
         for change, spec in zip(changes, self.specs, strict=True):
@@ -130,6 +133,8 @@ class ByWeight:
         return without_zeros(found)
 
     def _change(self, flush: Flush, place: int) -> DataFrame | None:
+        """Return the change of a side in the type of the result, and store it; None if the side
+        does not change."""
         found = flush.delta(self._sides[place])
         if found is None:
             return None
@@ -160,6 +165,8 @@ class ByWeight:
         return frame.select("row", *columns)
 
     def _output_rows(self, weights: DataFrame) -> DataFrame:
+        """Return the rows with the change of their output weight, from weights before (`b`) and
+        their changes (`d`)."""
         names = [f"{kind}{side}" for side in _SIDES for kind in ("b", "d")]
         sums = weights.groupBy("row").agg(*(F.sum(name).alias(name) for name in names))
         before = _weight_column(self._node, F.col("bl"), F.col("br"))
@@ -393,6 +400,8 @@ class Linear:
         self.steps = [str(step) for step in found.steps]
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return the changes of the input, run through the nodes; None if the input does not
+        change."""
         given = flush.delta(self._source)
         if given is None:
             return None
@@ -423,7 +432,6 @@ class MaterializedChanges:
 
     A step reads its input several times: in one query, a nest would become some ten times as long
     with each level, and Spark would plan for minutes.
-    long with each level, and take Spark minutes to plan.
     """
 
     def __init__(self, source: Step) -> None:
@@ -444,6 +452,8 @@ class BagUnion:
         self._sides, self.kept = (left, right), kept
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return the changes of both sides, in the type of the result; None if neither side
+        changes."""
         found = [frame for side in self._sides if (frame := flush.delta(side)) is not None]
         schema = schema_of(self.kept)
         typed = [
@@ -485,6 +495,7 @@ class KeyCounts:
         return Side(self.kept, 1, (), keys, self._side.types, self._of, self._side.optional)
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the number of rows of each key changes; None if no row changes."""
         given = flush.delta(self._source)
         if given is None:
             return None

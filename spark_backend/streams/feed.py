@@ -142,6 +142,10 @@ class Feed:
             yield self._prepare(batch.frame, once, aside)
 
     def _prepare(self, frame: DataFrame, once: Once, aside: ExitStack) -> _PreparedBatch:
+        """Write a batch aside, as the change that it makes of the table.
+
+        `aside` deletes the files at the end. Raises for an unfit row, unless these are skipped.
+        """
         frames = self.rows.frames
         if self._options.changes == "snapshot":
             return self._prepare_snapshot(frame, once, aside)
@@ -166,6 +170,10 @@ class Feed:
         return _PreparedBatch(self, once, path, apart)
 
     def _prepare_snapshot(self, frame: DataFrame, once: Once, aside: ExitStack) -> _PreparedBatch:
+        """Write a snapshot aside, as the difference from the current rows.
+
+        Raises for an unfit row, unless these are skipped.
+        """
         frames = self.rows.frames
         changes = with_literal_paths(self._session.spark.read).parquet(
             self._write_changes(frame, aside)
@@ -260,6 +268,7 @@ class Feed:
         return path
 
     def _unfit_rows(self, left_out: DataFrame) -> DataFrame:
+        """Return skipped rows as rows of the table of errors."""
         error = F.struct(F.lit("TableError").alias("kind"), F.col("unfit").alias("message"))
         row = F.struct(
             F.lit(f"stream {self.name}").alias("operator"),
@@ -341,6 +350,10 @@ def check_options(options: StreamOptions) -> None:
 
 
 def _open_stream(session: Session, rows: Any, of: Typed, options: StreamOptions) -> DataFrame:
+    """Return the rows of a stream as a DataFrame: given, made by a callable, or read from a path.
+
+    Raises `PlanError` for anything else.
+    """
     if isinstance(rows, DataFrame):
         own: DataFrame = session.own(rows)
         return own

@@ -112,6 +112,8 @@ def _reasons(found: Iterator[tuple[str, str, Column]]) -> list[Column]:
 
 
 def _key_reasons(of: Typed, key: tuple[str, ...]) -> list[Column]:
+    """Return, for each check of a field of the key, a column with the reason why it fails, or
+    null."""
     assert isinstance(of, Record)
     found = []
     for name in key:
@@ -170,6 +172,9 @@ def _change_order(
 def _read_debezium(
     frame: DataFrame, column: Any, place: Column, name: str, *, is_keyed: bool
 ) -> DataFrame:
+    """Return the rows of Debezium's events, each with weight, place and the reason why it is unfit,
+    or null. An update is two rows, but with a key only the new one. Raises `TableError` if a column
+    is missing."""
     missing = [n for n in ("before", "after") if n not in frame.columns]
     if missing:
         raise TableError(
@@ -258,6 +263,7 @@ class Batches:
         return None if progress is None else rows_behind(progress)
 
     def _snapshots(self, last: int, stop: threading.Event) -> Iterator[FrameBatch]:
+        """Yield a snapshot every interval, until `stop` is set; only one without an interval."""
         while not stop.is_set():
             last += 1
             yield FrameBatch(self._frame(), SNAPSHOT, last, time.time())
@@ -266,6 +272,10 @@ class Batches:
             stop.wait(self._every)
 
     def _query_batches(self, frame: DataFrame, stop: threading.Event) -> Iterator[FrameBatch]:
+        """Yield the batches of Spark's query, and stop the query at the end.
+
+        A batch is finished when the next one is asked for. Raises `SourceError` if it fails.
+        """
         exchange = _Exchange()
         writer = frame.writeStream.foreachBatch(exchange.hand_over)
         writer = writer.option("checkpointLocation", self._checkpoint)
@@ -291,6 +301,7 @@ class Batches:
                 query.stop()
 
     def _raise_failure(self, query: Any) -> None:
+        """Raise `SourceError` if the query has failed; return if it has ended."""
         error = query.exception()
         if error is not None:
             told = str(error).strip().partition("\n")[0]
@@ -371,6 +382,8 @@ def rows_behind(progress: Mapping[str, Any]) -> int | None:
 
 
 def _offset_distance(end: Any, latest: Any) -> int | None:
+    """Return the number of messages from `end` to `latest`, added up over all parts; None if an
+    offset is neither an integer nor a mapping of parts."""
     if isinstance(end, int) and isinstance(latest, int):
         return max(0, latest - end)
     if isinstance(latest, Mapping) and isinstance(end, Mapping):

@@ -184,6 +184,8 @@ class Chain:
         return self._map("filter_rows", waiting, done, schema)
 
     def _run_in_python(self, waiting: tuple[plan.Node, ...], done: Weighted) -> Weighted:
+        """Return the rows after the waiting nodes, run in Python workers; they stay columns if all
+        nodes are filters, else they are pickled."""
         if all(isinstance(node, plan.Where) for node in waiting):
             return replace(done, frame=self._filter_in_python(waiting, done))
         frame = self._map("pack_rows", waiting, done, _PACKED)
@@ -200,6 +202,8 @@ class Chain:
     def _map(
         self, name: str, nodes: tuple[plan.Node, ...], on: Weighted, schema: Any, *more: Any
     ) -> DataFrame:
+        """Return the rows after a function of `stateless.py` has run the nodes over them, in Python
+        workers; `schema` is that of its output."""
         given = (
             _serialize_node(_stack_nodes(nodes)),
             serialize_classes(),
@@ -302,6 +306,7 @@ def _worker_type(node: Any, on: Weighted, reason: str) -> tuple[Typed | None, st
 
 
 def _bindings(row: Value, count: int) -> list[Value]:
+    """Return the `count` bindings of a row: the row itself, or its fields."""
     if count == 1:
         return [row]
     assert isinstance(row.of, Record)
@@ -335,6 +340,10 @@ def _explode_elements(
 
 
 def _explode_items(on: Weighted, items: list[Value]) -> Weighted:
+    """Return a row per item, in the common type of the items.
+
+    Raises `Inexact` if they have none.
+    """
     try:
         of: Typed = reduce(common_type, [item.of for item in items])
     except Untyped as untyped:
@@ -375,6 +384,7 @@ def _pickle_encoding(kept: Kept) -> bytes:
 
 
 def _serialize_node(node: plan.Node) -> bytes:
+    """Return a node as bytes. Raises `OffloadError` if it cannot be pickled."""
     try:
         return serialize_plan(node)
     except Exception as error:

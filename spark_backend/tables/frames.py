@@ -356,6 +356,10 @@ class Frames:
         return T.StructType([T.StructField("row", row), T.StructField("weight", T.LongType())])
 
     def _write(self, frame: DataFrame, weight: int, once: Once | None) -> int:
+        """Write rows, all of one weight, as a new version, and return its number.
+
+        Nothing is written if `once` says that it was done before. Raises if a value does not fit.
+        """
         if self._changes.has(once):
             return self.version
         number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
@@ -408,6 +412,7 @@ def as_columns(weighted: Weighted, *, once: bool = False) -> DataFrame:
 
 
 def _require_columns(row_type: Any, name: str) -> Typed:
+    """Return the column type of rows. Raises `OffloadError` if they have none."""
     kept: Kept = kept_as(row_type)
     if isinstance(kept, Pickled):
         raise OffloadError(
@@ -418,6 +423,10 @@ def _require_columns(row_type: Any, name: str) -> Typed:
 
 
 def _check_key(key: str | Sequence[str] | None, of: Typed, name: str) -> tuple[str, ...] | None:
+    """Return the fields of a key; None without a key.
+
+    Raises `OffloadError` if it is not a field of the rows.
+    """
     if key is None:
         return None
     if callable(key):
@@ -475,6 +484,7 @@ def _never_null(of: Typed) -> list[str] | None:
 
 
 def _sum_if_known(each: Iterable[int | None]) -> int | None:
+    """Return the sum; None as soon as one of the numbers is None."""
     total = 0
     for rows in each:
         if rows is None:

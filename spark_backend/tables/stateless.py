@@ -173,6 +173,7 @@ def _mask(chain: list[plan.Node], rows: list[Row]) -> list[bool]:
 
 
 def _run_node(node: plan.Node, rows: list[Row], weights: list[int]) -> Weighted:
+    """Return the rows and weights after a linear node. Raises `TypeError` for any other node."""
     match node:
         case plan.Where(_, predicate):
             passed = _call_each(node, predicate, rows)
@@ -332,6 +333,10 @@ def check_values(rows: DataFrame, of: Typed, name: str) -> int:
 
 
 def _struct_column(found: dict[str, tuple[Column, T.DataType]], of: Record, where: str) -> Column:
+    """Return the columns `found` as a struct of the record type.
+
+    Raises `TableError` if names or types do not fit.
+    """
     missing = [name for name in of.names if name not in found]
     extra = [name for name in found if name not in of.names]
     if missing or extra:
@@ -382,6 +387,7 @@ def _cast_array(column: Column, kind: T.DataType, of: Whole, where: str) -> Colu
 
 
 def _can_hold(of: Plain, kind: T.DataType) -> bool:
+    """Return True if every value of a Spark type fits into a column of the type `of`."""
     if of.kind is Decimal:
         fixed = isinstance(kind, T.DecimalType)
         return fixed and kind.scale <= PLACES and kind.precision - kind.scale <= 38 - PLACES  # type: ignore[attr-defined]

@@ -193,7 +193,10 @@ TOGETHER = 10_000
 
 
 def packed_to_columns(session: Session, parts: Sequence[DataFrame], kept: Typed) -> DataFrame:
-    """Return pickled rows with buckets and weights, not netted, as columns."""
+    """Return pickled rows as columns, each row once: copies in `parts` are added up.
+
+    The frames in `parts` have a bucket and a weight per row.
+    """
     if not parts:
         return pairs_to_columns(session, (), kept)
     rows = union_frames(parts).repartition("bucket").sortWithinPartitions("bucket")
