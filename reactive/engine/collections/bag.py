@@ -284,6 +284,7 @@ def _change_small(
 
 
 def _build_bag(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[Any]:
+    """Return a bag of a tree, which it owns, with its hash and length if they are known."""
     made: Bag[Any] = Bag.__new__(Bag)
     made._tree, made._split, made._hash, made._length = tree, None, known, length
     made._order = made._kept = made._before = None
@@ -385,6 +386,7 @@ class MonoidTree:
         return self._known(1) if self._values else self._zero
 
     def _append(self, value: Any, weight: int) -> None:
+        """Add a new value in the next slot; if the tree is full, double it and forget all nodes."""
         self._slots[value] = slot = len(self._values)
         self._values.append(value)
         self._weights.append(weight)
@@ -406,12 +408,14 @@ class MonoidTree:
             self._nodes = [_UNKNOWN] * (len(self._nodes) // 2)
 
     def _forget(self, slot: int) -> None:
+        """Mark the node of a slot, and all nodes above it, to be combined again."""
         node = slot + len(self._nodes) // 2
         while node:
             self._nodes[node] = _UNKNOWN
             node //= 2
 
     def _known(self, node: int) -> Any:
+        """Return the combination of a node, computed if it is unknown."""
         value = self._nodes[node]
         if value is _UNKNOWN:
             leaf = node - len(self._nodes) // 2

@@ -142,6 +142,7 @@ class PendingArrangement:
         self.before, self.changes = before, changes
 
     def after(self, changes: dict[Any, int]) -> PendingArrangement | None:
+        """Return the arrangement with more changes; None if they are too many to record."""
         if len(self.changes) + len(changes) > MOST_NOTED:
             return None
         both = sum_weights(chain(self.changes.items(), changes.items()))
@@ -162,6 +163,7 @@ def arrange_bag(bag: Bag[Any], order: ValueOrder) -> Any:
 
 
 def _sort_bag(bag: Bag[Any], order: ValueOrder) -> ArrangedValues:
+    """Return the second items of a bag's pairs, sorted by their keys."""
     tree = order_tree.sorted_tree([(order.key(value), value[1]) for value in bag], order)
     return _make_arrangement(
         order, tree, sum([row_mark(row) for leaf in iterate_leaves(tree) for row in leaf.rows])
@@ -173,6 +175,7 @@ def _make_arrangement(order: ValueOrder, tree: Tree, total: int) -> ArrangedValu
 
 
 def _rearrange(before: ArrangedValues, changes: dict[Any, int]) -> ArrangedValues:
+    """Return an arrangement after the changes; deletions first. `before` stays as it is."""
     order, tree, total = before.order, before.tree, before.total
     for value, weight in sorted(changes.items(), key=_is_more):
         row = value[1]

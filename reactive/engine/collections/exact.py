@@ -173,6 +173,7 @@ class ExactSum:
         return self._float() if self._floats or self._numerator else self._integers
 
     def _add_float(self, value: float, weight: int) -> None:
+        """Add a float `weight` times; NaN and infinities are counted apart."""
         self._floats += weight
         if math.isfinite(value):
             numerator, denominator = value.as_integer_ratio()
@@ -194,6 +195,7 @@ class ExactSum:
             self._numerator = self._shift = 0
 
     def _add_special(self, name: str, weight: int) -> None:
+        """Count NaN or an infinity by its name; a count of zero is deleted."""
         specials = self._specials = self._specials or {}
         specials[name] = specials.get(name, 0) + weight
         if not specials[name]:
@@ -201,6 +203,7 @@ class ExactSum:
             self._specials = specials or None
 
     def _add_other(self, kind: type, value: Any, weight: int) -> None:
+        """Add a value of another class; subclasses of `int` and `float` are added as these."""
         if isinstance(value, int | float):
             self.add(float(value) if isinstance(value, float) else int(value), weight)
             return
@@ -218,6 +221,7 @@ class ExactSum:
             self._others = others or None
 
     def _float(self) -> float:
+        """Return the sum of floats and integers, rounded once."""
         specials = self._specials
         if specials is not None:
             return float(next(iter(specials))) if len(specials) == 1 else math.nan
@@ -228,6 +232,7 @@ class ExactSum:
             return nearest_float(Fraction(exact, 1 << self._shift))
 
     def _mixed(self, others: dict[Any, tuple[int, Any]]) -> Any:
+        """Return the sum if it has values of other classes; special decimals decide it alone."""
         specials = [value for name, (_, value) in others.items() if isinstance(name, str)]
         if specials:
             return specials[0] if len(specials) == 1 else Decimal("NaN")
@@ -263,6 +268,7 @@ def _is_nothing(total: Any) -> bool:
 
 
 def _add_multiple(total: Any, value: Any, weight: int) -> Any:
+    """Return `total + weight * value`. Raises `TypeError` for values without a difference."""
     if isinstance(value, Decimal):
         return TIMES(value, weight) if total is None else PLUS_TIMES(value, weight, total)
     try:

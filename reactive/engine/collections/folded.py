@@ -85,6 +85,7 @@ def from_scratch() -> Iterator[None]:
 
 
 def _fold_small(bag: Any, fold: Any, each: Each, options: Mapping[str, Any]) -> Any:
+    """Fold a small bag as written; `sum`, `min` and `max` by a state if a class is not `EXACT`."""
     if fold.kind not in ("sum", "min", "max"):
         return fold.plain(each(bag), options)
     found = list(each(bag))
@@ -98,6 +99,7 @@ def _fold_small(bag: Any, fold: Any, each: Each, options: Mapping[str, Any]) -> 
 
 
 def _fold_large(bag: Any, fold: Any, each: Each, beside: tuple[Any, ...]) -> Any:
+    """Return the cached result of a fold over a large bag; compute and cache it if absent."""
     key = (fold, *[(v.__class__, v if v.__class__ in EXACT else id(v)) for v in beside])
     kept = bag._kept
     if kept is None:
@@ -114,6 +116,7 @@ def _fold_large(bag: Any, fold: Any, each: Each, beside: tuple[Any, ...]) -> Any
 
 
 def _compute_state(bag: Any, fold: Any, each: Each) -> Any:
+    """Return the state of a fold after all values of a bag."""
     how = STATES[fold.kind]
     state = how.zero()
     if fold.kind == "bag":
@@ -150,6 +153,7 @@ def _take_over_state(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | N
 
 
 def _add_pairs(state: Any, how: State, pairs: Iterable[tuple[Any, int]], each: Each) -> Any:
+    """Return a state after the values that `each` makes of weighted values."""
     for value, weight in pairs:
         for found in each((value,)):
             state = how.plus(state, found, weight)
@@ -240,6 +244,7 @@ class ExtremeState(State):
     def plus(
         self, state: multisets.OrderedValues, value: Any, weight: int
     ) -> multisets.OrderedValues:
+        """Change the weight of a value in `state`, which is returned."""
         state.add(value, weight)
         return state
 
@@ -258,6 +263,7 @@ class BagState(State):
         return [None, {}]
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:
+        """Add a change to the pending changes in `state`, which is returned."""
         changes = state[1]
         value = canonical(value)
         changes[value] = changes.get(value, 0) + weight
@@ -289,6 +295,7 @@ def unhashable_reason(row: Any) -> str | None:
 
 
 def _explain_unhashable(row: Any) -> str:
+    """Return a text that names the innermost part of a row that has no hash."""
     for name, value in _named_parts(row):
         if not _is_hashable(value):
             inner = _explain_unhashable(value)
@@ -299,6 +306,7 @@ def _explain_unhashable(row: Any) -> str:
 
 
 def _is_hashable(value: Any) -> bool:
+    """Return True if `hash` does not raise for a value."""
     try:
         hash(value)
     except Exception:
@@ -307,6 +315,7 @@ def _is_hashable(value: Any) -> bool:
 
 
 def _named_parts(row: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a dataclass, or the items of a tuple, each with words for it."""
     if dataclasses.is_dataclass(row):
         for field in dataclasses.fields(row):
             yield f"its field {field.name!r}", getattr(row, field.name)
@@ -344,6 +353,7 @@ def find_clash(
 
 
 def _can_compare(row: Any, other: Any) -> bool:
+    """Return True if `==` does not raise, in either direction; its result is ignored."""
     try:
         return row is other or bool(row == other) or bool(other == row) or True
     except Exception as error:

@@ -96,6 +96,7 @@ class FrozenDict(Mapping[K, V], Foldable):
         return order_tree.get_row(self._order, place + 1)[0]
 
     def _remove(self, key: Any) -> None:
+        """Remove a key while the dictionary is made; an absent key is ignored."""
         number = weight_tree.weight_of(self._places, key)
         if number:
             place, gone = _find_item(self._order, number)
@@ -104,6 +105,7 @@ class FrozenDict(Mapping[K, V], Foldable):
             self._mark(gone, -1)
 
     def _put(self, key: Any, value: Any) -> None:
+        """Set an item while the dictionary is made; a new key is the last, others stay in place."""
         number = weight_tree.weight_of(self._places, key)
         if not number:
             number, self._next = self._next, self._next + 1
@@ -164,6 +166,7 @@ class FrozenDict(Mapping[K, V], Foldable):
         return self._viewed(Items)
 
     def _viewed(self, kind: type[_View]) -> Any:
+        """Return the view of a kind, made at the first call."""
         found = self._views.get(kind)
         if found is None:
             found = self._views[kind] = kind(self, None)

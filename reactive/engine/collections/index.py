@@ -300,6 +300,7 @@ class Index:
         return True
 
     def _group(self, keys: Sequence[Key], rows: Sequence[Row]) -> None:
+        """Add rows that differ, by their keys, to an empty index of interned rows."""
         buckets = self.buckets
         get = buckets.get
         for key, row in zip(keys, rows, strict=True):
@@ -317,6 +318,7 @@ class Index:
                 )
 
     def _add_to_few(self, key: Key, bucket: FewRows, row: Row, weight: int) -> None:
+        """Add to the weight of a row of a key with a few rows; change the form if necessary."""
         place = self._place(bucket, row)
         if place < 0 and weight == 1 and len(bucket) < FEW:
             bucket.append(row)
@@ -331,6 +333,7 @@ class Index:
             self._become_weighted(key, [*bucket_pairs(bucket), (row, weight)])
 
     def _add_to_weighted(self, key: Key, bucket: WeightedRows, row: Row, weight: int) -> None:
+        """Add to the weight of a row of a key with weighted rows; all of it, or nothing."""
         handle = self._handle(row)
         held, total = bucket.get(handle, (row, 0))
         if total + weight:
@@ -347,6 +350,7 @@ class Index:
         self.rows -= 1
 
     def _shrink(self, key: Key, bucket: WeightedRows) -> None:
+        """Delete a key without rows; store a single row of weight 1 as itself."""
         if not bucket:
             del self.buckets[key]
             return
@@ -355,6 +359,7 @@ class Index:
             self.buckets[key] = row
 
     def _become_weighted(self, key: Key, pairs: list[Pair]) -> None:
+        """Replace the rows of a key by `pairs`, with equal rows added up."""
         bucket = self._weighted(pairs)
         held = self.buckets[key]
         if len(bucket) > 1 or any(weight != 1 for _, weight in bucket.values()):
@@ -364,6 +369,7 @@ class Index:
         self.rows += len(bucket) - (len(held) if held.__class__ is FewRows else 1)
 
     def _weighted(self, pairs: list[Pair]) -> WeightedRows:
+        """Return pairs as weighted rows by handle; rows whose weights cancel are left out."""
         bucket, handle = WeightedRows(), self._handle
         for row, weight in pairs:
             held, total = bucket.pop(handle(row), (row, 0))
@@ -372,6 +378,7 @@ class Index:
         return bucket
 
     def _place(self, bucket: FewRows, row: Row) -> int:
+        """Return the place of a row in a bucket; -1 if absent. Interned rows are not compared."""
         for place, held in enumerate(bucket):
             if held is row:
                 return place
@@ -427,6 +434,7 @@ class IndexBefore:
         return default if found is NOTHING else found
 
     def _had(self, key: Key) -> Any:
+        """Return the previous bucket of a changed key; `NOTHING` if it had no rows."""
         bucket = self._index.buckets.get(key, NOTHING)
         rows = bucket if bucket.__class__ is FewRows else (bucket,)
         left = len(rows) - self._keys[key]
@@ -451,6 +459,7 @@ class IndexBefore:
         return consolidate([*held, *((row, -weight) for row, weight in self._changed(key))])
 
     def _changed(self, key: Key) -> Sequence[Pair]:
+        """Return the pairs of a changed key; the first call groups the delta by key."""
         if not self._by_key:
             for each, pair in self._delta:
                 self._by_key.setdefault(each, []).append(pair)

@@ -186,6 +186,7 @@ class InnerBag:
         return found
 
     def _paired(self, delta: Pairs) -> Pairs:
+        """Return the delta with stand-ins in place of rows that differ only in their bag."""
         found = self._found(delta, [()] * len(delta))
         if not found:
             return delta

@@ -172,6 +172,7 @@ class LongTuple(Sequence[T], Foldable):
         return list(self)
 
     def _between(self, start: int, stop: int) -> Iterator[T]:
+        """Yield the rows from a place up to another."""
         for leaf in order_tree.iterate_leaves(self._tree, start) if start < stop else ():
             size = leaf.size
             skipped = start - self._start_of(start)
@@ -389,6 +390,7 @@ def replace_row(tree: Tree, place: int, row: Row, *, has_keys: bool = False) -> 
 
 
 def _splice_leaves(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
+    """Return the tree with `rows` in place of those from `start` up to `stop`."""
     before: list[TreeLeaf] = []
     behind: list[TreeLeaf] = []
     left: Sequence[Row] = ()

@@ -193,6 +193,7 @@ def _tie_of_row(pair: tuple[Any, Any]) -> Any:
 
 
 def _is_plain_column(values: Sequence[Any]) -> bool:
+    """Return True if all values have one plain class, and none is NaN: their order is Python's."""
     kinds = set(map(type, values))
     if kinds == {float}:
         return all(map(eq, values, values))  # no NaN
@@ -500,6 +501,7 @@ class _SequenceItems:
         return block, index, within
 
     def _keep_short(self, block: int) -> None:
+        """Split a block that has more than `LONG` items."""
         items = self._blocks[block]
         if len(items) > LONG:
             middle = len(items) // 2

@@ -236,6 +236,7 @@ def with_less(node: TreeNode, number: int, small: Tree) -> TreeNode:
 
 
 def _cut_leaf(rows: Sequence[Row], keys: Sequence[Any]) -> list[Tree]:
+    """Return a leaf of rows and keys, or two halves if they are too many for one."""
     if len(rows) <= MOST:
         return [TreeLeaf(rows, keys)]
     half = len(rows) // 2
@@ -245,6 +246,7 @@ def _cut_leaf(rows: Sequence[Row], keys: Sequence[Any]) -> list[Tree]:
 
 
 def _cut_node(trees: list[Tree]) -> list[Tree]:
+    """Return a node of trees, or two halves if they are too many for one."""
     if len(trees) <= MOST:
         return [TreeNode(trees)]
     half = len(trees) // 2
@@ -267,6 +269,7 @@ def find_child(node: TreeNode, place: int) -> tuple[int, int]:
 
 
 def _delete_at(tree: Tree, place: int) -> Tree:
+    """Return the tree without the row at a place; its root may have a single child."""
     if isinstance(tree, TreeLeaf):
         return without_row(tree, place)
     number, place = find_child(tree, place)
@@ -331,6 +334,7 @@ def _count_leading(same: Iterable[bool], most: int) -> int:
 def _compare_unshared(
     old: Sequence[Tree], new: Sequence[Tree], before: int, after: int, found: list[Part]
 ) -> None:
+    """Compare trees that have no common tree, and append the differences to `found`."""
     if not (old or new):
         return
     if not (old and new) or _height(old[0]) == _height(new[0]) == 0:
@@ -347,6 +351,7 @@ def _compare_unshared(
 
 
 def _height(tree: Tree) -> int:
+    """Return the number of levels of nodes above the leaves."""
     height = 0
     while isinstance(tree, TreeNode):
         tree, height = tree.trees[0], height + 1

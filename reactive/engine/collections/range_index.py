@@ -221,6 +221,7 @@ class RangeIndex:
         return family_of(key[0] if form == "interval" else key)
 
     def _forget(self, key: IndexKey) -> None:
+        """Remove a key that has no rows left from the order of its family."""
         if key in self._fresh:
             del self._fresh[key]
             return
@@ -349,6 +350,7 @@ class IntervalTree:
         return self._root.bytes()
 
     def _build(self, keys: list[Key]) -> None:
+        """Replace the tree by a balanced one of `keys`."""
         nodes: list[_Leaf | _InnerNode] = list(map(_Leaf, _split_evenly(sorted(keys)))) or [
             _Leaf([])
         ]
@@ -421,6 +423,7 @@ class _InnerNode:
         return [key for node in self.nodes for key in node.all()]
 
     def insert(self, key: Key) -> _InnerNode | None:
+        """Insert an interval; return the upper half as a new node, if the node was full."""
         place = max(bisect_right(self.firsts, key) - 1, 0)
         other = self.nodes[place].insert(key)
         if other is None:
@@ -438,6 +441,7 @@ class _InnerNode:
         return upper
 
     def remove(self, key: Key) -> bool:
+        """Remove an interval that is present; return False if the node is empty now."""
         place = bisect_right(self.firsts, key) - 1
         node = self.nodes[place]
         self._put(place, [node] if node.remove(key) else [])

@@ -124,6 +124,7 @@ class RankedIndex:
             self._fill([key], [row])
 
     def _put(self, chunk: int, offset: int, key: Any, row: Row) -> At:
+        """Insert a row at an offset of a chunk, which is split if full; return its place."""
         keys = self._keys[chunk]
         size = len(keys)
         if size >= MOST:
@@ -359,6 +360,7 @@ class RankedIndex:
         self._hold(cut_chunks(keys, LOAD), cut_chunks(rows, LOAD))
 
     def _hold(self, keys: list[list[Any]], rows: list[list[Row]]) -> None:
+        """Replace all chunks; marks are computed at the first search by hash."""
         maxes, sizes = [chunk[-1] for chunk in keys], list(map(len, keys))
         size, marks = sum(sizes), list[bytearray | None]([None]) * len(keys)
         self._maxes, self._keys, self._rows, self._marks = maxes, keys, rows, marks
@@ -378,6 +380,7 @@ class RankedIndex:
             self._split(first)
 
     def _replace(self, start: int, stop: int, keys: list[list[Any]], rows: list[list[Row]]) -> None:
+        """Replace a range of chunks; marks are made if one of the old chunks had marks."""
         maxes, sizes = [chunk[-1] for chunk in keys], list(map(len, rows))
         marks: list[bytearray | None] = [None] * len(keys)
         if any(held is not None for held in self._marks[start:stop]):

@@ -153,6 +153,7 @@ class Reachability:
             self._turn(source, target, came=True)
 
     def _turn(self, source: int, target: int, *, came: bool) -> None:
+        """Insert or delete an arc in both directions; no set of reached nodes is changed."""
         for arcs, start, end in ((self.after, source, target), (self.before, target, source)):
             if came:
                 add_end(arcs, start, end)
@@ -161,6 +162,7 @@ class Reachability:
         self._arcs += 1 if came else -1
 
     def _assign(self, node: int, bits: Bits) -> None:
+        """Set the nodes that a node reaches; an empty set deletes its entry."""
         if bits:
             self.reach[node] = bits
         else:
@@ -234,6 +236,7 @@ class Reachability:
     # Deleted arcs.
 
     def _cut(self, arcs: Sequence[Arc]) -> None:
+        """Delete arcs, and remove from each set the nodes that are no longer reached."""
         cut: dict[int, list[int]] = {}
         for source, target in arcs:
             self._log.append((source, target, False))
@@ -249,6 +252,7 @@ class Reachability:
                 self._lose(node, cut)
 
     def _doubt(self, node: int, bits: Bits) -> None:
+        """Add nodes to those in doubt for a node, and queue the node if it has none yet."""
         found = self.doubts.get(node)
         if found is None:
             self.doubts[node] = bits
@@ -298,6 +302,7 @@ class Reachability:
         return False
 
     def _fall_apart(self, members: set[int]) -> None:
+        """Recompute the sets of a component that may be split; doubt lost nodes above it."""
         shared: dict[int, Bits] = {}
         for part in components(members, self.after):
             bits = self._closed(part, shared)
@@ -528,6 +533,10 @@ def _walk_components(
     lowest: dict[int, int],
     path: list[int],
 ) -> Iterator[list[int]]:
+    """Yield the components that `root` leads to, by Tarjan's algorithm without recursion.
+
+    Nodes that have a number are skipped. `numbers`, `lowest` and `path` are changed.
+    """
     numbers[root] = lowest[root] = len(numbers)
     path.append(root)
     work = [(root, iter(after.get(root, NONE)))]

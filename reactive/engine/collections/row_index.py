@@ -92,6 +92,7 @@ class RowIndex:
         add_each(self, keyed)
 
     def _add_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
+        """Add rows that are absent, each with its key."""
         buckets = self.buckets
         get = buckets.get
         for key, row in pairs:
@@ -104,6 +105,7 @@ class RowIndex:
                 buckets[key] = ManyRows(((bucket, None), (row, None)))
 
     def _remove_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
+        """Remove rows that are present, each with its key."""
         buckets = self.buckets
         for key, row in pairs:
             bucket = buckets[key]
@@ -115,6 +117,7 @@ class RowIndex:
                 self._shrink(key, bucket, row)
 
     def _shrink(self, key: Key, bucket: ManyRows, gone: Row) -> None:
+        """Store the only row left of a key as itself; if that raises, restore the row `gone`."""
         try:
             (self.buckets[key],) = bucket
         except BaseException:  # hashing the key raised: restore the row

@@ -129,6 +129,7 @@ def _with_nulls(call: Key, null: tuple[int]) -> Key:
 
 
 def _reversed_with_nulls(call: Key, null: tuple[int]) -> Key:
+    """Return the key in reverse order, with a replacement of None that is reversed too."""
     other = HIGH if null is LOW else LOW
 
     def part(row: Row) -> Any:
@@ -190,6 +191,7 @@ def _tie_order(rows: list[Row]) -> Callable[[Row], Any] | None:
 def _sort_ties(
     keys: list[Any], rows: list[Row], by: Callable[[Row], Any] | None, *, descending: bool
 ) -> None:
+    """Sort the rows of each run of equal keys, in place; `by` None compares the rows themselves."""
     start = 0
     for place, is_last in enumerate([*map(lt, keys, keys[1:]), True], 1):
         if is_last:
@@ -201,6 +203,7 @@ def _sort_ties(
 
 
 def _chunks(groups: dict[Any, list[Row]], size: int, most: int) -> Chunks:
+    """Return keys and rows in chunks of `size` to `most`; changes the lists of `groups`."""
     keys, rows = list[list[Any]](), list[list[Row]]()
     last: list[Row] = []
     for key, some in groups.items():
@@ -264,6 +267,7 @@ def ranker(value: Callable[[Row], Any], *, largest: bool) -> Callable[[Row], Ran
 
 
 def _tie_fields(value: Any) -> tuple[Any, ...]:
+    """Return a value that sorts rows of equal rank, by their fields; rows need no order."""
     kind = type(value)
     if dataclasses.is_dataclass(kind):
         shown = [_tie_fields(getattr(value, f.name)) for f in dataclasses.fields(kind) if f.compare]
@@ -300,6 +304,7 @@ def grouped_rows(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, list[Row
 
 
 def _are_groupable(keys: Sequence[Any]) -> bool:
+    """Return True if all keys are of plain classes, whose equality agrees with their order."""
     kinds = set(map(type, keys))
     if kinds == {tuple}:
         return PARTS.issuperset(map(type, chain.from_iterable(keys)))

@@ -367,6 +367,7 @@ class Numbering:
         return found
 
     def _new(self, value: Any) -> int:
+        """Give a value a number, a reused one if possible. Raises `UnlikeValue` for NaN."""
         if not value == value:
             raise UnlikeValue(value)
         if self._free:

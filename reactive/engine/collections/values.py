@@ -159,6 +159,7 @@ class OrderedValues:
             self.negative[value] = weight
 
     def _add_to_list(self, order: list[Any], value: Any, weight: int) -> None:
+        """Add to the weight of a value while the order is a list."""
         size = len(order)
         if size >= MANY:
             self._order = SortedList(order)
@@ -183,6 +184,7 @@ class OrderedValues:
             del weights[value]
 
     def _add_to_sorted(self, order: SortedList, value: Any, weight: int) -> None:
+        """Add to the weight of a value while the order is a `SortedList`."""
         weights = self._weights
         old = weights.get(value, 0) if weights else 0
         if not old:
@@ -244,6 +246,7 @@ class OrderedValues:
         return next((value for value in (NAN, DECIMAL_NAN) if value in self._weights), None)
 
     def _insert(self, value: Any) -> None:
+        """Insert a value into the order; a long list becomes a `SortedList`."""
         if type(self._order) is list and len(self._order) >= MANY:
             self._order = SortedList(self._order)
         if type(self._order) is list:
@@ -252,6 +255,7 @@ class OrderedValues:
             self._order.add(value)  # type: ignore[union-attr]
 
     def _sorted(self) -> Order:
+        """Return the values in order without NaN; the first call sorts them."""
         if self._fresh is not None:
             self._put_in_order()
         if self._order is None:
@@ -296,6 +300,7 @@ class OrderedValues:
 
 
 def _delete(order: Order, value: Any) -> None:
+    """Delete a value that is present from an order."""
     if type(order) is not list:
         order.remove(value)
         return
@@ -310,6 +315,7 @@ def _delete(order: Order, value: Any) -> None:
 
 
 def _order_bytes(order: Order | None) -> int:
+    """Return the bytes of an order, without its values."""
     if order is None:
         return 0
     if type(order) is list:
@@ -348,6 +354,7 @@ def _compared_parts(value: Any) -> Iterable[Any]:
 
 @by_recent_class(64)
 def _keeps_to_rules(kind: Any) -> bool:
+    """Return True if Python or a class generator wrote `==` and `hash` of a class."""
     equal, hashed = getattr(kind, "__eq__"), kind.__hash__  # noqa: B009
     return (
         hashed is not None

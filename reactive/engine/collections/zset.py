@@ -307,6 +307,7 @@ def _restore_weights(weights: dict[Row, int], pairs: Pairs) -> None:
 
 
 def _add_weight(weights: dict[Row, int], row: Row, weight: int) -> None:
+    """Add to the weight of a row; a weight of zero deletes it."""
     total = weights.get(row, 0) + weight
     if total:
         weights[row] = total
@@ -366,6 +367,7 @@ def nan_fields(kind: Any) -> tuple[str, ...]:
 
 
 def _canonical_items(value: Any, depth: int) -> Any:
+    """Return a tuple or frozen set of canonical items; itself if none of them changes."""
     for place, item in enumerate(value):
         if type(item) not in EXACT and (new := _canonical_item(item, depth)) is not item:
             items = [*value]
@@ -375,6 +377,7 @@ def _canonical_items(value: Any, depth: int) -> Any:
 
 
 def _canonical_item(item: Any, depth: int) -> Any:
+    """Return a canonical item; raises `RecursionError` if tuples are nested too deep."""
     if type(item) is not tuple and type(item) is not frozenset:
         return canonical(item)
     if not depth:
@@ -383,6 +386,7 @@ def _canonical_item(item: Any, depth: int) -> Any:
 
 
 def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
+    """Return a record with canonical fields; itself if none of them changes."""
     changed, is_odd = {}, False
     for name in names:
         old = getattr(value, name)
@@ -517,6 +521,7 @@ def _tuple_family(value: tuple[Any, ...]) -> Family:
 
 
 def _datetime_family(value: datetime) -> Family:
+    """Return the family by the time zone; raises `UnorderedError` for other classes of zones."""
     zone = value.tzinfo
     if zone is None:
         return "datetime"
