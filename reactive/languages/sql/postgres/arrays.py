@@ -38,6 +38,7 @@ def concatenated(one: Array | None, other: Array | None) -> Array | None:
 
 
 def _depth(array: Any) -> int:
+    """Return the number of dimensions of an array, by its first elements; 0 for other values."""
     depth = 0
     while isinstance(array, tuple):
         depth += 1

@@ -186,6 +186,7 @@ def fitting(
 
 
 def _fits(value: TypedValue, is_text: bool, kind: SqlType, *, exact: bool) -> bool:
+    """Return True if an argument fits a type; `exact`: without a cast to another kind."""
     of = value.type
     if kind.kind == "any" or of.kind in ("null", "any"):
         return True
@@ -226,6 +227,7 @@ INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
 def _field(
     function: Any, kind: SqlType, name: str, value: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
+    """Return a field of a time (EXTRACT, date_part()); refuse a field that its type has not."""
     named = times.named(name)
     if named not in times.FIELDS:
         near = scope.nearest(named, times.FIELDS)
@@ -248,6 +250,7 @@ def _extract(node: Any, scope: Scope) -> TypedValue:
 
 
 def _date_part(node: Any, scope: Scope) -> TypedValue:
+    """Return date_part() of a time; refuse a field that is not constant."""
     unit, value = arguments(node)
     name = constant_text(unit, scope)
     if name is None:
@@ -256,6 +259,7 @@ def _date_part(node: Any, scope: Scope) -> TypedValue:
 
 
 def _truncated(node: Any, scope: Scope) -> TypedValue:
+    """Return date_trunc() of a time or an interval; refuse unknown units and other types."""
     unit, of = node.args.get("unit"), node.this
     name = None if unit is None else str(unit.name)
     named = "" if name is None else times.named(name)
@@ -308,6 +312,7 @@ def _interval_as_written(given: str, node: Any, scope: Scope) -> TypedValue:
 
 
 def _age(node: Any, scope: Scope) -> TypedValue:
+    """Return age() of two times; refuse other numbers of arguments, which would read the clock."""
     if len(arguments(node)) != 2:
         return common_times._now(node, scope)
     return call_form(
@@ -337,6 +342,7 @@ def _make_interval(node: Any, scope: Scope) -> TypedValue:
 
 
 def _to_char(node: Any, scope: Scope) -> TypedValue:
+    """Return to_char() of a time, an interval or a number; refuse a literal text."""
     of: tuple[Form, ...] = (
         form(formats.written, TEXT, TIMESTAMP, TEXT, nullable=True),
         form(formats.written, TEXT, INTERVAL, TEXT, nullable=True),
@@ -388,6 +394,7 @@ OF_TIMES: dict[str | type[exp.Expr], Maker] = {
 
 
 def _overlaps(node: Any, scope: Scope) -> TypedValue:
+    """Return OVERLAPS of two pairs of times; refuse rows of other lengths."""
     sides = [side for each in (node.this, node.expression) for side in each.expressions]
     if len(sides) != 4:
         raise scope.error(node, "OVERLAPS compares two rows of two times")

@@ -118,6 +118,7 @@ def _of_any(to: SqlType) -> Made | None:
 
 
 def _to_text(of: SqlType) -> Callable[..., Any] | None:
+    """Return the function from a value of a type to its text; None if it is a text."""
     if of.kind == "text":
         return None
     if of.kind == "float":
@@ -128,6 +129,7 @@ def _to_text(of: SqlType) -> Callable[..., Any] | None:
 
 
 def _to_integer(of: SqlType, to: SqlType) -> Made | None:
+    """Return the function and arguments of a cast to an integer; None if there is no such cast."""
     size = to.size or 8
     if of.kind == "int":
         wide = of.size is not None and of.size <= size
@@ -139,6 +141,7 @@ def _to_integer(of: SqlType, to: SqlType) -> Made | None:
 
 
 def _to_decimal(of: SqlType, to: SqlType) -> Made | None:
+    """Return the function and arguments of a cast to numeric; None if there is no such cast."""
     if of.kind == "decimal" and to.scale is None:
         return None, ()
     if of.kind not in ("int", "float", "text", "decimal"):
@@ -148,6 +151,7 @@ def _to_decimal(of: SqlType, to: SqlType) -> Made | None:
 
 
 def _to_real(of: SqlType) -> Made | None:
+    """Return the function and arguments of a cast to real; None if there is no such cast."""
     if of.kind == "text":
         return forms.real_of_text, ()
     if (of.kind, of.size) == ("float", 4):
@@ -156,6 +160,7 @@ def _to_real(of: SqlType) -> Made | None:
 
 
 def _to_array(of: SqlType, to: SqlType) -> Made | None:
+    """Return the function and arguments of a cast to an array; None if there is no such cast."""
     item = to.items[0] if to.items else ANY
     if of.kind == "text":
         made = maker(SqlType("text"), item)

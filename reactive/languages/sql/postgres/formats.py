@@ -44,6 +44,7 @@ Token = tuple[str, str, bool, str]
 
 @lru_cache(512)
 def tokens_of(form: str) -> tuple[Token, ...]:
+    """Return the tokens of a format, in order: its words, and the texts between them."""
     made: list[Token] = []
     for found in _TOKEN.finditer(form):
         if found["word"]:
@@ -94,6 +95,7 @@ class _Fields:
         self.micro = moment.microsecond
 
     def shown(self, word: str, *, fill: bool, ordinal: str) -> str:
+        """Return the text of a word; `ordinal` is TH, th or empty. Words of zones are refused."""
         upper = word.upper()
         if upper in ("TM", "TZ", "TZH", "TZM", "OF"):
             raise NotSupportedError(f"the word {word!r} of a format")
@@ -121,6 +123,7 @@ class _Fields:
         return str(number) + (ordinal_ending(number, ordinal) if ordinal.upper() == "TH" else "")
 
     def _named(self, word: str, *, fill: bool) -> str:
+        """Return the name that a word asks for: of a month, a day or a half, or a Roman month."""
         upper = word.upper()
         if upper in HALVES:
             return self._half(word)
@@ -142,6 +145,7 @@ class _Fields:
         return f"{made:<9}" if fill and upper in ("MONTH", "DAY") else made
 
     def _half(self, word: str) -> str:
+        """Return AM, PM or AD in the letters of the word; an interval has no AD."""
         if word.upper().replace(".", "") in ("AM", "PM"):
             made = "pm" if self.hour % 24 >= 12 else "am"
         elif self._is_interval:
@@ -194,6 +198,7 @@ class _Fields:
                 return self._of_week(word)
 
     def _of_week(self, word: str) -> tuple[int, int]:
+        """Return the number that a word of weeks and days asks for, and its width."""
         year, week, day = self.moment.isocalendar()
         of_year = self.moment.timetuple().tm_yday
         match word:
@@ -295,6 +300,7 @@ _OF_MONTHS = frozenset(
 
 
 def _check_calendar(word: str, fields: dict[str, Any]) -> None:
+    """Refuse a word of weeks after one of months, or the reverse; record its kind in `fields`."""
     if word in _OF_WEEKS | _OF_MONTHS:
         kind = word in _OF_WEEKS
         if fields.setdefault("is of weeks", kind) is not kind:
@@ -361,6 +367,7 @@ def _nearest(year: int) -> int:
 
 
 def _read_name(word: str, text: str, place: int, fields: dict[str, Any]) -> int:
+    """Return the place behind the name of a month or day; a month is set in `fields`."""
     names = list(calendar.month_name)[1:] if word.startswith("MON") else list(calendar.day_name)
     shown = [name[:3] if word in ("MON", "DY") else name for name in names]
     for number, name in enumerate(shown, 1):
@@ -380,6 +387,7 @@ def _set(fields: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _moment_of(fields: dict[str, Any]) -> dt.datetime:
+    """Return the moment of some fields; refuse an hour that is not on the 12-hour clock."""
     day = _day_of(fields)
     hour, minute, second, micro = (fields.get(name, 0) for name in ("HH24", "MI", "SS", "US"))
     if "SSSS" in fields:
@@ -394,6 +402,7 @@ def _moment_of(fields: dict[str, Any]) -> dt.datetime:
 
 
 def _day_of(fields: dict[str, Any]) -> dt.date:
+    """Return the date of some fields; refuse one before the year 1, and a day beyond the year."""
     year = _year_of(fields)
     month, day, of_year = fields.get("MM", 0), fields.get("DD", 0), fields.get("DDD", 0)
     if "J" in fields:

@@ -116,6 +116,7 @@ def numeric_text(value: Decimal) -> str:
 
 
 def _timestamp_text(value: dt.datetime) -> str:
+    """Return the text of a timestamp, without microseconds that are 0."""
     text = value.replace(microsecond=0).isoformat(" ")
     if value.tzinfo is not None:
         return value.isoformat(" ")
@@ -152,6 +153,7 @@ def array_text(value: tuple[Any, ...]) -> str:
 
 
 def _element_text(value: Any) -> str:
+    """Return the text of an element in an array, quoted if it has to be."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -170,6 +172,7 @@ def row_text(value: tuple[Any, ...]) -> str:
 
 
 def _field_text(value: Any) -> str:
+    """Return the text of a field in a row, quoted if it has to be; empty for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -212,6 +215,7 @@ def float_(text: str) -> float:
 
 
 def _float_word(text: str) -> float:
+    """Return the float of a word such as `-inf`, or of hexadecimal digits; refuse other texts."""
     word = text.strip().lower()
     if word.lstrip("+-") in WORDS and len(word) - len(word.lstrip("+-")) <= 1:
         made = WORDS[word.lstrip("+-")]
@@ -353,6 +357,7 @@ def array(text: str, item: Any, more: tuple[Any, ...] = ()) -> tuple[Any, ...]:
 
 
 def _array(text: str, place: int, item: Any) -> tuple[tuple[Any, ...], int]:
+    """Return the elements of the array that begins at a place, and the place behind it."""
     if text[place : place + 1] != "{":
         raise ValueError(f"malformed array literal: {text!r}")
     place, made = place + 1, list[Any]()
@@ -377,6 +382,7 @@ def _array(text: str, place: int, item: Any) -> tuple[tuple[Any, ...], int]:
 
 
 def _item(found: re.Match[str], item: Any) -> Any:
+    """Return an element, converted by `item`; None for an unquoted NULL. Refuse an empty one."""
     if found[1] is not None:
         return item(re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL))
     text = found[2].strip()

@@ -115,6 +115,7 @@ _TRUNC = forms(
 
 
 def _bucket(node: Any, scope: Scope) -> TypedValue:
+    """Return width_bucket(), in floats if an argument is one, else in numerics."""
     kinds = {scope.value(each).type.kind for each in arguments(node)[:3]}
     kind = FLOAT if "float" in kinds else DECIMAL
     return call_form(
@@ -123,6 +124,7 @@ def _bucket(node: Any, scope: Scope) -> TypedValue:
 
 
 def _hexadecimal(node: Any, scope: Scope) -> TypedValue:
+    """Return to_hex() of an integer, whose size gives the digits of a negative number."""
     nodes = arguments(node)
     size = scope.value(nodes[0]).type.size or 8 if nodes else 8
     return call_form(
@@ -219,6 +221,7 @@ def _substr(node: Any, scope: Scope) -> TypedValue:
 
 
 def _part(nodes: list[Any], node: Any, scope: Scope) -> TypedValue:
+    """Return substring(): by place, by regular expression, or by a SIMILAR pattern."""
     of: tuple[Form, ...] = (
         form(strings.part, TEXT, TEXT, INT4, INT4, optional=1),
         form(strings.part, BYTES, BYTES, INT4, INT4, optional=1),
@@ -231,6 +234,7 @@ def _part(nodes: list[Any], node: Any, scope: Scope) -> TypedValue:
 
 
 def _trim(node: Any, scope: Scope) -> TypedValue:
+    """Return TRIM of a text: at the start, at the end, or at both if the call names no side."""
     side = str(node.args.get("position") or "").upper()
     function = {"LEADING": strings.trimmed_left, "TRAILING": strings.trimmed_right}.get(side)
     nodes = [each for each in (node.this, node.args.get("expression")) if each is not None]
@@ -245,6 +249,7 @@ def _position(node: Any, scope: Scope) -> TypedValue:
 
 
 def _overlay(node: Any, scope: Scope) -> TypedValue:
+    """Return OVERLAY, which replaces a part of a text by another text."""
     names = ("this", "expression", "from_", "for_")
     nodes = [node.args[name] for name in names if node.args.get(name) is not None]
     of = form(strings.overlaid, TEXT, TEXT, TEXT, INT4, INT4, optional=1)
@@ -258,6 +263,7 @@ def _concat_any(node: Any, scope: Scope) -> TypedValue:
 
 
 def _joined_by(node: Any, scope: Scope) -> TypedValue:
+    """Return concat_ws(), which is NULL only if the separator is."""
     separator, *values = _of_text(node, scope)
     if is_null(separator):
         return NULL_VALUE
@@ -290,6 +296,7 @@ def _shown(value: TypedValue) -> TypedValue:
 
 
 def _formatted(node: Any, scope: Scope) -> TypedValue:
+    """Return format(), which is NULL only if the pattern is."""
     first, *values = _of_text(node, scope)
     if is_null(first):
         return NULL_VALUE
@@ -440,6 +447,7 @@ def _with_element(
     more: tuple[SqlType, ...],
     options: Any,
 ) -> TypedValue:
+    """Return a call with an array and more arguments; `ANY` in `more` is the element's type."""
     nodes = arguments(node)
     if not _fewest(function) <= len(nodes) <= len(more) + 1:
         raise scope.error(node, f"postgres has no {node.name}() of {len(nodes)} arguments")
@@ -471,6 +479,7 @@ def _unless_null(function: Any, array: Any, *values: Any) -> Any:
 
 
 def _prepended(node: Any, scope: Scope) -> TypedValue:
+    """Return array_prepend(), with the element cast to the array's type; refuse no array."""
     item, array = (scope.value(each) for each in arguments(node))
     if array.type.kind not in ("array", "any", "null"):
         kinds = f"{kind_name(item)}, {kind_name(array)}"
@@ -487,6 +496,7 @@ def _joined_arrays(node: Any, scope: Scope) -> TypedValue:
 
 
 def _filled(node: Any, scope: Scope) -> TypedValue:
+    """Return array_fill(): an array of the given sizes with one element repeated."""
     item, sizes = (scope.value(each) for each in arguments(node))
     kind = SqlType("array", items=(item.type,))
     made = Call(
@@ -506,6 +516,7 @@ def _condition_of(symbol: str, function: Any) -> Maker:
 
 
 def _series(node: Any, scope: Scope) -> TypedValue:
+    """Return generate_series() as an array; refuse other types, and times without an interval."""
     nodes = arguments(node)
     values = [scope.value(each) for each in nodes]
     if not 2 <= len(values) <= 3:

@@ -155,6 +155,7 @@ class PostgresGrammar(Postgres):
         }
 
         def _parse_is(self, this: Any) -> Any:
+            """Parse IS; mark IS UNKNOWN, whose operand has to be a boolean."""
             made = super()._parse_is(this)
             if made is not None and self._prev.text.upper() == "UNKNOWN":
                 (made.this if isinstance(made, exp.Not) else made).meta[OF_BOOLEANS] = True

@@ -50,6 +50,7 @@ def moment(text: str) -> dt.datetime:
 
 
 def _day(parts: tuple[str, ...], order: str) -> dt.date:
+    """Return the date of three parts in an order such as `dmy`; refuse an unknown month."""
     found = dict(zip(order.lower(), parts, strict=True))
     month = found["m"]
     if not month.isdigit():
@@ -206,6 +207,7 @@ _ISO = re.compile(
 
 
 def _iso_interval(text: str) -> dt.timedelta:
+    """Return the interval of a text such as `P1DT2H`; refuse other texts."""
     found = _ISO.fullmatch(text)
     if found is None or not any(found.groups()):
         raise ValueError(f"{text!r} is no interval")

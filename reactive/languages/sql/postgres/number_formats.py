@@ -50,6 +50,7 @@ def bigint_written(value: int, form: str) -> str:
 
 
 def _whole_written(value: int, form: str, *, is_wide: bool) -> str:
+    """Return to_char() of an integer; `is_wide`: of a bigint, which raises if V overflows it."""
     found = number_format(form)
     if not form:
         return ""
@@ -101,6 +102,7 @@ def real_written(value: float, form: str) -> str:
 
 
 def _float_written(value: float, form: str, most: int) -> str:
+    """Return to_char() of a float, with up to `most` digits."""
     found = number_format(form)
     if not form:
         return ""
@@ -179,6 +181,7 @@ class NumberFormat:
         self.has_point = bool(self.names & {".", "D"})
 
     def _take(self, word: str) -> None:
+        """Count the places of a word; refuse a word that cannot follow the earlier ones."""
         names = self.names
         if "EEEE" in names and word:
             raise FormatError('"EEEE" must be the last pattern used')
@@ -217,6 +220,7 @@ class NumberFormat:
         return "".join(self._roman(text, *word) for word in made)
 
     def _roman(self, text: str, word: str, written: str) -> str:
+        """Return the number for the word RN, in its case; `written` for other letters."""
         if not word:
             return written
         text = text if self.is_bare else text.rjust(_WIDTH)
@@ -331,6 +335,7 @@ class _Writing:
         return len(self._number.partition(".")[2])
 
     def _sign_before(self) -> str:
+        """Return the sign, or a blank for it, if its place is here; else an empty text."""
         if self._has_sign:
             return ""
         is_first_zero = self._form.first_zero == self._current
@@ -350,6 +355,7 @@ class _Writing:
         return "-" if self._negative else "" if self._is_bare else " "
 
     def _sign_behind(self) -> str:
+        """Return the sign, or a blank for it, if it follows this place; else an empty text."""
         end = self._end + (self._blanks > 0) + self._form.has_point
         if self._last is not None and self._last == self._place:
             end = self._current

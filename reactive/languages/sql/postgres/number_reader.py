@@ -57,6 +57,7 @@ class _ReadDigits:
         return made or made.copy_abs()
 
     def _read(self, word: str, written: str) -> None:
+        """Read what one word of the format stands for, and go past it in the text."""
         match word:
             case "9" | "0" | "." | "D":
                 self._read_place(word)
@@ -82,6 +83,7 @@ class _ReadDigits:
             self._place, count = self._place + 1, count - 1
 
     def _read_sign(self, signs: str) -> None:
+        """Read a letter if it is one of the signs; else skip one that is no part of a number."""
         if self._letter() and self._letter() in signs:
             self._sign = self._letter()
             self._place += 1
@@ -107,6 +109,7 @@ class _ReadDigits:
             self._read_sign_behind(is_read=is_read)
 
     def _read_sign_before(self) -> None:
+        """Read a sign, or the `<` of PR, unless S stands behind the digits."""
         letter = self._letter()
         if self._is_signed and not self._sign_leads:
             return
@@ -117,6 +120,7 @@ class _ReadDigits:
         self._place += bool(self._sign)
 
     def _read_sign_behind(self, *, is_read: bool) -> None:
+        """Read a sign behind the digit just read (S), or here if none was (MI, PL, SG)."""
         following = self._text[self._place + 1 : self._place + 2]
         if self._is_signed and is_read and following and following in "+-":
             self._sign = following

@@ -113,6 +113,7 @@ def _words(value: Decimal) -> tuple[int, int]:
 
 
 def _scale_of_quotient(a: Decimal, b: Decimal) -> int:
+    """Return the digits behind the point that Postgres gives a quotient."""
     (weight, first), (weight_of_b, first_of_b) = _words(a), _words(b)
     weight -= weight_of_b + (first <= first_of_b)
     scale = max(DIGITS - weight * WORD, scale_of(a), scale_of(b), 0)
@@ -294,6 +295,7 @@ def _positive(value: Decimal) -> Decimal:
 
 
 def _weight_of_logarithm(value: Decimal) -> int:
+    """Return about the decimal exponent of the natural logarithm of a value; 0 for that of 1."""
     if Decimal("0.9") <= value <= Decimal("1.1"):
         weight, first = _words(value - 1)
         return weight * WORD + int(math.log10(first)) if first else 0
@@ -325,6 +327,7 @@ def numeric_power(base: Any, exponent: Any) -> Decimal:
 
 
 def _special_power(base: Decimal, exponent: Decimal) -> Decimal:
+    """Return a power with infinity or NaN; a base of 1 and an exponent of 0 give 1."""
     if base == 1 or not exponent:
         return Decimal(1)
     if base.is_nan() or exponent.is_nan():

@@ -124,6 +124,7 @@ def operation(node: Any, scope: Scope) -> TypedValue:
 
 
 def _unary(node: Any, scope: Scope) -> TypedValue:
+    """Return the value of `-x` or `~x`; refuse types without the operator."""
     symbol = "-" if isinstance(node, exp.Neg) else "~"
     (of,) = operands(symbol, node, (node.this,), scope)
     match of.type.kind:
@@ -188,6 +189,7 @@ def _of_any(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
 def _of_numbers(
     symbol: str, left: TypedValue, right: TypedValue, scope: Scope
 ) -> TypedValue | None:
+    """Return the value of an operator of two numbers; None if their type has no such operator."""
     kinds = {left.type.kind, right.type.kind}
     if kinds == {"int"}:
         return _of_integers(symbol, left, right)
@@ -204,6 +206,7 @@ def _of_numbers(
 
 
 def _of_integers(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
+    """Return the value of an operator of integers, which raises if it overflows the larger type."""
     sizes = left.type.size, right.type.size
     size = None if sizes[0] is None or sizes[1] is None else max(sizes)  # type: ignore[type-var]
     kind = SqlType("int", size=size)

@@ -228,6 +228,7 @@ def place(text: str, pattern: str, start: int = 1, number: int = 1) -> int:
 
 
 def _nth(text: str, pattern: str, start: int, number: int) -> re.Match[str] | None:
+    """Return match `number` from letter `start` on, both from 1; None if there are fewer."""
     if start < 1 or number < 1:
         raise ValueError("the start and the number have to be positive")
     found = _matches(_expression(pattern, "").finder(text), text, start - 1)
@@ -280,6 +281,7 @@ def _compiled(pattern: str, options: str) -> re.Pattern[str]:
 
 
 def _translated(pattern: str, *, lines: bool) -> Iterator[str]:
+    """Yield a pattern piece by piece for `re`; with `lines`, `$` matches at the end of lines."""
     place = 0
     while place < len(pattern):
         letter = pattern[place]

@@ -226,6 +226,7 @@ def _accepts(signature: Signature, given: Sequence[str]) -> bool:
 
 
 def _is_castable(of: str, to: str) -> bool:
+    """Return True if an argument of type `of` can be passed as type `to` without a written cast."""
     is_array = of.startswith("_")
     if of in (UNKNOWN, to) or to in ("anyelement", "anycompatible"):
         return True
@@ -276,6 +277,7 @@ def _exact_types(signature: Signature, given: Sequence[str]) -> int:
 
 
 def _preferred_types(signature: Signature, given: Sequence[str]) -> int:
+    """Return the number of arguments whose type is exact, or the preferred one of its category."""
     return sum(
         of != UNKNOWN and (of == to or (to in _PREFERRED and _category(to) == _category(of)))
         for of, to in zip(given, signature, strict=True)
@@ -371,6 +373,7 @@ def against_elements(
 
 
 def _choose_for(symbol: str, node: Any, names: Signature, scope: Scope) -> Signature:
+    """Return the types that an operator takes for these arguments; refuse none or several."""
     try:
         return choose(symbol, names)
     except NoOperator as error:

@@ -474,6 +474,7 @@ def formatted(form: str, *values: Any) -> str:
 
 
 def _shown(value: Any, letter: str) -> str:
+    """Return a value as text, as a literal (`L`) or as a name (`I`, which refuses NULL)."""
     if letter == "L":
         return quoted_or_null(None if value is None else joined_text(value))
     if letter == "I":

@@ -74,6 +74,7 @@ def field(name: str, of: Any) -> float:
 
 
 def _exact(name: str, of: Any) -> int | Decimal:
+    """Return a field of a time or an interval as an exact number; refuse one that it has not."""
     if isinstance(of, dt.timedelta):
         return _of_interval(name, of)
     if isinstance(of, dt.time):
@@ -97,6 +98,7 @@ def _micros(number: int) -> Decimal:
 
 
 def _of_clock(name: str, micros: int) -> int | Decimal:
+    """Return a field of a time of day in microseconds; negative if that is."""
     sign = -1 if micros < 0 else 1
     micros = abs(micros)
     match name:
@@ -113,6 +115,7 @@ def _of_clock(name: str, micros: int) -> int | Decimal:
 
 
 def _of_date(name: str, of: Any) -> int | Decimal:
+    """Return a field of a date or a timestamp; refuse an unknown one."""
     match name:
         case "day" | "month" | "year":
             return int(getattr(of, name))
@@ -141,6 +144,7 @@ def _of_date(name: str, of: Any) -> int | Decimal:
 
 
 def _julian(of: Any) -> int | Decimal:
+    """Return the Julian day, with the part of the day that has passed at a timestamp."""
     number = of.toordinal() + 1721425
     if not isinstance(of, dt.datetime):
         return number  # type: ignore[no-any-return]
@@ -149,6 +153,7 @@ def _julian(of: Any) -> int | Decimal:
 
 
 def _of_interval(name: str, of: dt.timedelta) -> int | Decimal:
+    """Return a field of an interval; refuse one that intervals do not have."""
     (months, days, clock), years = parts_of(of), _cut(months_of(of), 12)
     match name:
         case "year":
@@ -249,6 +254,7 @@ def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
 
 
 def _of_parts(months: Decimal, days: Decimal, micros: Decimal) -> dt.timedelta:
+    """Return the interval of months, days and microseconds; fractions go to the smaller units."""
     parts = (days, Decimal(round((months - numeric_cut(months)) * 30, 6)))
     whole_days = numeric_cut(Decimal(sum(parts) - sum(map(numeric_cut, parts)))) + sum(
         map(numeric_cut, parts)
@@ -444,6 +450,7 @@ def series(start: Any, end: Any, step: Any = 1) -> tuple[Any, ...]:
 
 
 def _numbers(start: Decimal, end: Decimal, step: Decimal) -> tuple[Decimal, ...]:
+    """Return the numbers from `start` to `end` by `step`; refuse NaN, infinity and a step of 0."""
     if not (start.is_finite() and end.is_finite() and step.is_finite()) or not step:
         raise ValueError("a series has a start, an end and a step other than zero or NaN")
     made = []

@@ -74,6 +74,7 @@ class GroupScope(Scope):
     """The classes of nodes that keys other than columns have."""
 
     def known(self, node: exp.Expr) -> TypedValue | None:
+        """Return a computed value or a key; None for others. Refuse a column that is no key."""
         found = super().known(node)
         if found is not None:
             return found
@@ -85,6 +86,7 @@ class GroupScope(Scope):
         return None
 
     def _key(self, node: exp.Expr) -> TypedValue | None:
+        """Return the key that equals a node; None if no key does, or the node has no value."""
         try:
             return self._of(self.rows.value(node))
         except PlanError:
@@ -94,12 +96,14 @@ class GroupScope(Scope):
         return next((group for row, group in self.keys if row.expr == value.expr), None)
 
     def of_sources(self, node: Any) -> TypedValue | None:
+        """Return the key that a column is; None for an unknown column. Refuse other columns."""
         found = self.rows.of_sources(node)
         if found is not None and self._of(found) is None:
             return self.field_of_sources(node) or self._key_of(node, found)
         return None if found is None else self._key_of(node, found)
 
     def _key_of(self, node: Any, row: TypedValue) -> TypedValue:
+        """Return the key that equals the value `row`; refuse a value that no key equals."""
         key = self._of(row)
         if key is None:
             raise self.error(
@@ -278,6 +282,7 @@ def _scope(
     of_groups: list[TypedValue],
     bindings: int,
 ) -> GroupScope:
+    """Return the scope of groups: `values` are the keys in the rows, `of_groups` in the groups."""
     groups = GroupScope(scope._text, (), bindings, scope.correlation, scope.environment)
     groups.rows, groups.aliases = scope, scope.aliases
     groups.keys = list(zip(values, of_groups, strict=False))

@@ -129,6 +129,7 @@ def with_names(node: Any, around: Scope) -> Scope:
 
 
 def _plan_of_name(cte: Any, around: Scope, *, is_recursive: bool) -> NamedPlan:
+    """Return the plan of a name that WITH defines; refuse USING KEY and statements that write."""
     if cte.args.get("key_expressions"):
         raise around.error(cte, "USING KEY is not supported", "fixpoint(keep=) keeps one row a key")
     cte.args.get("materialized")  # how it is computed, not what it is
@@ -147,6 +148,7 @@ def _plan_of_name(cte: Any, around: Scope, *, is_recursive: bool) -> NamedPlan:
 
 
 def _set_operation(node: Any, around: Scope) -> SelectQuery:
+    """Return UNION, INTERSECT or EXCEPT of two queries; refuse different numbers of columns."""
     left, right = around.query(node.left), around.query(node.right)
     if node.args.get("by_name"):
         right = _by_name(left, right, node, around)
@@ -199,6 +201,7 @@ def _same_rows(node: plan.Node, of: BindingSchema, like: BindingSchema, around: 
 
 
 def _by_name(left: SelectQuery, right: SelectQuery, node: Any, around: Scope) -> SelectQuery:
+    """Return the right query with its columns in the order of the left; refuse other names."""
     places = {name.casefold(): n for n, name in enumerate(right.names)}
     if {name.casefold() for name in left.names} != places.keys():
         raise around.error(node, "BY NAME takes queries with the same columns")
@@ -223,6 +226,7 @@ def _common(left: SqlType, right: SqlType, around: Scope) -> SqlType:
 
 
 def _values(node: Any, around: Scope) -> SelectQuery:
+    """Return the rows of VALUES as a query; as literal rows if every cell has a constant value."""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     if len({len(row) for row in rows}) > 1:
         raise around.error(node, "the rows of VALUES are not equally long")
@@ -254,6 +258,7 @@ def _of_columns(
 
 
 def _names(node: Any, count: int, around: Scope) -> list[str]:
+    """Return the dialect's names of columns without names: `col0`, or `column1`, and so on."""
     first, start = {"sqlite": ("column", 1), "postgres": ("column", 1)}.get(
         around.dialect.name, ("col", 0)
     )
@@ -267,6 +272,7 @@ def _is_constant(value: TypedValue) -> bool:
 def _schema(
     names: Sequence[str], rows: Sequence[Sequence[TypedValue]], around: Scope
 ) -> BindingSchema:
+    """Return the schema of some rows: the common type of each column, nullable if a cell is."""
     columns = []
     for place, name in enumerate(names):
         cells = [row[place] for row in rows]
@@ -360,6 +366,7 @@ def _fixpoint(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRelat
 
 
 def _inside_itself(node: exp.Expr, around: Scope) -> StratificationError:
+    """Return the error that a recursive query is read in a sub-query of its own step."""
     told = around.error(
         node,
         f"recursive {node.name!r} is read in a sub-query of its own step, where a new row may take "
@@ -516,6 +523,7 @@ def _each_once(node: plan.Node, kinds: BindingSchema, around: Scope) -> SelectQu
 
 
 def _key(node: plan.Node, kinds: BindingSchema, around: Scope) -> Function:
+    """Return the function from a row to a key, which is equal for rows equal by collation."""
     rows = query_of_rows(node, kinds, around)
     return rows.scope.function(
         key_of([collated(value, value.type.collation) for value in rows.values])

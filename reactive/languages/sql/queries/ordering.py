@@ -167,6 +167,7 @@ def columns_of(select: Any, rows: PlannedRows, scope: Scope) -> list[SelectColum
 
 
 def _columns(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
+    """Yield the columns of one item of SELECT; a star or an unnested struct has several."""
     star = _star(node)
     if star is not None:
         yield from _expand_star(star, node, rows, scope)
@@ -200,6 +201,7 @@ def _star(node: Any) -> Any:
 
 
 def _expand_star(star: Any, node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
+    """Yield the columns of `*` after EXCEPT, REPLACE and RENAME; refuse a star without columns."""
     take(star)
     table = node.table if isinstance(node, exp.Column) else ""
     left_out = {c.name.casefold() for c in star.args.get("except_") or ()}

@@ -246,6 +246,7 @@ _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _row(node: Any, scope: Scope) -> tuple[TypedValue, ...]:
+    """Return the values of a row in parentheses; of a single value, a row of one."""
     while isinstance(node, exp.Paren):
         node = node.this
     parts = node.expressions if isinstance(node, exp.Tuple) else [node]
@@ -307,6 +308,7 @@ def _inside(asked: RowComparison, *, nullable: bool) -> tuple[TypedValue, ...]:
 
 
 def _tests(asked: RowComparison, left: Sequence[TypedValue]) -> list[Expr]:
+    """Return the tests that compare the values `left` with the columns of the query, in pairs."""
     columns = asked.query.values
     pairs = list(zip(left, columns, strict=True))
     if asked.query.scope.dialect.numeric_booleans:
@@ -366,6 +368,11 @@ class PlannedRows:
         return self._changed(all_parameters(self.bindings), None)
 
     def _changed(self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None) -> PlannedRows:
+        """Return the sources with the expressions `of` in place of their bindings.
+
+        A value is NULL, too, if a leaf of `missing` is None; without `missing`, if a binding is.
+        """
+
         def changed(value: TypedValue) -> TypedValue:
             expr = substitute(value.expr, of)
             inner = tuple(substitute(leaf, of) for leaf in value.nulls)

@@ -119,6 +119,7 @@ def _evaluated_expressions(node: Any, scope: Scope, columns: Sequence[SelectColu
 
 
 def _keys(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> GroupingKeys | None:
+    """Return the keys of GROUP BY, for ALL the columns without an aggregate; None without it."""
     group = node.args.get("group")
     if group is not None and group.args.get("all"):
         keys = tuple(c.node for c in columns if not has_aggregate(c.node))
@@ -170,6 +171,7 @@ def _of_kind(node: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
 
 
 def _add_windows(made: plan.Node, scope: Scope, asked: Sequence[Any]) -> tuple[plan.Node, Scope]:
+    """Append the answers of the windows in `asked`; return the node, and the scope with them."""
     windows = [w for e in asked for w in _of_kind(e, lambda n: isinstance(n, exp.Window))]
     windows = list({id(each): each for each in windows}.values())
     if not windows:
@@ -282,6 +284,7 @@ def _asked_before(
 def _on(
     node: Any, scope: Scope, columns: Sequence[SelectColumn], values: Sequence[TypedValue]
 ) -> TypedValue:
+    """Return the value of a key of DISTINCT ON: a column by number or name, or an expression."""
     place = position_of(node, scope, columns)
     return scope.value(node) if place is None else values[place]
 

@@ -142,6 +142,7 @@ def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
 
 
 def _table(node: Any, around: Scope) -> PlannedRows:
+    """Return the rows of a table or view by its name; refuse an unknown name."""
     name = node.name
     around.check_schema(node)
     found = around.environment.find(name)
@@ -175,6 +176,7 @@ def _query(node: Any, around: Scope) -> PlannedRows:
 
 
 def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
+    """Return `left` joined with one item of FROM; refuse ASOF, POSITIONAL and unknown joins."""
     item, method = join.this, (join.method or "").upper()
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if method in ("ASOF", "POSITIONAL") or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
@@ -333,6 +335,7 @@ def _lateral_query(item: Any, left: PlannedRows, around: Scope) -> Any:
 
 
 def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedRows:
+    """Return `left` joined with a query that reads it; refuse RIGHT, FULL and ON but TRUE."""
     side = KINDS.get((join.side or "").upper())
     if side in ("right", "full"):
         raise around.error(
@@ -409,6 +412,7 @@ _MORE = (exp.Query, exp.Explode, exp.Unnest)
 
 
 def _filtered_join(rows: PlannedRows, join: Any, around: Scope) -> PlannedRows:
+    """Return the rows that satisfy ON; refuse a condition of an outer join."""
     on = join.args.get("on")
     if on is None or (isinstance(on, exp.Boolean) and on.this):
         return rows
