@@ -304,6 +304,10 @@ def _struct(values: Sequence[Any], fields: Columns) -> pa.Array:
 
 
 def _list(values: Sequence[Any], item: Any) -> pa.Array:
+    """Return lists as one list column, null where a value is None.
+
+    Raises `UnfitColumnValue` with the place of the list that holds the unfit item.
+    """
     ends = [0, *accumulate(0 if value is None else len(value) for value in values)]
     every = [part for value in values if value is not None for part in value]
     try:
@@ -316,6 +320,10 @@ def _list(values: Sequence[Any], item: Any) -> pa.Array:
 
 
 def _plain_array(values: Sequence[Any], kind: type) -> pa.Array:
+    """Return values as a column of `kind`, to which values of other classes are converted.
+
+    Times with zones are in UTC. Raises `UnfitColumnValue` for a time of day with a zone.
+    """
     if set(map(type, values)) - {kind, NoneType}:
         values = [_convert_value(kind, value, place) for place, value in enumerate(values)]
     of = _TYPES[kind]
@@ -383,6 +391,7 @@ def _has_zones(values: Sequence[Any]) -> bool:
 
 
 def _raw_array(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
+    """Return values as a column. Raises `UnfitColumnValue` with the place that Arrow refuses."""
     try:
         return pa.array(values, of)
     except _REFUSALS as error:

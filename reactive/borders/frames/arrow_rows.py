@@ -131,6 +131,8 @@ class _Record:
 
 
 def _collection_maker(kind: Any, make: Made) -> Made:
+    """Return the function that makes a `kind` of a list, and None of None."""
+
     def make_value(values: Any) -> Any:
         if values is None:
             return None
@@ -141,6 +143,8 @@ def _collection_maker(kind: Any, make: Made) -> Made:
 
 
 def _tuple_maker(makers: Sequence[Made]) -> Made:
+    """Return the function that makes a tuple of a list or struct, and None of None."""
+
     def make_value(value: Any) -> Any:
         if value is None:
             return None

@@ -113,6 +113,7 @@ def _drop_same(table: Any, is_same: Any) -> Any:
 
 
 def _equal_rows(old: Any, new: Any) -> Any:
+    """Return a mask: True where two tables of one length agree in all columns of `new`."""
     found = np.ones(len(new), bool)
     for name in new.column_names:
         found &= equal_places(old[name], new[name])
@@ -154,6 +155,7 @@ def _storage_column(column: Any) -> Any:
 
 
 def _same_values(left: Any, right: Any) -> Any:
+    """Compare two arrays by item: NaN equals NaN; nulls, and what Arrow cannot compare, are False."""
     try:
         found = pc.fill_null(pc.equal(left, right), False)
     except pa.ArrowNotImplementedError:

@@ -138,6 +138,7 @@ def numpy_rows(shown: Any) -> Any:
 
 
 def _records(shown: Any) -> Any:
+    """Return the rows of a table or view as a NumPy array of records named as its columns."""
     needs.check_library(f"{shown._called()}: an array", "numpy")
     import numpy as np
 
@@ -171,6 +172,7 @@ def _record_class(names: tuple[str, ...]) -> Any:
 
 
 def _rename_fields(made: Any, names: dict[str, str]) -> Any:
+    """Give the fields of a dataclass other names, in place; return the class."""
     fields = {}
     for field in made.__dataclass_fields__.values():
         field.name = names[field.name]
@@ -187,6 +189,7 @@ def _rename_fields(made: Any, names: dict[str, str]) -> Any:
 
 
 def _named_columns(arrow: Any, rows: Sequence[Any], shown: Any) -> Any:
+    """Return rows as Arrow columns, named by the row class, the view, the bindings or position."""
     node, nesting = getattr(shown, "relation", shown).plan, getattr(shown, "nesting", None)
     types: tuple[Any, ...] = binding_types(node)
     if nesting is not None:
@@ -361,6 +364,7 @@ def _from_file(view: Any, history: History, version: int) -> list[Pair]:
 
 
 def _unknown_version(view: Any, history: History, version: int, now: int, why: str = "") -> str:
+    """Return the message for changes since a version that is in the future or no longer kept."""
     if version > now:
         return f"{view._called()} has no version {version} yet\n  db.version is {now}"
     return (
@@ -372,6 +376,7 @@ def _unknown_version(view: Any, history: History, version: int, now: int, why: s
 
 
 def _history_of(view: Any, commits: int) -> History:
+    """Return the history of a view; created if missing, to keep the deltas of `commits` commits."""
     found = view._history
     if found is None:
         found = view._history = History(view._engine, view._node, commits)

@@ -141,6 +141,7 @@ def _key_fields(key: Any, names: list[str], found: Any) -> tuple[str, ...]:
 
 
 def _key_field(key: str, names: list[str], found: Any) -> str:
+    """Return the field of a column of the key. Raises if the column is missing or has nulls."""
     called = dict(zip(names, found.column_names, strict=True)).get(key, key)
     if called not in found.column_names:
         raise PlanError(
@@ -207,6 +208,7 @@ def _one_by_one(table: Any, pieces: Iterable[Piece], total: int | None, watch: P
 
 
 def _count_pieces(pieces: Iterable[Piece], total: int | None, watch: Progress) -> Iterator[Piece]:
+    """Yield the pieces, and report the rows of each to `watch` when the next one is requested."""
     done = 0
     watch.count(done, total)
     for piece in pieces:
@@ -386,6 +388,10 @@ class _Sync:
         return changes
 
     def _find_changes(self) -> Sequence[Pair]:
+        """Replace the rows that differ from the frame; return the changes.
+
+        Appends their counts to `_told`.
+        """
         from reactive.borders.frames import difference
 
         old, key = self._columns_now(), _key_column(self._table)

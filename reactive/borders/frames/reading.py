@@ -77,6 +77,7 @@ def is_frame(data: Any) -> bool:
 
 
 def _to_table(data: Any, what: str) -> Any:
+    """Return any kind of frame, or the file at a path, as an Arrow table. Raises if it is none."""
     import pyarrow as pa
 
     if isinstance(data, pa.Table):
@@ -99,6 +100,7 @@ def _to_table(data: Any, what: str) -> Any:
 
 
 def _no_frame(data: Any, what: str) -> PlanError:
+    """Return the error for data that is not a frame."""
     return PlanError(
         f"{what}: {type(data).__name__} is no frame: {data!r:.100}\n"
         "  give what has __arrow_c_stream__, as a DataFrame of polars or pandas, a pyarrow.Table, "
@@ -107,6 +109,7 @@ def _no_frame(data: Any, what: str) -> PlanError:
 
 
 def _of_stream(data: Any, what: str) -> Any:
+    """Return an Arrow stream as a table. Raises `PlanError` if its column has no name."""
     import pyarrow as pa
 
     _check_objects(data, what)
@@ -129,6 +132,10 @@ def _check_objects(data: Any, what: str) -> None:
 
 
 def _read_file(path: Path, what: str) -> Any:
+    """Return the table in a file, by the ending of its name.
+
+    Raises `PlanError` for an unknown one.
+    """
     found = FILES.get(path.suffix.lower())
     if found is None:
         raise PlanError(
@@ -218,6 +225,7 @@ def _of_pandas(data: Any) -> Any:
 
 
 def _is_known_to_narwhals(data: Any) -> bool:
+    """Return True if narwhals is installed, and takes the data for a frame."""
     try:
         import narwhals as nw
     except ModuleNotFoundError:
@@ -227,6 +235,7 @@ def _is_known_to_narwhals(data: Any) -> bool:
 
 
 def _of_narwhals(data: Any, what: str) -> Any:
+    """Return a frame that narwhals knows as an Arrow table; a lazy frame is computed."""
     import narwhals as nw
 
     frame: Any = nw.from_native(data)
@@ -260,6 +269,7 @@ def with_types(table: Any, names: list[str], types: list[Any]) -> Any:
 
 
 def _with_type(column: Any, field: Any) -> Any:
+    """Convert a column to a field's type. Raises `TableError` if a value does not fit."""
     import pyarrow as pa
 
     if column.type == field.type:
@@ -346,6 +356,7 @@ def plain_type(of: Any) -> Any:
 
 
 def _is_list(of: Any) -> bool:
+    """Return True for an Arrow type of lists, of any layout."""
     from pyarrow import types
 
     tests = [types.is_list, types.is_large_list, types.is_fixed_size_list]

@@ -230,6 +230,7 @@ def _fill_slots(
     columns: Sequence[list[Any]],
     count: int,
 ) -> list[Any]:
+    """Make `count` rows without calling the class, and set their fields from the columns."""
     rows = list(map(object.__new__, repeat(kind, count)))
     for fill, values in zip(setters, columns, strict=True):
         deque(map(fill, rows, values), 0)
@@ -268,6 +269,7 @@ def _has_generated_init(kind: Any, count: int) -> bool:
 
 
 def _takes_fields_in_order(kind: Any) -> bool:
+    """Return True if a constructor takes exactly the fields, by position and in order."""
     try:
         taken = list(signature(kind).parameters.values())
     except (TypeError, ValueError):
@@ -357,6 +359,7 @@ def type_of(spec: Spec) -> Any:
 
 @class_maker
 def _record(spec: Spec) -> Any:
+    """Return the row class of a description; its rows are pickled with the description."""
     _, name, fields = spec
     typed = [(field, type_of(inner)) for field, inner in fields]
     names = [field for field, _ in fields]

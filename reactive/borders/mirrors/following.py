@@ -135,6 +135,7 @@ class Follower:
         one: dict[str, Any],
         options: dict[str, Any],
     ) -> tuple[Any, Any, Any]:
+        """Record the rows that a statement will touch; return the statement to run instead."""
         if getattr(statement, "is_dml", False):
             touched = self.touched(connection)
             touched.connection = connection
@@ -152,6 +153,7 @@ class Follower:
         options: dict[str, Any],
         result: Any,
     ) -> None:
+        """Record the rows known only after a statement, and the tables that its option names."""
         if getattr(statement, "is_dml", False) or getattr(statement, "is_select", False):
             self.watched.after(self.touched(connection), statement, result)
         self.touched(connection).has_state = True
@@ -167,6 +169,7 @@ class Follower:
         context: Any,
         is_many: bool,
     ) -> None:
+        """Record the tables that a text may write to; begin SQLite's transaction if needed."""
         touched = self.touched(connection)
         touched.is_begun = True
         if context is None or OPTION not in context.execution_options:
@@ -185,6 +188,7 @@ class Follower:
         context: Any,
         is_many: bool,
     ) -> None:
+        """Publish what was touched if the statement has ended the transaction by itself."""
         touched = self.touched(connection)
         if not touched or not statements.may_end(text):
             return
@@ -200,6 +204,7 @@ class Follower:
             raise TransactionError(_TWO_PHASES)
 
     def _do_commit(self, connection: Any) -> None:
+        """Commit the connection, together with the tables if it has touched rows of the mirror."""
         touched = None if self.is_stopped else self._noted(connection)
         commit = partial(self._commit, connection)
         if touched:
@@ -213,6 +218,7 @@ class Follower:
         touched.end()
 
     def _do_rollback(self, connection: Any) -> None:
+        """Roll the connection back, and forget the rows that it has touched."""
         self._rollback(connection)
         touched = self._noted(connection)
         if touched is not None:

@@ -134,12 +134,14 @@ class MirrorKind:
         return found
 
     def _records(self, result: CursorResult[Any]) -> list[Any]:
+        """Return the rows of a result as records, with mutable values frozen."""
         rows = chain.from_iterable(result.partitions(FETCHED))
         if not self.record.mutable:
             return list(starmap(self.record.row, rows))
         return [self.record.row(*self._frozen(values)) for values in rows]
 
     def _frozen(self, values: Sequence[Any]) -> list[Any]:
+        """Return a copy of the values in which those of mutable columns are frozen."""
         made = list(values)
         for place in self.record.mutable:
             made[place] = freeze_value(made[place])
@@ -198,6 +200,7 @@ def own_key(key: Key, places: tuple[int, ...]) -> Any:
 
 
 def _kind_of_table(table: Table) -> MirrorKind:
+    """Return the kind of a table that no class maps; its records have its columns."""
     columns = key_columns(table)
     record = record_of_columns(table.name, list(table.columns))
     key = tuple(map(column_field, columns))
@@ -213,6 +216,7 @@ def _select_by_keys(statement: Select[Any], columns: Sequence[Any]) -> Select[An
 
 
 def _mapper(given: Any) -> Mapper[Any]:
+    """Return the mapper of a class. Raises `PlanError` if SQLAlchemy does not map it."""
     try:
         found = inspect(given)
     except NoInspectionAvailable:
@@ -248,6 +252,7 @@ def _check_mapper(mapper: Mapper[Any]) -> None:
 
 
 def _key_places(mapper: Mapper[Any], table: Table) -> tuple[int, ...] | None:
+    """Return the places of a class's key in the key of one of its tables; None if it lacks some."""
     own = list(key_columns(table))
     found = []
     for column in mapper.primary_key:
@@ -332,6 +337,8 @@ def column_field(column: Column[Any]) -> str:
 
 @class_maker
 def _row_of_table(name: str, fields: Fields) -> type:
+    """Return the record class of a table, whose rows are pickled by name and fields."""
+
     def reduced(row: Any) -> Any:
         return _unpickled_of_table, (name, fields, [getattr(row, key) for key, _ in fields])
 
@@ -353,6 +360,10 @@ def _row_class(
     others: dict[str, Any],
     reduced: Callable[[Any], Any],
 ) -> type:
+    """Return a frozen dataclass of rows.
+
+    Raises `PlanError` if a name clashes with one of `others`.
+    """
     # a field object each: class attributes such as `mro` would be taken for defaults
     apart = [(key, kind, field()) for key, kind in fields]
     try:
@@ -407,6 +418,7 @@ def annotation(column: Any) -> Any:
 
 
 def _python_type(column: Any) -> type:
+    """Return the class of a column's values; `object` if it is unknown or mutable."""
     if isinstance(column.type, TypeDecorator):
         return object
     try:

@@ -77,6 +77,10 @@ class MirrorParts:
         return any(part.behind is not None for part in self._parts)
 
     def table(self, owner: Any) -> Any:
+        """Return the table that mirrors a class.
+
+        Raises `PlanError` if the class is not mirrored, or the mirror has not been loaded.
+        """
         if not self.is_loaded:
             raise PlanError(
                 "the mirror has no rows yet: of an asynchronous engine it is awaited\n"
@@ -98,6 +102,7 @@ class MirrorParts:
         return nested_rows(path_of(relationship), self.table)
 
     def load(self) -> None:
+        """Load all rows of all parts. Raises `ClosedError` if the mirror is closed."""
         if self.is_closed:
             raise ClosedError(
                 "the mirror is closed\n  make another one with mirror(db, Session, ...)"
@@ -107,6 +112,7 @@ class MirrorParts:
         self.is_loaded = True
 
     async def load_async(self) -> None:
+        """Load all rows of an asynchronous engine; discard the mirror if its first load fails."""
         try:
             await util.greenlet_spawn(self.load)
         except BaseException:
@@ -172,6 +178,7 @@ def _mirror_tables(db: Any, kinds: list[MirrorKind], *, replace: bool) -> list[T
 
 
 def _mirror_table(db: Any, kind: MirrorKind, *, replace: bool) -> Table[Any]:
+    """Create the table of a kind, which refuses changes by other statements."""
     key: Any = kind.key[0] if len(kind.key) == 1 else _fields_getter(kind.key)
     table: Table[Any] = db.table(
         kind.record.row, name=kind.name, key=key, replace=replace, durable=False
@@ -181,6 +188,7 @@ def _mirror_table(db: Any, kind: MirrorKind, *, replace: bool) -> Table[Any]:
 
 
 def _watched_tables(mirrored: list[tuple[MirrorKind, Any]]) -> WatchedTables:
+    """Return the watch over the mirrored tables and all others of their metadata."""
     kinds = [kind for kind, _ in mirrored]
     own = {table for kind in kinds for table in kind.places}
     known = {table: None for each in own for table in each.metadata.tables.values()}
@@ -334,6 +342,7 @@ def _field_name(mapper: Mapper[Any] | None, column: Column[Any]) -> str:
 
 
 def _is_of_equations(condition: Any) -> bool:
+    """Return True if a join condition only equates columns."""
     is_all = isinstance(condition, BooleanClauseList) and condition.operator is operators.and_
     parts = condition.clauses if is_all else [condition]
     return all(

@@ -113,6 +113,10 @@ class MirrorPublisher:
             raise
 
     def _publish(self, touched: TouchedRows, commit: Callable[[], None]) -> None:
+        """Change the tables, and commit both sides; undo the tables if the commit fails.
+
+        If the outcome is unknown, the touched rows are read again over a new connection.
+        """
         prepared = self._begun()
         try:
             parts = self._gather_parts(touched)
@@ -189,6 +193,7 @@ class MirrorPublisher:
             self.publish(touched, _commit_nothing)
 
     def _begun(self) -> Prepared:
+        """Return an open transaction of the tables, once the lock of the database is free."""
         wait_for_lock(self._engine.db_lock, is_async=self.source.dialect.is_async)
         prepared = Prepared(self._engine)
         if self.source.dialect.is_async:
@@ -199,6 +204,7 @@ class MirrorPublisher:
     def _fill(
         self, touched: TouchedRows, kind: MirrorKind, table: Table[Any], keys: set[Key] | None
     ) -> None:
+        """Read the rows of `keys` again (None: all rows), and write what differs to the table."""
         guarded: Any = table._do
         statements, write = guarded.unguarded, self._engine.write
         if keys is not None and not keys:

@@ -107,6 +107,7 @@ def tracked(
 
 
 def _track_class(kind: Any, options: Options) -> Any:
+    """Set up a class for tracking, and return it. Raises `PlanError` if it cannot be tracked."""
     if not isinstance(kind, type):
         raise PlanError(
             f"tracked takes a class, not {kind!r:.100}\n"
@@ -253,6 +254,7 @@ def touch(engine: Any, instance: Any) -> None:
 
 
 def _touch_attributes(record: ObjectRecord) -> list[Pair]:
+    """Mark all attributes as changed, and drop their containers' snapshots; return the undo."""
     for name in record.shape.names:
         value = record.shape.read(record.object, name)
         if isinstance(value, Container):

@@ -129,6 +129,10 @@ def _collect_reads(function: Any, of: Sequence[bool], found: set[str]) -> None:
 
 
 def _walk(part: Any, of: Sequence[bool], found: set[str]) -> None:
+    """Add the attributes that an expression reads of parameters marked in `of` to `found`.
+
+    Raises `_All` if it uses such a parameter as a whole.
+    """
     match part:
         case Attribute(Parameter(index), name):
             if of[index]:

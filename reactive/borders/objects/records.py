@@ -208,6 +208,7 @@ class ObjectRecord:
             each._settle()
 
     def _settle(self) -> None:
+        """Unmark attributes equal to the row again, and tell the stores which ones are left."""
         for name in [name for name in self.late if not self.is_other(name, anew=False)]:
             del self.late[name]
         for place in self.places:
@@ -286,6 +287,10 @@ class ObjectRecord:
                 self.owners.pop(key, None)
 
     def _frozen(self, name: str) -> Any:
+        """Return the frozen value of an attribute.
+
+        A plain container is replaced in the object by a tracked one.
+        """
         value = self.shape.read(self.object, name)
         if value.__class__ in PLAIN:
             return canonical(value)

@@ -109,6 +109,7 @@ class ClassShape:
         """Read the stored value of an attribute; MISSING if there is none."""
 
     def _read(self, instance: Any, name: str) -> Any:
+        """Return the value of an attribute of an instance; MISSING if there is none."""
         try:
             if name in self._slots:
                 return self._slots[name].__get__(instance)
@@ -162,6 +163,10 @@ class ClassShape:
         return self.new(row._record_, {**self.values(row), **changes})
 
     def _copied_dictionary(self, row: Any, changes: Mapping[str, Any]) -> Any:
+        """Copy a snapshot with some values changed; MISSING deletes one.
+
+        Cached values are left out.
+        """
         made = self._new(row._record_)
         own = vars(made)
         own.update(vars(row))
@@ -269,6 +274,7 @@ def _snapshot_maker(twin: Any) -> Callable[[Any], Any]:
 
 
 def _refuse_set(row: Any, name: str, value: Any) -> None:
+    """Raise `TableError`: a snapshot is not changed by assignment."""
     raise TableError(
         f"a row is what {_object_text(row)} was at a commit: {name} = {value!r:.60} would change "
         "it\n"
@@ -277,6 +283,7 @@ def _refuse_set(row: Any, name: str, value: Any) -> None:
 
 
 def _refuse_delete(row: Any, name: str) -> None:
+    """Raise `TableError`: attributes of a snapshot are not deleted."""
     raise TableError(
         f"a row is what {_object_text(row)} was at a commit: del {name} would change it\n"
         "  delete it of the object: reactive.of(row)"
@@ -288,6 +295,8 @@ def _object_text(row: Any) -> str:
 
 
 def _untold(name: str, kind: Any) -> property:
+    """Return a property that raises `AttributeError`, for an attribute that is not tracked."""
+
     def read(row: Any) -> Any:
         raise AttributeError(
             f"rows of {kind.__name__} have no {name!r}: tracked(only=..., exclude=...) says so"
@@ -350,6 +359,7 @@ def _dump_json(row: Any, **given: Any) -> Any:
 
 
 def _model(row: Any) -> Any:
+    """Return a mutable model of pydantic with the fields of a snapshot."""
     kind = vars(type(row))["__reactive_twin__"]
     made = object.__new__(kind)
     give_storage(made)

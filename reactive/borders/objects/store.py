@@ -49,6 +49,7 @@ class ObjectStore(KeyedStore):
         return found
 
     def add(self, row: Row, count: int) -> Pair:
+        """Add a row, and link its record to the store; neither if one of them fails."""
         pair = super().add(row, count)
         try:
             row._record_.enter(self, row)
@@ -58,6 +59,7 @@ class ObjectStore(KeyedStore):
         return pair
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Add rows, and link their records to the store; return the added rows. All or none."""
         kept = super().add_rows(rows)
         try:
             for row in kept:
@@ -68,6 +70,7 @@ class ObjectStore(KeyedStore):
         return kept
 
     def remove(self, row: Row, count: int) -> Pair:
+        """Remove a row, and unlink its record from the store; neither if one of them fails."""
         pair = super().remove(row, count)
         try:
             self._left(row._record_, row)
@@ -123,6 +126,7 @@ class ObjectStore(KeyedStore):
         return changes
 
     def revert(self, changes: Iterable[Pair]) -> None:
+        """Undo changes of the store, and of the links of records to their rows."""
         net = consolidate(list(changes))
         for row, weight in net:
             if weight > 0:

@@ -154,6 +154,7 @@ class ObjectTable(Table[T, K]):
         self._write(self._do.delete, key)
 
     def _patch(self, given: Any) -> list[T]:
+        """Raise `TableError`: a row that is a snapshot is changed by its object."""
         raise TableError(
             f"patch of table {self.name!r}, whose rows are snapshots of objects\n"
             "  change the object: reactive.of(table[key])"
@@ -222,6 +223,10 @@ class ObjectTable(Table[T, K]):
     def _is_near(self, value: bool) -> None: ...
 
     def _new_store(self, hashable: Any) -> RowStore:
+        """Return the store of the table's objects.
+
+        Raises `PlanError` if the table is not stored.
+        """
         if not self.plan.stored:
             raise PlanError(
                 f"table {self.name!r} of objects must be stored: an object that changes takes the "
@@ -235,12 +240,14 @@ class ObjectTable(Table[T, K]):
         return store
 
     def _give_up(self, why: str) -> None:
+        """Drop the table, and stop tracking its objects for it."""
         self._objects.tables.remove(self)
         if isinstance(self._store, ObjectStore):
             self._store.give_up()
         super()._give_up(why)
 
     def _write(self, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
+        """Run a statement after the transaction's earlier assignments to objects are flushed."""
         objects = self._objects
 
         def change(of: Any) -> Sequence[Pair]:
@@ -256,6 +263,7 @@ class ObjectTable(Table[T, K]):
             raise
 
     def _reading(self) -> AbstractContextManager[None]:
+        """Return the context of a read, after rows were brought up to date with their objects."""
         objects, engine = self._objects, self._engine
         if (objects.changed or objects.unread) and not engine.db_lock.held:
             pending = engine.pending
@@ -271,6 +279,7 @@ class ObjectTable(Table[T, K]):
         return self._do.upsert(self._any_row(given))
 
     def _update_row(self, given: tuple[Any, Any]) -> Sequence[Pair]:
+        """Return the changes of replacing one object by another; none if both are the same."""
         old, new = map(self._record, given)
         if old is new and old.row_in(self._store) is not None:
             return ()
@@ -299,6 +308,7 @@ class ObjectTable(Table[T, K]):
         return record
 
     def _known(self, given: Any) -> ObjectRecord | None:
+        """Return the record of an object, or of a row's object; None if it has none."""
         if is_twin(type(given)):
             found: ObjectRecord | None = given._record_
             return found

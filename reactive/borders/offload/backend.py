@@ -228,6 +228,7 @@ def status(of: Offloading) -> OffloadStatus:
 
 
 def _line(node: Node) -> Offloaded:
+    """Return the report on a remote node; with its error, and 0 rows, if it cannot be measured."""
     operator = node.operator
     wrong, (rows, size) = "" if operator.lost is None else str(operator.lost), (0, 0)
     try:
@@ -303,6 +304,7 @@ _BYTES = {"max_waiting": 'max_waiting_bytes="256MB"', "threshold_rows": 'thresho
 
 
 def _parse_bytes(said: str) -> int | None:
+    """Return the bytes that a text such as "256MB" names; None if it names no size."""
     match = _WRITTEN.fullmatch(said)
     if match is None or (match[3] and not match[2]):
         return None

@@ -153,6 +153,7 @@ class Offloading:
                 return
 
     def _affected(self, error: OffloadError) -> OffloadError:
+        """Return the error with the names of the views that are not up to date, and a remedy."""
         deferred = [str(leaf.leaf) for leaf in self._engine.graph.leaves() if leaf.deferred]
         return OffloadError(
             f"{error}\n  not up to date: {', '.join(deferred) or 'nothing'}; all others go on\n"

@@ -126,6 +126,7 @@ class OverflowWatch:
                 node.operator.lose(error)
 
     def _weigh(self) -> None:
+        """Queue the return of small parts, and the moves of grown nodes that are not queued yet."""
         if self._moved:
             self.background.do(self._bring_back)
         grown = [node for node in self._of.look(self._grown) if node not in self._moving]
@@ -163,6 +164,7 @@ class OverflowWatch:
         return [of for of in grown if of not in self._moved and of not in self._refused]
 
     def _is_refused(self, node: plan.Node) -> bool:
+        """Return True if a node cannot move, and record the reason."""
         refused = None if is_whole(self._of, node) else self._of.refused(node)
         if refused is not None:
             self._refused[node] = refused
@@ -242,6 +244,7 @@ def top_of(of: Offloading, node: plan.Node) -> plan.Node:
 
 
 def _chain_end(of: Offloading, node: plan.Node) -> plan.Node:
+    """Return the last node of the chain of linear nodes above `node`, each read by one other."""
     roots = of.roots()
     orders = [n for root in roots for n in nodes(root) if isinstance(n, plan.OrderBy)]
     readers: dict[plan.Node, set[plan.Node]] = defaultdict(set)

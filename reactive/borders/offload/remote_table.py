@@ -83,6 +83,7 @@ class RemoteTable(Table[T, Any]):
         self._keyed = None
 
     def _new_store(self, hashable: Any) -> RowStore:
+        """Open the remote rows; return the store that holds changes until they are saved."""
         self.rows = self._open(self.name)
         """The remote rows."""
         self._waiting = RemoteStore(self.rows)
@@ -191,6 +192,7 @@ class RemoteTable(Table[T, Any]):
         return super().__contains__(item)
 
     def _patch(self, given: list[Patch]) -> list[T]:
+        """Raise `OffloadError`: a remote row is not patched."""
         raise OffloadError(
             f"patch of table {self.name!r}: its rows are on Spark, where bags are arrays\n"
             "  update(old, new) the row; or hold the table in the process, by db.table(...)"
@@ -224,6 +226,7 @@ class RemoteTable(Table[T, Any]):
             return True
 
     def _need_own_key(self, what: str) -> Callable[[Row], Any]:
+        """Return the function of the key. Raises `TableError` if the table has none."""
         if self.plan.key is None:
             raise TableError(
                 f"{what} of table {self.name!r}, which has no key\n"
@@ -245,6 +248,7 @@ class RemoteTable(Table[T, Any]):
 
 
 def _check_once(once: Any) -> None:
+    """Refuse what is neither None nor a name with the number of a batch."""
     match once:
         case None:
             return
@@ -274,12 +278,14 @@ class RemoteStore:
         return self._rows.version
 
     def add(self, row: Row, count: int) -> Pair:
+        """Check a row, and hold its insertion until it is saved."""
         hash(row)
         self._rows.check(row)
         self._unsaved.append((row, count))
         return (row, count)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Check rows, and hold their insertions until they are saved; none if one is refused."""
         for row in rows:
             hash(row)
             self._rows.check(row)
@@ -447,6 +453,7 @@ class _FedStore(RemoteStore):
 
 
 def _refuse_change(name: str) -> NoReturn:
+    """Raise `TableError`: only a stream writes to the table."""
     raise TableError(
         f"rows of table {name!r} come by its stream, and cannot be changed by hand\n"
         "  add them to what the stream reads, or to another table: a.union_all(b) has the rows of "
@@ -521,6 +528,7 @@ class Readers:
         return [leaf for leaf in leaves if not self._inside(leaf).isdisjoint(some)]
 
     def _inside(self, leaf: Node) -> frozenset[plan.Node]:
+        """Return the nodes that a leaf's query runs; cached until its optimized plan changes."""
         found = self._engine.queries.optimized(leaf.leaf.plan).plan
         known = self._known.get(leaf)
         if known is None or known[0] is not found:

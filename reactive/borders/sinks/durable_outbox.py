@@ -189,6 +189,7 @@ class DurableOutbox:
         return Schema(self._table, COLUMNS, "row", json.dumps({"sink": plan}))
 
     def _load(self) -> dict[str, int]:
+        """Return the entries of the outbox, by key; the store is read once."""
         held = self._held
         if held is None:
             with self._engine.inside():
@@ -202,6 +203,7 @@ class DurableOutbox:
         return Position(held[BATCH], held[VERSION]) if BATCH in held else None
 
     def _read_table(self) -> dict[str, int]:
+        """Read the entries from the store. Raises `DurabilityError` if they are damaged."""
         store = self._journal.store
         found: dict[str, int] = {}
         for batch, _ in store.rows(self._table):
@@ -214,6 +216,7 @@ class DurableOutbox:
         return found
 
     def _check_query(self, found: Schema, plan: str) -> None:
+        """Rewrite the table for another query. Raises `PlanError` if the query may not differ."""
         if found == (schema := self._schema(plan)):
             return
         if not self._may_differ:
@@ -275,6 +278,10 @@ class DurableOutbox:
     # Rows as text.
 
     def _text(self, row: Any) -> str:
+        """Return a row as JSON text.
+
+        Raises `DurabilityError` if it could not be restored from it.
+        """
         try:
             text = self._text_of(row)
             if '"record"' in text and self._text_of(self._row(text)) != text:
@@ -291,6 +298,10 @@ class DurableOutbox:
         return json.dumps(tree(row, self._names), separators=(",", ":"))
 
     def _row(self, text: str) -> Any:
+        """Return the row of a text of `_text`.
+
+        Raises `DurabilityError` if it cannot be restored.
+        """
         try:
             row = untree(json.loads(text), self._classes)
         except Unstorable as misfit:
@@ -307,6 +318,7 @@ class DurableOutbox:
         return self._journal.store.name
 
     def _damage_error(self, row: Any) -> DurabilityError:
+        """Return the error for a damaged entry of the table."""
         return DurabilityError(
             f"cannot read table {self._table!r} in {self._where}: {row!r:.100} is damaged\n"
             "  put a backup in the place of the file"
@@ -400,6 +412,10 @@ class ToldTarget(CalledTarget):
         self.is_owed = False
 
     def _tell(self, batch: ChangeBatch) -> None:
+        """Call the callback with a batch, except with a first one that is not wanted.
+
+        Raises `TypeError` if the callback is asynchronous.
+        """
         if batch.number == 0 and not self._snapshot:
             return
         delta = NumberedDelta[Any](batch.number, batch.version, list(batch.changes), self._key)

@@ -121,6 +121,7 @@ class GatheredChanges:
             self.lost(self._subscription.error)
 
     def _add(self, delta: Delta[Any]) -> None:
+        """Add a commit's changes; for a recomputed view or after an error, mark all incomplete."""
         try:
             with self._lock:
                 if delta.is_snapshot:  # the view was recomputed: compare again

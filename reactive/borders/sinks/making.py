@@ -196,6 +196,7 @@ def _is_target(target: Any) -> bool:
 
 
 def _offload(engine: Engine, why: str) -> Any:
+    """Return the offloading of a database. Raises `OffloadError` if it has none."""
     if not engine.offloading.is_possible:
         raise OffloadError(
             f"this database cannot make the target: {why}\n"
@@ -266,6 +267,7 @@ def _check_single(engine: Engine, name: str) -> None:
 
 
 def _sink(view: Any, name: str, target: SinkTarget, interval: float | None, is_each: bool) -> Sink:
+    """Create the sink of a view. Raises `PlanError` if another one has its name."""
     engine: Engine = view._engine
     if any(sink.name == name for sink in engine.sinks):
         raise PlanError(f"the sink {name} is there already\n  stop() that one first")

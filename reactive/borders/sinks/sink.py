@@ -310,6 +310,7 @@ class Sink(Uncopyable, Closeable):
         self._error = None
 
     def _write(self) -> None:
+        """Write batches until the target has all changes up to the current version."""
         version = self._engine.version
         self._engine.offloading.flush()
         while not self._has_written(version):
@@ -378,6 +379,7 @@ class Sink(Uncopyable, Closeable):
         return True
 
     def _stage(self, batch: ChangeBatch) -> bool:
+        """Stage a batch at the target; False if its changes cancel out, and nothing is staged."""
         if not isinstance(self._target, CalledTarget):  # which settles its own commits
             self._settle()
         if isinstance(self._gathered, FollowedChanges):
@@ -397,6 +399,7 @@ class Sink(Uncopyable, Closeable):
                 journal.write_beside((), is_safe=True)
 
     def _check(self) -> None:
+        """Raise if the sink was stopped, or a transaction of this thread is open."""
         if self._ended.is_set():
             raise ClosedError(f"{self._called()} was stopped\n  make it again: it goes on")
         if self._engine.mine is not None:
@@ -406,6 +409,7 @@ class Sink(Uncopyable, Closeable):
             )
 
     def _start(self, interval: float) -> None:
+        """Start the thread that writes every `interval` seconds."""
         self._thread = threading.Thread(
             target=_tick,
             args=(weakref.ref(self), self._ended, interval),

@@ -136,6 +136,10 @@ class JointTransaction(Transaction):
             raise
 
     def _end_both_at_once(self, error: BaseException | None) -> None:
+        """End both transactions without an event loop.
+
+        If that raises, and nothing is prepared, undo this one.
+        """
         try:
             run_without_waiting(self._end_both(error))
         except BaseException:
@@ -201,6 +205,10 @@ class JointTransaction(Transaction):
             self._engine.after()
 
     async def _commit_both(self, prepared: Prepared) -> None:
+        """Commit the other side, then publish here; undo both if the other side refuses.
+
+        Raises `TransactionError` if the outcome of the other commit is unknown.
+        """
         engine, sql = self._engine, self._other
         if engine.rereading is not None:
             await self._refuse_doubtful(prepared)
@@ -283,6 +291,7 @@ class JointTransaction(Transaction):
         raise TransactionError(told) from error
 
     async def _settle(self, lost: BaseException) -> None:
+        """Read the tables in doubt again; in a thread of its own if the transaction is awaited."""
         settle, confirms = self._engine.rereading.settle, not self._other.is_local
         if self._is_awaited:
             await asyncio.to_thread(settle, lost, confirms=confirms)

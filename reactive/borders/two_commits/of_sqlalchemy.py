@@ -67,6 +67,7 @@ class OfConnection(AnyConnection):
         return bool(self.identity.dialect.name == "sqlite")
 
     async def begin(self) -> None:
+        """Join the open transaction, or begin one. Raises `TransactionError` for AUTOCOMMIT."""
         self._refuse_autocommit(self.identity)
         if not self.identity.in_transaction():
             await await_result(self.given.begin())  # sends nothing
@@ -81,6 +82,7 @@ class OfConnection(AnyConnection):
             raise ended_early_error(self)
 
     def _refuse_autocommit(self, connection: Any) -> None:
+        """Raise `TransactionError` if each statement of a connection is committed by itself."""
         if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
             raise TransactionError(
                 f"{self} cannot commit with the tables: its isolation level is AUTOCOMMIT, so each "
@@ -90,6 +92,7 @@ class OfConnection(AnyConnection):
         self.refuse_autocommit(_driver(connection))
 
     async def _check(self, connection: Any) -> None:
+        """Raise `TransactionError` if a connection is lost, or would not commit its work."""
         if connection.invalidated:
             raise TransactionError(
                 f"{self} was not committed: its connection was lost\n"
@@ -101,6 +104,7 @@ class OfConnection(AnyConnection):
             await self._ask()  # this driver hides a failed statement
 
     async def gather(self, mirrors: Iterable[Any]) -> None:
+        """Update the tables of each mirror that follows one of the connections."""
         for connection in list(self._connections()):
             for mirror in mirrors:
                 if mirror.follows(connection):
@@ -130,6 +134,7 @@ class OfSession(OfConnection):
         return all(connection.dialect.name == "sqlite" for connection in used)
 
     async def begin(self) -> None:
+        """Join or begin the session's transaction; without a single engine, begin nothing yet."""
         try:
             connection: Any = await await_result(self.given.connection())
         except modules["sqlalchemy.exc"].UnboundExecutionError:  # each class has an engine
@@ -142,6 +147,10 @@ class OfSession(OfConnection):
         await await_result(self.given.flush())
 
     async def check(self) -> None:
+        """Raise `TransactionError` unless one database is used, and its transaction can commit.
+
+        Several databases are accepted with `twophase=True`; an open savepoint is not.
+        """
         self._refuse_ended()
         if self.identity.in_nested_transaction():
             raise TransactionError(
@@ -162,6 +171,7 @@ class OfSession(OfConnection):
             await self._check(connection)
 
     async def commit(self) -> None:
+        """Commit the session; if that raises, record whether COMMIT may have been sent."""
         events, session = modules["sqlalchemy.event"], self.identity
         self.is_acknowledged, self.was_sent = False, True
         used = list(self._connections())
@@ -231,6 +241,7 @@ class OfDjango(AnyConnection):
         return f"Django's connection {self._alias!r}"
 
     async def begin(self) -> None:
+        """Enter an outermost `atomic()`. Raises `TransactionError` inside another one."""
         atomic = modules["django.db.transaction"].Atomic(self._alias, True, True)
         try:
             atomic.__enter__()
@@ -248,6 +259,7 @@ class OfDjango(AnyConnection):
         self.is_acknowledged = True
 
     async def check(self) -> None:
+        """Raise `TransactionError` if Django has marked the transaction for rollback."""
         if self.given.needs_rollback:
             raise TransactionError(
                 f"{self} was not committed: an error in an atomic() has marked it for rollback\n"
@@ -259,6 +271,7 @@ class OfDjango(AnyConnection):
         atomic.__exit__(None, None, None)
 
     async def rollback(self) -> None:
+        """Leave `atomic()` by an exception, which rolls back; do nothing if it has ended."""
         atomic, self._atomic = self._atomic, None
         if atomic is None:  # its end has rolled back
             return
@@ -375,6 +388,7 @@ class OfPsycopg(AnyConnection):
     _is_marked = False
 
     async def begin(self) -> None:
+        """Open a block of psycopg; within an open transaction, or for psycopg2, set a mark."""
         self.refuse_autocommit(self.given)
         self.refuse_unready(self.given)
         if self._is_idle and hasattr(self.given, "transaction"):
@@ -391,6 +405,10 @@ class OfPsycopg(AnyConnection):
             raise ended_early_error(self)
 
     async def commit(self) -> None:
+        """Commit, or leave the block.
+
+        Raises `TransactionError` if the work would not be committed.
+        """
         self.refuse_unready(self.given)  # without this, a lost block ends silently
         if self._block is None:
             await super().commit()
@@ -398,6 +416,7 @@ class OfPsycopg(AnyConnection):
             await self._leave(None)
 
     async def rollback(self) -> None:
+        """Roll back, or leave the block by an exception."""
         if self._block is None:
             await super().rollback()
         else:

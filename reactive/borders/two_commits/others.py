@@ -108,12 +108,14 @@ class OfSqlite(AnyConnection):
         self._changes = 0
 
     async def begin(self) -> None:
+        """Run BEGIN if the connection leaves it to the user; note the count of changes."""
         given = self.given
         if not given.in_transaction and (given.isolation_level is None or self._is_manual):
             await await_result(given.execute("BEGIN"))
         self._is_begun, self._changes = given.in_transaction, given.total_changes
 
     async def check(self) -> None:
+        """Raise `TransactionError` if the transaction was ended inside the block."""
         given = self.given
         is_changed = self._is_begun or given.total_changes != self._changes
         if is_changed and not given.in_transaction:

@@ -184,6 +184,7 @@ class Rereading:
             self.forget(there)
 
     def _reread(self, tables: Sequence[Any]) -> None:
+        """Replace the rows of tables by those read now; read again if others commit meanwhile."""
         if not tables:
             return
         for _ in range(ATTEMPTS):
@@ -200,6 +201,7 @@ class Rereading:
         return [self._rows_of(table) for table in tables]
 
     def _rows_of(self, table: Any) -> list[Any]:
+        """Return the rows that a table's `reread` reads. Raises `TableError` if it returns None."""
         found = self.by[table]()
         if found is None:
             raise TableError(

@@ -180,6 +180,10 @@ class WatchedTables:
     def _before_insert(
         self, touched: TouchedRows, table: Table, statement: Insert, values: Sequence[Values]
     ) -> Insert:
+        """Record what an INSERT touches, if known before; return the statement to run.
+
+        It also returns keys if they could not be known otherwise.
+        """
         if any("REPLACE" in str(prefix).upper() for prefix, _ in statement._prefixes):
             self._note_all(touched, [table])
         elif statement.select is not None:
@@ -191,6 +195,7 @@ class WatchedTables:
     def _before_update(
         self, touched: TouchedRows, table: Table, statement: Update, values: Sequence[Values]
     ) -> None:
+        """Record the keys an UPDATE matches; all rows if it has no condition or changes keys."""
         own, where = key_columns(table), statement.whereclause
         changed = _changed_columns(statement, values)
         if where is None or changed & {c.key for c in (*own, *self.cascades.referred(table))}:
@@ -209,6 +214,7 @@ class WatchedTables:
     def _before_delete(
         self, touched: TouchedRows, table: Table, statement: Delete, values: Sequence[Values]
     ) -> None:
+        """Record the keys that a DELETE matches, and the rows that its cascades will change."""
         own, where = key_columns(table), statement.whereclause
         binds = None if where is None else _key_binds(where, own)
         chosen: list[tuple[Any, Values]] = [(where, each) for each in values]
@@ -234,6 +240,7 @@ def _wants_keys(
 
 
 def _after_insert(touched: TouchedRows, table: Table, statement: Insert, result: Any) -> None:
+    """Record the keys of inserted rows; the whole table if some are unknown."""
     own = key_columns(table)
     sets = _value_sets(statement, result.context)
     conflict = statement._post_values_clause
@@ -380,6 +387,10 @@ class Cascades:
         parameters: Mapping[str, Any],
         above: tuple[Table, ...],
     ) -> None:
+        """Record rows that refer to the chosen ones, and so on down cascades of DELETE.
+
+        A table that is among `above` already is recorded as a whole, with those below it.
+        """
         for key in self._deleted.get(table, ()):
             child = key.table
             if child in above:

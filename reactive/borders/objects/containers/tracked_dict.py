@@ -134,6 +134,7 @@ class TrackedDict(dict[Any, Any], Container):
     # Implementation of changes.
 
     def _put(self, items: Mapping[Any, Any]) -> Undo | None:
+        """Assign values to keys; return the undo, or None if nothing has changed."""
         new = {key: take_value(value, self) for key, value in items.items()}
         new = {key: v for key, v in new.items() if self.get(key, NONE) is not v}
         if not new:
@@ -152,6 +153,7 @@ class TrackedDict(dict[Any, Any], Container):
         self._tell()
 
     def _store(self, key: Any, value: Any) -> None:
+        """Assign one value, count tracked parts, and log the key for the next snapshot."""
         old = self.get(key, NONE)
         dict.__setitem__(self, key, value)
         count_tracked(self._counts, (value,), 1)
@@ -181,6 +183,7 @@ class TrackedDict(dict[Any, Any], Container):
         return behind
 
     def _delete(self, key: Any) -> Undo:
+        """Delete a key, which must be there; return the undo, which restores its place."""
         value = self[key]
         behind = self._remove(key)
         self._tell()
@@ -263,6 +266,7 @@ class TrackedDict(dict[Any, Any], Container):
         return made if len(made) == len(self) else None
 
     def _shown(self, key: Any, value: Any, leaf: Leaf) -> Any:
+        """Return the frozen form of a value, and remember its key if the two differ."""
         if key.__class__ not in EXACT:
             check_objects(key, "as a key, a dictionary in an object that is tracked")
         found = freeze_part(value, self, leaf)

@@ -163,6 +163,10 @@ class TrackedList(list[Any], Container):
         return partial(self._exchange, size, new, [])
 
     def _set(self, place: Any, value: Any) -> Undo | None:
+        """Replace the item at a place; return the undo, None if it is the same.
+
+        Raises as a list does.
+        """
         try:
             list.__getitem__(self, place)
         except (IndexError, TypeError):
@@ -172,6 +176,7 @@ class TrackedList(list[Any], Container):
         return self._put(at, at + 1, [value])
 
     def _set_slice(self, place: slice, values: list[Any]) -> Undo | None:
+        """Replace a slice; return the undo, None if nothing changes. Raises as a list does."""
         start, stop, step = place.indices(len(self))
         if step == 1:
             return self._put(start, max(start, stop), values)
@@ -182,6 +187,10 @@ class TrackedList(list[Any], Container):
         return self._all(lambda: (self._put(at, at + 1, [v]) for at, v in pairs))
 
     def _delete(self, place: Any) -> Undo | None:
+        """Delete an item or a slice; return the undo, None for an empty slice.
+
+        Raises as a list does.
+        """
         if isinstance(place, slice):
             start, stop, step = place.indices(len(self))
             if step == 1:
@@ -219,6 +228,7 @@ class TrackedList(list[Any], Container):
         return partial(self._exchange, start, new, old)
 
     def _exchange(self, start: int, old: list[Any], new: list[Any]) -> None:
+        """Replace the items `old` at `start` by `new`; log and report the change."""
         list.__setitem__(self, slice(start, start + len(old)), new)
         if new:
             count_tracked(self._counts, new, 1)
@@ -235,6 +245,7 @@ class TrackedList(list[Any], Container):
         self._tell()
 
     def _note(self, start: int, gone: int, new: list[Any]) -> None:
+        """Log a change for the next snapshot; after many changes, drop the snapshot instead."""
         log = self._log
         self._count += gone + len(new)
         if is_much(self._count, len(self)):
@@ -287,6 +298,7 @@ class TrackedList(list[Any], Container):
         return made
 
     def _shown_all(self, start: int, values: list[Any], leaf: Leaf) -> list[Any]:
+        """Return the frozen forms of values, and remember the places of those that differ."""
         found = [freeze_part(value, self, leaf) for value in values]
         hints = self._hints
         for place, (value, frozen) in enumerate(zip(values, found, strict=True), start):

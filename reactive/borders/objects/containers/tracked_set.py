@@ -146,12 +146,15 @@ class TrackedSet(set[Any], Container):
     # Implementation of changes.
 
     def _with(self, other: Any, update: Callable[[Any], None]) -> Any:
+        """Call `update` with a set, and return this set; `NotImplemented` for anything else."""
         if not isinstance(other, set | frozenset) and not hasattr(other, "isdisjoint"):
             return NotImplemented
         update(other)
         return self
 
     def _become(self, made: Callable[[], Values]) -> None:
+        """Change the set to the values that `made` returns, which is called within the change."""
+
         def become() -> Undo | None:
             new = made()
             return self._put(new - self, set(self) - new)
@@ -159,12 +162,14 @@ class TrackedSet(set[Any], Container):
         self._change(become)
 
     def _put(self, came: Values, gone: Values) -> Undo | None:
+        """Add and remove values; return the undo, None if there are none."""
         if not came and not gone:
             return None
         self._exchange(came, gone)
         return partial(self._exchange, gone, came)
 
     def _exchange(self, came: Values, gone: Values) -> None:
+        """Add and remove values, log them for the next snapshot, and report the change."""
         set.update(self, came)
         set.difference_update(self, gone)
         self._note(came)
@@ -294,6 +299,7 @@ def is_same(value: Any, old: Any) -> bool:
 
 
 def _are_same_parts(parts: list[Part]) -> bool:
+    """Return True if all differing parts are at one place, and equal item by item."""
     return all(
         start == at and len(gone) == len(came) and all(map(is_same, came, gone))
         for start, gone, at, came in parts
