@@ -155,7 +155,7 @@ def _storage_column(column: Any) -> Any:
 
 
 def _same_values(left: Any, right: Any) -> Any:
-    """Compare two arrays by item: NaN equals NaN; nulls, and what Arrow cannot compare, are False."""
+    """Compare two arrays by item: NaN equals NaN; nulls and incomparable types give False."""
     try:
         found = pc.fill_null(pc.equal(left, right), False)
     except pa.ArrowNotImplementedError:

@@ -249,6 +249,7 @@ class Targets:
 
 
 def _check_table(table: Any, engine: object) -> None:
+    """Refuse what is not a table of the database, and a table with a key whose rows are remote."""
     if not isinstance(table, Table) or table._engine is not engine:
         raise PlanError(
             f"ingest takes a table of its database to put rows into, not {table!r:.100}\n"
@@ -414,6 +415,7 @@ class _FromRows(Generic[T]):
     size: int
 
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[T]]:
+        """Yield the rows from number `since` on, in batches; the token counts the rows."""
         taken = since or 0
         rows = islice(self.rows, taken, None)
         while some := list(islice(rows, self.size)):
@@ -428,6 +430,7 @@ class _Poll(Generic[T]):
     every: float
 
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[T]]:
+        """Call the function every `every` seconds until `stop` is set, and yield its answers."""
         while not stop.is_set():
             made, found = time.time(), self.function()
             rows: Rows[T] = found if isinstance(found, Mapping) else list(found)

@@ -157,6 +157,8 @@ def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bo
 
 
 def _commit(engine: Engine, ledger: Ledger, batch: TableBatches, left_out: LeftOut | None) -> int:
+    """Commit the net changes of a batch, and what the ledger records of it; return their number."""
+
     def change() -> int:
         net = net_changes(batch, ledger, left_out)
         _apply_changes(ledger, net.gone, net.come)
@@ -168,6 +170,7 @@ def _commit(engine: Engine, ledger: Ledger, batch: TableBatches, left_out: LeftO
 
 
 def _apply_changes(ledger: Ledger, gone: ByTable, come: ByTable) -> None:
+    """Remove and add rows, by the number of their table."""
     tables = ledger.targets.tables
     for number, rows in gone.items():
         remove_rows(tables[number], rows)
@@ -301,6 +304,7 @@ def _list_places(rows: ByTable) -> list[Place]:
 
 
 def _by_table(places: Sequence[Place]) -> ByTable:
+    """Group rows by the number of their table."""
     found: ByTable = {}
     for number, row in places:
         found.setdefault(number, []).append(row)

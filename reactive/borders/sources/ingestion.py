@@ -347,6 +347,10 @@ class Ingestion(Uncopyable, Closeable, Generic[T]):
     # Implementation.
 
     def _begin(self, verb: str) -> Source[T]:
+        """Register the ingestion as running, and return its source.
+
+        Raises if it has no source, or one of its name is running.
+        """
         self._check(verb)
         self._engine.check_open()
         if self._source is None:
@@ -518,6 +522,7 @@ def _take_all(
     since: Token,
     stop: threading.Event,
 ) -> None:
+    """Take the batches of a source until it ends, is to stop, or the ingestion is garbage."""
     batches = iter(source.batches(since, stop))
     try:
         for batch in batches:

@@ -243,6 +243,7 @@ class Origins(Mapping[Hashable, tuple[Any, ...]]):
         return iter(dict.fromkeys(entry.owner[1] for entry in self._entries if entry.rows))
 
     def _parts(self, origin: Hashable) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of an origin by part and table; nothing for an unknown origin."""
         number = 0
         while (entry := self._entries.get(part_owner(origin, number))) is not None:
             yield from (entry.rows or {}).values()
@@ -296,6 +297,7 @@ def adopt_ledger(journal: Journal, ledger: Ledger, entry: MakeEntry) -> None:
 
 
 def _ledger_codec(ledger: Ledger, kept: Sequence[KeptTable], entry: MakeEntry) -> RowCodec:
+    """Return the codec of a ledger's entries, with their rows in the form of the fed tables."""
     classes = _entry_classes(ledger.targets)
     names = class_names(classes)
 
@@ -340,6 +342,8 @@ def _entry_classes(targets: Targets) -> dict[str, type]:
 
 
 def _storing_refusal(source: str) -> Callable[[Any, Unstorable], Exception]:
+    """Return the function that makes the error for an entry that cannot be stored."""
+
     def describe(noted: Any, misfit: Unstorable) -> Exception:
         return SourceError(
             f"what is noted of source {source!r} cannot be stored: {misfit}\n"
@@ -356,6 +360,7 @@ def _feeds(schema: Schema) -> dict[str, str]:
 
 
 def _check_same(ledger: Ledger, old: Schema) -> None:
+    """Raise `SourceError` if the stored source feeds other tables than the ledger's."""
     before = [*_feeds(old)]
     if before != [table.name for table in ledger.targets.tables]:
         raise SourceError(

@@ -336,6 +336,7 @@ class _Changes:
         return None if error is None else self._row_error(number, row, error)
 
     def _row_error(self, number: int, row: Row, error: Exception) -> RowError:
+        """Return the error of a row; a row that cannot be hashed is shown by its `repr`."""
         into = "" if number == NOWHERE else f" into {self._targets.tables[number].name}"
         try:
             hash(row)
@@ -374,6 +375,7 @@ class _Changes:
         errors: tuple[RowError, ...],
         rows: Mapping[int, tuple[Row, ...]] | None = None,
     ) -> None:
+        """Replace the errors and rows of an owner; delete its entry if there are neither."""
         is_kept = bool(errors or rows)
         self._net.solved.extend(self._known_errors(owner))
         self._net.errors.extend(errors)
@@ -439,6 +441,7 @@ class LeftOut:
 def _next_error(
     noted: dict[tuple[int, Row], list[Exception]], place: tuple[int, Row]
 ) -> Exception | None:
+    """Remove and return the first error that is noted for a row; None if there is none left."""
     errors = noted.get(place) if noted else None
     return errors.pop(0) if errors else None
 

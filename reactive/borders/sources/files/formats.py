@@ -151,6 +151,7 @@ def _check_text(encoding: Any, delimiter: Any) -> None:
 def _make_format(
     named: str, maker: RecordMaker | ValueMaker, encoding: str, delimiter: str | None, header: bool
 ) -> Format:
+    """Return the format of a name. Raises `PlanError` if it is Parquet, and pyarrow is missing."""
     grows = "\n".encode(encoding) == b"\n"
     match named:
         case "jsonl":
@@ -179,6 +180,10 @@ class JsonFormat:
         self._encoding = encoding
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
+        """Convert a whole JSON list.
+
+        Raises `UnfinishedFile` if it is not valid, or nested too deeply.
+        """
         text = decode_bytes(data, self._encoding, place)
         try:
             check_depth(text)
@@ -228,6 +233,10 @@ class Parquet:
         self._maker = maker
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
+        """Convert a whole file of Parquet.
+
+        Raises `UnfinishedFile` if it is not valid, or lacks columns.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -287,6 +296,10 @@ class ReaderFormat:
         self._reader = reader
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
+        """Return the rows that the user's function reads; of `data`, only the length is used.
+
+        Raises `UnfinishedFile` if the function raises.
+        """
         try:
             rows = list[Any]()
             for row in self._reader(Path(place.path)):
@@ -327,6 +340,7 @@ def _is_packed(path: str) -> bool:
 def _convert_all(
     values: Iterable[Any], make: Callable[[Any], Any], place: FilePlace, length: int
 ) -> FileChunk:
+    """Convert values to rows; values that cannot be converted are in `refused`, with the reason."""
     rows, refused = [], []
     for number, value in enumerate(values, 1):
         if not number & EVERY:

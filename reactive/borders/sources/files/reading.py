@@ -170,6 +170,7 @@ def _ring_on_changes(bell: Bell, pattern: PathPattern, over: threading.Event) ->
 
 
 def _watch_changes(base: Path, over: threading.Event, *, recursive: bool) -> Iterator[set[Any]]:
+    """Return an iterator over sets of changes below a folder; empty sets while nothing changes."""
     import watchfiles
 
     found: Iterator[set[Any]] = watchfiles.watch(
@@ -187,6 +188,7 @@ def _watch_changes(base: Path, over: threading.Event, *, recursive: bool) -> Ite
 
 
 def _folder_identity(folder: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a folder; None if it cannot be read."""
     try:
         found = folder.stat()
     except OSError:
@@ -471,6 +473,7 @@ class _FileReading:
         return self._make_news("all", taken, _fingerprint(taken, 0, begun))
 
     def _more(self, known: Fingerprint, begun: Any, rest: bytes) -> News:
+        """Return the news of a file that has grown by `rest`; `begun` is the hash up to there."""
         taken = self._take(rest, FilePlace(self._path, known.lines, known.columns, self._limits))
         if not (taken.length or taken.refused):
             return self._make_news("same", taken, known)
@@ -518,6 +521,7 @@ class _FileReading:
         return self._stamp[3] != known.stamp[3] or self._stamp[0] < known.length
 
     def _make_news(self, kind: Kind, taken: FileChunk, of: Fingerprint) -> News:
+        """Return news with the fingerprint `of`, to be read again if the file may still change."""
         waits = taken.waits and not self._is_calm
         is_known = self._is_sure and not waits
         of = replace(

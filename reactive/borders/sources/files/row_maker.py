@@ -211,6 +211,7 @@ def record_maker(by_name: bool) -> Callable[[Struct], Made]:
 
 
 def _constructor_fields(of: Struct, by_name: bool) -> list[_Field]:
+    """Return the fields that a constructor takes; those declared if it has no signature."""
     known, kind = of.fields, of.python
     declared = members(kind)
     try:
@@ -239,6 +240,8 @@ def _convert_field(field: _Field, convert: Made, value: Any) -> Any:
 
 
 def _of_one_cell(convert: Made) -> Callable[[Sequence[str]], Any]:
+    """Return the function that converts a row of one cell. It raises `UnmadeRow` for others."""
+
     def make_value(cells: Sequence[str]) -> Any:
         if len(cells) != 1:
             raise UnmadeRow(None, f"{len(cells)} cells, not 1")
@@ -248,6 +251,12 @@ def _of_one_cell(convert: Made) -> Callable[[Sequence[str]], Any]:
 
 
 def _of_places(steps: list[Made], columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
+    """Return the function that makes a tuple of cells by position.
+
+    It raises `UnmadeRow`, with the column, for a cell that does not fit, or another number of
+    cells.
+    """
+
     def make_value(cells: Sequence[str]) -> Any:
         if len(cells) != len(steps):
             raise UnmadeRow(None, f"{len(cells)} cells, not {len(steps)}")

@@ -306,6 +306,7 @@ class _Looks:
         return exclude_files(self._of._pattern.files(), deletions), deletions
 
     def _changed_files(self, present: Mapping[str, Stamp]) -> list[str]:
+        """Return the files that are new or have another stamp; append-only files by age."""
         known = self._known
         found = [
             path
@@ -336,6 +337,7 @@ class _Looks:
             gathered.is_news = True
 
     def _piece(self, path: str, stamp: Stamp, deletes: bool) -> _Piece:
+        """Read one file; an error is in the result. Sets when the file must be checked again."""
         try:
             news = self._moved_here(path, stamp) or self._read_file(path, self._known.get(path))
         except FileNotFoundError:  # deleted meanwhile: the next round notices
@@ -437,6 +439,7 @@ class _Looks:
         self._noted[path] = of
 
     def _batch(self, gathered: _GatheredNews, made: float) -> Batch[Any]:
+        """Return the gathered news as a batch, with the fingerprints noted since the last one."""
         noted, self._noted = self._noted, {}
         changes = {path: None if of is None else of.as_plain() for path, of in noted.items()}
         if not self._of._append_only:

@@ -44,6 +44,11 @@ class Lines:
         return self._grows
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
+        """Convert lines of JSON; lines that cannot be converted are in `refused`.
+
+        An incomplete last line is converted if it is a whole list or object; with
+        `is_calm`, if it is any value. Otherwise it waits.
+        """
         end = data.rfind(b"\n") + 1 if self._grows else len(data)
         texts = decode_bytes(data[:end], self._encoding, place).split("\n")
         rows: list[Any] = []
@@ -114,6 +119,11 @@ class Cells:
         return self._grows
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
+        """Convert records of cells, after the header; records that do not fit are in `refused`.
+
+        An incomplete last record waits unless `is_calm`. The whole file is refused if its
+        header does not fit.
+        """
         end = len(data) if is_calm or not self._grows else data.rfind(b"\n") + 1
         text = decode_bytes(data[:end], self._encoding, place)
         found = _Records(text, self._delimiter, place.limits)
@@ -162,6 +172,11 @@ class Cells:
         )
 
     def _columns(self, found: _Records) -> tuple[str, ...]:
+        """Return the columns: declared, or read from `found`, whose first record is consumed.
+
+        Without header and record class, there is one nameless column; without any record,
+        none.
+        """
         if not self._header:
             if isinstance(self._maker, RecordMaker):
                 return tuple(each.name for each in self._maker.fields)

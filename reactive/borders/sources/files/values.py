@@ -134,6 +134,7 @@ def from_text(of: Any, record: Records) -> Made:
 
 
 def _scalar(python: type) -> Made:
+    """Return the maker of values of a class, which refuses values that do not fit exactly."""
     if python is float:
         return _as_float
     if python is Decimal:
@@ -144,6 +145,8 @@ def _scalar(python: type) -> Made:
 
 
 def _exact_class(kind: type) -> Made:
+    """Return the maker that accepts only values of exactly this class."""
+
     def make_value(value: Any) -> Any:
         if type(value) is not kind:
             raise UnfitFieldValue(value, kind)
@@ -159,6 +162,7 @@ def _as_float(value: Any) -> float:
 
 
 def _as_decimal(value: Any) -> Decimal:
+    """Return a number or its text as a `Decimal`. Raises `UnfitFieldValue` for anything else."""
     if type(value) not in (Decimal, int, float, str):
         raise UnfitFieldValue(value, Decimal)
     try:
@@ -168,6 +172,7 @@ def _as_decimal(value: Any) -> Decimal:
 
 
 def _from_text_reader(kind: Any) -> Made:
+    """Return the maker of values that are written as text; it accepts such values, too."""
     read: Any = reader_of(kind)
 
     def make_value(value: Any) -> Any:
@@ -186,6 +191,8 @@ def _from_text_reader(kind: Any) -> Made:
 
 
 def _constructor_of(kind: Any) -> Made:
+    """Return the maker that calls a class; it accepts instances as they are."""
+
     def make_value(value: Any) -> Any:
         if isinstance(value, kind):
             return value
@@ -198,6 +205,8 @@ def _constructor_of(kind: Any) -> Made:
 
 
 def _member_reader(kind: type[Enum], *, by_name: bool) -> Made:
+    """Return the maker of an enumeration's members, from values or names; it accepts members."""
+
     def make_value(value: Any) -> Any:
         if isinstance(value, kind):
             return value
@@ -210,6 +219,10 @@ def _member_reader(kind: type[Enum], *, by_name: bool) -> Made:
 
 
 def _word(text: str) -> bool:
+    """Return the truth value that a text such as `yes` names.
+
+    Raises `UnfitFieldValue` for others.
+    """
     found = WORDS.get(text.strip().lower())
     if found is None:
         raise UnfitFieldValue(text, bool)
@@ -237,6 +250,8 @@ def _first_success(makers: list[Made], annotation: Any, as_it_is: frozenset[type
 
 
 def _choice_of(values: tuple[Any, ...], kind: Kind) -> Made:
+    """Return the maker that accepts only some values, or their form in JSON, of the same class."""
+
     def make_value(value: Any) -> Any:
         for known in values:
             for written in (known, json_of(known)):
@@ -248,6 +263,7 @@ def _choice_of(values: tuple[Any, ...], kind: Kind) -> Made:
 
 
 def _one_of_texts(values: tuple[Any, ...], kind: Kind) -> Made:
+    """Return the maker that accepts only the texts of some values; that of None is empty."""
     known = {"" if value is None else str(json_of(value)): value for value in values}
 
     def make_value(text: str) -> Any:
@@ -259,6 +275,7 @@ def _one_of_texts(values: tuple[Any, ...], kind: Kind) -> Made:
 
 
 def _member_of_text(kind: type[Enum]) -> Made:
+    """Return the maker of an enumeration's members, from the text of a value, or else a name."""
     values = {str(member.value): member for member in kind}
     known: dict[str, Any] = {**kind.__members__, **values}
 
@@ -271,6 +288,8 @@ def _member_of_text(kind: type[Enum]) -> Made:
 
 
 def _collection_of(python: Any, item: Made, kind: Kind) -> Made:
+    """Return the maker of a collection from a list or tuple, item by item."""
+
     def make_value(values: Any) -> Any:
         if not isinstance(values, list | tuple):
             raise UnfitFieldValue(values, kind)
@@ -280,6 +299,7 @@ def _collection_of(python: Any, item: Made, kind: Kind) -> Made:
 
 
 def _tuple_of(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
+    """Return the maker of a tuple from a list of its length, or from a struct of its places."""
     names = [str(place) for place in range(len(makers))] if is_struct else None
 
     def make_value(values: Any) -> Any:

@@ -49,6 +49,7 @@ def _compare(path: Path, text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; the module's docstring is its description."""
     parser = argparse.ArgumentParser(
         prog="python -m reactive.sources.postgres",
         description=__doc__,

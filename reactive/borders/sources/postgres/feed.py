@@ -185,6 +185,7 @@ class TableFeed:
         return None
 
     def _unsent(self, change: Update, known: Sequence[str | None], connection: Connection) -> Any:
+        """Query the values that an update did not send; None if no row has the identity `known`."""
         assert self._relation is not None
         columns = self._relation.columns
         keys = [
@@ -220,6 +221,7 @@ class TableFeed:
         ]
 
     def _check_identity(self, relation: RelationMessage) -> None:
+        """Raise `SourceError` if the replica identity does not tell rows apart any longer."""
         told = {column.name for column in relation.columns if column.is_key}
         needed = {field.column.name for field in self._key_parts}
         if not needed <= told or (not self.is_keyed and relation.identity != FULL):
@@ -231,6 +233,7 @@ class TableFeed:
             )
 
     def _refusal(self, field: str, what: str, changes: list[str]) -> SourceError:
+        """Return the error for a changed column that a field of the class needs."""
         told = "; ".join(changes)
         return SourceError(
             f"the columns of {self.schema.name!r} were changed: {field!r}, a field of "
@@ -372,6 +375,7 @@ def decode(data: bytes) -> Message:
 
 
 def _update(data: bytes) -> Update:
+    """Decode an update; its old values are None if the server did not send them."""
     (relation,) = _relation(data, 1)
     old, at = None, 5
     if data[at] in OLD:
@@ -403,6 +407,7 @@ def _read_values(data: bytes, at: int) -> tuple[Values, int, tuple[int, ...]]:
 
 
 def _relation_message(data: bytes) -> RelationMessage:
+    """Decode the description of a table and its columns."""
     (number,) = _relation(data, 1)
     schema, at = _read_text(data, 5)
     name, at = _read_text(data, at)

@@ -135,6 +135,7 @@ class Reconnecting:
     def _sessions(
         self, session: Callable[[], Iterator[Batch[Any]]], stop: threading.Event
     ) -> Iterator[Batch[Any]]:
+        """Yield the batches of sessions, beginning another after each lost connection."""
         while True:
             try:
                 yield from session()
@@ -169,6 +170,7 @@ class Reconnecting:
         return pause
 
     def _refusal(self, error: Exception) -> SourceError:
+        """Return the error with which a source stops that cannot read Postgres."""
         if isinstance(error, SlotInUse):
             return SourceError(str(error))
         return SourceError(
@@ -177,6 +179,7 @@ class Reconnecting:
         )
 
     def _waiting(self, error: Exception) -> SourceError:
+        """Return the error to show while a source waits for its server, caused by `error`."""
         found = SourceError(
             f"source {self._name!r} waits for its server: {line(error)}\n"
             "  it goes on by itself once the server answers; give_up= sets a limit"
@@ -288,6 +291,7 @@ class NotifySource:
         yield from self._reconnecting.run(lambda: self._session(stop), stop)
 
     def _session(self, stop: threading.Event) -> Iterator[Batch[Any]]:
+        """Yield all rows, then a batch for each round of notifications, until an error."""
         with closing(Connection(self._dsn, stop)) as connection:
             self._reconnecting.answered()
             feed = self._feed(connection)
@@ -360,6 +364,7 @@ def _key_columns(schema: PostgresSchema) -> list[str]:
 
 
 def _trigger(schema: PostgresSchema, channel: str) -> str:
+    """Return the SQL that makes a table notify the channel of the keys of its changed rows."""
     name = f"reactive_notify_{schema.table}"
     function = f"{quote_name(schema.schema)}.{quote_name(name)}"
 
@@ -464,6 +469,7 @@ class UnseenRows:
         return list(self._by_key) if self._feed.is_keyed else list(self._counts.elements())
 
     def _takes(self, row: Any) -> bool:
+        """Mark one copy of a row as seen; False if the table has no unseen copy of it."""
         if self._counts.get(row, 0) > 0:
             self._counts[row] -= 1
             return True

@@ -157,6 +157,7 @@ def show_values(given: Values) -> str:
 
 
 def _shown_value(field: ColumnField, value: Any) -> Any:
+    """Return a text of Postgres as a value; the text itself if it cannot be converted."""
     call = field.conversion.call
     if not isinstance(value, str) or call is None:
         return value
@@ -209,6 +210,7 @@ class _AttributeReads:
 
 
 def _check_key_fields(schema: PostgresSchema, table: str, names: frozenset[str]) -> None:
+    """Raise `SourceError` if a table's key is not sent with changes, or not unique in Postgres."""
     if not names <= schema.identity:
         raise SourceError(
             f"the key of table {table!r} reads {_listing(names)}, and changes of {schema.name!r} "
@@ -252,6 +254,10 @@ def _fit(
     name: str,
     hint: Any,
 ) -> tuple[PostgresColumn, Conversion]:
+    """Return the column of a field, and the conversion to its annotation.
+
+    Raises `SourceError` if the column is missing or generated, or its values do not fit.
+    """
     column = columns.get(name)
     if name in {*schema.generated, *field_names(schema.generated)}:
         raise SourceError(
@@ -334,6 +340,10 @@ def row_fields(schema: PostgresSchema, without: Collection[str] = ()) -> list[tu
 
 
 def _check_left_out(schema: PostgresSchema, without: Collection[str]) -> None:
+    """Raise `SourceError` unless `without` leaves out every generated column.
+
+    It must name columns of the table only, as a list, and not all of them.
+    """
     if isinstance(without, str):
         raise SourceError(
             f"without takes names of columns, not {without!r}\n  without=[{without!r}]"
@@ -421,6 +431,7 @@ def classes_text(classes: Sequence[RowClass]) -> str:
 
 
 def _all_tables(connection: Connection) -> list[str]:
+    """Return the tables of the search path. Raises `SourceError` if there is none."""
     found = [str(name) for (name,) in connection.rows(TABLES)]
     if not found:
         raise SourceError(
@@ -444,6 +455,7 @@ def _row_classes(schemas: Sequence[PostgresSchema]) -> list[RowClass]:
 
 
 def _class_body(kind: RowClass, types: _TypeNames) -> str:
+    """Return the text of a class of rows, and note the imports of its annotations in `types`."""
     lines = [f"class {kind.name}({types.named(NamedTuple)}):", f"    {_docstring(kind)}", ""]
     for name, hint in kind.fields:
         is_refused = name in OF_TUPLE and hint is not Any
@@ -499,6 +511,7 @@ class _TypeNames:
         return "..." if hint is ... else self.named(hint)
 
     def _imported(self, module: str, name: str) -> str:
+        """Return the name of a type, and note its import; a taken name gets an underscore."""
         is_taken = name in self._taken
         if module == builtins.__name__ and not is_taken:
             return name

@@ -178,6 +178,7 @@ def check_identity(schema: PostgresSchema) -> None:
 
 
 def _check_leaves(connection: Connection, name: str, number: int, *, is_full: bool) -> None:
+    """Raise `SourceError` if a partition's replica identity is missing, or another one."""
     for leaf, identity, has_key in connection.rows(LEAVES, [number]):
         if (
             (identity == FULL) != is_full
@@ -205,6 +206,7 @@ class PostgresTypes:
         return found
 
     def _looked_up(self, number: int) -> Conversion:
+        """Return the conversion of a type in the catalog; as text if it is unknown."""
         rows: list[Any] = self._connection.rows(TYPE, [number])
         if not rows:
             return TEXT
@@ -315,6 +317,10 @@ class Connection:
         self.raw.close()
 
     def _ready(self, events: int) -> None:
+        """Wait a moment for the connection to be ready.
+
+        Raises `WaitingStopped` if the source must stop.
+        """
         if self._stop.is_set():
             raise WaitingStopped
         key = self._selector.register(self.raw.fileno(), events)

@@ -305,6 +305,7 @@ class PostgresSource:
                 position.is_at(batch.token)
 
     def _feeds(self, control: Connection) -> list[TableFeed]:
+        """Return the feed of each table. Raises `SourceError` if one cannot be followed."""
         slots.check_server(control)
         types = PostgresTypes(control)
         found = []
@@ -391,6 +392,7 @@ class _Position:
 
 
 def _check_arguments(dsn: Any, tables: Any, size: Any) -> None:
+    """Raise `PlanError` for arguments that cannot be an address, tables or a number of rows."""
     if not isinstance(dsn, str):
         raise PlanError(f"dsn={dsn!r:.100} is no text\n  such as postgresql://ann@localhost/shop")
     is_map = (

@@ -85,6 +85,7 @@ class SlotStream:
                 cursor.send_feedback(force=True)
 
     def _read_messages(self, cursor: Any, since: int) -> Iterator[Batch[Any]]:
+        """Yield a batch for each commit after `since` that changes a table, without end."""
         read, decode = cursor.read_message, self._decode
         while True:
             message = read()
@@ -106,6 +107,7 @@ class SlotStream:
                 self._take(event)
 
     def _take(self, event: feed.Message) -> None:
+        """Add a change to those of its transaction, or handle another message but a commit."""
         match event:
             case feed.Insert():
                 if (found := self._changes_of(event.relation)) is not None:
@@ -139,6 +141,7 @@ class SlotStream:
         return found
 
     def _describe(self, relation: feed.RelationMessage) -> None:
+        """Register the columns of a table. Raises `SourceError` if another table has its name."""
         feed = self._by_name.get((relation.schema, relation.name))
         if feed is not self._by_number.get(relation.number):
             raise _other_table(feed or self._by_number[relation.number])
@@ -162,6 +165,7 @@ class SlotStream:
         self._replication.wait_readable()
 
     def _ask(self) -> None:
+        """Query the server's position, if it is time to. Raises if a table was replaced."""
         now = time.monotonic()
         if now - self._asked > ASKED:
             self._asked = now
@@ -177,6 +181,7 @@ class SlotStream:
 
 
 def _other_table(feed: TableFeed) -> SourceError:
+    """Return the error for a table that was dropped, renamed or replaced."""
     return SourceError(
         f"{feed.schema.name!r} is not the table any more that was followed: it was dropped or "
         "renamed, and changes of another one of this name are not told\n"

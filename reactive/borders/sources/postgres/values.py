@@ -129,6 +129,7 @@ ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 def _array_items(
     parts: Iterator[re.Match[str]], call: Callable[[str], Any] | None
 ) -> tuple[Any, ...]:
+    """Return the items of an array, consuming `parts` up to its closing brace."""
     found: list[Any] = []
     for part in parts:
         quoted, plain = part[1], part[2]
