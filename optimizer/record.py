@@ -145,6 +145,8 @@ def _refuse_to_delete(self: Any, name: str) -> NoReturn:
 
 
 def _init(declared: Sequence[Field[Any]], values: dict[str, Any]) -> list[str]:
+    """Return the lines of `__init__`; the defaults and setters that these name are added to
+    `values`."""
     parameters, lines = ["self"], list[str]()
     for each in declared:
         name, default = each.name, f"default_{each.name}"
@@ -168,6 +170,7 @@ def _init(declared: Sequence[Field[Any]], values: dict[str, Any]) -> list[str]:
 
 
 def _eq(declared: Sequence[Field[Any]], values: dict[str, Any]) -> list[str]:
+    """Return the lines of `__eq__`, which compares the declared fields of objects of one class."""
     return [
         "def __eq__(self, other):",
         "    if other.__class__ is not self.__class__: return NotImplemented",

@@ -182,6 +182,8 @@ def without_views(root: plan.Node) -> plan.Node:
 
 
 def _body_over_rows(node: plan.Iterate, body: plan.Node, rows: Sequence[plan.Node]) -> plan.Node:
+    """Return a body of an iteration with `rows` in place of its relations."""
+
     def value(relation: plan.Recursive) -> plan.Node:
         return rows[relation.index] if relation.index < len(rows) else relation
 
@@ -220,6 +222,7 @@ def functions(node: plan.Node) -> list[Function]:
 
 
 def _functions(node: plan.Node) -> list[Function]:
+    """Return the callables of a node, in the order of its facts."""
     found: list[Function] = []
     for calls in node.facts.calls:
         found += [function for function, _ in _at(node, calls.names)]

@@ -133,6 +133,8 @@ def believed_shapes(node: plan.Node) -> Shapes:
 
 
 def _compute_believed(node: plan.Node) -> Shapes:
+    """Return the shapes of a node's rows, if the declared types of tables and fields are
+    believed."""
     inputs = [source.known["believed"] for source in node.inputs()]
     match node:
         case plan.Known():
@@ -300,6 +302,8 @@ def _may_tell(test: Expr, of: Shapes) -> bool:
 
 
 def _tells(part: Expr, of: Shapes) -> bool:
+    """Return True if a part may tell the class of a row, as a call or an undeclared attribute
+    may."""
     match part:
         case Apply():
             return True
@@ -339,6 +343,7 @@ def _wrong(expr: Expr, of: Shapes) -> str | None:
 
 
 def _no_field(kind: type, name: str) -> str:
+    """Return the message for a field that a class does not have, with a similar name if any."""
     why = why_unreadable(kind, name)
     if why is not None:
         return why
@@ -381,6 +386,7 @@ def _is_told(root: plan.Node) -> bool:
 
 
 def _predicate_of(node: plan.Node) -> Function | None:
+    """Return the condition of a `where` or a join; None for other nodes."""
     match node:
         case plan.Where(predicate=predicate):
             return predicate
@@ -433,6 +439,7 @@ def _plain_code(function: Function) -> types.CodeType | None:
 
 
 def _is_filled_cell(cell: types.CellType) -> bool:
+    """Return True if a cell has a value."""
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:

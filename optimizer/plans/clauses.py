@@ -255,6 +255,7 @@ class _Normal:
         return self._inner[id(fixpoint)]
 
     def _over_sets(self, node: plan.Node) -> plan.Node:
+        """Return a join over inputs that it can read, given the tests of each side."""
         found = side_conditions_of(node) if isinstance(node, AnyJoin) else None
         steps = ((), ()) if found is None else (found.left, found.right)
         sides = zip(node.inputs(), steps, strict=True)
@@ -541,6 +542,7 @@ def partners_of(node: plan.Aggregate) -> plan.AntiJoin:
 
 
 def _find_left_row_join(node: plan.Aggregate) -> Rows | None:
+    """Return the join below an aggregate that has one group for each left row; None if not so."""
     join = node.input
     if not isinstance(join, Rows) or (isinstance(join, plan.OuterJoin) and join.kind != "left"):
         return None

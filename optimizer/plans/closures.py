@@ -370,6 +370,7 @@ def _is_of_two(join: plan.Join) -> bool:
 
 
 def _open(way: plan.Node) -> Iterator[plan.Node]:
+    """Yield the nodes of a way that read the recursive relation, from its top down."""
     waiting = [way]
     while waiting:
         node = waiting.pop()
@@ -379,6 +380,7 @@ def _open(way: plan.Node) -> Iterator[plan.Node]:
 
 
 def _grown(node: plan.Fixpoint, of: Closure) -> plan.Fixpoint:
+    """Return a closure as a recursion that extends each row at its end by one row of the source."""
     assert isinstance(of.ends.body, Display)
     begin, end = (substitute(e, (Parameter(0),)) for e in of.ends.body.items)
     kind: Any = of.kind
@@ -466,6 +468,8 @@ class _LinearSplitter:
         self._readings: dict[MeetingRows, None] = {}
 
     def found(self) -> Linear | None:
+        """Return the parts of the recursion; None if it is not linear or no join has a usable
+        key."""
         node = self._node
         ways = [ways_of(body) for body in node.bodies]
         seeds = tuple(tuple(way for way in some if is_closed(way)) for some in ways)
@@ -512,6 +516,8 @@ class _LinearSplitter:
         return plan.Recursive(self._node.level, index, name, is_set(side), shapes(side))
 
     def _reading(self, join: plan.Join, place: int) -> MeetingRows:
+        """Return the match of a join's recursive side with its other side; raise `_Unfit` without a
+        key."""
         is_left = not is_closed(join.left)
         source = join.left if is_left else join.right
         pairs = [

@@ -192,6 +192,7 @@ def _families(expr: Expr, node: plan.Node) -> frozenset[str] | None:
 
 
 def _all_families(exprs: Sequence[Expr], node: plan.Node) -> frozenset[str] | None:
+    """Return the families of all expressions together; None if one of them is not declared."""
     found: frozenset[str] = frozenset()
     for expr in exprs:
         families = _families(expr, node)
@@ -202,6 +203,7 @@ def _all_families(exprs: Sequence[Expr], node: plan.Node) -> frozenset[str] | No
 
 
 def _families_of_type(annotation: Any) -> frozenset[str] | None:
+    """Return the families of numbers of a type's values; None if some have none."""
     match kind_of(annotation):
         case Either(kinds):
             found = [_families_of_type(each) for each in kinds]
@@ -244,6 +246,8 @@ def kind_of_type(annotation: Any) -> OrderKind | None:
 
 
 def _of_items(word: str, items: Sequence[Kind]) -> OrderKind | None:
+    """Return the order kind of a tuple with the given items; None if one has none, or it is
+    empty."""
     found = [kind_of_type(item) for item in items]
     if None in found or not found:
         return None
@@ -251,6 +255,7 @@ def _of_items(word: str, items: Sequence[Kind]) -> OrderKind | None:
 
 
 def _of_constant(value: Any) -> OrderKind | None:
+    """Return the order kind of a constant; None if it has no order."""
     try:
         return order_kind(value, nulls=True)
     except TypeError:
@@ -264,6 +269,8 @@ def _common(kinds: Sequence[OrderKind | None]) -> OrderKind | None:
 
 
 def _of_operation(operator: str, kinds: Sequence[OrderKind | None]) -> OrderKind | None:
+    """Return the order kind of an operation's result, given those of its operands; None if
+    unknown."""
     if operator in TESTS:
         return NUMBER
     is_known = operator in ARITHMETIC or operator in ("**", "&", "|", "^", "<<", ">>", "~")
@@ -273,6 +280,7 @@ def _of_operation(operator: str, kinds: Sequence[OrderKind | None]) -> OrderKind
 
 
 def _of_call(value: Any) -> OrderKind | None:
+    """Return the order kind of a known function's result; None for other or unhashable values."""
     try:
         return _OF_CALLS.get(value)
     except TypeError:
@@ -293,6 +301,8 @@ def returned_annotation(function: Opaque) -> Any:
 
 
 def _kind_of_binding(node: plan.Node, place: int, most: int) -> OrderKind | None:
+    """Return the order kind of a binding, searched at most `most` nodes deep; None if not
+    declared."""
     known = _declared_of(node, place)
     if known is not None or not most:
         return known
@@ -326,6 +336,8 @@ def _declared_of(node: plan.Node, place: int) -> OrderKind | None:
 
 
 def _of_field(node: plan.Node, place: int, name: str, most: int) -> OrderKind | None:
+    """Return the order kind of field `name` of a binding; None if not declared within `most`
+    nodes."""
     names = (f"row{n}" for n in range(bindings(node)))
     reads = Lifted(Attribute(Parameter(place), name), tuple(names), (), bindings(node))
     known = kind_of_type(type_of(reads, node))
@@ -351,6 +363,7 @@ def _of_function(function: Any, node: plan.Node, most: int) -> OrderKind | None:
 
 
 def _of_fold(folded: plan.Folded, node: plan.Node, most: int) -> OrderKind | None:
+    """Return the order kind of an aggregate's result; None if unknown."""
     if folded.name in ("Count", "CountDistinct"):
         return NUMBER
     if folded.value is None or folded.name not in ("Sum", "Avg", "Min", "Max"):
@@ -389,6 +402,8 @@ def type_of(function: Function, node: plan.Node) -> Any:
 
 
 def _types(node: plan.Node) -> Types:
+    """Return the declared types of a node's bindings; where not declared, the types of their
+    shapes."""
     of = [source.known["binding_types"] for source in node.inputs()]
     found: Types = ()
     match node:
@@ -422,6 +437,7 @@ def _of_named(how: Naming | None, types: Types) -> RowsOf | None:
 
 
 def _of_aggregate(folded: plan.Folded, node: plan.Node) -> Any:
+    """Return the type of an aggregate's result; `Any` if unknown."""
     if folded.name == "Count":
         return int
     if folded.value is None or folded.name not in ("Collect", "Sum", "Avg", *_OF_VALUES):
@@ -443,6 +459,7 @@ def _of_shape(shape: Shape) -> Any:
 
 
 def _type_of_expr(expr: Expr, types: Types) -> Any:
+    """Return the type of an expression over bindings of the given types; `Any` if unknown."""
     inner = partial(_type_of_expr, types=types)
     match expr:
         case Parameter(index) if index < len(types):
@@ -478,6 +495,7 @@ def _type_of_field(of: Any, name: str) -> Any:
 
 
 def _type_of_operation(operator: str, operands: Sequence[Any]) -> Any:
+    """Return the type of an operation's result: bool for tests, a number's type, or `Any`."""
     if operator in TESTS:
         return bool
     if operator not in ARITHMETIC or not {*operands} <= {*_ADDED}:

@@ -130,6 +130,8 @@ class Drawing:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
+        """Yield the indented line of each box; a box that is present again has no inputs below
+        it."""
         shown: set[int] = set()
         waiting = [(0, 0)]
         while waiting:
@@ -205,6 +207,7 @@ def _indent(depth: int) -> str:
 
 
 def _svg(drawing: Drawing) -> str:
+    """Return a drawing as SVG: a box per node, and an arrow from each input to its reader."""
     texts = [_wrap_label(box) for box in drawing.boxes]
     sizes = [(max(map(len, t)) * CHARACTER + 2 * MARGIN, len(t) * LINE + MARGIN) for t in texts]
     corners, width, height = _place_boxes(drawing, sizes)
@@ -230,6 +233,7 @@ def _svg(drawing: Drawing) -> str:
 
 
 def _image(shapes: Iterable[str], width: float, height: float) -> str:
+    """Return the SVG document of the given shapes."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         'font-family="monospace" font-size="11">'

@@ -100,6 +100,7 @@ def factorization_of(node: plan.Aggregate) -> Factorization | None:
 
 
 def _find_factorization(node: plan.Aggregate) -> Factorization | None:
+    """Return the factorization of an aggregate over a join; None if no sum can be split."""
     if may_be_negative(node):
         return None
     over = _over_join(node)

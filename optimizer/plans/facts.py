@@ -186,6 +186,7 @@ def rows_of_difference_all(node: Any, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def rows_of_outer_join(node: Any, inputs: Sequence[Shapes]) -> Shapes:
+    """Return the shapes of an outer join's bindings; None where a partner may be missing."""
     left, right = inputs
     return (
         *(left if node.kind == "left" else (None,) * len(left)),
@@ -362,6 +363,8 @@ def own_values_of(node: Tree) -> tuple[Any, ...]:
 
 
 def _are_equal(a: Tree, b: Tree) -> bool:
+    """Return True if two plans have equal nodes; without recursion, and each pair is compared
+    once."""
     asked: set[tuple[int, int]] = set()
     waiting = [(a, b)]
     while waiting:

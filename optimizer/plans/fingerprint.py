@@ -94,6 +94,7 @@ class _Digests:
         self._open: dict[int, int] = {}
 
     def of(self, value: Any) -> str:
+        """Return the digest of a value, computed once; inside itself, a text with its depth."""
         number = id(value)
         if number in self._known:
             return self._known[number][1]
@@ -329,6 +330,8 @@ def without_zone(expr: Expr, shape: Shaped) -> str | None:
 
 
 def _zone_mismatch(expr: Operation, shape: Shaped) -> str | None:
+    """Return why a comparison mixes times with and without a zone, or is ambiguous; None if it does
+    not."""
     if expr.operator not in COMPARISONS or len(expr.operands) != 2:
         return None
     for operand in expr.operands:
@@ -343,6 +346,7 @@ def _zone_mismatch(expr: Operation, shape: Shaped) -> str | None:
 
 
 def _shown_twice(name: str) -> str:
+    """Return the message for a time that clocks show twice, with a remedy."""
     return (
         f"{name} is or holds a time that clocks show twice, and Python compares what they show\n"
         "  give the time an offset: time.astimezone(timezone.utc)"

@@ -145,6 +145,7 @@ def own_of(node: plan.Node) -> OwnPart:
 
 
 def _form(node: plan.Node) -> Form | None:
+    """Return the form of a node, and store its own part; None if a part of it has no form."""
     below = [source.known["form"] for source in node.inputs()]
     if None in below or isinstance(node, FORMLESS):
         return None
@@ -186,6 +187,7 @@ class _Reader:
         self._callables: list[Value] = []
 
     def own(self, node: plan.Node) -> OwnPart:
+        """Return the part of a node without its inputs; raise `Formless` if it has none."""
         if isinstance(node, plan.Table):
             key = None if node.key is None else node.key.identity
             if has_no_meaning(key):
@@ -220,6 +222,8 @@ class _Reader:
         return (kind, value)
 
     def _opaque(self, function: Opaque) -> Hashable:
+        """Return the key of a callable that is not lifted, and record it; raise `Formless` without
+        kin."""
         kin = kin_of(function)
         if kin is None:
             raise Formless
@@ -243,6 +247,7 @@ class _Reader:
 
 
 def _values(function: Opaque | Lifted, constants: tuple[Constant, ...]) -> bool:
+    """Return True if a callable has plain values that may differ between nodes of one form."""
     if isinstance(function, Lifted):
         return bool(constants)
     kin = kin_of(function)
@@ -383,6 +388,7 @@ def equal_to_constants(known: Constants, pairs: list[tuple[Expr, Expr]]) -> dict
 
 
 def _find_constants(node: plan.Node) -> Constants:
+    """Return the expressions over a node's bindings that are equal to constants, with these."""
     below: list[Constants] = [source.known["constants"] for source in node.inputs()]
     match node:
         case plan.Where(_, Lifted(body)):
@@ -416,6 +422,7 @@ def _constants_of_condition(body: Expr) -> dict[Expr, Constant]:
 
 
 def _of_join(join: plan.Join) -> Constants:
+    """Return the constants of the pairs of a join, with those that its equations imply."""
     on = join.match.on
     known = {
         **of_pairs(join),
@@ -448,6 +455,8 @@ def _constants_of_reads(made: Iterable[tuple[Expr, Expr]], of: Constants) -> Con
 
 
 def _parts_of(body: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """Yield the body and each part of a tuple or record that it makes, with the read of it from the
+    row."""
     row = Parameter(0)
     yield body, row
     if isinstance(body, Display) and body.kind == "tuple":
@@ -478,6 +487,7 @@ def unique_key(node: plan.Node) -> Key:
 
 
 def _of_table(table: plan.Table) -> Key:
+    """Return the expressions that are a table's key; `NO_KEY` if it has none, or computes it."""
     if table.key is None:
         return NO_KEY
     found = lift(table.key, shapes(table))

@@ -76,6 +76,7 @@ def recursive(node: Any) -> str:
 
 
 def iterate(node: Any) -> str:
+    """Return the headline of an iteration: names, number of rounds, tolerances and bound."""
     often = "until settled" if node.times is None else f"{node.times} times"
     parts = [f"iterate {', '.join(node.names)}, {often}"]
     parts += [
@@ -111,6 +112,7 @@ def _equation_text(left: Function | None, right: Function | None) -> str:
 
 
 def _definition_text(name: str, best: Any) -> str:
+    """Return the name of a relation, with the rows that it keeps if it keeps the best only."""
     if best is None:
         return name
     kept = "Max" if best.largest else "Min"
@@ -133,6 +135,8 @@ def sorted_by(keys: Any) -> str:
 
 
 def _sort_key(key: Any) -> str:
+    """Return the text of a sort key: its callable, with direction and nulls where these are
+    given."""
     nulls = "" if key.nulls is None else f", nulls={key.nulls!r}"
     if not key.descending and not nulls:
         return written(key.function)

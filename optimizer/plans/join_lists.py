@@ -130,6 +130,8 @@ def join_list(node: plan.Node, names: Sequence[str] = ()) -> JoinList | None:
 
 
 def _is_listed(node: plan.Node, *, is_highest: bool) -> bool:
+    """Return True if a node can be part of a join list; its tests must not raise below the
+    highest."""
     match node:
         case plan.Product() | plan.Join(match=plan.Match(None, None, None)):
             return True

@@ -193,6 +193,7 @@ class _Builder:
         self._guarded: set[int] = set()
 
     def build(self, order: Order) -> JoinedInputs:
+        """Return the inputs joined in an order of parts; each part is joined before it is added."""
         self._last = sum(map(len, order)) - 1
         if not self._last:
             return self._filtered(alone(self._of, 0))
@@ -203,6 +204,7 @@ class _Builder:
         return found
 
     def _part(self, part: Sequence[int]) -> JoinedInputs:
+        """Return the inputs of one part, joined from left to right."""
         found, *others = [alone(self._of, place) for place in part]
         for other in others:
             found = self._join(found, other)
@@ -218,6 +220,8 @@ class _Builder:
         return JoinedInputs(plan.Where(one.node, test), one.places)
 
     def _join(self, left: JoinedInputs, right: JoinedInputs) -> JoinedInputs:
+        """Return the join of two results by the tests that both decide; a product if there are
+        none."""
         self._last -= 1
         places = _pair_places(left, right)
         there = Inputs(self._input_of[flat] for flat in places)
@@ -355,6 +359,7 @@ def _partners_of_input(of: JoinList, place: int, tests: list[Expr]) -> list[int]
 
 
 def _semi_joined(of: JoinList, left: int, right: int, tests: list[Expr]) -> JoinList:
+    """Return the list without the input `right`; rows of `left` must have a partner there."""
     found = semi_joined(of, alone(of, left), alone(of, right), tests)
     inputs = list(of.inputs)
     inputs[left] = found.node

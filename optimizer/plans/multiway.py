@@ -117,6 +117,8 @@ def multiway_of(node: plan.Join) -> MultiwayJoin | None:
 
 
 def _multiway(node: plan.Join) -> MultiwayJoin | None:
+    """Return a join as one of several inputs; None if their number, keys or weights do not allow
+    it."""
     if may_be_negative(node):
         return None
     found = _flatten_joins(node)
@@ -192,6 +194,8 @@ class _Flat:
         return not all(total(expr, of) for expr in self.residual)
 
     def _test(self, expr: Expr) -> None:
+        """Add a condition to the tests of its one input, or to the residual conditions of
+        several."""
         read = reads(expr)
         if len(read) == 1:
             (place,) = read
@@ -249,6 +253,7 @@ def _parts_of_found(left: Side, right: Side) -> list[tuple[Expr, Expr]]:
 
 
 def _items_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
+    """Return the pairs of items of two tuples of one length; empty for other expressions."""
     match left, right:
         case Display("tuple", mine), Display("tuple", theirs) if len(mine) == len(theirs):
             return list(zip(mine, theirs, strict=True))
@@ -298,6 +303,8 @@ def bound_of(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
 
 
 def _find_bound(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
+    """Return the only comparison of both sides in a semi- or anti-join; None if there is not
+    one."""
     rest, count = residual(join), bindings(join.left)
     if not isinstance(rest, Lifted) or may_be_negative(join.right):
         return None

@@ -67,6 +67,7 @@ def free(node: plan.Node) -> frozenset[Any]:
 
 
 def _free(node: plan.Node) -> frozenset[Any]:
+    """Return the levels of recursive relations that a node reads outside their definition."""
     read: frozenset[Any] = frozenset().union(*map(free, node.inputs()))
     match node:
         case plan.Recursive(level):
@@ -216,6 +217,7 @@ def keeps_identity(node: plan.Node) -> bool:
 
 
 def _keeps_identity(node: plan.Node) -> bool:
+    """Return True if rows are emitted as the objects of a stored table, by the kind of the node."""
     match node:
         case plan.Table():
             return node.stored
@@ -245,6 +247,7 @@ def may_be_negative(node: plan.Node) -> bool:
 
 
 def _may_be_negative(node: plan.Node) -> bool:
+    """Return True if rows may have negative weights: below a negation or an unstored table."""
     match node:
         case plan.Table():
             return not node.stored
@@ -287,6 +290,7 @@ def tables(node: plan.Node) -> tuple[plan.Table, ...]:
 
 
 def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
+    """Return the tables that a plan reads, each once; a tuple of an input is shared if possible."""
     if isinstance(node, plan.Settled):
         below: tuple[plan.Table, ...] = node.segment.tables
         return below
@@ -385,6 +389,7 @@ def written_names(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[
 
 
 def _compute_binding_names(node: plan.Node) -> Names:
+    """Return the names of a node's bindings, where they are known; else None."""
     count = bindings(node)
     if isinstance(node, plan.Extend):
         return (*node.names, *[None] * count)[:count]

@@ -356,6 +356,7 @@ def _move_parameters(expr: Expr, numbers: dict[int, int]) -> Expr:
 
 
 def _move_match(match: plan.Match, numbers: dict[int, int], width: int) -> plan.Match:
+    """Return a match whose left key reads `width` bindings, with parameters renumbered."""
     key = match.left_key
     assert isinstance(key, Lifted)
     return replace(

@@ -144,6 +144,7 @@ def of_right(on: Lifted, expr: Expr, count: int) -> Lifted:
 
 
 def _find_side_conditions(node: AnyJoin) -> SideConditions | None:
+    """Return the tests of each side of a join, and the rest; None if no test is of one side."""
     on = join_match(node).on
     if not isinstance(on, Lifted):
         return None
@@ -179,6 +180,8 @@ class _Finder:
         self.residual: list[Expr] = []
 
     def take(self, test: Expr) -> None:
+        """Add a test to the tests of the sides, or to the residual; after one that may raise, all
+        are residual."""
         side = side_of(test, self._count)
         equation = None if self._blocked or self._is_strict else self._equation(test)
         if equation is not None:
@@ -275,6 +278,8 @@ def ranges_of(join: plan.Join) -> Ranges | None:
 
 
 def _find_ranges(join: plan.Join) -> Ranges | None:
+    """Return the range of partners that comparisons give a join without keys; None if it has
+    keys."""
     rest = residual(join)
     if has_keys(join) or not isinstance(rest, Lifted):
         return None
@@ -319,6 +324,7 @@ def _is_other_end(one: Comparison, other: Comparison) -> bool:
 
 
 def _ranges(join: plan.Join, on: Lifted, *tests: Comparison) -> Ranges:
+    """Return the ranges of both sides, from at most one comparison for each end."""
     low = next((test for test in tests if test.left_is_low), None)
     high = next((test for test in tests if not test.left_is_low), None)
     count = bindings(join.left)
@@ -348,6 +354,7 @@ def plan_may_raise(node: plan.Node) -> bool:
 
 
 def _may_raise(node: plan.Node) -> bool:
+    """Return True if a node, or a node below it that is not in a view, may raise."""
     if isinstance(node, plan.View):
         return False
     below = any(source.known["may_raise"] for source in node.inputs())

@@ -332,6 +332,7 @@ def with_form(made: plan.Node, form: Form) -> plan.Node:
 
 
 def _plans_given(form: Form) -> tuple[plan.Node, ...]:
+    """Return the plans that a form holds."""
     match form:
         case InRows(node) | ByPolicy(node):
             return (node,)
@@ -404,6 +405,8 @@ class _Forms:
     def carry(
         self, node: plan.Node, made: plan.Node, part: Callable[[plan.Node], plan.Node]
     ) -> None:
+        """Copy the form of a node to `made`, its plans replaced by `part`; nothing if it has
+        none."""
         form = old_form(node)
         if form is not None:
             made.known["asked form"] = over_parts(form, part)

@@ -178,6 +178,7 @@ def _any_of(field: Attribute, values: Any) -> tuple[Attribute, AnyOf] | None:
 
 
 def _is_field(expr: Expr, shapes: Shapes) -> bool:
+    """Return True for a field of the row that is always readable and hashable."""
     match expr:
         case Attribute(Parameter(0)):
             return total(expr, shapes) and hashable(expr, shapes)
@@ -321,6 +322,7 @@ def _is_total_field(name: str, shapes: Shapes) -> bool:
 
 
 def _tests_of(test: Expr) -> Pins:
+    """Return the constants that a test allows for each field; empty if it limits none."""
     match test:
         case Operation("==", (Attribute(Parameter(0), name), Constant(value))):
             return _pin(name, (value,))
@@ -343,6 +345,7 @@ def _pin(name: str, values: Iterable[Any]) -> Pins:
 
 
 def _union_of_pins(alternatives: list[Pins]) -> Pins:
+    """Return the fields that every alternative tests, each with the values of all alternatives."""
     names = set.intersection(*(set(constant_tests) for constant_tests in alternatives))
     return {
         name: frozenset().union(*(constant_tests[name] for constant_tests in alternatives))

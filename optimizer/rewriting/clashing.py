@@ -145,6 +145,8 @@ class RefusedValues:
             self._values.setdefault(of, []).append(value)
 
     def discard(self, of: int, value: Any) -> None:
+        """Remove a value of hash `of`, and the hash with its last value; nothing if it is
+        missing."""
         place = self._place(of, value)
         if place is not None:
             del self._values[of][place]
@@ -152,6 +154,7 @@ class RefusedValues:
                 del self._values[of]
 
     def _place(self, of: int, value: Any) -> int | None:
+        """Return the place of an equal value among those of a hash; None if there is none."""
         if not self._values:
             return None
         there = enumerate(self._values.get(of, ()))
@@ -304,6 +307,7 @@ class ClashingRows:
         self._marked.append((of, value.value))
 
     def _add(self, of: int, row: Row, found: Values, weight: int) -> None:
+        """Add a weight to a row; its values are met if it is new, and leave with their last row."""
         before, values = self._rows.get(row, (0, []))
         if not before:
             values = [self._met(of, value) for value in found]
@@ -319,6 +323,7 @@ class ClashingRows:
                 self._leave(of, value)
 
     def _leave(self, of: int, value: _Value) -> None:
+        """Remove a value that no row has; if it was refused, the memory forgets it."""
         self._values.remove(value)
         for other in value.clashes:
             other.clashes.discard(value)
@@ -387,6 +392,7 @@ def _is_input(node: plan.Node) -> bool:
 
 
 def _asked_of(node: plan.Node) -> Input:
+    """Return an input with the values of its rows whose `==` may raise, and the strictest check."""
     if isinstance(node, plan.View):
         tables = [each for each in nodes(node.input) if isinstance(each, plan.Table)]
         if not any(_asked_of(each).asks for each in tables):

@@ -266,6 +266,7 @@ def _fields_of_side(side: Side) -> list[str]:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
+    """Return a question that proposes the most similar known name; empty if none is similar."""
     from difflib import get_close_matches  # takes longer than most modules here
 
     near = get_close_matches(name, known, n=1)
@@ -445,6 +446,10 @@ def bindings_of_row(of: Shapes, index: int) -> Places:
 
 
 def found_field(name: str, places: Places, known: BindingFacts, role: str) -> FieldOf:
+    """Return the reader of a named binding, or of the field of the only binding that has it.
+
+    Raise `PlanError`, with a remedy, if no binding or several have the field.
+    """
     called = [path for (path, _), own in zip(places, known.names, strict=True) if own == name]
     if called:
         return FieldOf(called[0], None)
@@ -492,6 +497,7 @@ def _lines(lines: list[str]) -> str:
 
 
 def _describe_binding(shape: Shape, number: int, called: str | None = None) -> str:
+    """Return what is known of a binding, for an error message."""
     names = declared_fields(shape)
     if called is not None:
         return f"binding {number} is {called!r}"
@@ -533,6 +539,7 @@ def parameter_names(of: Shapes, called: Names = ()) -> tuple[str, ...]:
 def _lift_by_name(
     body: Expr, call: Callable[..., Any], names: tuple[str, ...], role: str
 ) -> Lifted:
+    """Return an expression over named fields as a lifted callable, equal for equal bodies."""
     if isinstance(call, FieldOf) and call.name and call.path == (0,) and len(names) == 1:
         call = attrgetter(call.name)
     identity = ("by name", body)

@@ -149,6 +149,7 @@ class ComparableRows:
         self._was = []
 
     def contents(self) -> Iterable[Pair]:
+        """Return the shown rows of the group, with their weights."""
         if self._hidden:
             changes = [pair for rows in self._rows.values() for pair in rows.items()]
             return [pair for pair in changes if self._shows_row(pair[0], self._wins, self._hidden)]
@@ -167,6 +168,8 @@ class ComparableRows:
         return row[-self._count :]  # type: ignore[no-any-return]
 
     def _add(self, row: Any, weight: int) -> None:
+        """Add a weight to a row: compare a new row's values with the others, remove a row of weight
+        0."""
         kinds = self._kinds(row)
         rows = self._rows.setdefault(kinds, {})
         if row not in rows:
@@ -193,6 +196,7 @@ class ComparableRows:
         self._own[row] = own
 
     def _leave(self, row: Any) -> None:
+        """Forget the values of a row that is removed, and its clashes with other rows."""
         self._own.pop(row, None)
         for other in self._clashes.pop(row, ()):
             clashes = self._clashes[other]

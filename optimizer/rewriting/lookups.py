@@ -166,6 +166,7 @@ def asks_of_pair(value: Expr, left: plan.Node, right: plan.Node) -> Asks:
 
 
 def _of_type(value: Expr, rows: plan.Node) -> Asks:
+    """Return the check that a value needs by its type; none if inputs have checked it already."""
     count = bindings(rows)
     found = asks_of(kind_of(type_of(Lifted(value, row_names(count), (), count), rows)))
     if found is Asks.OWN and _is_of_row(value):
@@ -246,6 +247,8 @@ def _refusing(of: LookUp) -> Lifted:
 def _without_clashes(
     sides: Sequence[LookUp], memory: RefusedValues
 ) -> list[tuple[plan.Node, plan.Node, Lifted]]:
+    """Return for each side the rows that do not clash, the clashing rows, and the call that
+    raises."""
     own = [_hash_rows(plan.Where(s.rows, _call(s, HasOwn())), s, memory) for s in sides]
     hashes = _together(own)
     one = Lifted(Parameter(0), ("hash",), (), 1)
@@ -294,6 +297,7 @@ def _row_as_value(count: int) -> Expr:
 
 
 def _together(several: Sequence[plan.Node]) -> plan.Node:
+    """Return the union of several plans, with all weights added; there must be one at least."""
     every = several[0]
     for each in several[1:]:
         every = plan.UnionAll(every, each)

@@ -266,6 +266,8 @@ class _Guards:
         return p.with_body(all_of(p.body, asked))
 
     def _select(self, node: plan.Select, source: plan.Node, f: Lifted) -> plan.Node:
+        """Return the select without rows for which it raises; with "null", parts that raise become
+        None."""
         needed = self._apart.needed(hash_needs(f.body, shapes(source)), f.body, source)
         if needed and self._null and naming_of(f) is None:  # without its record, a row has no group
             self._failing(source, f, needed)
@@ -322,6 +324,7 @@ class _Guards:
     # Joins.
 
     def _join(self, node: Joins) -> plan.Node:
+        """Return the join with guarded keys and conditions; rows whose keys clash are left out."""
         left, right, match = node.left, node.right, node.match
         if match.left_key is not None and match.right_key is not None:
             left, (left_key,) = self._values(left, [self._key(match.left_key)])
@@ -376,6 +379,10 @@ class _Guards:
         return shown
 
     def _aggregate(self, node: plan.Aggregate) -> plan.Node:
+        """Return the aggregate over rows whose key and values do not raise and can be compared.
+
+        Groups whose tolerant aggregates fail are left out, and reported.
+        """
         asked = [] if node.key is None else [self._key(node.key)]
         values = [each for each in node.aggregates if each.value is not None]
         asked += [self._aggregated(each, node.input) for each in values]
@@ -453,6 +460,8 @@ class _Guards:
         return rows, replace(best, value=by_kinds)
 
     def _iterate(self, node: plan.Iterate) -> plan.Node:
+        """Return a tolerant iteration over rows with comparable values; other iterations
+        unchanged."""
         if not node.is_tolerant():
             return node
         starts = tuple(map(self._compared, node.starts, node.tolerances))

@@ -359,6 +359,7 @@ def merge_segments(top: Segment) -> tuple[OptimizedPlan, dict[int, plan.Node]]:
 def _settle(
     node: plan.Node, ends: set[int], owner: object, run: Callable[[plan.Node], OptimizedPlan]
 ) -> None:
+    """Optimize the segment of a node down to the nodes in `ends`, and store it in `node.known`."""
     below: dict[Segment, None] = {}
     made: dict[int, plan.Node] = {}
     for each in nodes(node, until=lambda n: n is not node and id(n) in ends):
@@ -400,6 +401,7 @@ def _is_high(node: plan.Node) -> bool:
 
 
 def _height(node: plan.Node) -> int:
+    """Return the number of levels of a query, counted from views and from high inputs on."""
     if isinstance(node, plan.View | plan.Previous):
         return 1
     below = (0 if _is_high(source) else source.known["height"] for source in node.inputs())

@@ -153,6 +153,7 @@ def pure(value: Pure) -> Constant:
 
 
 def compares_surely(value: Any) -> bool:
+    """Return True if the `==` of a value with its copy raises nothing."""
     try:
         return compares(value)
     except Exception:

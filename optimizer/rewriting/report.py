@@ -105,6 +105,7 @@ def _indent_lines(text: str) -> Iterator[str]:
 
 
 def _opaque(function: Opaque, reason: str) -> list[str]:
+    """Return the lines for a callable that was not lifted, with the reason."""
     kind = "called as it is" if function.is_part else "opaque"
     lines = [f"{kind}: {function}, in {function.role}", *_indent_lines(reason)]
     if folds.folds_of(function.function):
@@ -145,6 +146,7 @@ def _explain_unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
 
 
 def _hint(on: Function, *, has_bitwise: bool) -> str:
+    """Return the advice for a join that finds no partners by key."""
     tests = conjuncts(on.body) if isinstance(on, Lifted) else ()
     if has_bitwise and any(map(_is_equation, tests[1:])):
         return "both sides of `&` are asked, and one may raise: use `and`, the equation first"

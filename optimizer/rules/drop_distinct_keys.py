@@ -54,6 +54,7 @@ from optimizer.record import record
 
 
 def drop_distinct_keys(node: plan.Node) -> plan.Node:
+    """Replace a join with the distinct keys of rows by these rows; return other nodes unchanged."""
     if not isinstance(node, plan.Join | plan.OuterJoin):
         return node
     keys, asked = _distinct_keys(node.left), _pair_equations(node)
@@ -101,6 +102,8 @@ def _has_no_nan_key(source: plan.Node, key: Lifted) -> bool:
 
 
 def _pair_equations(node: plan.Join | plan.OuterJoin) -> _PairEquations | None:
+    """Return the equations of a join, as one expression per side; None if there are none to
+    lift."""
     match = node.match
     if isinstance(match.left_key, Lifted) and isinstance(match.right_key, Lifted):
         theirs = _of_bindings(match.right_key.body, node.right)

@@ -20,6 +20,8 @@ from optimizer.plans.properties import bindings
 
 
 def drop_identity_extend(node: plan.Node) -> plan.Node:
+    """Turn leading columns that are bindings into kept ones; drop the extend if it keeps the
+    row."""
     if not isinstance(node, plan.Extend):
         return node
     match node.columns:

@@ -16,6 +16,7 @@ from optimizer.expr import Lifted, Parameter
 
 
 def drop_identity_select(node: plan.Node) -> plan.Node:
+    """Return the input of a select that returns its row; other nodes unchanged."""
     match node:
         case plan.Select(source, Lifted(Parameter(0)) as f) if f.parameters == 1:
             return source

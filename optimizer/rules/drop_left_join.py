@@ -41,6 +41,8 @@ KEY = Item(Parameter(0), constant(0))
 
 
 def drop_left_join(node: plan.Node) -> plan.Node:
+    """Replace a left join by its left side, if each row has one partner at most, which is not
+    read."""
     if not isinstance(node, plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany):
         return node
     every: list[plan.Node] = [node]

@@ -23,6 +23,7 @@ from optimizer.plans.properties import bindings, may_be_negative
 
 
 def drop_only_value(node: plan.Node) -> plan.Node:
+    """Replace an aggregate of only values by columns, if keys are unique; other nodes unchanged."""
     match node:
         case plan.Aggregate(source, Lifted() as key, (plan.Folded("Only", _, Lifted() as value),)):
             if not may_be_negative(source) and _is_unique(key.body, source):

@@ -16,6 +16,7 @@ from optimizer.expr import Constant, Lifted
 
 
 def drop_true_where(node: plan.Node) -> plan.Node:
+    """Return the input of a `where` that is always true; other nodes unchanged."""
     match node:
         case plan.Where(source, Lifted(Constant(value))) if value:
             return source

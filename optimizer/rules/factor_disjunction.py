@@ -26,6 +26,7 @@ from optimizer.rules.read_bitwise_tests import condition_of
 
 
 def factor_disjunction(node: plan.Node) -> plan.Node:
+    """Factor common parts out of the alternatives of a condition; other nodes unchanged."""
     test, of = condition_of(node)
     if test is None:
         return node

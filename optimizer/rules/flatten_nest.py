@@ -40,6 +40,7 @@ from optimizer.traverse import functions, with_functions, with_inputs
 
 
 def flatten_nest(node: plan.Node) -> plan.Node:
+    """Replace unnests of nested rows by joins, if possible; other nodes unchanged."""
     match node:
         case plan.SelectMany(source, Lifted()):
             return _elements(node, _open_unnests(source, frozenset()) or flattened.as_it_is(source))

@@ -24,6 +24,8 @@ FOLDED = "constants are folded"
 
 
 def fold_constants(node: plan.Node) -> plan.Node:
+    """Evaluate constant parts of a node's callables; a node without any is marked, and
+    unchanged."""
     if FOLDED in node.known:
         return node
     folded = with_functions(node, _fold_function)
@@ -37,6 +39,7 @@ def fold_constants(node: plan.Node) -> plan.Node:
 
 
 def _fold_function(function: Function) -> Function:
+    """Return a callable with its constant parts evaluated; itself if it has none, or is opaque."""
     if not isinstance(function, Lifted):
         return function
     body = transform(function.body, fold_node)

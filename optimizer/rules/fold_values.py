@@ -38,6 +38,8 @@ MOST = 100
 
 
 def fold_values(node: plan.Node) -> plan.Node:
+    """Evaluate a node over written rows; unchanged if these are many, or a result is not
+    constant."""
     match node:
         case plan.Values(()):
             return plan.Empty(bindings(node))

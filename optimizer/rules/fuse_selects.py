@@ -40,6 +40,7 @@ from optimizer.plans.side_conditions import residual
 
 
 def fuse_selects(node: plan.Node) -> plan.Node:
+    """Fuse a select or extend into the node above; unchanged if their callables do not compose."""
     match node:
         case plan.Select(plan.Select(source, Lifted() as f), Lifted() as g):
             body = compose(g, f, shapes(source))
@@ -60,6 +61,8 @@ def fuse_selects(node: plan.Node) -> plan.Node:
 def _fuse_into_aggregate(
     below: plan.Select | plan.Extend, key: Function | None, aggregates: tuple[plan.Folded, ...]
 ) -> plan.Node | None:
+    """Return an aggregate over the input of `below`; None if a callable of `below` would not be
+    called."""
     if any(a.value is None and a.name != "Count" for a in aggregates):
         return None
     if key is None and all(a.value is None for a in aggregates):
@@ -78,6 +81,7 @@ def _fuse_into_aggregate(
 def _fuse_into_semi_join(
     node: plan.SemiJoin | plan.AntiJoin, below: plan.Select
 ) -> plan.SemiJoin | plan.AntiJoin | None:
+    """Return the join with the input of `below` on its right; None if `below` may raise."""
     f, of, match = below.function, shapes(below.input), node.match
     if not isinstance(f, Lifted) or not is_value(f.body, of) or attempts.hash_needs(f.body, of):
         return None

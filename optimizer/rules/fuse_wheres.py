@@ -20,6 +20,8 @@ MOST = 50
 
 
 def fuse_wheres(node: plan.Node) -> plan.Node:
+    """Merge two conditions, equal tests once; unchanged if there would be more than `MOST`
+    tests."""
     match node:
         case plan.Where(plan.Where(source, Lifted() as p), Lifted() as q):
             tests = dict.fromkeys((*conjuncts(p.body), *conjuncts(q.body)))

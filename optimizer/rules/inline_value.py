@@ -21,6 +21,7 @@ from optimizer.rules.fold_values import literal
 
 
 def inline_value(node: plan.Node) -> plan.Node:
+    """Replace a product or join with one written row by constants; other nodes unchanged."""
     match node:
         case plan.Product(left, plan.Values((row,))):
             return _append_row(left, literal(row))

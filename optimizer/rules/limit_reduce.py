@@ -31,6 +31,10 @@ from optimizer.plans.nodes.groups import keeper, replaced
 
 
 def limit_reduce(node: plan.Node) -> plan.Node:
+    """Move a limit on an item into the reduce below, if its function can apply it.
+
+    The test is dropped if the limit says all of it; other nodes are unchanged.
+    """
     match node:
         case plan.Where(plan.Reduce(source, key, function), Lifted() as p):
             kept = keeper(function)
@@ -64,6 +68,8 @@ def _limit(test: Expr) -> tuple[int, int, bool]:
 
 
 def _limited_item(expr: Expr) -> int:
+    """Return the place of the item of a group's row that an expression reads; -1 if it reads
+    none."""
     match expr:
         case Item(Parameter(1), Constant(int() as item)):
             return item

@@ -18,6 +18,7 @@ from optimizer.expr import Lifted
 
 
 def make_join(node: plan.Node) -> plan.Node:
+    """Turn a `where` over a product into a join; other nodes unchanged."""
     match node:
         case plan.Where(plan.Product(left, right), Lifted() as predicate):
             return plan.Join(left, right, plan.Match(on=predicate))

@@ -40,6 +40,7 @@ HAS_SETS = (
 
 
 def make_semi_join(node: plan.Node) -> plan.Node:
+    """Turn joins into semi-joins where only presence is read; other nodes unchanged."""
     if not isinstance(node, HAS_SETS) or may_be_negative(node):
         return node
     if isinstance(node, plan.Fixpoint):

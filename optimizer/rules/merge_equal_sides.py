@@ -21,6 +21,7 @@ from optimizer.plans.side_conditions import plan_may_raise
 
 
 def merge_equal_sides(node: plan.Node) -> plan.Node:
+    """Replace a set operation of a relation with itself by the relation; other nodes unchanged."""
     match node:
         case plan.Difference(left, right) | plan.DifferenceAll(left, right) if left is right:
             return node if plan_may_raise(left) else plan.Empty(bindings(left))

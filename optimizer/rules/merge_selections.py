@@ -28,6 +28,7 @@ BAGS = (plan.IntersectionAll, plan.DifferenceAll)
 
 
 def merge_selections(node: plan.Node) -> plan.Node:
+    """Merge two selections of one relation into one `where`; other nodes unchanged."""
     if not isinstance(node, plan.SetOperation):
         return node
     base, p = _selection(node.left)
@@ -49,6 +50,7 @@ def merge_selections(node: plan.Node) -> plan.Node:
 
 
 def _combine(node: plan.Node, a: Expr, b: Expr) -> Expr:
+    """Return the condition of a set operation's rows, given those of its sides."""
     match node:
         case plan.Union():
             return Or((a, b))

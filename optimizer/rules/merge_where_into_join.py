@@ -20,6 +20,7 @@ from optimizer.expr import Conjunction, Lifted, conjunction, conjuncts, origins
 
 
 def merge_where_into_join(node: plan.Node) -> plan.Node:
+    """Append a condition to the predicate of the join below; other nodes unchanged."""
     match node:
         case plan.Where(plan.Join(left, right, plan.Match(on=None) as match), Lifted() as q):
             return plan.Join(left, right, replace(match, on=q))

@@ -28,6 +28,8 @@ from optimizer.plans.side_conditions import has_keys
 
 
 def order_joins(node: plan.Node) -> plan.Node:
+    """Reorder three joined inputs or more, if fewer joins are then without a key; else
+    unchanged."""
     if not isinstance(node, plan.Join | plan.Product) or not _looks_at_pairs(node):
         return node
     joins = join_list(node)

@@ -31,6 +31,7 @@ from optimizer.plans.side_conditions import pair_shapes
 
 
 def propagate_constants(node: plan.Node) -> plan.Node:
+    """Add the conditions that equations with constants imply to a join; other nodes unchanged."""
     if not isinstance(node, AnyJoin):
         return node
     on = node.match.on
@@ -71,6 +72,7 @@ def _excludes_rows(join: AnyJoin, side: Expr, test: Expr) -> bool:
 
 
 def _predicate_with(match: plan.Match, body: Expr) -> Lifted:
+    """Return the predicate of a match with another body, over the names of both sides."""
     if isinstance(match.on, Lifted):
         return match.on.with_body(body)
     left, right = _lifted_key(match.left_key), _lifted_key(match.right_key)

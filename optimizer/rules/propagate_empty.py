@@ -25,6 +25,8 @@ NEEDS_BOTH = (plan.Product, plan.Join, plan.SemiJoin, plan.Intersection, plan.In
 
 
 def propagate_empty(node: plan.Node) -> plan.Node:
+    """Replace a node with an empty input by its other input or no rows, unless this may hide an
+    exception."""
     if Empty not in map(type, node.inputs()):
         return node
     match node:

@@ -46,6 +46,7 @@ MOST = 6
 
 
 def prune_join_inputs(node: plan.Node) -> plan.Node:
+    """Reduce one side of a join to the fields that are read above; unchanged if all are read."""
     if not isinstance(node, plan.Select | plan.Aggregate) or not isinstance(node.input, plan.Join):
         return node
     if isinstance(node, plan.Aggregate) and any(
@@ -110,6 +111,7 @@ def _paths(expr: Expr, mine: set[int], of: Shapes, found: dict[Expr, None]) -> N
 def _prune_side(
     node: plan.Select | plan.Aggregate, joined: plan.Join, side: str, kept: tuple[Expr, ...]
 ) -> plan.Node:
+    """Return the node above a join whose `side` has the expressions `kept` in place of its rows."""
     on = joined.match.on
     count = bindings(joined.left)
     source: plan.Node = getattr(joined, side)
@@ -141,6 +143,7 @@ class _PrunedSide:
     count: int
 
     def function(self, function: Function) -> Function:
+        """Return a callable of the pair that reads the kept fields of the pruned side."""
         assert isinstance(function, Lifted)
         index = 0 if self.side == "left" else self.count
         row = Parameter(index)
@@ -157,6 +160,7 @@ class _PrunedSide:
 
 
 def _replace_parts(expr: Expr, new: dict[Expr, Expr]) -> Expr:
+    """Return an expression with the largest parts that are keys of `new` replaced."""
     if expr in new:
         return new[expr]
     old = parts(expr)

@@ -45,6 +45,7 @@ DEEPER = (
 
 
 def push_test_below_join(node: plan.Node) -> plan.Node:
+    """Push one test of a side below a join, if that side is a join, union or the like."""
     if not isinstance(node, plan.Join) or not isinstance(node.match.on, Lifted):
         return node
     if node.match.left_key is not None:
@@ -78,6 +79,8 @@ def _of_written_keys(node: plan.Join, on: Lifted) -> plan.Node:
 
 
 def _first_tests(node: plan.Join, on: Lifted, side: str) -> Iterator[SideTerm]:
+    """Yield the tests of one side of a join, until a test that may raise and is not of that
+    side."""
     count, known = bindings(node.left), pair_shapes(node)
     make = of_left if side == "left" else of_right
     for test in conjuncts(on.body):
@@ -117,6 +120,10 @@ def _push_first(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan
 def _push_test(
     node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]
 ) -> plan.Node | None:
+    """Return the join with a test below it; if it may raise, guarded there and asked again here.
+
+    Return None if no condition of the join is that test.
+    """
     on, match = node.match.on, node.match
     assert isinstance(on, Lifted)
     source = node.left if side == "left" else node.right

@@ -26,6 +26,7 @@ from optimizer.plans.properties import may_be_negative, shapes
 
 
 def push_where_below_aggregate(node: plan.Node) -> plan.Node:
+    """Push a condition on the key below an aggregate; other nodes unchanged."""
     match node:
         case plan.Where(
             plan.Aggregate(source, Lifted() as key, aggregates) as grouped, Lifted() as p

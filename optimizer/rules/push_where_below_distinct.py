@@ -22,6 +22,7 @@ from optimizer.plans.properties import may_be_negative, shapes
 
 
 def push_where_below_distinct(node: plan.Node) -> plan.Node:
+    """Push a condition below a distinct; other nodes unchanged."""
     match node:
         case plan.Where(plan.Distinct(source), Lifted() as p):
             if total(p.body, shapes(source)) or not may_be_negative(source):

@@ -21,6 +21,8 @@ from optimizer.plans.join_lists import composed_over
 
 
 def push_where_below_extend(node: plan.Node) -> plan.Node:
+    """Push a condition below an extend, with its columns written out; unchanged if that is
+    impossible."""
     match node:
         case plan.Where(plan.Extend() as below, Lifted() as p):
             asked = composed_over(p, below)

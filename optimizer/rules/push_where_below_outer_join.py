@@ -26,6 +26,7 @@ from optimizer.plans.side_conditions import pair_shapes
 
 
 def push_where_below_outer_join(node: plan.Node) -> plan.Node:
+    """Push a condition to the kept side of an outer join; unchanged if it reads the other side."""
     if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
         return node
     joined, p = node.input, node.predicate
@@ -48,6 +49,7 @@ def push_where_below_outer_join(node: plan.Node) -> plan.Node:
 
 
 def _filter_kept_side(joined: plan.OuterJoin, side: str, p: Lifted) -> plan.Node | None:
+    """Return the join with a condition on its kept side; None if its key is not lifted."""
     source: plan.Node = getattr(joined, side)
     key = joined.match.left_key if side == "left" else joined.match.right_key
     if key is not None:

@@ -25,6 +25,7 @@ from optimizer.plans.properties import shapes
 
 
 def push_where_below_reduce(node: plan.Node) -> plan.Node:
+    """Push a condition on the key below a reduce; other nodes unchanged."""
     match node:
         case plan.Where(plan.Reduce(source, Lifted() as key, function), Lifted() as p) if reads(
             p.body

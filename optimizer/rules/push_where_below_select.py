@@ -19,6 +19,8 @@ from optimizer.plans.properties import shapes
 
 
 def push_where_below_select(node: plan.Node) -> plan.Node:
+    """Push a condition below a select, whose body it then contains; unchanged if that is
+    impossible."""
     match node:
         case plan.Where(plan.Select(source, Lifted() as f), Lifted() as p):
             asked = compose(p, f, shapes(source))

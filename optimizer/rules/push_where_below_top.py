@@ -28,6 +28,7 @@ from optimizer.plans.properties import may_be_negative, shapes
 
 
 def push_where_below_top(node: plan.Node) -> plan.Node:
+    """Push a condition on the key below a top of groups; other nodes unchanged."""
     match node:
         case plan.Where(plan.Top(source, Lifted() as key) as top, Lifted() as p) if _is_of_key(
             p.body, key.body

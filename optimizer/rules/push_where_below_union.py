@@ -22,6 +22,7 @@ from optimizer.expr import Attempt, First, Lifted, conjuncts
 
 
 def push_where_below_union(node: plan.Node) -> plan.Node:
+    """Push a condition to both sides of a union; other nodes, and guards, are unchanged."""
     match node:
         case plan.Where(_, Lifted() as p) if any(map(_is_guard, conjuncts(p.body))):
             return node

@@ -30,6 +30,7 @@ from optimizer.plans.properties import free, shapes
 
 
 def push_where_into_fixpoint(node: plan.Node) -> plan.Node:
+    """Push a condition to the start of a recursion, if every way forwards the tested value."""
     match node:
         case plan.Where(plan.Fixpoint(best=(None,)) as fixpoint, Lifted() as p):
             pass

@@ -27,6 +27,7 @@ JOINS = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 
 def read_bitwise_tests(node: plan.Node) -> plan.Node:
+    """Rewrite `&` and `|` of boolean parts of a condition to `and` and `or`; else unchanged."""
     test, of = condition_of(node)
     if test is None:
         return node

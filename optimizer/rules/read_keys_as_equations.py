@@ -40,6 +40,7 @@ Matching: TypeAlias = plan.Join | plan.SemiJoin | plan.AntiJoin
 
 
 def read_keys_as_equations(node: plan.Node) -> plan.Node:
+    """Merge written keys with the equations of a join's condition; unchanged if it has none."""
     if not isinstance(node, plan.Join | plan.SemiJoin | plan.AntiJoin):
         return node
     match node.match:
@@ -102,6 +103,7 @@ def _is_equation_of_sides(test: Expr, count: int) -> bool:
 
 
 def _are_plain(node: Matching, left: Expr, right: Expr) -> bool:
+    """Return True if no key part raises, and NaN cannot make `==` differ from a look-up."""
     of_left: Shapes = shapes(node.left)
     of_right: Shapes = (row_shape(node.right),)
     return all(

@@ -23,6 +23,7 @@ from optimizer.traverse import relations_read, substituted
 
 
 def shape_recursion(node: plan.Node) -> plan.Node:
+    """Set the shapes of a recursion's relations where they are unknown; other nodes unchanged."""
     if not isinstance(node, plan.Fixpoint):
         return node
     known = [shapes(body) for body in node.bodies]

@@ -42,6 +42,7 @@ Split = plan.Join | plan.SemiJoin | plan.AntiJoin
 
 
 def split_disjunction(node: plan.Node) -> plan.Node:
+    """Split a join without keys by its first usable `or`; other nodes unchanged."""
     match node:
         case plan.Join(match=plan.Match(None, None, Lifted() as on)) if not has_keys(node):
             return _first_found(node, on)
@@ -125,6 +126,7 @@ def _halves(
 def _match_of_alternative(
     on: Lifted, before: Sequence[Expr], alternative: Expr, after: Sequence[Expr]
 ) -> plan.Match:
+    """Return the match with one alternative in place of the disjunction."""
     asked = (*before, *conjuncts(alternative), *after)
     return plan.Match(on=on.with_body(conjunction(asked)))
 

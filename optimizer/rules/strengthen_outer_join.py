@@ -44,6 +44,8 @@ Rows = tuple[Expr, ...]
 
 
 def strengthen_outer_join(node: plan.Node) -> plan.Node:
+    """Make an outer join inner, if conditions above drop its rows without a partner; else
+    unchanged."""
     if not isinstance(node, plan.Where | plan.Select | plan.Extend):
         return node
     makes: list[plan.Node] = []

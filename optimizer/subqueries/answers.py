@@ -176,6 +176,8 @@ class Answers:
         self._known[query] = self._known[made]
 
     def _request(self, query: Subquery) -> _Request:
+        """Decide how a sub-query is evaluated: its plan, narrowed to what it reads, the values that
+        it is evaluated for, and whether other rows and values are allowed."""
         found = scalar(query.query) if query.kind == "value" else None
         if found is not None:
             node: plan.Node = found.aggregate
@@ -198,6 +200,8 @@ class Answers:
         return tuple([self._column(argument, guard) for argument in arguments])
 
     def _column(self, expr: Expr, guard: Expr | None) -> Expr:
+        """Return the expression, or a new binding that computes it where the guard holds, if it may
+        raise."""
         if self._may_ask(expr):
             return expr
         count = bindings(self.rows)
@@ -416,6 +420,8 @@ def _any_guard(guards: list[Guard]) -> Expr | None:
 
 
 def _guarded_subqueries(expr: Expr, guard: Guard) -> Iterator[tuple[Subquery, Guard]]:
+    """Yield each sub-query with the tests that must hold before it is evaluated, inner ones
+    first."""
     match expr:
         case And(inner):
             for part in inner:
@@ -461,6 +467,7 @@ def as_condition(test: Expr) -> Expr:
 
 
 def _negate_condition(test: Expr) -> Expr:
+    """Return the negation of a test, moved inwards to its sub-queries."""
     if not has_subquery(test):
         return negation(test)
     match test:

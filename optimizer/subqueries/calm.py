@@ -187,6 +187,7 @@ def _without_none(found: tuple[Form, ...] | NullableParts) -> Form:
 
 
 def _kinds(expr: Expr, of: RowFacts, known: Known) -> Kinds:
+    """Return the classes that the value of an expression may have; `UNKNOWN` if not declared."""
     match expr:
         case Constant(value):
             return frozenset({type(value)})
@@ -280,6 +281,7 @@ def is_ordered(found: Form) -> bool:
 def _are_calm_in_turn(
     tests: tuple[Expr, ...], of: RowFacts, known: Known, *, is_true: bool
 ) -> bool:
+    """Return True if no test raises, given that those before it are true, or false."""
     for test in tests:
         if not is_calm(test, of, known):
             return False
@@ -290,6 +292,7 @@ def _are_calm_in_turn(
 def _operation_is_calm(
     operator: str, operands: tuple[Expr, ...], of: RowFacts, known: Known
 ) -> bool:
+    """Return True if an operation raises for no operands of the declared classes."""
     if operator in {"not", "==", "!=", "is", "is not"}:
         return True
     found = [kinds(operand, of, known) for operand in operands]
@@ -320,6 +323,7 @@ def _is_collection_of_any(expr: Expr) -> bool:
 
 
 def _call_is_calm(value: Any, argument: Expr, of: RowFacts, known: Known) -> bool:
+    """Return True if a known built-in raises for no argument of the declared classes."""
     if not any(value is call for call in CALLS):
         return False
     found = kinds(argument, of, known)
@@ -364,6 +368,7 @@ def _of_closed(node: plan.Node) -> Forms:
 
 
 def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) -> Forms:
+    """Return the forms of a node's bindings, given those of its inputs and of the arguments."""
     match node:
         case plan.Table(row_type=row_type):
             return (_form_of_rows(row_type),)
@@ -412,6 +417,7 @@ def _as_row(of: Forms) -> Form:
 
 
 def _or_none(of: Form) -> Form:
+    """Return the form of a value that may also be None."""
     if isinstance(of, tuple):
         return NullableParts(of)
     if isinstance(of, NullableParts):
@@ -420,6 +426,7 @@ def _or_none(of: Form) -> Form:
 
 
 def _forms_of_groups(node: plan.Aggregate, of: RowFacts) -> Forms:
+    """Return the forms of an aggregate's bindings; without a key, its results may be of no rows."""
     if node.row is not None:
         return (UNKNOWN,)
     key = () if node.key is None else (form(_body_of(node.key, of), of),)

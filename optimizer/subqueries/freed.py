@@ -145,6 +145,8 @@ def _replace_quantified(f: Function) -> Function:
 
 
 def _remove_from_node(node: plan.Node, how: How) -> plan.Node:
+    """Return the node with its sub-queries as joins; raise `PlanError` where none can be
+    evaluated."""
     match node:
         case plan.Where(source, Lifted() as p):
             return _filter_with_subqueries(source, p, how)
@@ -175,6 +177,8 @@ def _remove_from_node(node: plan.Node, how: How) -> plan.Node:
 
 
 def _filter_with_subqueries(source: plan.Node, p: Lifted, how: How) -> plan.Node:
+    """Return the rows that pass a condition, its tests in order; existence tests become
+    semi-joins."""
     answers = Answers(source, how, p.names, p.origins)
     width = bindings(source)
     waiting: list[Expr] = []
@@ -406,6 +410,7 @@ def _alone_on_the_left(left: plan.Node, pairs: plan.Node) -> plan.Node:
 
 
 def _alone_on_the_right(left: plan.Node, right: plan.Node, pairs: plan.Node) -> plan.Node:
+    """Return the right rows that are in no pair, with None for each left binding."""
     count, width = bindings(left), bindings(right)
     whole = extend_bindings(right, (), (row_as_value(width),)) if width > 1 else right
     alone = plan.AntiJoin(whole, pairs, _same_row(1, (Item(Parameter(0), constant(count)),)))

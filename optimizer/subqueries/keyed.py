@@ -440,6 +440,10 @@ class _Narrowing:
         return function.with_body(self._changed(function.body))
 
     def _changed(self, expr: Expr) -> Expr:
+        """Return an expression whose largest calm parts over outer rows are read as values.
+
+        New values are recorded in `values`.
+        """
         if not read_by(expr):
             return expr
         if _reads_nothing_else(expr):

@@ -122,6 +122,7 @@ def _are_quiet(node: plan.Product | plan.Join, *sides: DecorrelatedQuery) -> boo
 
 
 def _add_conditions(below: DecorrelatedQuery, p: Lifted) -> DecorrelatedQuery | None:
+    """Return the query with the tests of a `where` added; None if they become too long."""
     test = over(p.body, below.row)
     if is_too_long(test):
         return None
@@ -133,6 +134,7 @@ def _add_conditions(below: DecorrelatedQuery, p: Lifted) -> DecorrelatedQuery | 
 
 
 def _extend(below: DecorrelatedQuery, node: plan.Extend) -> DecorrelatedQuery | None:
+    """Return the query with the bindings of an extend; None if a column cannot be expressed."""
     found: DecorrelatedQuery | None = below
     row = [below.row[place] for place in node.keep]
     for column in node.columns:

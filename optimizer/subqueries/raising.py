@@ -140,6 +140,8 @@ class Gate:
         return substituted(made, self._level, lambda _: of_either_sign(rows))
 
     def _take(self, node: plan.Node) -> None:
+        """Rebuild a node over gated inputs, and record it if it has no rows while there are none
+        around."""
         if _needs_no_gate(node):
             return
         inputs = [self._made.get(id(source), source) for source in node.inputs()]
@@ -151,6 +153,7 @@ class Gate:
             self._empty.add(id(made))
 
     def _gate(self, source: plan.Node) -> plan.Node:
+        """Return the source, empty while there are no rows around; itself if that holds already."""
         if id(source) in self._empty:
             return source
         made = plan.SemiJoin(source, self._others, plan.Match())

@@ -173,6 +173,8 @@ class Translation:
         return KeyedRows(plan.Product(self.values.groups, node), Parameter(0), row)
 
     def _keyed(self, node: plan.Node) -> KeyedRows:
+        """Return the translation of a node that depends on the value; raise `PlanError` if there is
+        none."""
         found = self._leaf(node)
         if found is not None:
             return found
@@ -290,6 +292,7 @@ class Translation:
         return KeyedRows(filter_source(made), one_value(by), made.row, plain=True)
 
     def _unnested(self, node: plan.Node, x: KeyedRows, f: Function) -> KeyedRows:
+        """Return the unnested rows with the value: a new binding, or for `select_many` the row."""
         count = bindings(x.node)
         made = plan.Unnest(x.node, self.callable(f, x))
         if isinstance(node, plan.Unnest):
@@ -297,6 +300,7 @@ class Translation:
         return self.packed(KeyedRows(made, x.key, (Parameter(count),), plain=x.plain))
 
     def _extended(self, node: plan.Extend, x: KeyedRows) -> KeyedRows:
+        """Return the rows with the columns of an extend; all old bindings stay in the node."""
         count = bindings(x.node)
         every = all_parameters(count + len(node.columns))
         columns = tuple(self.callable(column, x) for column in node.columns)
@@ -305,6 +309,8 @@ class Translation:
         return replace(x, node=made, row=row)
 
     def _of_sets(self, node: plan.Node) -> KeyedRows:
+        """Return the set operation of both sides, in one layout; a union covers values of either
+        side."""
         left, right = [self._alone(self.side(source)) for source in node.inputs()]
         if left.plain != right.plain:
             left, right = self._sound(left), self._sound(right)
@@ -329,6 +335,7 @@ class Translation:
         return replace(x, node=plan.Where(x.node, test), plain=False)
 
     def _aggregated(self, node: plan.Aggregate, x: KeyedRows) -> KeyedRows:
+        """Return the aggregate for each value; without a key, also for values that have no rows."""
         folded = self.folded(node, x)
         made = plan.Aggregate(x.node, self.by(x, node.key), folded)
         results = all_parameters(len(folded) + 1)[1:]
@@ -365,6 +372,8 @@ class Translation:
         return replace(found, node=plan.UnionAll(found.node, empty))
 
     def _in_no_order(self, node: plan.OrderBy) -> KeyedRows:
+        """Return the rows of an order without limit; refuse it if the order is lost, or has an
+        offset."""
         if self.values.arguments is None and keyed.is_lost(node):
             raise self._refusal(node, "what each gives has no order", "order_by() the result")
         if not node.offset:
@@ -386,6 +395,7 @@ class Translation:
         return replace(x, node=made, covers=covers)
 
     def _reduced(self, node: plan.Reduce, x: KeyedRows) -> KeyedRows:
+        """Return the reduce of the groups of each value."""
         f = node.function
         assert isinstance(f, Opaque)
         key, own = items(Parameter(0), 2)
@@ -393,6 +403,7 @@ class Translation:
         return KeyedRows(reduced, key, (own, Parameter(1)), plain=x.plain)
 
     def _of_recursion(self, node: plan.Node) -> PlanError:
+        """Return the error for a recursion, which cannot be translated."""
         if self.values.arguments is None:
             return self._refusal(
                 node,

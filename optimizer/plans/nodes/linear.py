@@ -117,6 +117,7 @@ class SelectMany(Node):
 
 
 def _headline_of_extend(node: Extend) -> str:
+    """Return the headline of an extend: `extend` if it keeps all bindings, else `bind`."""
     columns = [written(column) for column in node.columns]
     names: list[str | None] = [None] * (len(node.keep) + len(columns))
     names[: len(node.names)] = node.names

@@ -25,6 +25,7 @@ from optimizer.record import record
 
 
 def _shapes_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
+    """Return the shape of a table's rows: a tuple's width, the declared class, or None."""
     width = tuple_width(node.row_type)
     if width is not None:
         return ((None,) * width,)
@@ -105,6 +106,7 @@ LONGEST = 60
 
 
 def _headline_of_values(node: Values) -> str:
+    """Return the headline of written rows: the first rows, and the number of the others."""
     shown = [f"{row!r:.{LONGEST}}" for row in islice(node.rows, SHOWN)]
     rest = len(node.rows) - len(shown)
     more = [f"... {rest} more"] if rest else []
