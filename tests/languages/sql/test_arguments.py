@@ -245,6 +245,24 @@ def _plan(db: Database, text: str, tree: Any) -> Any:
     return made, query.sort
 
 
+@pytest.mark.parametrize("place", ["order", "having"])
+@pytest.mark.parametrize("engine", ["duckdb", "postgres", "sqlite"])
+def test_a_column_of_a_catalog_is_no_alias(engine: Any, place: str) -> None:
+    """No text has a catalog without a table; a tree that has one is refused all the same."""
+    db = Database(dialect=engine)
+    db.execute("create table t (k int, x int)")
+    text = "select k, sum(x) as s from t group by k having sum(x) > 0 order by s"
+    tree = _tree(db, text)
+    if place == "having":
+        tree.find(exp.Having).set(
+            "this", exp.GT(this=exp.column("s"), expression=exp.Literal.number(0))
+        )
+    where = tree.find(exp.Having if place == "having" else exp.Order)
+    where.find(exp.Column).set("catalog", exp.true())
+    with pytest.raises(PlanError):
+        _plan(db, text, tree)
+
+
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
 def test_a_column_written_twice_is_one(dialect: Any) -> None:
     db = Database(dialect=dialect)

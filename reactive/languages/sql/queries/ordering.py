@@ -24,7 +24,7 @@ from reactive.languages.sql.queries.grouping import evaluated_constant, freed, k
 from reactive.languages.sql.queries.query import PlannedRows
 from reactive.languages.sql.sqlite.comparisons import bare, sorted_by
 from reactive.languages.sql.terms.errors import nearest, source_of, take
-from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.scope import Scope, is_bare
 from reactive.languages.sql.terms.types import fields_of
 from reactive.languages.sql.terms.values import TypedValue, as_optional
 
@@ -55,7 +55,7 @@ def position_of(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> int
         if not 1 <= place <= len(columns):
             raise scope.error(node, f"there is no column {place}", f"SELECT has {len(columns)}")
         return place - 1
-    if isinstance(node, exp.Column) and not node.table:
+    if isinstance(node, exp.Column) and is_bare(node):
         named = [n for n, c in enumerate(columns) if c.name.casefold() == node.name.casefold()]
         aliases = [n for n in named if columns[n].is_alias]
         if aliases or named:

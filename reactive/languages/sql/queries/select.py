@@ -63,7 +63,10 @@ def select(node: Any, around: Scope) -> SelectQuery:
             if name in ("into", "locks"):
                 raise around.error(at, f"a query cannot write: {_WRITES[name]} is not supported")
             raise around.error(at, f"{name.upper()} is not supported")
-    chosen = (node.args.get("distinct") or exp.Distinct()).args.get("on")
+    distinct = node.args.get("distinct") or exp.Distinct()
+    if not isinstance(distinct, exp.Distinct):
+        raise around.error(distinct, f"{distinct.sql()} stands where only DISTINCT may stand")
+    chosen = distinct.args.get("on")
     if chosen is not None and not node.expressions:
         reason = "SELECT DISTINCT ON (...) names no columns"
         raise around.error(chosen, reason, "write DISTINCT ON (a) a, b")

@@ -303,7 +303,7 @@ class Scope:
     def own(self, node: Any) -> TypedValue | None:
         """Return the value of a column of these sources, or of a name of SELECT."""
         found = self.of_sources(node)
-        return self._alias(node.name) if found is None and not node.table else found
+        return self._alias(node.name) if found is None and is_bare(node) else found
 
     def of_sources(self, node: Any) -> TypedValue | None:
         """Return the value of a column of these sources, or of a field of one (`home.city`)."""
@@ -422,6 +422,11 @@ def strange_schema(node: exp.Expr) -> exp.Expr | None:
     named = [part for part in map(node.args.get, ("catalog", "db")) if part is not None]
     others = [part for part in named if part.name.casefold() not in OWN_SCHEMAS]
     return others[0] if others else None
+
+
+def is_bare(column: exp.Expr) -> bool:
+    """Return True if a column is written without a table, schema or catalog: it may be an alias."""
+    return not column.text("table") and strange_schema(column) is None
 
 
 @record
