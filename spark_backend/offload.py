@@ -321,7 +321,7 @@ class SparkOffload:
         return CatalogTarget(self.session, place, made)
 
     def outbox(self, name: str | None, row_type: Any) -> FileOutbox | None:
-        """Return an outbox of batches that wait for a receiver, if there is a checkpoint.
+        """Return an outbox of batches that wait for a receiver; None without a checkpoint.
 
         Raises
         ------

@@ -121,7 +121,10 @@ class DirectTotals:
         }
 
     def delta(self, flush: DirectFlush, given: Iterable[Pair]) -> Bag:
-        """Return how the rows of the output change."""
+        """Return how the rows of the output change.
+
+        Raises `TooMany` for an aggregate by workers that leaves None out.
+        """
         if any(of.skips_none and _has_worker_aggregates(of) for of in self._valued.values()):
             raise TooMany("an aggregate by workers, that leaves None out")
         change = self._groups(given)

@@ -329,7 +329,10 @@ def _is_made_of_sums(folded: plan.Folded, values: Sequence[Value]) -> bool:
 
 
 def _value_or_row(folded: plan.Folded, values: Sequence[Value]) -> Value:
-    """Return the value that an aggregate reads; without a callable, the row."""
+    """Return the value that an aggregate reads; without a callable, the row.
+
+    Raises `Inexact` if the value is always None.
+    """
     if folded.value is not None:
         value = value_of(folded.value, values)
     else:

@@ -62,7 +62,11 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """List a folder; with `recursive`, the files at any depth."""
+        """List a folder; with `recursive`, the files at any depth.
+
+        Raises `FileNotFoundError` if the folder is missing, unless the selector allows it; then the
+        list is empty.
+        """
         files, folder = self._files(), self._path(selector.base_dir)
         if not files.exists(folder):
             if selector.allow_not_found:
@@ -75,7 +79,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         ]
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Create a folder and its parents."""
+        """Create a folder and its parents. Raises `OSError` if Hadoop refuses."""
         if not self._files().mkdirs(self._path(path)):
             raise OSError(f"{self._uri(path)} cannot be made")
 
@@ -131,7 +135,10 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """Open a file for reading at any position."""
+        """Open a file for reading at any position.
+
+        Raises `FileNotFoundError` if the path is no file.
+        """
         info = self._info(path)
         if info.type != fs.FileType.File:
             raise FileNotFoundError(self._uri(path))

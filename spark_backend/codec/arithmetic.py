@@ -53,7 +53,10 @@ def absolute_value(value: Value) -> Value:
 
 
 def arithmetic(operator: str, left: Value, right: Value) -> Value:
-    """`left + right`, `-`, `*`, `/`, `//` or `%`."""
+    """Return `left + right`, `-`, `*`, `/`, `//` or `%`.
+
+    Raises `Inexact` if Spark could return another number than Python, or Python could raise.
+    """
     left, right = _require_number(left), _require_number(right)
     if operator == "/":
         return _divide(left, right)
@@ -120,7 +123,10 @@ def _is_wide(value: Value) -> bool:
 
 
 def _as_double(value: Value) -> Column:
-    """Return the nearest float, as Python converts an integer that meets a float."""
+    """Return the nearest float, as Python converts an integer that meets a float.
+
+    Raises `Inexact` for an integer beyond 64 bits.
+    """
     if _is_wide(value):
         raise Inexact("an integer beyond 64 bits meets a float")
     number = value.column.cast(T.IntegerType()) if value.of.kind is bool else value.column
@@ -147,7 +153,10 @@ def _divide(left: Value, right: Value) -> Value:
 
 
 def _divide_by_constant(operator: str, left: Value, right: Value) -> Value:
-    """Return `//` or `%` of integers by a constant: the result of Spark, corrected downwards."""
+    """Return `//` or `%` of integers by a constant: the result of Spark, corrected downwards.
+
+    Raises `Inexact` if the divisor is no constant or 0, or a side may be beyond 64 bits.
+    """
     by = right.known
     if type(by) is not int or by == 0:
         raise Inexact(f"{operator} may be by zero")

@@ -305,7 +305,10 @@ class _Reader:
         raise Inexact(f"{operator} is not Spark's")
 
     def _identity(self, operands: tuple[Expr, ...], there: Present) -> Column:
-        """Translate `is` with None, True or False, which are one object each."""
+        """Translate `is` with None, True or False, which are one object each.
+
+        Raises `Inexact` for any other identity.
+        """
         left, right = operands
         for one, other in ((left, right), (right, left)):
             if isinstance(one, Constant):
@@ -402,7 +405,7 @@ def _is_none_type(value: Value) -> bool:
 
 
 def _constant_value(expr: Expr) -> Any:
-    """Return the value of a constant."""
+    """Return the value of a constant. Raises `Inexact` for any other expression."""
     match expr:
         case Constant(value):
             return value
@@ -417,7 +420,10 @@ def _are_constants(arguments: list[Expr]) -> bool:
 
 
 def _call_constant(kind: Any, arguments: list[Expr]) -> Any:
-    """Return the result of a call with constants, which is the same each time."""
+    """Return the result of a call with constants, which is the same each time.
+
+    Raises `Inexact` if the call raises.
+    """
     try:
         return kind(*map(_constant_value, arguments))
     except Exception as error:
@@ -458,7 +464,10 @@ _STRIPS = {"strip": F.btrim, "lstrip": F.ltrim, "rstrip": F.rtrim}
 
 
 def length(value: Value) -> Value:
-    """Return `len(value)`."""
+    """Return `len(value)`.
+
+    Raises `Inexact` if the value may be None, or Spark has no equal length.
+    """
     value = require_present(value, "len")
     if value.of.kind in (str, bytes):
         return Value(F.length(value.column).cast("bigint"), Plain(int, low=0, high=LONGEST))
@@ -485,7 +494,10 @@ def concatenate(left: Value, right: Value) -> Value:
 
 
 def slice_text(value: Value, bounds: list[Any]) -> Value:
-    """Return `value[start:stop]`, for bounds that are not negative."""
+    """Return `value[start:stop]`, for bounds that are not negative.
+
+    Raises `Inexact` for other bounds, or a value that may be None or is no text.
+    """
     start, stop, step = bounds
     start = 0 if start is None else start
     simple = type(start) is int and (stop is None or type(stop) is int) and step in (None, 1)
@@ -498,7 +510,10 @@ def slice_text(value: Value, bounds: list[Any]) -> Value:
 
 
 def call_text_method(value: Value, name: str, arguments: list[Any]) -> Value:
-    """Translate a call of a method of `str` with constants."""
+    """Translate a call of a method of `str` with constants.
+
+    Raises `Inexact` if the value may be None, or Spark has no equal method.
+    """
     if value.of.kind is not str:
         raise Inexact(f".{name}() of {type_name(value.of)} is not Spark's")
     column = require_present(value, f".{name}()").column

@@ -141,7 +141,8 @@ def _decimal_bytes(value: Any) -> bytes | None:
 
 
 def _digit_bytes(number: int) -> bytes | None:
-    """Return the bytes as Java's `BigInteger.toByteArray` does."""
+    """Return the bytes of an integer as Java's `BigInteger.toByteArray` does; None if it is wider
+    than any column."""
     if abs(number) > WIDEST:
         return None
     bits = (number if number >= 0 else ~number).bit_length()

@@ -191,7 +191,10 @@ class _TypeReader:
                 raise Untyped(f"a {type(expr).__name__.lower()} is of no known type")
 
     def inside(self, expr: Expr) -> Typed:
-        """Return the type of the elements of an expression: of a display, or of a multiset."""
+        """Return the type of the elements of an expression: of a display, or of a multiset.
+
+        Raises `Untyped` if the type is unknown.
+        """
         match expr:
             case Display("tuple" | "list" | "set", items) if items:
                 return reduce(common_type, map(self.of, items))
@@ -282,7 +285,10 @@ class _TypeReader:
 
     def _sum_type(self, of: Expr) -> Typed:
         """Return the type of a sum: of floats it is known only for a whole group, which has a row;
-        the sum of a filtered group may be the int 0."""
+        the sum of a filtered group may be the int 0.
+
+        Raises `Untyped` if the type is unknown.
+        """
         kind = self.inside(of).kind
         if kind in (int, bool) or (kind is float and isinstance(of, Parameter)):
             return Plain(float if kind is float else int)

@@ -216,7 +216,10 @@ def column_type(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed
 
 
 def _enum_type(kind: type[Enum]) -> Whole:
-    """Return the type of members of an enumeration, which are stored by their names."""
+    """Return the type of members of an enumeration, which are stored by their names.
+
+    Raises `Untyped` if members equal other values, or a worker could not import the class.
+    """
     if kind.__eq__ is not object.__eq__ or issubclass(kind, Flag):
         raise Untyped(f"members of {kind.__name__} are equal to values that are no members")
     module: Any = sys.modules.get(kind.__module__)
@@ -349,7 +352,11 @@ def _inside_name(of: Whole) -> str:
 
 
 def common_inside_type(left: Typed | None, right: Typed | None) -> Typed | None:
-    """Return the common type of the values inside two containers; an empty one has no values."""
+    """Return the common type of the values inside two containers.
+
+    An empty container (None or `NOTHING`) has no values: the type is that of the other one. Raises
+    `Untyped` if two types have none in common.
+    """
     if left is None or right is None or NOTHING in (left, right):
         return left if right in (None, NOTHING) else right
     return common_type(left, right)

@@ -223,7 +223,10 @@ def equal(left: Value, right: Value) -> Column:
 
 
 def less_than(left: Value, right: Value, *, or_equal: bool) -> Column:
-    """`left < right` or `left <= right`."""
+    """Return `left < right`, or `left <= right` if `or_equal`, never null.
+
+    Raises `Inexact` if a side may be None, or Spark orders the values otherwise than Python.
+    """
     left, right = _match_constants(
         require_present(left, "an order"), require_present(right, "an order")
     )
@@ -238,7 +241,10 @@ def less_than(left: Value, right: Value, *, or_equal: bool) -> Column:
 
 
 def is_one_of(value: Value, choices: tuple[Value, ...]) -> Column:
-    """`value in choices`: never null."""
+    """Return `value in choices`, never null.
+
+    Raises `Inexact` for too many choices, or a choice that is NaN.
+    """
     kinds = {value.of.kind, *(choice.of.kind for choice in choices)}
     if kinds in ({str}, {int}) and all(c.known is not None for c in choices):
         found = value.column.isin([c.column for c in choices])
@@ -251,7 +257,7 @@ def is_one_of(value: Value, choices: tuple[Value, ...]) -> Column:
 
 
 def choose(test: Column, then: Value, otherwise: Value) -> Value:
-    """Return `then if test else otherwise`."""
+    """Return `then if test else otherwise`. Raises `Inexact` if both have no common type."""
     try:
         of = common_type(then.of, otherwise.of)
     except Untyped as untyped:
@@ -306,7 +312,10 @@ def _equal_values(a: Column, b: Column, of: Typed) -> Column:
 
 
 def to_comparable(left: Value, right: Value) -> tuple[Column, Column, Typed]:
-    """Return both as columns of one type that stores their values unchanged."""
+    """Return both as columns of one type that stores their values unchanged.
+
+    Raises `Inexact` if there is no such type, or a record may contain a NaN.
+    """
     kinds = {left.of.kind, right.of.kind}
     if kinds in ({int}, {int, bool}):
         (a, b), (c, d) = integer_bounds(left), integer_bounds(right)
@@ -359,7 +368,8 @@ def _convert_constant(value: Value, other: Typed) -> Value:
 
 
 def _compare_rounded(left: Value, right: Value, *, or_equal: bool) -> Column | None:
-    """Return the order of an integer and a float constant: that of the next integer."""
+    """Return the order of an integer and a float constant: that of the next integer; None for other
+    operands."""
     if left.of.kind is int and type(right.known) is float:
         return _compare_next(
             right.known, right.known > 0, lambda n: less_than(left, n, or_equal=True), floor

@@ -230,7 +230,8 @@ def _fold_column(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
 
 
 def _join_keys(node: plan.Join) -> tuple[Lifted, Lifted]:
-    """Return the keys of both sides, if the join has one key and no other condition."""
+    """Return the keys of both sides of a join. Raises `NotColumnar` unless it has one key and no
+    other condition."""
     match, conditions = join_match(node), side_conditions_of(node)
     pairs: list[tuple[Any, Any]] = []
     if match.left_key is not None:
@@ -386,7 +387,10 @@ def evaluate(expr: Expr, bindings: Sequence[Rows], size: int) -> Rows:
 
 
 def evaluate_column(expr: Expr, bindings: Sequence[Rows], size: int) -> Leaf:
-    """Evaluate an expression with a single column as its result."""
+    """Evaluate an expression with a single column as its result.
+
+    Raises `NotColumnar` if the result is a record.
+    """
     found = evaluate(expr, bindings, size)
     if not isinstance(found, Leaf):
         raise NotColumnar("a record where a number is wanted")
@@ -494,7 +498,8 @@ def tolerant_changes(
 
 
 def _read_keyed(rows: Rows, size: int, tolerance: plan.Tolerance) -> tuple[Array, Array]:
-    """Return the key and the value of rows, with one row per key."""
+    """Return the keys and the values that a tolerance compares. Raises `NotColumnar` if two rows
+    have one key, or keys are no integers."""
     if not isinstance(tolerance.by, Lifted) or not isinstance(tolerance.value, Lifted):
         raise NotColumnar("a tolerance that is not read")
     keys = evaluate_column(tolerance.by.body, [rows], size)

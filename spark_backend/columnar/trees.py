@@ -57,13 +57,16 @@ class Tree:
     parts: tuple[Rows, ...]
 
     def named(self, name: str) -> Rows:
-        """Return a field."""
+        """Return a field. Raises `NotColumnar` if there is no such field."""
         if name not in self.names:
             raise NotColumnar(f"no field {name}")
         return self.parts[self.names.index(name)]
 
     def at(self, place: Any) -> Rows:
-        """Return an item of a tuple."""
+        """Return an item of a tuple.
+
+        Raises `NotColumnar` if there is no such item, or `place` is negative.
+        """
         if not issubclass(self.kind, tuple) or type(place) is not int:
             raise NotColumnar(f"no item {place}")
         if not 0 <= place < len(self.parts):

@@ -408,7 +408,8 @@ def _field_below(
 
 
 def _record_field(of: Typed, name: str | int) -> tuple[tuple[str, ...], Typed] | None:
-    """Return a field of a record, by its name or position."""
+    """Return the path and type of a field of a record, by its name or position; None if there is
+    none."""
     if not isinstance(of, Record):
         return None
     if isinstance(name, str):

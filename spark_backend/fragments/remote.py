@@ -108,7 +108,8 @@ class StateRemote:
 
     @property
     def resumed(self) -> int | None:
-        """The last number that an earlier process applied, if this remote continues its state."""
+        """The last number that an earlier process applied, if this remote continues its state; else
+        None."""
         return self._member.resumed
 
     @property
@@ -250,7 +251,7 @@ class StateRemote:
         return self._row_type
 
     def current(self) -> DataFrame | None:
-        """Return the output on Spark, each row once with its weight."""
+        """Return the output on Spark, each row once with its weight; None if it is empty."""
         with self.shared.lock:
             self.shared.roster.compile()
             of = self.shared.tables, self._member.output

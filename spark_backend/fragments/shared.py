@@ -438,7 +438,11 @@ class SharedState:
         return tokens, gone
 
     def _can_retry(self, error: Exception) -> bool:
-        """Return True if a flush is to be repeated, now in careful mode."""
+        """Return True if a flush is to be repeated, and set the mode in which it may succeed.
+
+        An odd value needs careful mode; too few held rows, a look at all rows. Raises `TakenIn` if
+        a callable of the query raised.
+        """
         told = callable_error(error)
         if told is not None:
             raise TakenIn(

@@ -220,7 +220,10 @@ class NestRows:
         return Weighted(flush.empty(top.kept) if found is None else found, top.kept)
 
     def _read_input(self, node: plan.Node) -> tuple[DataFrame | None, int]:
-        """Return the rows of an input, and their maximum number."""
+        """Return the rows of an input, and their maximum number.
+
+        The rows are None if there are none. Raises `AssertionError` if no level reads the input.
+        """
         for remote, fed in self._parts:
             found = remote.rows_of(node, fed)
             if found is not None:

@@ -221,7 +221,7 @@ class SpilledKeyedStore:
             self._unwritten[mark] = packed
 
     def _forget(self, key: Any) -> None:
-        """Remove the row of a key."""
+        """Remove the row of a key. Raises `Absent` if no row has the key."""
         for near in (self._waiting, self._odd):
             held = near.get(key)
             if held is not None:

@@ -317,7 +317,10 @@ class RoundsRecursion:
 
     def delta(self, flush: Flush) -> DataFrame | None:
         """Return how all relations change: for one, its rows; for several, the columns of
-        `_change_schema`."""
+        `_change_schema`.
+
+        Return None if no input changes, except in the first flush.
+        """
         sides = [flush.delta(side) for side in self._read.sides]
         seeds = [flush.delta(seed) for seed in self._read.seeds]
         if not flush.is_first and all(delta is None for delta in (*sides, *seeds)):

@@ -212,7 +212,10 @@ def _own_relations(node: plan.Node, level: Any) -> list[plan.Recursive]:
 
 def _over_tables(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> plan.Node:
     """Return the recursion over tables in place of the inputs of the fragment, so that only its own
-    relations are recursive."""
+    relations are recursive.
+
+    Raises `NotColumns` if an input is read as several rows side by side.
+    """
 
     def table(given: plan.Recursive) -> plan.Node:
         if len(given.of) > 1:
@@ -278,8 +281,11 @@ def _clip_integers(made: Typed, kept: Typed) -> Typed:
 def _find_arrangements(
     compiler: Compiler, of: PartitionedRecursion
 ) -> tuple[tuple[ArrangedRows, ...], tuple[ArrangedRows, ...]]:
-    """Return the arrangements that the rules join: the inputs, in their order, and recursive
-    rows."""
+    """Return the arrangements that the rules join: the inputs, in their order, and recursive rows.
+
+    Raises `NotColumns` if a side is joined without a key, or a join reads the result of another
+    one.
+    """
     premises: list[ArrangedRows] = []
     for way in of.ways:
         for join in _rule_joins(way):

@@ -124,7 +124,8 @@ class PartitionRecursion:
         return self._direct.delta(flush)
 
     def _derive(self, flush: Flush, steps: Sequence[Step]) -> DataFrame | None:
-        """Return the rows that some steps derive, as rows of the relation."""
+        """Return the rows that some steps derive, as rows of the relation; None if they derive
+        none."""
         found = []
         for step in steps:
             frame = flush.delta(step)
@@ -186,7 +187,8 @@ class PartitionRecursion:
     def _rows_of_keys(
         self, flush: Flush, keys: DataFrame, spec: TableSpec, change: DataFrame | None, kind: int
     ) -> DataFrame | None:
-        """Return the rows of touched partitions in a table, with the rows added to it."""
+        """Return the rows of touched partitions in a table, with the rows added to it; None if the
+        table and the change are empty."""
         wanted = flush.small(keys.filter("h is not null"))
         frames = [] if change is None else [change]
         frames += flush.parts(spec)
@@ -200,7 +202,8 @@ class PartitionRecursion:
     def _side_rows(
         self, flush: Flush, side: ArrangedRows, buckets: DataFrame, kind: int
     ) -> DataFrame | None:
-        """Return all rows of a side after the flush, for each bucket with touched partitions."""
+        """Return all rows of a side after the flush, for each bucket with touched partitions; None
+        if the side is empty."""
         change = flush.delta(side.source)
         frames = [*flush.parts(side.spec), *([] if change is None else [change])]
         found = [frame.select("row", "weight").crossJoin(buckets) for frame in frames]
@@ -333,7 +336,10 @@ class WorkerRecursion:
 
     def delta(self, flush: Flush) -> DataFrame | None:
         """Return how all relations change: for one, its rows; for several, the columns `kind`,
-        `weight`, and one for each."""
+        `weight`, and one for each.
+
+        Return None if no input changes, except in the first flush.
+        """
         deltas = [flush.delta(side) for side in self._sides]
         if not flush.is_first and all(delta is None for delta in deltas):
             return None
@@ -465,7 +471,10 @@ class DirectPartitions:
         self._lookup = Lookup(leaf_types(key), key_fields((parts.column,), self._kept, 1))
 
     def delta(self, flush: DirectFlush) -> Bag:
-        """Return how the rows of the relation change."""
+        """Return how the rows of the relation change.
+
+        Raises `TooMany` if the recursion has a negation or would read many rows.
+        """
         if not self._parts.is_positive:
             raise TooMany("a recursion with a negation")
         seeds = add_bags([flush.delta(step) for step in self._parts.seeds])

@@ -64,6 +64,8 @@ def loop_changes(
 ) -> Iterator[pa.RecordBatch]:
     """Yield how the rows of all relations change.
 
+    Raises `RuntimeError`, made by `worker_error`, if the loop raises.
+
     Batches have the columns `kind`, `weight`, `row0` and so on; the row is in the column of its
     kind.
     """

@@ -164,6 +164,8 @@ def rounds_changes(
 ) -> Iterator[pa.RecordBatch]:
     """Yield how rows and their derivations change.
 
+    Raises `RuntimeError`, made by `worker_error`, if the rules raise.
+
     Batches have the columns `kind`, the columns `NUMBERS`, and `row0` and so on; the row is in the
     column of its kind.
     """
@@ -374,7 +376,10 @@ class _ChangeFollower:
                 self._count(self._of.derived(some, before=False), since, -1)
 
     def enter(self, first: int, limits: Limits) -> None:
-        """Insert derived rows, round after round."""
+        """Insert derived rows, round after round.
+
+        Raises `FixpointError` after `limits.most` rounds.
+        """
         number = first
         while True:
             waiting, self._waiting = self._waiting, [{} for _ in self._waiting]

@@ -151,7 +151,10 @@ class _Engine:
         self._view: Any = Relation(database._engine, run).materialize()
 
     def rows(self, seeds: list[Row]) -> Iterable[Row]:
-        """Return the fixpoint of some partitions."""
+        """Return the fixpoint of some partitions.
+
+        Raises `RuntimeError`, made by `worker_error`, if the rules raise.
+        """
         try:
             self._seeds.replace_all(seeds)
             return list(self._view)
@@ -180,7 +183,10 @@ def _row_batches(kept: Typed, rows: list[Row], weight: int) -> Iterator[pa.Recor
 
 
 def arrow_rows(kept: Typed, rows: list[Row]) -> pa.Array:
-    """Convert rows that the engine has made to a column."""
+    """Convert rows that the engine has made to a column.
+
+    Raises `RuntimeError`, made by `worker_error`, if a row is not of the type.
+    """
     try:
         return to_arrow(kept, rows)
     except OffloadError as error:

@@ -98,7 +98,7 @@ class ChangesFolder:
         """The number of a batch, and its note."""
 
     def open(self, plan: str) -> Position | None:
-        """Return the position of the folder.
+        """Return the position of the folder; None if the folder has no batch.
 
         Raises
         ------
@@ -248,7 +248,10 @@ class ChangesFolder:
         return numbers
 
     def _numbers(self) -> list[int]:
-        """Return the numbers of the batches in order, without a batch that is being written."""
+        """Return the numbers of the batches in order, without a batch that is being written.
+
+        Raises `OffloadError` if the folder has other files.
+        """
         found = fs.FileSelector(self._root, allow_not_found=True)
         numbers = []
         for info in self._files.get_file_info(found):

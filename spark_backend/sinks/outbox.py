@@ -107,7 +107,8 @@ class FileOutbox:
         self._found: _Manifest | None = None
 
     def open(self, plan: str) -> Position | None:
-        """Return the position of the outbox; delete files that no manifest names.
+        """Return the position of the outbox, None if it has no batch; delete files that no manifest
+        names.
 
         Raises
         ------
@@ -158,14 +159,15 @@ class FileOutbox:
         return True
 
     def staged_files(self) -> tuple[int, list[str]] | None:
-        """Return the number and the file URIs of the batch that `staged` returns."""
+        """Return the number and the file URIs of the last batch; None if it is delivered, or there
+        is none."""
         found = self._found
         if found is None or found.delivered:
             return None
         return found.note.position.batch, self._uris(found.files[-1:])
 
     def staged(self) -> ChangeBatch | None:
-        """Return the last batch, if it is not delivered.
+        """Return the last batch; None if it is delivered, or there is none.
 
         Raises
         ------
@@ -311,7 +313,7 @@ class CatalogTarget:
         self._has_files = self._is_shown = False
 
     def open(self, plan: str) -> Position | None:
-        """Return the position of the folder.
+        """Return the position of the folder; None if the folder has no batch.
 
         Raises
         ------
@@ -390,7 +392,7 @@ class FramesTarget:
         self.expect = outbox.expect
 
     def open(self, plan: str) -> Position | None:
-        """Return the position of the outbox."""
+        """Return the position of the outbox; None if it has no batch."""
         return self._outbox.open(plan)
 
     def difference(self, rows: Iterable[Pair]) -> ChangedRows:

@@ -181,7 +181,10 @@ class RowColumns:
         return self._kept, to_arrow(self._kept, rows)
 
     def _widen(self, rows: Sequence[Any]) -> None:
-        """Widen the types to include the types of these rows."""
+        """Widen the types to include the types of these rows.
+
+        Raises `OffloadError` if rows have no common type, or a row is None.
+        """
         looks = infer_type(((row, 1) for row in rows), None, sample=None)
         found = _type_in_files(self._as_expected(looks))
         try:

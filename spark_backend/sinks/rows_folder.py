@@ -112,7 +112,8 @@ class RowsFolder:
         raise OffloadError(f"{self._root} is written faster than it can be read: try again")
 
     def open(self, plan: str) -> Position | None:
-        """Return the position of the folder. Rows of another query are replaced."""
+        """Return the position of the folder; None if it is empty. Rows of another query are
+        replaced."""
         self._next = None
         self._found = self._now = self._list.read(self._files)
         if self._now is None:
@@ -270,7 +271,10 @@ class RowsFolder:
             raise OffloadError(f"key {missing[0]!r} is none of the columns {', '.join(names)}")
 
     def _net_rows(self, pairs: list[Pair]) -> list[Any]:
-        """Return the current rows of a bucket."""
+        """Return the current rows of a bucket.
+
+        Raises `OffloadError` if a deleted row is not there.
+        """
         found = consolidate(pairs)
         for row, weight in found:
             if weight < 0:

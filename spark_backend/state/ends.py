@@ -92,7 +92,11 @@ def end_of_data(data: memoryview, column: str | None = None) -> End:
 
 
 def _parse_end(end: bytes | memoryview, size: int, column: str | None) -> End:
-    """Parse the end of a file of `size` bytes."""
+    """Parse the end of a file of `size` bytes.
+
+    Raises `ValueError` if `end` is not the end of a Parquet file. `column`: the column whose bounds
+    are read, or None.
+    """
     try:
         found = pq.read_metadata(pa.BufferReader(end))
         bounds = None if column is None else _column_bounds(found, column)

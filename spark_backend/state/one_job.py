@@ -119,7 +119,8 @@ class SortedBases:
         column: Column,
         read: Callable[[Sequence[Segment]], pa.Table],
     ) -> SortedBase | None:
-        """Return the copy of the base of a table; it is made when much of the base is read again.
+        """Return the sorted copy of the base of a table; None if there is none. The copy is made
+        when much of the base is read again.
 
         Parameters
         ----------

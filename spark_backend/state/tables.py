@@ -135,7 +135,7 @@ class StateTables:
 
     @property
     def number(self) -> int | None:
-        """The number of the last flush that counts."""
+        """The number of the last flush that counts; None before the first one."""
         return self.manifest.number
 
     def check(self, advice: str = MAKE_ANEW) -> None:

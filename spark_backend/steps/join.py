@@ -71,7 +71,8 @@ class ArrangedRows:
         )
 
     def change(self, flush: Flush, prefix: str) -> DataFrame | None:
-        """Return how the rows change, keyed, and add the change to the table."""
+        """Return how the rows change, keyed, and add the change to the table; None if they do not
+        change."""
         found = flush.delta(self.source)
         if found is None:
             return None
@@ -411,7 +412,8 @@ class MatchedRows:
     def _partners(
         self, flush: Flush, keys: DataFrame, others: DataFrame | None
     ) -> DataFrame | None:
-        """Return the rows of the other side with these keys, before the flush and as a change."""
+        """Return the rows of the other side with these keys, before the flush and as a change; None
+        if there are none."""
         names = [f"y_{n}" for n in range(self._count)]
         if self._fits is not None:
             names.append("y_row")

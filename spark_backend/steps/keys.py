@@ -391,7 +391,10 @@ def unique_key_of(node: plan.Node, inputs: Mapping[int, Key]) -> Key:
 
 
 def _key_columns(key: plan.SortKey, value: Value) -> Iterator[SortColumn]:
-    """Yield the sort columns of a key."""
+    """Yield the sort columns of a key.
+
+    Raises `Inexact` if Spark orders its values otherwise than Python, or comparing them may raise.
+    """
     if value.of.kind is NoneType:
         raise Inexact("a key that is always None")
     if value.optional and key.nulls is None:

@@ -254,7 +254,10 @@ class Step(Protocol):
     kept: Typed
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """Return how the rows change, with the columns `row` and `weight`, not netted."""
+        """Return how the rows change, with the columns `row` and `weight`; None if they do not.
+
+        A row may be there several times: its weights are not added up.
+        """
         ...
 
     def direct(self, flush: DirectFlush) -> Bag:
@@ -300,7 +303,8 @@ class Flush:
         return self.spark.createDataFrame([], schema_of(kept))
 
     def delta(self, step: Step) -> DataFrame | None:
-        """Return the delta of a step; made once."""
+        """Return the change of the rows of a step, computed once per flush; None if they do not
+        change."""
         if id(step) not in self._made:
             self._depth += 1
             self._made[id(step)] = step.delta(self)

@@ -108,7 +108,7 @@ class Feed:
 
     @property
     def token(self) -> int | None:
-        """The number of the last batch that counts."""
+        """The number of the last batch that counts; None before the first one."""
         return max(self.rows.frames.batches.values(), default=None)
 
     def batches(self, since: Any, stop: threading.Event) -> Iterator[FrameBatch]:
@@ -221,7 +221,10 @@ class Feed:
 
     def _last_by_key(self, changes: DataFrame, key: tuple[str, ...]) -> DataFrame:
         """Return the last change of each key: of several changes at the last place, the inserted
-        row."""
+        row.
+
+        Raises `TableError` if the order of the changes does not decide which one is last.
+        """
         keyed = changes.filter("keyed").withColumn("key", key_column(F.col("row"), key))
         if self._options.changes in ("weight", "cdf"):  # opposite changes cancel
             odd = (F.max(name).alias(name) for name in ("unfit", "shown"))

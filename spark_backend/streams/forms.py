@@ -158,7 +158,8 @@ def _read_form(
 def _change_order(
     frame: DataFrame, of: Typed, name: str, options: StreamOptions
 ) -> tuple[Column, str | None]:
-    """Return the order of changes, and its column if that is no field of the row."""
+    """Return the order of changes, and the name of its column; the name is None if it is a field of
+    the row or there is no order. Raises `TableError` if the column is missing."""
     if options.order is not None:
         if options.order not in frame.columns:
             raise TableError(f"table {name!r}: no column {options.order} orders the changes")
@@ -254,7 +255,8 @@ class Batches:
             yield FrameBatch(frame, ONCE, 0, time.time())
 
     def waiting(self) -> int | None:
-        """Return the number of rows in the source of a query after its last batch, if known."""
+        """Return the number of rows in the source of a query after its last batch; None if it is
+        unknown."""
         query = self._query
         progress = None
         if query is not None:
@@ -320,7 +322,10 @@ class _Exchange:
         self._is_over = False
 
     def hand_over(self, rows: DataFrame, number: int) -> None:
-        """Receive a batch from Spark, and return when it is committed."""
+        """Receive a batch from Spark, and return when it is committed.
+
+        Raises `RuntimeError` if the source is stopped before.
+        """
         with self._news:
             self._batch = (rows, number, time.time())
             self._news.notify_all()
@@ -330,7 +335,7 @@ class _Exchange:
                 self._news.wait()
 
     def take(self) -> tuple[DataFrame, int, float] | None:
-        """Return the waiting batch, if one arrives soon."""
+        """Return the waiting batch; None if none arrives within `LOOK` seconds."""
         with self._news:
             if self._batch is None:
                 self._news.wait(LOOK)

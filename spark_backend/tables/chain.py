@@ -374,7 +374,8 @@ def _with_placeholders(node: Any) -> plan.Node:
 
 
 def _pickle_encoding(kept: Kept) -> bytes:
-    """Pickle classes by name: workers know the classes of the script by name."""
+    """Pickle how rows are stored: classes by name, as workers know the classes of the script.
+    Raises `OffloadError` if a class cannot be pickled."""
     try:
         return pickle.dumps(kept)
     except Exception as error:

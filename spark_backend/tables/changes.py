@@ -53,7 +53,10 @@ class Changes:
 
     def _published_folders(self, folders: list[str], notes: set[int]) -> dict[int, str]:
         """Return the folder of each number, and delete the other folders, of a process that was
-        killed."""
+        killed.
+
+        Raises `OffloadError` if a change is missing.
+        """
         found: dict[int, list[str]] = {}
         for name in folders:
             found.setdefault(int(name.partition("-")[0]), []).append(name)
@@ -76,7 +79,10 @@ class Changes:
         return once is not None and self.batches.get(once[0], -1) >= once[1]
 
     def _read_note(self, number: int) -> tuple[str, dict[str, int]]:
-        """Return the folder of a change, and the last batches as of that change."""
+        """Return the folder of a change, and the last batches as of that change.
+
+        Raises `OffloadError` if the note is invalid.
+        """
         path = f"{self._root}/{number:012}{NOTE}"
         try:
             with self._files.open_input_stream(path) as stream:
@@ -138,6 +144,8 @@ class Changes:
 
     def keep(self, path: str, number: int, once: Once | None = None) -> int:
         """Make a folder of `aside` the change `number`, and return the number.
+
+        Raises `OffloadError` if another process has written this change.
 
         Parameters
         ----------

@@ -494,7 +494,8 @@ def _sum_if_known(each: Iterable[int | None]) -> int | None:
 
 
 def _count_file(session: Session, names: Sequence[str], file: str) -> int | None:
-    """Return the number of rows of a file if its end proves that the columns contain no null."""
+    """Return the number of rows of a file if its end proves that the columns contain no null; else
+    None."""
     folder, _, name = file.rpartition("/")
     if not is_remote(folder):
         folder, name = unquote(folder), unquote(name)

@@ -193,7 +193,8 @@ TOGETHER = 10_000
 
 
 def packed_to_columns(session: Session, parts: Sequence[DataFrame], kept: Typed) -> DataFrame:
-    """Return pickled rows as columns, each row once: copies in `parts` are added up.
+    """Return pickled rows as columns: weights of equal rows in `parts` are added up, and each row
+    is repeated by its weight.
 
     The frames in `parts` have a bucket and a weight per row.
     """
