@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace, db: Database, console: Console) -> int:
+    """Run the files, then statements from the prompt; return 1 as soon as a file fails, else 0."""
     shell = Shell(db, console)
     for path in given.files:
         try:
@@ -53,6 +54,7 @@ def _text(path: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line: files, `--dialect` and `--close`."""
     parser = argparse.ArgumentParser(prog="python -m reactive.sql", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("files", nargs="*", help=".sql, .csv or .parquet, in this order")

@@ -63,6 +63,7 @@ def read_of_duckdb(text: str, zone: str) -> dt.datetime:
 
 
 def _at(local: dt.datetime, zone: str) -> dt.datetime:
+    """Return a local time as an instant, by a fixed offset such as `+01:30` or a named zone."""
     offset = _OFFSET.fullmatch(zone)
     if offset is None:
         return of_local_time(local, zone)
@@ -142,6 +143,7 @@ def text(value: dt.datetime, zone: str) -> str:
 
 
 def _offset_text(value: dt.datetime, zone: str) -> str:
+    """Return the offset of a zone at an instant as text: `+01`, `-03:30` or with seconds."""
     seconds = _offset(value, zone)
     minutes, rest = divmod(abs(seconds), 60)
     made = f"{'-' if seconds < 0 else '+'}{minutes // 60:02}"
@@ -250,6 +252,7 @@ def _months_later(value: dt.datetime, months: int, zone: str) -> dt.datetime:
 
 
 def _days_later(value: dt.datetime, days: int, zone: str) -> dt.datetime:
+    """Return the instant some days later, at the same time of day in the zone."""
     if not days:
         return value
     there = zone_named(zone)
@@ -542,6 +545,7 @@ def series(start: int, end: int, step: int = 1, most: int | None = None) -> Arra
 
 
 def _cut(found: range, most: int | None) -> Array:
+    """Return the first `most` numbers of a range, or all; raise if an array cannot hold them."""
     if most is not None:
         found = found[:most]
     try:

@@ -97,6 +97,7 @@ class Expression:
         return _longest(self._tree, self._compiled.flags, True, MOST_PLACES)
 
     def _automaton(self, text: str, *, is_search: bool) -> _Automaton:
+        """Return the cached automaton; raise `TooManyWays` if the pattern has none."""
         if is_search not in self._automata:
             made = None
             with suppress(_Unknown, RecursionError):
@@ -108,6 +109,7 @@ class Expression:
         return found
 
     def _refused(self, text: str, longest: float) -> TooManyWays:
+        """Return the error of a text with more than `longest` letters."""
         pattern = self._compiled.pattern
         shown = pattern if len(pattern) <= 60 else f"{pattern[:60]}..."
         return TooManyWays(
@@ -150,6 +152,7 @@ def _ways(items: Any, behind: Any, letters: int, state: Any, flags: int) -> floa
 
 
 def _ways_of(item: Any, behind: Any, letters: int, state: Any, flags: int) -> float:
+    """Return a bound of the ways in which `re` may try an item; infinity for an unknown item."""
     op, of = item
     if op is _constants.SUBPATTERN:
         return _ways(of[3], behind, letters, state, flags)
@@ -180,6 +183,7 @@ def _ways_of(item: Any, behind: Any, letters: int, state: Any, flags: int) -> fl
 
 
 def _power(base: float, exponent: int) -> float:
+    """Return a power; infinity if it overflows."""
     try:
         return base**exponent
     except OverflowError:
@@ -262,6 +266,7 @@ class _Automaton:
     # Built from its end to its beginning.
 
     def _new(self) -> int:
+        """Return the number of a new state; raise `_Unknown` if there are too many."""
         self._count += 1
         if self._count > STATES:
             raise _Unknown
@@ -273,6 +278,7 @@ class _Automaton:
         return behind
 
     def _item(self, item: Any, behind: int) -> int:
+        """Return the first state of an item that `behind` follows; raise `_Unknown` without one."""
         op, of = item
         if op in ONE:
             made = self._new()
@@ -294,6 +300,7 @@ class _Automaton:
         raise _Unknown
 
     def _repeat(self, least: int, most: Any, inner: Any, behind: int) -> int:
+        """Return the first state of a repetition that the state `behind` follows."""
         made = behind
         if most is _constants.MAXREPEAT:
             made = self._new()
@@ -333,6 +340,7 @@ class _Automaton:
         return found.is_end
 
     def _step(self, before: _Set, letter: str, key: Any, around: Any) -> _Set:
+        """Compute the set behind a letter, and remember it; forget all sets beyond `KNOWN`."""
         after = {
             state
             for leaf, state in map(self._leaves.__getitem__, before.states)

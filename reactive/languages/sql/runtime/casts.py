@@ -98,6 +98,7 @@ def to_integer(value: Any) -> int:
 
 
 def _integer_of_text(text: str) -> int:
+    """Return the integer of a text: decimal, hexadecimal, or rounded from a number with a point."""
     try:
         return int(text, 16) if text[:2].lower() == "0x" else int(text)
     except ValueError:
@@ -384,6 +385,7 @@ def _timestamp_text(value: dt.datetime) -> str:
 
 
 def _interval_text(value: dt.timedelta) -> str:
+    """Return the text of an interval in DuckDB, such as `1 year 2 days 03:04:05`."""
     months, (days, clock) = months_of(value), clock_of(value)
     years, months = int(months / 12), int(math.fmod(months, 12))
     parts = ((years, "year"), (months, "month"), (days, "day"))

@@ -103,6 +103,7 @@ def intercept(count: int, y: Any, x: Any, products: Any, xx: Any) -> float | Non
 def _deviations(
     count: int, x: Any, y: Any, products: Any, xx: Any, yy: Any
 ) -> tuple[float, float, float]:
+    """Return the sums of products of deviations: of x and y, of x, and of y; 0.0 of no rows."""
     parts = ((x, y, products), (x, x, xx), (y, y, yy))
     both, one, other = (deviations(count, *of) or 0.0 for of in parts)
     return both, one, other
@@ -279,6 +280,7 @@ def quantile_between(values: Iterable[Any], at: Any) -> Any:
 
 
 def _between(found: Sequence[Any], at: Any) -> Any:
+    """Return the value at the fraction `at` of sorted values, interpolated between neighbours."""
     exactly = Fraction(at) * (len(found) - 1)
     place = math.floor(exactly)
     low, high = found[place], found[min(place + 1, len(found) - 1)]

@@ -39,6 +39,7 @@ def lower(text: str) -> str:
 
 @lru_cache(4096)
 def _upper_letter(letter: str) -> str:
+    """Return a letter in upper case, else in title case, if that is one letter; else the letter."""
     if letter == "ß":
         return "ẞ"
     made = letter.upper()
@@ -76,6 +77,7 @@ def _clusters(text: str) -> list[str]:
 
 
 def _hangul(letter: str) -> str:
+    """Return which parts a Hangul letter has: L, V, T, LV or LVT; empty for another letter."""
     if not "\u1100" <= letter <= "\ud7a3":
         return ""
     if letter >= "\uac00":
@@ -84,6 +86,7 @@ def _hangul(letter: str) -> str:
 
 
 def _continues(cluster: str, letter: str) -> bool:
+    """Return True if a letter belongs to the grapheme cluster before it."""
     last, code = cluster[-1], ord(letter)
     if last in "\r\n" or letter in "\r\n":
         return cluster == "\r" and letter == "\n"

@@ -114,6 +114,7 @@ def _clock(text: str, rest: str) -> dt.timedelta:
 
 
 def _since_midnight(text: str, found: re.Match[str], after: re.Pattern[str]) -> dt.timedelta:
+    """Return a matched time as a duration; refuse it if what follows does not match `after`."""
     hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
     micros = int((found[4] or "").ljust(6, "0")[:6])
     is_end = hour == 24 and not (minute or second or micros)

@@ -157,6 +157,7 @@ def floor(value: Any) -> Any:
 
 
 def _whole(function: Any, value: Any) -> Any:
+    """Return a number rounded by `function`, in its type; -0.0, infinity and NaN are kept."""
     if not math.isfinite(value):
         return value
     made = type(value)(function(value))

@@ -84,6 +84,7 @@ def _glob(pattern: str) -> Wildcards:
 
 
 def _glob_letters(pattern: str) -> Iterator[Letter | None]:
+    """Yield the letters of a GLOB pattern; None stands for `*`."""
     for part in re.split(r"(\*|\?|\[!?\]?[^\]]*\]|\\.)", pattern):
         if part == "*":
             yield None
@@ -282,6 +283,7 @@ def _checked(text: str, length: int) -> str:
 
 
 def _filling(text: str, length: int, fill: str) -> str:
+    """Return what pads a text to a length; empty if the text is long enough, or `fill` is empty."""
     missing = length - len(text)
     if missing <= 0 or not fill:
         return ""

@@ -152,6 +152,7 @@ def _epoch(of: Any) -> float:
 
 
 def _part_of_day(of: Moment) -> float:
+    """Return the fraction of the day that has passed at a moment; 0.0 for a date."""
     if not isinstance(of, dt.datetime):
         return 0.0
     since = dt.timedelta(
@@ -192,6 +193,7 @@ PARTS: dict[str, Any] = {
 
 
 def _of_interval(unit: str, of: dt.timedelta) -> Any:
+    """Return a part of an interval by its unit; refuse a unit that intervals do not have."""
     months, (days, clock) = months_of(of), clock_of(of)
     sign, passed = (1 if clock >= 0 else -1), abs(clock)
     years, month = int(months / 12), int(math.fmod(months, 12))

@@ -101,6 +101,7 @@ class Wildcards:
         return lambda text: wanted in text
 
     def _is_match(self, text: str) -> bool:
+        """Return True if a text has all segments in order, the first and last at its ends."""
         if self._last is None:
             return len(text) == self._least and self._first.is_at(text, 0)
         end = len(text) - self._last.size
@@ -128,6 +129,7 @@ class Wildcards:
 
 
 def _segment(letters: Sequence[Letter], flags: int) -> Segment:
+    """Return the segment of some letters, as plain text if each matches one letter only."""
     made = [letter for _, letter in letters]
     plain = None if flags & re.IGNORECASE or None in made else "".join(map(str, made))
     if not letters:
@@ -173,6 +175,7 @@ def like_pattern(pattern: str, escape: str = "", flags: int = 0) -> Like:
 
 
 def _like(pattern: str, escape: str, flags: int) -> Like:
+    """Return the compiled LIKE pattern; `is_open` if it ends with its escape."""
     segments: list[list[Letter]] = [[]]
     letters = iter(pattern)
     for letter in letters:

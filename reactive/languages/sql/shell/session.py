@@ -66,6 +66,7 @@ class Shell:
         return all(done)
 
     def _one(self, text: str) -> bool:
+        """Run one command or statement; print an error in red, and return False."""
         try:
             self._command(text) if text.startswith(".") else self._statement(text)
         except (ReactiveError, OSError, ArithmeticError, TypeError, ValueError) as error:
@@ -74,6 +75,7 @@ class Shell:
         return True
 
     def _statement(self, text: str) -> None:
+        """Show a query as a view, or execute statements and show the changed views."""
         found = parse_statements(text, self.dialect)
         for tree in found:
             self._load_files(tree)
@@ -95,6 +97,7 @@ class Shell:
     # Views.
 
     def _view(self, text: str) -> None:
+        """Materialize a query as the view with the next number, and print it."""
         self._last += 1
         number = self._last
         view = sql(self._db._engine, text, {}).materialize(f"view {number}")
@@ -107,6 +110,7 @@ class Shell:
                 self._show(number)
 
     def _show(self, number: int) -> None:
+        """Print a view with its query, its rows, and up to three errors; remember its rows."""
         text, view = self._views[number]
         self._shown[number] = list(view)
         shown = " ".join(text.split())
@@ -120,6 +124,7 @@ class Shell:
     # Commands.
 
     def _command(self, text: str) -> None:
+        """Run a command, such as `.load` or `.explain`; refuse an unknown one."""
         name, _, rest = text[1:].strip().partition(" ")
         match name:
             case "load":
@@ -144,6 +149,7 @@ class Shell:
                 raise PlanError(f"there is no command .{name}\n  .help says what there is")
 
     def _close(self, number: str) -> None:
+        """Close a view, and forget it; refuse a number that no view has."""
         if not number.isdigit() or int(number) not in self._views:
             raise PlanError(f"there is no view {number}\n  .views has them all")
         _, view = self._views.pop(int(number))
@@ -207,6 +213,7 @@ def _type(column: Sequence[Any]) -> SqlType:
 
 
 def _csv(path: Path) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of a CSV file's columns, and the converted cells of each column."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, strict=True)
         lines, begin = list[list[str]](), 1
@@ -237,6 +244,7 @@ def _convert_cells(cells: list[str]) -> list[Any]:
 
 
 def _all(read: Callable[[str], Any], cells: list[str]) -> list[Any] | None:
+    """Return cells converted by `read`, empty ones as None; None if one fails or all are empty."""
     try:
         return [read(cell) if cell else None for cell in cells] if any(cells) else None
     except ValueError:
@@ -244,6 +252,7 @@ def _all(read: Callable[[str], Any], cells: list[str]) -> list[Any] | None:
 
 
 def _bool(cell: str) -> bool:
+    """Return the boolean of `true` or `false` in any case; raise `ValueError` for other texts."""
     found = {"true": True, "false": False}.get(cell.strip().lower())
     if found is None:
         raise ValueError(cell)
@@ -251,6 +260,7 @@ def _bool(cell: str) -> bool:
 
 
 def _parquet(path: Path) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of a Parquet file's columns, and their values; refuse without pyarrow."""
     try:
         from pyarrow import parquet
     except ModuleNotFoundError:

@@ -120,6 +120,7 @@ def _written(value: TypedValue) -> TypedValue:
 
 
 def _affinity_between(left: SqlType, right: SqlType) -> str | None:
+    """Return the affinity that is applied to compare two types; None if there is none."""
     mine, theirs = left.affinity, right.affinity
     if mine is None or theirs is None:
         return theirs if mine is None else mine
@@ -387,6 +388,7 @@ def literal_of(value: Any, kind: SqlType) -> TypedValue:
 
 
 def _negated(node: Any, scope: Scope) -> TypedValue:
+    """Return the value of `-x`; a literal below the least integer becomes a float."""
     inner = node.this
     if isinstance(inner, exp.Literal) and not inner.is_string:
         opposite = -int(inner.this) if inner.this.isdigit() else -float(inner.this)

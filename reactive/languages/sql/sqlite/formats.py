@@ -90,6 +90,7 @@ def _text(value: Any) -> str:
 
 
 def _whole(part: _Part, given: Iterator[Any]) -> str:
+    """Return the next value as an integer in the form of a part; 0 without one."""
     value = integer(next(given, None) or 0)
     sign = ""
     if part.letter in "di":
@@ -116,6 +117,7 @@ def _thousands(digits: str) -> str:
 
 
 def _real(part: _Part, given: Iterator[Any]) -> str:
+    """Return the next value as a float in the form of a part; 0.0 without one."""
     argument = next(given, None)
     value = 0.0 if argument is None else real(argument)
     sign = "-" if value < 0 else part.sign
@@ -176,6 +178,7 @@ def _words(part: _Part, given: Iterator[Any]) -> str:
 
 
 def _letter(part: _Part, given: Iterator[Any]) -> str:
+    """Return the first letter of the next value, `precision` times and padded (`%c`)."""
     letter, count = _text(next(given, None))[:1] or "\0", max(part.precision, 1)
     space = part.width - count
     text = letter * count
@@ -183,6 +186,7 @@ def _letter(part: _Part, given: Iterator[Any]) -> str:
 
 
 def _escaped(part: _Part, given: Iterator[Any]) -> str:
+    """Return the next value with its quotes doubled (`%q`, `%Q`, `%w`); `%Q` puts it in quotes."""
     value = next(given, None)
     if value is None:
         return part.filled(part.shortened("NULL" if part.letter == "Q" else "(NULL)"))

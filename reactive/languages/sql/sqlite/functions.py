@@ -165,6 +165,8 @@ def _sign(value: float) -> int:
 
 
 def _whole(function: Callable[[float], int]) -> Callable[..., Any]:
+    """Return a function that rounds floats to whole floats; integers and infinity stay."""
+
     def made(value: Any) -> Any:
         return value if isinstance(value, int) or math.isinf(value) else float(function(value))
 
@@ -182,6 +184,7 @@ def rounded(value: Any, digits: Any = 0) -> float:
 
 
 def _at_place(value: float, places: int) -> float:
+    """Return a float rounded to some places by its exact value, halves away from zero."""
     from decimal import ROUND_HALF_UP, Context, Decimal
 
     exact = Context(prec=80, rounding=ROUND_HALF_UP)
@@ -189,6 +192,7 @@ def _at_place(value: float, places: int) -> float:
 
 
 def _logarithm(one: float, other: float | None = None) -> float:
+    """Return a logarithm to base 10, or of `other` to base `one`; raise if the base is up to 1."""
     if other is None:
         return math.log10(one)
     if one <= 1:
@@ -294,6 +298,8 @@ def _same(least: int) -> Maker:
 
 
 def _swapped(function: Callable[..., bool]) -> Callable[..., bool]:
+    """Return a matching function that takes the pattern before the value."""
+
     def made(pattern: Any, value: Any, *escape: Any) -> bool:
         return function(value, pattern, *escape)
 

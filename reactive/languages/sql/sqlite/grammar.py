@@ -87,6 +87,7 @@ class SQLiteGrammar(SQLite):
             return self.expression(exp.DataType(this=exp.DType.USERDEFINED, kind=" ".join(words)))
 
         def _is_word(self) -> bool:
+            """Return True if the current token can be a word of a declared type."""
             text = self._curr.text.upper()
             if text in WORDS or text.partition(" ")[0] in WORDS:
                 return False

@@ -105,6 +105,7 @@ class Node:
 
 
 def _letter(found: re.Match[str]) -> str:
+    """Return the letter of an escape; half of a surrogate pair becomes U+FFFD."""
     high, low, code, letter = found.groups()
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
@@ -121,12 +122,14 @@ class _JsonReader:
         self._text, self._place = text, 0
 
     def whole(self) -> Node:
+        """Return the node of the whole text; refuse letters behind it."""
         made = self._node(self._next(), 0)
         if self._text[self._place :].strip(" \t\n\r"):
             raise ValueError("malformed JSON")
         return made
 
     def _next(self) -> re.Match[str]:
+        """Return the next token, and go past it; refuse a text without one."""
         found = _TOKEN.match(self._text, self._place)
         if found is None:
             raise ValueError("malformed JSON")
@@ -134,6 +137,7 @@ class _JsonReader:
         return found
 
     def _node(self, token: re.Match[str], depth: int) -> Node:
+        """Return the node that a token begins; refuse malformed and too deep JSON."""
         spelled = token[token.lastgroup or 0] if token["number"] is None else token["number"]
         if token["mark"] is None:
             if token["number"] is not None:
@@ -204,6 +208,7 @@ def at(node: Node, path: Any) -> Node | None:
 
 
 def step(node: Node, found: re.Match[str]) -> Node | None:
+    """Return the part of a node that one step of a path leads to; None if there is none."""
     quoted, bare, number, back = found.groups()
     if node.kind == "object":
         name = bare if quoted is None else quoted
@@ -306,6 +311,7 @@ def extracted(value: Any, *paths: Any) -> Any:
 
 
 def _arrow(value: Any, path: Any) -> Node | None:
+    """Return the part at a path, a label or an index; None if absent, or an argument is NULL."""
     if value is None:
         return None
     node = read(value)
@@ -475,6 +481,7 @@ def patched(value: Any, patch: Any) -> Any:
 
 
 def _merged(target: Node, patch: Node) -> Node:
+    """Return `target` after a patch (JSON_PATCH); an object is changed in place."""
     if patch.kind != "object":
         return patch
     if target.kind != "object":
@@ -496,6 +503,7 @@ def _merged(target: Node, patch: Node) -> Node:
 
 
 def _without_nulls(node: Node) -> Node:
+    """Remove members that are null from an object, also from objects in it; return the node."""
     if node.kind == "object":
         pairs = zip(node.labels, node.parts, strict=True)
         node.hold([(k, _without_nulls(part)) for k, part in pairs if part.kind != "null"])

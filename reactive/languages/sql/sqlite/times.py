@@ -62,6 +62,7 @@ class Instant:
             self.at, self.has_at = int(value * 86400000.0 + 0.5), True
 
     def set_text(self, text: str) -> None:
+        """Set the date, the time, or the number that a text has; refuse other texts."""
         found = _DATE.match(text)
         if found is not None:
             month, day = int(found[3]), int(found[4])
@@ -82,6 +83,7 @@ class Instant:
             self.set_number(float(text))
 
     def set_time(self, text: str) -> None:
+        """Set the time of day and the zone that a text has; refuse other texts."""
         found = _TIME.fullmatch(text)
         if found is None:
             raise NoInstant
@@ -114,6 +116,7 @@ class Instant:
                 self.forget_parts()
 
     def find_parts(self) -> None:
+        """Compute the date and the time of day, unless they are known."""
         self.find_date()
         if self.has_time:
             return
@@ -125,6 +128,7 @@ class Instant:
         self.is_raw, self.has_time = False, True
 
     def find_date(self) -> None:
+        """Compute the date, unless it is known; an instant with a time only is on 2000-01-01."""
         if self.has_date:
             return
         if not self.has_at:
@@ -174,6 +178,7 @@ class Instant:
             raise NoInstant
 
     def _read_number(self, word: str, *, is_first: bool) -> None:
+        """Read the number as Julian days or seconds since 1970; refuse a later modifier."""
         if not is_first:
             raise NoInstant
         if word == "julianday":
@@ -195,6 +200,7 @@ class Instant:
         self.at, self.has_at, self.is_raw = at, True, False
 
     def _go_to_weekday(self, text: str) -> None:
+        """Go to the next day, or stay, that is weekday 0 (Sunday) to 6; refuse other texts."""
         if NUMBER.fullmatch(text.strip(SPACES)) is None:
             raise NoInstant
         wanted = float(text)
@@ -208,6 +214,7 @@ class Instant:
         self.forget_parts()
 
     def _go_back(self, unit: str) -> None:
+        """Go to the start of the month, year or day; refuse other units."""
         if not (self.has_at or self.has_date or self.has_time) or unit not in (
             *("month", "year", "day"),
         ):
@@ -221,6 +228,7 @@ class Instant:
             self.month = 1
 
     def _move(self, text: str) -> None:
+        """Move by a number of units, such as `+1 month`, or by a time; refuse other texts."""
         found = re.match(r".[^: \t\n\v\f\r]*", text, re.DOTALL)
         start = found[0] if found else ""
         if NUMBER.fullmatch(start) is None:
@@ -255,6 +263,7 @@ class Instant:
         self.forget_parts()
 
     def _move_by_time(self, text: str) -> None:
+        """Move by the hours, minutes and seconds of a text; back after a `-`."""
         other = Instant()
         other.set_time(text if text[0].isdigit() else text[1:])
         other.find_at()
@@ -290,6 +299,7 @@ def _date_of(made: Instant) -> str:
 
 
 def _time_of(made: Instant) -> str:
+    """Return the time of day as text, with milliseconds if `subsec` asked for them."""
     start = f"{made.hour:02d}:{made.minute:02d}:{int(made.second):02d}"
     if not made.parts_of_seconds:
         return start
@@ -366,6 +376,7 @@ def strftime(pattern: Any, value: Any, *modifiers: Any) -> str | None:
 
 
 def _part(letter: str, made: Instant) -> str | None:
+    """Return what a letter of STRFTIME stands for; None for an unknown letter."""
     match letter:
         case "d":
             return f"{made.day:02d}"

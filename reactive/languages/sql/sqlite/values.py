@@ -75,6 +75,7 @@ def characters(value: Any) -> str:
 
 
 def _float_text(value: float) -> str:
+    """Return the text of a float in 15 digits, always with a point unless it is infinite."""
     if math.isinf(value):
         return "Inf" if value > 0 else "-Inf"
     if not value:

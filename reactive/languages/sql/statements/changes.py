@@ -39,6 +39,7 @@ REMEDIES = {
 
 
 def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -> None:
+    """Refuse a statement that has one of the clauses `parts`."""
     for part in parts:
         if tree.args.get(part):
             told = f"{part.strip('_').upper()} of {kind} is not supported"
@@ -130,6 +131,7 @@ def _rows(tree: Any, target: ChangedTable, places: list[int], around: Scope) -> 
 def _values(
     tree: Any, target: ChangedTable, places: list[int], around: Scope
 ) -> Iterator[Sequence[Any]]:
+    """Yield the cast values of each row of INSERT, for the columns at `places`."""
     kinds = [target.schema.columns[place].type for place in places]
     source = tree.expression
     if isinstance(source, exp.Values) and source.find(exp.Query) is None:
@@ -228,6 +230,7 @@ class _Conflict:
         return sum(map(self._insert, rows))
 
     def _insert(self, row: Any) -> bool:
+        """Insert a row or resolve its conflict; return True if that wrote a row."""
         key = self._table._keyed.key(row)
         old = self._table.get(key)
         if self._changes_once and self._update is not None and key in self._changed:

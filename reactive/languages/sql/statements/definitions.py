@@ -79,6 +79,7 @@ def _drop_replaced(tree: Any, name: str, kind: str, around: Scope, db: Any) -> N
 
 
 def _check_properties(tree: Any, kind: str, around: Scope) -> None:
+    """Refuse the properties of CREATE, but for MATERIALIZED of a view."""
     properties = tree.args.get("properties")
     for each in () if properties is None else properties.expressions:
         if not (isinstance(each, exp.MaterializedProperty) and kind == "VIEW"):
@@ -90,6 +91,7 @@ def _check_properties(tree: Any, kind: str, around: Scope) -> None:
 
 
 def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
+    """Create a table of declared columns, or of a query; return the number of its rows."""
     lengths = dict[str, int]()
     found, defaults, key = list[Any](), dict[str, Any](), tuple[str, ...]()
     if tree.expression is not None:
@@ -205,6 +207,7 @@ def _key_name(node: Any) -> str:
 
 
 def _refuse(tree: Any, around: Scope) -> None:
+    """Refuse the constraints of CREATE TABLE that are not supported, such as CHECK."""
     for node in tree.this.walk():
         for kind, name in REFUSED.items():
             if isinstance(node, kind):
@@ -216,6 +219,7 @@ def _refuse(tree: Any, around: Scope) -> None:
 
 
 def _column(node: Any, around: Scope) -> tuple[BindingColumn, Any, bool]:
+    """Return a declared column, its default, and whether it is the primary key."""
     constraints = [each.args.get("kind") for each in node.args.get("constraints") or ()]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
     for each in constraints:
@@ -258,6 +262,7 @@ def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlTyp
 
 
 def _view(tree: Any, name: str, around: Scope, db: Any) -> None:
+    """Create a view: a materialized view of rows, or a plan that queries read by name."""
     catalog = around.environment.catalog
     query = around.query(tree.expression)
     names = around.renamed(_names(tree), query.names, tree.this)
@@ -299,6 +304,7 @@ def drop(tree: Any, around: Scope, db: Any) -> int:
 
 
 def _drop(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> None:
+    """Drop a table, or a view that SQL made; refuse a table that views read, unless `views`."""
     catalog, folded = around.environment.catalog, target.name.casefold()
     if kind == "VIEW":
         kept = catalog.kept.pop(folded, None)

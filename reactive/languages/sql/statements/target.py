@@ -301,6 +301,7 @@ class RowNumbers:
         return values
 
     def _next(self) -> int:
+        """Return the number after the greatest key; refuse to go beyond `GREATEST_KEY`."""
         if not self.given:  # the table is looked at only where a key is missing
             known = self._known_before
             if known is None:

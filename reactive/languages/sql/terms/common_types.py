@@ -90,6 +90,7 @@ def common_type(dialect: str, place: Place, left: SqlType, right: SqlType) -> Sq
 
 
 def _common_number(dialect: str, place: Place, left: SqlType, right: SqlType) -> SqlType:
+    """Return the type that two numbers of a dialect have in a place together."""
     floats = [each for each in (left, right) if each.kind == "float"]
     if len(floats) == 1 and not (dialect == "postgres" and place in COMPARED):
         return floats[0]  # also REAL beside a number that has more digits
@@ -100,6 +101,7 @@ def _common_number(dialect: str, place: Place, left: SqlType, right: SqlType) ->
 
 
 def _common_array(dialect: str, place: Place, left: SqlType, right: SqlType) -> SqlType | None:
+    """Return the type that two arrays have together; None if their elements have none."""
     if not (left.items and right.items):
         return left if left.items else right
     mine, theirs = left.items[0], right.items[0]
@@ -157,6 +159,7 @@ def _is_one_type(left: SqlType, right: SqlType) -> bool:
 
 
 def _beside_text(place: Place, left: SqlType, right: SqlType) -> SqlType | None:
+    """Return the type that a text and another value have in a place; None if there is none."""
     text, other = (left, right) if left.kind == "text" else (right, left)
     if other.kind in NESTED:
         return None

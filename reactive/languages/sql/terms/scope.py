@@ -126,6 +126,7 @@ class Scope:
         return self._once("value", self._value, node) if known is None else known
 
     def _value(self, node: exp.Expr) -> TypedValue:
+        """Return the value of a node, with deep expressions made shallow."""
         value = self._read(self._text.language.value, node)
         expr, nulls = self._text.shallow(value.expr), tuple(map(self._text.shallow, value.nulls))
         if expr is value.expr and all(map(is_, nulls, value.nulls)):
@@ -356,6 +357,7 @@ class Scope:
         return values[0] if values else None
 
     def _alias(self, name: str) -> TypedValue | None:
+        """Return the value of an alias of SELECT; None if unknown, or being read already."""
         folded = name.casefold()
         if folded not in self.aliases or folded in self._asked:
             return None
@@ -366,6 +368,7 @@ class Scope:
             self._asked.discard(folded)
 
     def _missing(self, node: Any) -> PlanError:
+        """Return the error of an unknown table or column, with the nearest names."""
         self.check_schema(node)
         every = list(self._all_sources())
         table, name = node.table, node.name

@@ -356,6 +356,7 @@ def common(left: SqlType, right: SqlType) -> SqlType:
 
 
 def _common_number(left: SqlType, right: SqlType) -> SqlType:
+    """Return the type of both numbers: float, a decimal with their digits, or the larger int."""
     kinds = {left.kind, right.kind}
     if "float" in kinds:
         return FLOAT

@@ -235,6 +235,7 @@ def _counts_of(function: Any) -> tuple[int, int | None]:
 
 
 def _read_counts(function: Any) -> tuple[int, int | None]:
+    """Return the fewest and the most arguments of a callable; None if there is no most."""
     try:
         parameters = signature(function).parameters.values()
     except (TypeError, ValueError):  # a builtin that does not say
@@ -362,6 +363,7 @@ class Environment:
         """The views that were found, which the query holds."""
 
     def find(self, name: str) -> NamedPlan | None:
+        """Return the plan of a name, and record the views that it reads; None if unknown."""
         found = self._given.get(name.casefold()) or self.catalog.find(name)
         if found is not None:
             self.views.extend(found.views)

@@ -56,6 +56,7 @@ class ArrayKeyword:
     ARRAY_CONSTRUCTORS: dict[str, Any] = _OF_WORD
 
     def _parse_bracket(self, this: Any = None) -> Any:
+        """Parse brackets; a quoted name before them makes no array."""
         name = this.this if isinstance(this, exp.Column) and not this.table else this
         is_word = not isinstance(name, exp.Identifier) or not name.quoted
         is_word = is_word and isinstance(name, exp.Identifier | exp.Var | None)
@@ -83,6 +84,7 @@ class DuckDBGrammar(DuckDB):
         COLUMN_DIALECT = "duckdb"
 
         def _parse_primary(self) -> Any:
+            """Parse a primary; `.5` keeps its text, whose type differs from that of `0.5`."""
             first = self._curr
             found = super()._parse_primary()
             is_short = first is not None and first.token_type == TokenType.DOT

@@ -112,6 +112,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _refusal(text: str, error: SqlglotError) -> PlanError:
+    """Return the error of a text that is no SQL, at the place that sqlglot reports."""
     quote = _open_quote(text) if isinstance(error, TokenError) else None
     if quote is not None:
         return error_at(text, quote, f"this is no SQL: the quote {text[quote]} is not closed")

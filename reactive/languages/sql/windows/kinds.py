@@ -132,6 +132,7 @@ def _has_distances(window: Any) -> bool:
 def _reduce_partitions(
     source: plan.Node, scope: Scope, together: Sequence[PartitionedWindow]
 ) -> tuple[plan.Node, list[TypedValue]]:
+    """Append windows of one partition and order to the rows; return their values, too."""
     arguments: list[Expr] = []
     made = [_function(each, scope, arguments) for each in together]
     first, count = together[0], scope.bindings
@@ -212,6 +213,7 @@ def _function(of: PartitionedWindow, scope: Scope, arguments: list[Expr]) -> tup
 def _shift_call(
     node: Any, scope: Scope, place: Callable[[TypedValue], int], *, ignores: bool
 ) -> tuple[Asked, SqlType]:
+    """Return LAG or LEAD with its type; `place` stores an argument, and returns its place."""
     value = scope.value(node.this)
     offset = _constant(node.args["offset"], scope) if node.args.get("offset") else 1
     default = node.args.get("default")
@@ -225,6 +227,7 @@ def _shift_call(
 def _aggregate(
     node: Any, scope: Scope, place: Callable[[TypedValue], int], frame: Frame, *, in_order: bool
 ) -> tuple[Asked, SqlType]:
+    """Return an aggregate of a frame with its type; `place` stores its argument."""
     asked = replace(parse_aggregate(node, scope, grouped=False), in_order=in_order)
     function, value, kind, keeps = of_frame(asked)
     argument = None if value is None else place(value)
@@ -235,6 +238,7 @@ def _aggregate(
 
 
 def _constant(node: Any, scope: Scope) -> Any:
+    """Return the value of a node; refuse one that is not constant."""
     value = scope.value(node)
     if not isinstance(value.expr, Constant):
         raise scope.error(node, "this has to be a constant in a window function")
@@ -245,6 +249,7 @@ def _constant(node: Any, scope: Scope) -> Any:
 
 
 def _frame(of: PartitionedWindow, scope: Scope) -> Frame:
+    """Return the frame of a window; without one, up to the row's peers, or all without an order."""
     spec = of.node.args.get("spec")
     if spec is None:
         return TO_PEERS if of.order else WHOLE
@@ -264,6 +269,7 @@ def _frame(of: PartitionedWindow, scope: Scope) -> Frame:
 
 
 def _edge(spec: Any, side: str, scope: Scope) -> Edge:
+    """Return an edge of a frame; refuse UNBOUNDED on the wrong side."""
     bound, where = spec.args.get(side), str(spec.args.get(f"{side}_side")).lower()
     if isinstance(bound, str):
         if where == ("following" if side == "start" else "preceding"):
