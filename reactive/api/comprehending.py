@@ -294,7 +294,10 @@ def _name_of(relation: Any) -> str:
 
 
 def _relations_of(function: FunctionType, seen: set[CodeType]) -> set[str]:
-    """Return the names of relations in a function, and in the functions that it calls."""
+    """Return the names of relations in a function, and in functions that it calls.
+
+    The codes of all functions that are read are added to `seen`.
+    """
     found: set[str] = set()
     seen.add(function.__code__)
     for name in _names(function):
@@ -313,7 +316,7 @@ def _names(function: FunctionType) -> tuple[str, ...]:
 
 
 def _function_of(value: Any) -> FunctionType | None:
-    """Return a function of the user's, or that of a query."""
+    """Return a function, or the function of a query; None for any other value."""
     if isinstance(value, FunctionType):
         return value
     text = getattr(value, "text", None) if isinstance(value, Live) else None

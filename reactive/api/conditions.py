@@ -61,7 +61,7 @@ def where_of(
 
 
 def side_of(role: str, left: AnyRelation, right: AnyRelation) -> plan.Node:
-    """Return the right side of a set operation; it must have as many bindings as the left."""
+    """Return the right side of a set operation; refuses another number of bindings."""
     left._check_other(role, right)
     mine, theirs = bindings(left.plan), bindings(right.plan)
     if mine != theirs:
@@ -80,7 +80,7 @@ def match_of(
     left_key: Key | None,
     right_key: Key | None,
 ) -> plan.Match:
-    """Return the condition under which rows of two relations match; they always do without one."""
+    """Return the condition under which rows match; without `on` and keys, all rows match."""
     left._check_other(role, right)
     if (left_key is None) != (right_key is None):
         given, missing = ("left_key", "right_key")[:: 1 if right_key is None else -1]

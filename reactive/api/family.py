@@ -153,7 +153,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
         return f"Family({self._label}, {state})"
 
     def _key(self, value: K) -> Any:
-        """Return the key of a value in `_held`."""
+        """Return the key of a value in `_held`; raises without a hash, or after `close`."""
         if self._is_closed:
             raise ClosedError(f"{self._called()} is closed\n  make another one")
         try:
@@ -400,7 +400,10 @@ def _without_own_name(taken: Opaque, function: Any) -> Opaque:
 
 
 def _cells(rows: Any, values: dict[str, Any]) -> tuple[CellType, ...]:
-    """Return the variables of a generator: its own cells, so that a change of them is noticed."""
+    """Return the cells of a generator's variables: its own, so that their changes are noticed.
+
+    If these cannot be found, return new cells with the present `values`.
+    """
     names = rows.gi_code.co_freevars
     known = [each for each in gc.get_referents(rows) if isinstance(each, CellType)]
     last = known[len(known) - len(names) :]
@@ -594,7 +597,7 @@ def readers(engine: Engine, table: Table[Any]) -> list[Node]:
 
 
 def _check(engine: Engine, table: Any) -> None:
-    """Refuse to drop what is no table of this database, and to drop inside a transaction."""
+    """Refuse to drop an object that is no table of this database, or inside a transaction."""
     if not isinstance(table, Table):
         raise PlanError(
             f"drop takes a table, not {table!r:.100}\n"

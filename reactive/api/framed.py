@@ -136,9 +136,9 @@ class ToFrames:
     def __array__(self) -> Callable[..., Any]:
         """A function that returns the rows as a structured NumPy array.
 
-        It exists only if the rows themselves do not name their columns: `pandas.DataFrame(view)`
-            reads
-        the names from it. Other rows have no such attribute, and pandas iterates over them.
+        It exists only if the rows themselves do not name their columns:
+        `pandas.DataFrame(view)` reads the names from it. Other rows have no such attribute,
+        and pandas iterates over them.
         """
         found: Callable[..., Any] = _export().numpy_rows(self)
         return found

@@ -361,7 +361,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _others(value: Opaque, rounds: tuple[AnyRelation, AnyRelation], whose: str) -> By:
-    """Return the fields of a row that `of` does not read."""
+    """Return the key of a row: all fields that `of` does not read; raises if they are not known."""
     body = lift(value).body
     for each in rounds:
         found = _getter(body, believed_shapes(each.plan))

@@ -381,7 +381,7 @@ class KeyedRows(Generic[T, K]):
     # How the above is done.
 
     def _update_fields(self, key: Any, new: Any, fields: dict[str, Any]) -> None:
-        """Replace fields of the row with a key; refuses a new row as well, or no fields."""
+        """Change fields of the row with a key; refuses a new row beside them, or no fields."""
         if new is not _NOTHING:
             raise PlanError(
                 f"update of table {self.name!r} takes a new row, or fields by their names, not "

@@ -226,7 +226,7 @@ def call_for_groups(role: str, group: Any, query: Callable[[Any], Any]) -> Any:
 
 
 def parameter_of(query: Any) -> str:
-    """Return the name of the only parameter."""
+    """Return the name of the only parameter of a callable; refuses other callables."""
     if not callable(query):
         raise PlanError(
             f"each takes a callable, relation -> relation, not {query!r:.60}\n"

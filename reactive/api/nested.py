@@ -429,7 +429,7 @@ def unnest_nest(nest: Any, made: Relation[Any], node: plan.Unnest) -> UnnestedRe
 
 
 def _elements(nest: Any, node: plan.Unnest, place: int) -> plan.Node | None:
-    """Return the elements beside the rows of a nest without their nested rows."""
+    """Return the plan of the elements beside the rows without bags; None if a bag must be read."""
     begin = nest.begin.plan
     made = narrow_bindings(node, range(bindings(begin)), begin)
     if made is not None or not isinstance(node.function, Opaque):

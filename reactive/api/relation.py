@@ -750,7 +750,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return take_callable(function, len(known), role, read)
 
     def _check_other(self, role: str, other: AnyRelation) -> None:
-        """Refuse what is no relation, or is one of another database."""
+        """Refuse an object that is no relation, or a relation of another database."""
         if not isinstance(other, Relation):
             raise PlanError(
                 f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"

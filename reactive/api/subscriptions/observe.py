@@ -325,7 +325,7 @@ class Changes(Uncopyable, Closeable, Generic[T]):
     _put.is_repeatable = True  # type: ignore[attr-defined]
 
     def _rouse(self) -> None:
-        """Wake all waiting readers; those of a closed event loop are skipped."""
+        """Wake all waiting readers; a reader whose event loop is closed is skipped."""
         with self._lock:
             wakes, self._wakes = self._wakes, []
         for loop, event in wakes:

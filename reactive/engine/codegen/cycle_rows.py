@@ -172,7 +172,10 @@ class CycleRows:
         self.then(inner, " * ".join(weights))
 
     def _several(self, place: int, other: int, bound: Bound) -> str:
-        """Return the text of the rows with their weights at the ends of a place."""
+        """Return the text of the rows of input `other` at its bound ends, with their weights.
+
+        In a later input over the same rows, the changed row itself is left out.
+        """
         held = self._entry_variable(other)
         if not self._is_without(place, other):
             return f"rows_of({held}) if {held}.__class__ in SEVERAL else (({held}, 1),)"
@@ -388,9 +391,10 @@ class CycleTerms:
             self.lines.append((depth, f"if {' and '.join(tests)}: met -= 1"))
 
     def _exclusions(self, readings: Sequence[_CountedReading]) -> list[tuple[str, str]]:
-        """Return the ends that are missing in places without the pair, each with its condition.
+        """Return the ends that places without the pair must skip, each with its condition.
 
-        The two ends are different here.
+        The condition is empty if the end is always skipped. The two ends are different
+        here.
         """
         found: dict[str, list[str]] = {}
         for reading in readings:

@@ -146,7 +146,7 @@ class RowPipeline:
         self.is_input = False
 
     def _test(self, expr: Expr) -> None:
-        """Add the instructions of a condition, and of what it needs evaluated before."""
+        """Add the instructions of a condition, after those of the expressions that it needs."""
         match expr:
             case First(needed, then):
                 self.instructions += [Instruction("touch", need) for need in needed]

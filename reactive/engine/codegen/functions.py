@@ -219,9 +219,10 @@ class CodeWriter(Writer):
         return super()._operation(operator, operands)
 
     def _hide_literal(self, operand: Expr) -> Expr:
-        """Return the operands of `is`; literals other than None are wrapped in a lambda.
+        """Return an operand of `is`; a literal other than None becomes a call of a lambda.
 
-        Python warns of comparing literals by `is`, but one query may test what another one makes.
+        Python warns of comparing literals by `is`, but one query may test what another one
+        makes.
         """
         is_hidden = operand not in self.known and _is_folded(operand) and not _is_single(operand)
         return Local(f"(lambda: {self.write(operand)})()") if is_hidden else operand

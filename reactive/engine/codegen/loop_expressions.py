@@ -204,7 +204,7 @@ class Shallow:
         return self._known[id(expr)][1]
 
     def _cut(self, expr: Expr, inner: tuple[Expr, ...]) -> tuple[Expr, int, int]:
-        """Return the replacement of an expression, with its depth and size."""
+        """Return the replacement of an expression, with the depth and size of the replacement."""
         known = [self._known[id(part)] for part in inner]
         if any(old is not new for old, new, _, _ in known):
             expr = rebuilt(expr, tuple(new for _, new, _, _ in known))
@@ -215,7 +215,7 @@ class Shallow:
         return self._part(expr)
 
     def _part(self, expr: Expr) -> tuple[Expr, int, int]:
-        """Replace the expression by a call of a compiled function."""
+        """Return a call of a compiled function for the expression, with its depth and size."""
         arguments: dict[Expr, Parameter] = {}
         body = _with_arguments(expr, arguments)
         function = self._parts.get(body)
@@ -262,7 +262,10 @@ def key_parts(
 
 
 def key_or_no_match(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_written: bool) -> str:
-    """Return the text of the key of a row that is stored in any case."""
+    """Return the text of the key of a row, or of `NO_MATCH` if its key equals none.
+
+    The row is stored in any case.
+    """
     if not key:
         return "()"
     names = _key_variables(body, key)

@@ -108,7 +108,7 @@ def _complete_order(
 def _find_best_probes(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Sequence[InputProbe]:
     """Return the best next probes: a unique one, or the probes with most equations.
 
-    If these have one equation, leave out inputs that a row of another one leads to.
+    If the probes have one equation each, leave out inputs that a row of another input leads to.
     """
     only = [step for step in steps if step.is_only]
     if only:
@@ -134,7 +134,7 @@ def _is_led_to(step: InputProbe, others: Sequence[InputProbe], multiway: Multiwa
 
 
 def _find_intersection(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Intersection | None:
-    """Return a step that visits two inputs at once by their shared value; None if none can."""
+    """Return a step that visits two inputs together by their shared value; None if none can."""
     if len(steps[0].exprs) > 1:
         return None
     for left, right in combinations(steps, 2):

@@ -254,7 +254,7 @@ class Chooser:
         return None if SUMS in self._without else factorization_of(node)
 
     def join_of(self, node: plan.Node) -> tuple[Inner, PipelineSource] | None:
-        """Return the inner join that a node has in its loop, and the loop."""
+        """Return the inner join that a node has in its loop, and the loop; None if it has none."""
         below = self.chain_of(node)
         if below is None or not isinstance(below.base, INNER):
             return None
@@ -263,7 +263,7 @@ class Chooser:
         return None
 
     def outer_join_of(self, node: plan.Node) -> tuple[plan.OuterJoin, PipelineSource] | None:
-        """Return the outer join that a node has in its loop, and the loop."""
+        """Return the outer join that a node has in its loop, and the loop; None if it has none."""
         if not self.generates:
             return None
         below = PipelineSource((), node) if isinstance(node, plan.OuterJoin) else None

@@ -86,7 +86,10 @@ def _plan_again(queries: Queries, leaf: Node) -> None:
 
 
 def _may_be_clash(error: BaseException) -> bool:
-    """Return True if an error may come from a `==` of rows: not ours, and no interrupt."""
+    """Return True if an error may be due to a `==` of rows.
+
+    Errors of this library, and interrupts, are not.
+    """
     return (
         isinstance(error, Exception)
         and not isinstance(error, ReactiveError)

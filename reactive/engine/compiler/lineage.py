@@ -101,7 +101,7 @@ class LeafLineage:
         self._ways = ()
 
     def find_moves(self, moved: MovesBySource) -> Moves | None:
-        """Return the function that finds the resulting moves of the leaf, or None."""
+        """Return the function that finds the moves of the leaf; None if its tables have none."""
         try:
             if len(self._ways) == 1:
                 (way,) = self._ways
@@ -242,9 +242,10 @@ def over(
 ) -> T:
     """Return the result of `act` on the node that computes a query.
 
-    The rows of the node are known if `complete`.
+    `complete`: the node must hold all its rows. If rows have flowed away, parts of the query that
+    hold their rows are read instead.
 
-    `channel` gets the plan that is compiled.
+    `channel.base` is set to the plan that is compiled.
 
     Raises
     ------

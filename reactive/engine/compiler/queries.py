@@ -134,7 +134,10 @@ class Queries:
                 raise
 
     def without(self, bail_out: BailOut) -> None:
-        """Compile all views again that use a failed operator, without its way."""
+        """Compile again all views that use the operator that failed, without the way that it ran.
+
+        `bail_out` names the operator.
+        """
         failed = bail_out.operator
         leaves = [
             leaf

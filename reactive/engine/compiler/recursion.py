@@ -328,7 +328,7 @@ def tree_elsewhere(
 
 
 def _every(node: PhysicalNest, operators: Sequence[RemoteOperator]) -> remote_tree.AllRows | None:
-    """Return the function that reads all rows of a remote nest at once; None if it cannot."""
+    """Return the function that reads all rows of a remote nest in one call; None if it cannot."""
     found: remote_tree.AllRows | None = None
     if node.elsewhere is not None:
         found = node.elsewhere.every(operators)

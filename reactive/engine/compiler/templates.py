@@ -96,10 +96,10 @@ class QueryShape:
         return tuple([None if p in varying else meaning(v) for p, v in given.values.items()])
 
     def varying(self, given: Shaped) -> set[Place]:
-        """Return the variables whose values do not decide.
+        """Return the places of the values that do not decide how a query is planned.
 
-        Their values were not read, and equal no other constant, nor a value of another meaning, as
-        1 equals 1.0.
+        Their values were not read, and equal no other constant, nor a value of another
+        meaning, as 1 equals 1.0.
         """
         if not given.values:
             return set()
@@ -207,7 +207,10 @@ class Templates:
     def _learned(
         self, written: plan.Node, given: Shaped, shape: QueryShape, key: Key
     ) -> QueryTemplate | None:
-        """Return the plan of a query by a new template, if enough similar queries were seen."""
+        """Return the plan of a query by a new template; None if it gets none yet.
+
+        A shape with a template gets another one after `LEARNED_AT` queries of one key.
+        """
         if shape.is_hopeless or shape.count >= MOST_TEMPLATES or len(shape.seen) > MOST_KEYS:
             return None
         shape.seen[key] += 1
@@ -333,9 +336,9 @@ def _values_of(template: Template, given: Shaped) -> list[Any] | None:
 def _asked(
     read: plan.Node, opaques: Mapping[int, Opaque], held: Mapping[Place, SlotValue]
 ) -> set[Place]:
-    """Return the variables whose values decided how callables were lifted.
+    """Return the places of the values that decided how callables were lifted.
 
-    Variables that opaque parts hold are included.
+    Values that opaque parts hold are included.
     """
     found, kept = set[int](), set[int]()
     for function in _functions(read):

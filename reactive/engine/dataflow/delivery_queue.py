@@ -379,9 +379,10 @@ class DeliveryQueue(deque[Delivery]):
             self._pass_on()
 
     def _next_writer(self) -> Writer | None:
-        """Wake the writers whose commits are delivered; return the one that shall get the turn.
+        """Wake the writers whose commits are delivered; return the writer that gets the turn.
 
-        Writers that look for the turn themselves are only woken.
+        Return None if no writer takes the turn: writers that look for it themselves are
+        only woken.
         """
         with self._lock:
             first = self._first()
@@ -406,7 +407,7 @@ class DeliveryQueue(deque[Delivery]):
             heir.wake()
 
     def _withdraw(self, writer: Writer) -> None:
-        """Let a writer stop waiting; a thread of the queue delivers its commit."""
+        """Remove a writer that stops waiting; a thread of the queue delivers its commit."""
         self._take_back(writer)
         if writer.has_turn:
             writer.has_turn = False

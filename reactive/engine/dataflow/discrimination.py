@@ -111,7 +111,10 @@ class _ByField:
             send(self._readers[place : place + 1], part, enqueue)
 
     def _chosen(self, delta: Sequence[Any]) -> dict[int, list[Any]]:
-        """Return what each reader gets: rows of a batch, or pairs of another delta."""
+        """Return the items of a delta for each reader, by its place: rows of a batch, else pairs.
+
+        Readers that need none are left out. Raises `TypeError` if a value may not compare.
+        """
         is_batch = type(delta) is UniformDelta
         items: Sequence[Any] = delta.rows if type(delta) is UniformDelta else delta
         if len(items) == 1 and not self._classes:  # the code below, for one row

@@ -58,7 +58,7 @@ def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
 
 
 def _of_none(error: Exception, node: Node) -> str | None:
-    """Return the remedy if an expression over names, `col("price") > 5`, met a None."""
+    """Return the remedy if an expression over names, `col("price") > 5`, met a None; else None."""
     if not isinstance(error, TypeError) or "'NoneType'" not in str(error):
         return None
     for each in origins(*node.functions):
@@ -114,7 +114,7 @@ def _find_method_name(node: Node, function: Opaque | None) -> str:
 
 
 def _running(frames: list[FrameType], node: Node) -> Opaque | None:
-    """Return the running callable: the one whose code is in the traceback, or the only one."""
+    """Return the callable whose code is in the traceback, or the only one; None if unknown."""
     codes = {frame.f_code for frame in frames}
     places = {Place(code.co_filename, code.co_firstlineno) for code in codes}
     asked = origins(*node.functions)
@@ -127,7 +127,7 @@ def _running(frames: list[FrameType], node: Node) -> Opaque | None:
 
 
 def _find_value_callable(frames: list[FrameType], node: Node) -> list[Opaque]:
-    """Return the value callable of the aggregate that was running."""
+    """Return the value callables of the aggregate that was running; none if it is not known."""
     if not isinstance(node.plan, plan.Aggregate):
         return []
     at = [p for f in frames if type(p := f.f_locals.get("position")) is int and p > 0]

@@ -35,7 +35,7 @@ class DeltaAccumulator:
         self._begin(first)
 
     def _begin(self, delta: Delta[Any]) -> None:
-        """Start to accumulate from a first delta, in place of what was accumulated."""
+        """Start to accumulate from a first delta; earlier deltas are discarded."""
         self._version = delta.version
         self._is_snapshot = delta.is_snapshot
         self._key = delta._key

@@ -382,7 +382,7 @@ def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]
 
 
 def find_leaf_moves(leaf: Node) -> Moves | None:
-    """Return the function that finds the updates in the delta of a leaf, or None."""
+    """Return the function that finds the updates in the delta of a leaf; None if it has none."""
     moved, lineage = leaf.graph.moved, leaf.leaf.lineage
     if moved is None or lineage is None:
         return None

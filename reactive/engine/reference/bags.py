@@ -240,7 +240,7 @@ class SideRows:
         return [(place(row), row, weight) for row, weight in rows.items()]
 
     def add(self, place: Any, row: Row, weight: int) -> None:
-        """Add a row, or remove it."""
+        """Add `weight` to a row; at weight 0 the row is removed."""
         rows = self._rows.get(place)
         if rows is None:
             rows = self._rows[place] = {}
@@ -255,7 +255,10 @@ class SideRows:
         self.add(self.place(row), row, weight)
 
     def agreeing(self, place: Any) -> Iterable[Pair]:
-        """Return the rows that may match a row of the other side, given the key of that row."""
+        """Return the rows that may match a row of the other side, given the key of that row.
+
+        An error key may match every row, and is itself among the rows of each key.
+        """
         if place is NO_MATCH:
             return ()
         if place is ERROR_KEY:

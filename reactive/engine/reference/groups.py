@@ -183,7 +183,7 @@ def _nan_of(values: Iterable[Any]) -> Any:
 
 
 def _collect_bag(values: Values) -> bags.Bag[Any]:
-    """Return the bag of the values; a value occurs as often as its weights add up to."""
+    """Return the bag of the values, each with the sum of its weights as its count."""
     found: Counter[Any] = Counter()
     for value, times in values:
         found[value] += times
@@ -407,7 +407,7 @@ class RowCandidates:
         return first_passing(self._candidates(notes), self._tests)
 
     def _candidates(self, notes: set[Any] | None) -> Bag:
-        """Return the rows that may equal the value, and note in `notes` what was read.
+        """Return the rows that may equal the value, and add the keys of this read to `notes`.
 
         Returns all rows if the value cannot be computed or hashed.
         """

@@ -127,7 +127,7 @@ class _Partners:
         self._held, self._in_pairs, self._shown = Bag(), Bag(), Bag()
 
     def take(self) -> Bag:
-        """Return the change of the shown rows."""
+        """Apply the changes of the rows and pairs; return the change of the shown rows."""
         touched = dict.fromkeys(self._source.change)
         add_change(self._held, self._source.change)
         for pair, weight in self._pairs.change.items():
@@ -220,7 +220,7 @@ class HalfJoin:
             yield row
 
     def _seek(self, row: Row) -> None:
-        """Find a partner for a row without one; the row waits if there is none."""
+        """Find a partner for a left row without one; if there is none, keep the row to wait."""
         matching = self._matching
         for other, _ in matching.right.agreeing(matching.left.place(row)):
             if matching.fits(row, other):
@@ -233,7 +233,7 @@ class HalfJoin:
         self._chosen_by.setdefault(other, {})[row] = None
 
     def _release(self, row: Row) -> None:
-        """Remove a left row."""
+        """Remove a left row, from its partner or from the rows that wait for one."""
         if row not in self._partner:
             self._matching.left.move(row, -1)
             return

@@ -106,7 +106,7 @@ class RankedRows:
         self._extreme = self._ends() if symbol not in ("==", "!=") else None
 
     def candidates(self, row: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
-        """Return rows that decide the comparison with all rows."""
+        """Return rows that decide the comparison of `row` with all rows; all rows if unknown."""
         if _has_null(row):
             return self._all
         if self._by is not None:
@@ -214,7 +214,7 @@ class RecursiveRows:
         return bool(is_of_class and (mine > known) is (self._symbol in ("<", "<=")))
 
     def _take_decided(self) -> list[Any]:
-        """Return the notes of the waiting rows that are decided now."""
+        """Remove the waiting rows that are decided now, and return their notes."""
         found: list[Any] = []
         place = 0 if self._symbol in ("<", "<=") else -1
         while self._waiting and self._is_decided(self._waiting[place]):

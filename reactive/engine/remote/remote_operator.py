@@ -201,9 +201,10 @@ class RemoteOperator:
         return self.remote, RemotePart(self._number, self._barriers[0], *self._batches[0])
 
     def _apply(self, *, quiet: bool) -> None:
-        """Apply the first batch in the remote; if it is only taken in, the output is owed.
+        """Apply the first batch, and append the delta of the output to `_out`.
 
-        `quiet`: do not fetch the delta of the output, if the remote can tell it later.
+        `quiet`: append the number of the flush instead, if the remote can tell the delta
+        later. If the remote stores the batch but raises `TakenIn`, `_owed` is that error.
         """
         began = perf_counter()
         quiet = quiet and isinstance(self.remote, Telling)
@@ -239,7 +240,7 @@ class RemoteOperator:
             return None if pairs is None else sorted(pairs, key=_pair_weight)  # deletions first
 
     def overlooked(self) -> Pairs:
-        """Return the deltas that quiet flushes did not fetch, for a new reader."""
+        """Fetch and return the deltas that quiet flushes skipped, deletions first."""
         with self._sending:
             places = [place for place, out in enumerate(self._unseen) if isinstance(out, int)]
             self._pairs(self._unseen)
@@ -247,7 +248,7 @@ class RemoteOperator:
             return sorted(found, key=_pair_weight)
 
     def _pairs(self, outputs: list[Output]) -> list[Pair]:
-        """Return the sum of several deltas; fetch the deltas not fetched yet."""
+        """Return all pairs of several deltas; a delta not fetched yet is fetched into `outputs`."""
         for place, output in enumerate(outputs):
             if isinstance(output, int):
                 pairs = outputs[place] = self.remote.told(output)  # type: ignore[attr-defined]
@@ -328,7 +329,10 @@ class RemoteOperator:
                 self._staged, self.is_filled = 0, True
 
     def differs(self) -> Sequence[Entry]:
-        """Return the initial entries of the inputs less the entries of an earlier process."""
+        """Return the entries that change the state of an earlier process to that of the inputs.
+
+        Return none if there is no such state, or if it was filled already.
+        """
         with self._sending:
             if self.is_filled or self.remote.resumed is None:
                 return ()
@@ -353,7 +357,7 @@ class RemoteOperator:
         self._waiting = WaitingEntries()
 
     def _pieces(self) -> Iterator[list[Entry]]:
-        """Yield the initial entries in pieces; each is forgotten when the next is asked for."""
+        """Yield the initial entries in pieces, and drop each before the next one."""
         pack = self.remote.pack
         while self._held:
             place, held = self._held[0]

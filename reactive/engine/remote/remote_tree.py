@@ -159,7 +159,7 @@ class RemoteTree(Tree):
         return self.made(level, label)
 
     def fetch(self, level: Level, rows: Iterable[Row]) -> None:
-        """Look up all inner rows of rows."""
+        """Look up the inner rows of `rows` at all levels below `level`."""
         rows = tuple(rows)
         for inner in level.inside:
             labels = {inner.under(row) for row in rows}
@@ -298,7 +298,7 @@ class RemoteLeaf:
         return list(repeat_by_weight(self._operator.contents()))
 
     def find(self, key: Any) -> Row | None:
-        """Return the row of a group, or None."""
+        """Return the row of a key; None if there is none."""
         hash(key)
         of = self._operator
         near: Iterable[Pair] = of.at(key) if of.fragment.is_by_group else of.contents()
@@ -382,7 +382,7 @@ class LevelRows:
         return [row[0] for row, _ in self.operator.contents()]
 
     def _take(self, pairs: Iterable[Pair], among: Collection[Label] | None) -> None:
-        """Store pairs by their labels; if `among` is given, only those with a label in it."""
+        """Store pairs by their labels; if `among` is given, pairs with other labels are skipped."""
         for row, weight in pairs:
             label = self._label(row[0])
             if among is None or label in among:

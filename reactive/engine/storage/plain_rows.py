@@ -179,7 +179,7 @@ def telling_field(rows: Sequence[Row]) -> RowField | None:
 
 
 def named_field(rows: Sequence[Row], name: str | None) -> RowField | None:
-    """Return the field of a name, if plain rows can be found by it."""
+    """Return the field of a name; None if plain rows cannot be found by it."""
     kind, shape = _class_of_rows(rows), _sample_shape(rows)
     names = () if shape is None or kind in PLAIN else plain_fields(kind) or ()
     if shape is None or name not in names:

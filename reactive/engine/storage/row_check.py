@@ -323,7 +323,7 @@ def _part_name(part: CheckedPart) -> str:
 
 
 def _declared_as(kind: Any, declared: Kind) -> Kind | None:
-    """Return the part of a table's declared type that describes rows of a class."""
+    """Return the part of a declared type that describes rows of a class; None if there is none."""
     some = declared.kinds if isinstance(declared, Either) else (declared,)
     same = [each for each in some if getattr(each, "python", tuple) is kind]
     if len(same) == 1:
@@ -428,7 +428,10 @@ class KeyedStore:
         return (held, -1)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Remove each row; return the objects that were stored for them."""
+        """Remove each row; return the objects that were stored for them.
+
+        Raises `Absent` if a row is not held; then none is removed.
+        """
         done: list[Pair] = []
         try:
             for row in rows:

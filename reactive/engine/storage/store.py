@@ -235,7 +235,7 @@ class BagStore:
         return self._remove_at(row, count)
 
     def _key_there(self, row: Row) -> Any:
-        """Return the key of a row to remove."""
+        """Return the key of a row to remove; raises `Absent` if it is not held by its field."""
         assert self.field is not None
         try:
             key = self.field.place(row)
@@ -267,7 +267,10 @@ class BagStore:
         return (kept.row, -count)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Remove one copy of each row; return the objects that were stored for them."""
+        """Remove one copy of each row; return the objects that were stored for them.
+
+        Raises `Absent` if a row is not held; then none is removed.
+        """
         gone: list[Row] = []
         try:
             keys = None if self.size > len(self.held) else self._keys_there(rows)
@@ -282,7 +285,7 @@ class BagStore:
         return gone
 
     def _keys_there(self, rows: Sequence[Row]) -> Sequence[Any] | None:
-        """Return the keys of rows to remove, if they can be found together; else None."""
+        """Return the keys of rows to remove; None if they must be found one by one."""
         field = self.field
         if field is None:
             return rows
@@ -293,7 +296,11 @@ class BagStore:
         return keys if are_there and len({*keys}) == len(keys) else None
 
     def _pop(self, keys: Sequence[Any], gone: list[Row]) -> None:
-        """Remove rows that have one copy each."""
+        """Remove rows that have one copy each, and append them to `gone`.
+
+        Raises `Absent` at the first key that is not held; rows removed until then stay in
+        `gone`.
+        """
         held = self.held
         try:
             gone.extend(map(held.pop, keys))
@@ -316,7 +323,7 @@ class BagStore:
             self.remove(row, -weight)
 
     def take(self, count: int) -> list[Pair]:
-        """Remove `count` different rows with all copies, for another store; the last ones first."""
+        """Remove up to `count` different rows, the last first; return them with their counts."""
         taken: list[Pair] = []
         for _ in range(min(count, len(self.held))):
             _, kept = self.held.popitem()

@@ -229,7 +229,7 @@ class Commit:
                 self._engine.updates.discard()
 
     def _remedy(self, error: BaseException) -> Callable[[], None] | None:
-        """Return a function that replaces plans of views so that the commit can stand, or None."""
+        """Return a function that replaces plans so that the commit can stand; None if none can."""
         queries = self._engine.queries
         if isinstance(error, BailOut):
             return partial(queries.without, error)
@@ -237,7 +237,7 @@ class Commit:
         return partial(equality_checks.add_checks, queries, found, error) if found else None
 
     def _stays(self) -> list[Change]:
-        """Move assignments to objects out of `back`: a repeated commit keeps them."""
+        """Remove assignments to objects from `back`, and return them: a retry keeps them."""
         objects = self._engine.objects
         if objects is None:
             return []
@@ -410,7 +410,10 @@ class CommitTimes:
         self._untimed += commits
 
     def total(self, version: int) -> float:
-        """Return the seconds of all commits up to a version; time some of the next commits."""
+        """Return the seconds of all commits up to a version, and start to time the next ones.
+
+        Commits that were not timed are estimated by the mean.
+        """
         untimed = version - self._timed - self._untimed
         mean = self._mean or self._seconds / max(self._timed, 1)
         self._untimed += untimed

@@ -89,7 +89,7 @@ class Pending(list["Change"]):
         return bool(self) and self[-1][1] is changes
 
     def intern_rows(self, table: Base, rows: Sequence[Row]) -> list[Row]:
-        """Replace each row by the equal object that was removed, if any."""
+        """Return the rows, each replaced by the equal object that was removed, if any."""
         if self._lost is None:
             self._lost = {}
         lost = self._lost.get(table)
@@ -348,7 +348,7 @@ def refuse_both(one: Sequence[Change], other: Sequence[Change], why: str) -> Non
 
 
 def _find_touched(changes: Sequence[Change], tables: set[Base]) -> dict[Base, dict[Any, bool]]:
-    """Return per table which rows or keys were touched; True if one was removed."""
+    """Return the touched rows or keys of each table, each with True if one was removed."""
     found: dict[Base, dict[Any, bool]] = {}
     for table, delta in changes:
         if table in tables and table.plan.stored:

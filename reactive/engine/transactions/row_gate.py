@@ -434,7 +434,7 @@ class CommittedRows:
         return consolidate([*self._store.pairs(), *negate(self._changes)])
 
     def get(self, key: Any) -> Row | None:
-        """Return the row that a key had, in a keyed table; or None."""
+        """Return the row that a key had at the last commit; None if it had none."""
         assert self._key is not None
         changed = [(row, weight) for row, weight in self._changes if self._key(row) == key]
         if changed:

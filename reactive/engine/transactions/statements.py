@@ -251,7 +251,7 @@ class Statements:
         return self._replace([(self.gate.sought(row), 1) for row in gone], wanted)
 
     def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
-        """Return the delta that makes `held` the `wanted` rows; removals are done first."""
+        """Change `held` to the `wanted` rows, and return the delta; removals are done first."""
         difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
         difference.sort(key=_second_of_pair)  # removals first, to free keys
         if len(difference) >= row_gate.MANY:

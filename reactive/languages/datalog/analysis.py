@@ -80,7 +80,7 @@ def scope_rule(rule: Rule, names: Names) -> Rule:
 
 
 def bound(goals: Iterable[Goal], given: Iterable[str] = ()) -> set[str]:
-    """Return the variables that have a value where all of some goals hold."""
+    """Return the variables that have a value where all `goals` hold; `given` have one before."""
     found, before = set(given), -1
     goals = list(goals)
     while len(found) > before:
@@ -159,7 +159,7 @@ class _Scopes:
         return [self._renamed(found, inner), *self._witnessed(found, own)]
 
     def _own_target(self, total: TotalTerm) -> TotalTerm:
-        """Rename the variables of the target that the bodies bind: they are local."""
+        """Return the aggregate with new names for target variables that the bodies bind."""
         if total.target is None:
             return total
         within = [bound(body) for body in total.bodies]
@@ -193,7 +193,7 @@ class _Scopes:
         return replace(total, bodies=bodies)
 
     def _witnessed(self, total: TotalTerm, own: list[str]) -> list[Goal]:
-        """Return the body again, of the rows whose target is the result."""
+        """Return the goals of the body once more: the rows whose target equals the result."""
         assert total.target is not None
         (body,) = total.bodies
         names = {name: self._names.new(name) for name in own}

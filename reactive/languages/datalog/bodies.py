@@ -131,7 +131,7 @@ class BodyQuery:
         self._node, self.names = node, [name]
 
     def hold(self, goals: Sequence[Goal], needed: Iterable[str]) -> list[Goal]:
-        """Add goals in a suitable order; return goals whose variables have no values.
+        """Add goals in a suitable order; return the goals whose variables never get values.
 
         `needed` are the variables that are read later.
         """
@@ -192,7 +192,7 @@ class BodyQuery:
     def _rank(
         self, atom: Atom, waiting: Sequence[Goal], later: frozenset[str]
     ) -> tuple[bool, bool, bool]:
-        """Rank an atom for the next place: the first atom of the highest rank is taken."""
+        """Return the rank of an atom for the next place; the first of the highest rank is taken."""
         new = {name for name in variables(atom) if name not in self.values}
         is_joined = len(new) < len(variables(atom))
         is_read = bool(new & self._read(atom, waiting, later))
@@ -259,7 +259,7 @@ class BodyQuery:
                 self.where(self.expressions.comparison(goal, self.values))
 
     def _fit(self, term: Term, value: Expr) -> None:
-        """Give the variables of a term their values by one that equals it."""
+        """Match a term with a value: known parts become conditions, other variables get values."""
         pattern = TermPattern(self.values, self.expressions)
         pattern.fit(term, value)
         for test in (*pattern.tests, *(Operation("==", pair) for pair in pattern.keys)):
@@ -289,7 +289,10 @@ class BodyQuery:
     def _without_early(
         self, right: plan.Node, name: str, pattern: TermPattern, waiting: list[Goal]
     ) -> plan.Node:
-        """Return the rows of an atom without those that a negation on this atom alone refuses."""
+        """Return the rows of an atom without those that a negation on this atom alone refuses.
+
+        Such negations are removed from `waiting`.
+        """
         if free(right):
             return right
         for goal in [goal for goal in waiting if isinstance(goal, Negation)]:

@@ -81,7 +81,10 @@ class _Scope:
         return self._full(name, lambda scope: scope.types)
 
     def _full(self, name: str, own: Callable[[_Scope], set[str]]) -> str:
-        """Return a name of its kind with its prefix; of a dotted name, the instance has it."""
+        """Return a name with the prefix of the scope that declares it; unchanged if none does.
+
+        `own` returns the declared names of a scope; of a dotted name, the instance counts.
+        """
         first, dot, _ = name.partition(".")
         scope = self
         while first not in (scope.instances if dot else own(scope)):
@@ -91,7 +94,7 @@ class _Scope:
         return scope.prefix + name
 
     def finds(self, name: str) -> tuple[Component, _Scope] | None:
-        """Return the component of a name, if one can be used here."""
+        """Return a component, and the scope where it is written; None if none has the name here."""
         scope: _Scope | None = self
         while scope is not None:
             if name in scope.components:
@@ -191,7 +194,7 @@ def _all(names: Iterable[str], types: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
-    """Return a statement with types in the place of a component's parameters."""
+    """Return a statement with types in place of a component's type parameters."""
     if not types:
         return statement
 

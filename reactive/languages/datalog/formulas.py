@@ -61,7 +61,7 @@ class Terms:
         self._atom = atom
 
     def term(self, level: int = 0) -> Term:
-        """Return a term, whose functors outside brackets are of a level or above."""
+        """Read a term; its functors outside brackets bind at least as tightly as `level`."""
         if level == len(LEVELS):
             return self._power()
         found = self.term(level + 1)
@@ -164,7 +164,7 @@ class Terms:
         return Branch(name, tuple(items), self._cursor.since(start))
 
     def _aggregate(self, name: str, start: Span) -> Term | None:
-        """Return an aggregate, or None: `max(a, b)` is a functor, `count` may be a variable."""
+        """Read the rest of an aggregate, or of `max(a, b)`; None if the name is a variable."""
         cursor = self._cursor
         if name == "count":
             if cursor.token.kind in ("name", "number", "text"):
@@ -308,7 +308,7 @@ class Formulas:
         return Comparison(name.text, left, right, at)
 
     def relation(self) -> str:
-        """Return the name of a relation, which may be one of a component."""
+        """Read the name of a relation, which may be dotted: one of a component."""
         cursor = self._cursor
         name = cursor.name("the name of a relation")
         while cursor.sees(".") and cursor.touches():
@@ -317,7 +317,7 @@ class Formulas:
         return name
 
     def atom(self) -> Atom:
-        """Return a row of a relation."""
+        """Read an atom: the name of a relation, and its arguments."""
         start = self._cursor.token.at
         name = self.relation()
         name_at: Span = self._cursor.since(start)
@@ -328,7 +328,7 @@ class Formulas:
 
 
 def _negate_bodies(bodies: Bodies) -> Bodies:
-    """Return the alternatives of not any of some: of each, one literal that does not hold."""
+    """Return the bodies in which none of `bodies` holds: each negates a literal of every body."""
     opposites = [tuple((_opposite(literal),) for literal in body) for body in bodies]
     return tuple(tuple(chain.from_iterable(choice)) for choice in product(*opposites))
 

@@ -141,7 +141,7 @@ def _call(name: str, kind: str, count: int, bits: int | None) -> Call:
 
 
 def _wrapped(call: Call, wrap: Call) -> Call:
-    """Return the call with its result, or its only result if it may have none, in range."""
+    """Return a call whose result is put in range by `wrap`: of a tuple, each item."""
 
     def wrapped(*arguments: Any) -> Any:
         found = call(*arguments)

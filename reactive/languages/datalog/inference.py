@@ -167,7 +167,7 @@ class ProgramTypes:
         return self.fields(self._definitions[kind.type].record or ())
 
     def branch(self, branch: Branch) -> tuple[Kind, tuple[KindedColumn, ...]]:
-        """Return the type that a branch is of, and its columns."""
+        """Return the type of a branch, and its columns; raises if no type has the branch."""
         found = self._branches.get(branch.name)
         if found is None:
             remedy = suggest_name(branch.name, self._branches, "there are")
@@ -387,7 +387,7 @@ class Kinds:
         return cell(signature.result)
 
     def _cast(self, cast: Cast) -> _Cell:
-        """Return the cell of a cast; only integers may be cast to another kind."""
+        """Return the cell of a cast; only an integer can be cast, to another integer kind."""
         kind = self._types.kind(cast.type, cast.at)
         of = self._cell(cast.of)
         if kind.family in INTEGERS:
@@ -420,7 +420,7 @@ class Kinds:
             self._same(self._cell(item), _Cell(field.kind), item.at)
 
     def _same(self, one: _Cell, other: _Cell, at: Span) -> None:
-        """Merge two cells."""
+        """Merge two cells; raises at `at` if their kinds differ."""
         one, other = one.root(), other.root()
         if one is other:
             return

@@ -147,7 +147,7 @@ class _Inputs:
             self._check(name, relation)
 
     def node(self, name: str) -> plan.Node | None:
-        """Return the rows of a relation that is an input, or is given."""
+        """Return the plan of an input or a given relation; None for any other relation."""
         if name not in self._definitions.inputs and name not in self._given:
             return None
         fields = self._definitions.relations[name].fields
@@ -256,7 +256,7 @@ class Translation:
             self.nodes[name] = relation.plan
 
     def _union(self, name: str, rules: Sequence[Rule]) -> plan.Node:
-        """Return all rows of a relation."""
+        """Return the plan of a relation: given rows, facts, and the rows of its rules."""
         given = self._given(name)
         parts = [] if given is None else [given]
         facts = [self._fact(rule) for rule in self._analysis.facts[name]]
@@ -272,7 +272,7 @@ class Translation:
         return made
 
     def _query(self, rule: Rule) -> plan.Node:
-        """Return the rows that a rule gives."""
+        """Return the plan of the rows that a rule derives; raises if a variable gets no value."""
         body = BodyQuery(self, self._expressions(rule), add_total)
         left = body.hold(rule.goals, variables(rule.head))
         if left:

@@ -293,7 +293,7 @@ def variables(*parts: Term | Literal) -> dict[str, Span]:
 
 
 def transform_part(part: T, change: Callable[[Term | Literal], Term | Literal]) -> T:
-    """Return the part with its parts changed, inner ones first."""
+    """Return a copy of a part; `change` is applied to each of its parts, inner ones first."""
 
     def inner(each: Any) -> Any:
         return transform_part(each, change)
@@ -390,7 +390,7 @@ class _Rules:
         return Rule(replace(head, arguments=tuple(arguments)), (*goals, *more), at)
 
     def goals(self, body: Sequence[Literal]) -> Iterator[Goal]:
-        """Yield the goals of a body; those that a literal needs come before it."""
+        """Yield the goals of a body; a goal that a literal needs precedes it."""
         for literal in body:
             goals: list[Goal] = []
             own = self._goal(literal, goals)
@@ -430,7 +430,7 @@ class _Rules:
         return replace(atom, arguments=arguments)
 
     def _pattern(self, term: Term, goals: list[Goal]) -> Term:
-        """Replace the computed parts of an argument by variables."""
+        """Return an argument with its computed parts replaced by variables; append their goals."""
         match term:
             case RecordTerm(items) | Branch(_, items):
                 return replace(term, items=tuple(self._pattern(item, goals) for item in items))
@@ -445,7 +445,10 @@ class _Rules:
                 return term
 
     def _value(self, term: Term, goals: list[Goal]) -> Term:
-        """Return a term that is computed."""
+        """Return a term with its aggregates and partial functors replaced by variables.
+
+        Their goals are appended to `goals`. Raises for `_`, which has no value.
+        """
         match term:
             case Unnamed():
                 raise wrong(term.at, "'_' has no value here", "name a variable that has one")

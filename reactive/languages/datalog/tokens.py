@@ -198,7 +198,7 @@ class Cursor:
         return found
 
     def within(self, opening: str, one: Callable[[], T], closing: str) -> list[T]:
-        """Read none or more between brackets."""
+        """Read a list in brackets, which may be empty; raises if the bracket stays open."""
         start = self.need(opening)
         if self.take(closing):
             return []
@@ -279,7 +279,7 @@ def wrong(at: Span, what: str, remedy: str = "") -> PlanError:
 
 
 def too_deep(text: str) -> PlanError:
-    """Return the error of a text that even a large stack is too small for, at its deepest place."""
+    """Return the error for a text that is nested too deeply, at its deepest place."""
     depth, most, place = 0, 0, 0
     for found in BRACKET.finditer(text):
         depth += 1 if found[0] in "([{" else -1 if found[0] in ")]}" else 0

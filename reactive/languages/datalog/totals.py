@@ -93,7 +93,10 @@ class _Totals:
         return self._alternatives(), []
 
     def _alternatives(self) -> BodyQuery:
-        """Return the assignments of several bodies, each once."""
+        """Return a query of the variables of several bodies, each combination of values once.
+
+        Raises if the bodies have different variables, or read one from outside.
+        """
         bodies = [self._around.inner() for _ in self._total.bodies]
         for body, goals in zip(bodies, self._total.bodies, strict=True):
             left = body.hold(goals, self._needed)
@@ -123,7 +126,7 @@ class _Totals:
         return plan.Where(made, lift_body(Operation("is not", (ROW, NONE)), ("total",)))
 
     def _grouped(self, inner: BodyQuery, key: Expr | None) -> plan.Aggregate:
-        """Return the aggregate of the rows of a body, by a key."""
+        """Return the aggregate of the rows of a body by `key`; of all rows if it is None."""
         node = inner.node
         by = None if key is None else lift_body(key, inner.names)
         if self._total.target is None:
@@ -140,7 +143,7 @@ class _Totals:
     # Asked for the values that there are.
 
     def _asked(self, inner: BodyQuery, left: list[Goal]) -> tuple[plan.Node, Expr, bool]:
-        """Return the aggregate by outer values, these, and whether it has a row for each."""
+        """Return the aggregate by outer values, these values, and True if each has a row."""
         around = self._around.node
         values = tuple_of(*(self._around.values[name] for name in self._shared))
         asked = plan.Distinct(plan.Select(around, lift_body(values, self._around.names)))
@@ -169,7 +172,7 @@ class _Totals:
         return [found.parted(g) for g in alone], [goal for goal in left if goal not in alone]
 
     def _allowed(self, made: plan.Aggregate) -> plan.Aggregate:
-        """Return the aggregate, if a recursion may come through it."""
+        """Return `made`; raises if it reads a recursion that cannot be computed through it."""
         if free(made) and by_left_row(made) is None:
             raise wrong(
                 self._total.at,
@@ -229,7 +232,7 @@ class _Totals:
     # Back to the rows around.
 
     def _attach_grouped(self, inner: BodyQuery) -> None:
-        """Join the aggregates of groups that need not be asked for."""
+        """Join the aggregates of all groups of the body; without shared variables, the only one."""
         if not self._shared:
             self._attach_whole(self._whole(inner))
             return
@@ -237,7 +240,7 @@ class _Totals:
         self._attach(self._grouped(inner, one_value(theirs)), one_value(ours), is_complete=False)
 
     def _attach_whole(self, node: plan.Node) -> None:
-        """Put the one aggregate that there is beside each row."""
+        """Pair each row with the aggregate of all inner rows, which is one value."""
         around, name = self._around, self._total.name
         if around.is_empty:
             around.begin(node, name)
@@ -246,7 +249,11 @@ class _Totals:
             self._define(around.joined(plan.Product(around.node, node), name))
 
     def _attach(self, node: plan.Node, known: Expr, is_complete: bool) -> None:
-        """Join the aggregates to the rows that they are for, which know their keys."""
+        """Join the aggregates to the outer rows, found by `known`; define the result variable.
+
+        Unless `is_complete`, a row without an aggregate gets zero, if the aggregate has
+        one.
+        """
         around, name = self._around, self._total.name
         left = around.node
         match = match_keys([(known, item(ROW, 0))], around.names, name)

@@ -32,7 +32,10 @@ def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 def wide_in(
     chooser: Chooser, node: plan.Node
 ) -> tuple[plan.Join, PipelineSource, multiways.MultiwayJoin] | None:
-    """Return the joins that are one in the loop of a node; the loop; the multiway join."""
+    """Return the top join of a multiway join in a node's loop, the loop, and the multiway join.
+
+    Return None if there is none, or if an inner join of it has another reader.
+    """
     found = chooser.join_of(node)
     if found is None:
         return None

@@ -90,7 +90,7 @@ def _first_test(below: PipelineSource) -> Lifted | None:
 
 
 def _kind(what: FieldValues) -> int:
-    """Rank look-ups: one value before several, these before a range, best with both ends."""
+    """Return the rank of a look-up: one value 3, several 2, a range with both ends 1, else 0."""
     match what.values:
         case AnyOf():
             return 2
