@@ -252,7 +252,7 @@ def change_bag(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | Non
 def _with_order(
     old: Bag[T], made: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None
 ) -> Bag[T]:
-    """Return a changed bag, with its arrangement and pending changes."""
+    """Return `made`; unless `below` has values, with the arrangement of `old`, to be changed."""
     if not below:
         made._order = old._order.after(changes)
     return made
@@ -272,7 +272,7 @@ def stored_value(bag: Bag[T], value: Any) -> T:
 def _change_small(
     tree: weight_tree.Weights, changes: Mapping[Any, int], below: dict[Any, int] | None
 ) -> dict[Any, int]:
-    """Return a changed copy of a small dictionary."""
+    """Return a changed copy of a small dictionary; `below` receives the negative weights."""
     tree = tree.copy()
     for value, weight in changes.items():
         now = tree.get(value, 0) + weight

@@ -129,7 +129,7 @@ class ArrangedValues:
         self.order, self.rows, self.tree, self.total = order, rows, tree, total
 
     def after(self, changes: dict[Any, int]) -> PendingArrangement | None:
-        """Return the arrangement with pending changes, for the changed bag."""
+        """Return the arrangement with pending changes; None if they are too many to record."""
         return PendingArrangement(self, changes) if len(changes) <= MOST_NOTED else None
 
 

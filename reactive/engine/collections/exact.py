@@ -316,7 +316,7 @@ class DecimalSum:
         return object.__sizeof__(self) + sum(map(sys.getsizeof, parts))
 
     def plus(self, value: Decimal, weight: int) -> int | DecimalSum:
-        """Return this sum plus `weight` times a finite decimal."""
+        """Return this sum plus `weight` times a finite decimal; an integer if none is left."""
         number = PLUS_TIMES(value, weight, self.number)
         decimals = self.decimals + weight
         if decimals:  # nearly always true; saves a call
@@ -328,7 +328,7 @@ class DecimalSum:
         return DecimalSum(self.number, self.decimals, self.integers + integers)
 
     def plus_sum(self, more: int | DecimalSum, times: int) -> int | DecimalSum:
-        """Return this sum plus `times` times another one."""
+        """Return this sum plus `times` times another one; an integer if no decimal is left."""
         if isinstance(more, int):
             return self.plus_integers(more * times)
         number = PLUS_TIMES(more.number, times, self.number)

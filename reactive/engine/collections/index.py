@@ -185,7 +185,7 @@ class Index:
         return IndexBefore(self, delta)
 
     def pairs(self, key: Key) -> Sequence[Pair]:
-        """Return the rows of a key."""
+        """Return the rows of a key with their weights; none for `NO_MATCH`."""
         if key is NO_MATCH or key not in self.buckets:
             return ()
         return bucket_pairs(self.buckets[key])
@@ -425,7 +425,7 @@ class IndexBefore:
         self._found: dict[Key, Any] = {}  # looked up changed keys
 
     def get(self, key: Key, default: Any) -> Any:
-        """Return the previous bucket of a key."""
+        """Return the previous bucket of a key; `default` if it had no rows."""
         if key not in self._keys:
             return self._index.buckets.get(key, default)
         found = self._found.get(key)

@@ -147,7 +147,7 @@ class InnerBag:
             return delta
 
     def keyed(self, delta: Sequence[tuple[Any, Pair]]) -> Sequence[tuple[Any, Pair]]:
-        """Do the same for pairs with keys."""
+        """Return pairs with keys, with stand-ins for rows of a key that differ only in the bag."""
         if len(delta) < 2 or delta.__class__ is not list:
             return delta
         pairs = [pair for _, pair in delta]
@@ -241,7 +241,7 @@ class InnerBag:
         after: int,
         new: _ChangedRow,
     ) -> None:
-        """Add the stand-ins of two rows; None if the other bag has all values."""
+        """Add the stand-ins of two rows to `found`; None for a row without values of its own."""
         changes: Pairs = new.read[-1]._changed_since(old.read[-1])
         for inner in self._within:
             changes = inner(changes)

@@ -213,7 +213,7 @@ def rows_as_tree(rows: Any) -> order_tree.Tree:
 
 
 def known_sum(rows: Any) -> int | None:
-    """Return the sum of the marks of a `LongTuple`, if it is known."""
+    """Return the sum of the marks of a `LongTuple`; None if it is not known."""
     return rows._sum if isinstance(rows, LongTuple) else None
 
 

@@ -429,7 +429,7 @@ def _newest_place(
 
 
 def _remove_newest(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Tree | None:
-    """Return the tree without a row; None if other leaves may have rows of its key."""
+    """Return the tree without a row; None if the row may be in another leaf."""
     if isinstance(tree, TreeLeaf):
         start, stop = _equal_range(tree.keys, key, descending=order.descending)
         is_whole = start and stop < tree.size

@@ -148,8 +148,10 @@ class RangeIndex:
         return rows
 
     def pairs(self, key: IndexKey) -> Sequence[Pair]:
-        """Return these rows with their weights; for `ERROR_KEY`, the rows without a place in
-        the order."""
+        """Return the rows that may match a key of the other side, with their weights.
+
+        For `ERROR_KEY` they are the rows without a place in the order; other marks match none.
+        """
         if key.__class__ is Mark:
             return self._index.pairs(key) if key is ERROR_KEY else ()
         found = self.find(key, NOTHING)

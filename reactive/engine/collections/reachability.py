@@ -280,7 +280,7 @@ class Reachability:
             self._dwindle(members, doubted)
 
     def _component(self, node: int, cut: dict[int, list[int]]) -> set[int]:
-        """Return the component of a node on a cycle, as of before the deletion."""
+        """Return the component that a node on a cycle had before the deletion."""
         reached, found, waiting = self.reached(node), {node}, [node]
         for other in waiting:
             for above in (*self.before.get(other, NONE), *cut.get(other, ())):

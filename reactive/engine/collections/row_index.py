@@ -49,7 +49,7 @@ class RowIndex:
         self.rows = 0
 
     def pairs(self, key: Key) -> Sequence[Pair]:
-        """Return the rows of a key."""
+        """Return the rows of a key, each with weight 1; none for `NO_MATCH`."""
         return () if key is NO_MATCH else UniformDelta(_rows(self.buckets.get(key, NOTHING)), 1)
 
     def earlier(self, delta: Iterable[KeyedPair]) -> IndexBefore:

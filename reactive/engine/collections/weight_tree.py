@@ -313,7 +313,7 @@ def identity_changes(old: Tree, new: Tree) -> list[tuple[Any, int]]:
 
 
 def _identity_changes(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
-    """Return that difference for two dictionaries; identical values are not compared."""
+    """Return the difference of two dictionaries; identical values are not compared."""
     left = dict(zip(map(id, before), before.values(), strict=True))
     taken = left.pop
     came = [(v, w - old) for v, w in after.items() if (old := taken(id(v), 0)) != w]

@@ -99,7 +99,7 @@ class UniformDelta(Sequence[Pair]):
 
 
 def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return the net delta: each row once, and no weight of zero.
+    """Return the net delta: each row once, and no weight of zero. It may be `pairs` itself.
 
     >>> consolidate([("a", 1), ("b", 1), ("a", 1), ("b", -1)])
     [('a', 2)]
@@ -236,7 +236,10 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
 
 
 def _fill_empty(weights: dict[Row, int], pairs: Pairs) -> bool:
-    """Add a delta of such rows to an empty dictionary."""
+    """Add a delta to an empty dictionary, if its rows differ and have positive weights.
+
+    Otherwise return False, and leave the dictionary empty.
+    """
     if type(pairs) is UniformDelta:
         if pairs.weight > 0:
             found = dict.fromkeys(pairs.rows, pairs.weight)
@@ -281,7 +284,10 @@ def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
 
 
 def _delete_batch(weights: dict[Row, int], batch: UniformDelta) -> bool:
-    """Delete rows of one weight."""
+    """Delete rows of one weight, if each has just that weight; else return False.
+
+    Nothing is changed if it returns False.
+    """
     if batch.weight >= 0:
         return not len(batch)
     held: list[int] = []

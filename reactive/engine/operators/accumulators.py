@@ -221,7 +221,7 @@ class MaxAccumulator(ValuesAccumulator):
 def _read_values(
     state: multisets.OrderedValues, read: Callable[[multisets.OrderedValues], Any]
 ) -> Any:
-    """Read from values, which may compare them for the first time."""
+    """Return what `read` returns of the values, which it may compare for the first time."""
     try:
         return read(state)
     except TypeError as error:

@@ -232,6 +232,7 @@ class GroupAggregates:
         self.groups.update(zip(state["keys"], groups, strict=True))
 
     def footprint(self) -> tuple[int, int]:
+        """Return the number of groups, and the bytes of their states and shown rows."""
         size = sys.getsizeof(self.groups)
         for group in self.groups.values():
             size += sys.getsizeof(group) + sum(map(state_bytes, group[STATES]))
@@ -422,6 +423,7 @@ class GroupStates(Generic[G]):
         return [pair for group in self._groups.values() for pair in group.contents()]
 
     def footprint(self) -> tuple[int, int]:
+        """Return the rows and bytes that the groups report, added up."""
         rows, size = 0, sys.getsizeof(self._groups)
         for group in self._groups.values():
             held, taken = group.footprint()

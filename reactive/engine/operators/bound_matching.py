@@ -195,6 +195,7 @@ class BoundMatching:
             yield self._change(key, row, weight, self._value(0, key, row))
 
     def footprint(self) -> tuple[int, int]:
+        """Return the number of bounds and sorted rows, and their approximate bytes."""
         if self._plain is not None:
             return self._plain.footprint()
         held = sum(map(len, self._orders.values())) + sum(map(len, self._lefts.values()))

@@ -271,7 +271,7 @@ class SumsBy:
         return out
 
     def in_line(self) -> InLine | None:
-        """Return the code for a delta of one row, if there is a loop for it."""
+        """Return the code for a delta of one row; None if there is no loop for it."""
         if self._one is None:
             return None
         return InLine(_IN_LINE, _FINALIZE, {"own": self, "one": self._one, "sums": self.sums})

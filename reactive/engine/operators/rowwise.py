@@ -204,7 +204,10 @@ class Tolerate:
         return found
 
     def _now(self, key: Any, changes: dict[Row, int]) -> Held | None:
-        """Return the new row of a key, and the row to show for it."""
+        """Return the new row of a key, and the row to show for it; None if no row is left.
+
+        Adds the current row to `changes`. Raises `FixpointError` if the key has several rows.
+        """
         was = self.held.get(key)
         if was is not None:
             changes[was[0]] = changes.get(was[0], 0) + 1

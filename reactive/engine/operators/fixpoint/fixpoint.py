@@ -486,7 +486,7 @@ def estimate_removals(derive: Callable[[Any], Sequence[Any]], delta: Sequence[An
 
 
 def _deleted_pairs(delta: Sequence[Any]) -> Sequence[Any]:
-    """Return the deleted pairs of a large change, with or without keys."""
+    """Return the deleted pairs of a large change, with or without keys; () for a small change."""
     if len(delta) < MANY:
         return ()
     if isinstance(delta, UniformDelta | KeyedBatch):

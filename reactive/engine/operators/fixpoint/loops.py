@@ -59,7 +59,7 @@ class UnaryLoops:
         self._enter, self._leave = (_copy_loop(below, batch=batch) for batch in (True, False))
 
     def run(self, delta: Pairs) -> Pairs | None:
-        """Return the derivations from rows that enter or leave."""
+        """Return the derivations from rows that enter or leave; None if a loop raises."""
         try:
             if type(delta) is UniformDelta:
                 return UniformDelta(self._enter(delta.rows), delta.weight)
@@ -96,7 +96,10 @@ class BinaryLoops:
         self._loops: dict[str, Loop] = {kind: make(rule)[0] for kind, make in makers.items()}
 
     def run(self, delta: Pairs) -> Pairs | None:
-        """Return the derivations from rows that enter or leave."""
+        """Return the derivations from rows that enter or leave; None for plain operators.
+
+        Plain operators must run if a loop raises, or if an index has error rows.
+        """
         other = self._other
         index = other.index_by if isinstance(other, RecursiveIndex) else other
         if index.poisoned or self._mine.index_by.poisoned:
@@ -113,7 +116,7 @@ class BinaryLoops:
             return None
 
     def given(self, keyed: Sequence[KeyedPair]) -> Pairs | None:
-        """Return the derivations from changed rows of the other side, an input."""
+        """Return the derivations from changed input rows of the other side; None as in `run`."""
         mine, other = self._mine, self._other
         assert isinstance(other, IndexBy)
         if other.poisoned or mine.index_by.poisoned:

@@ -321,7 +321,7 @@ class SubsumingRelation(RecursiveRelation):
         return consolidate(self._changed)
 
     def undo(self) -> None:
-        """Undo the commit; a relation that was empty is cleared at once."""
+        """Undo the commit; a relation that was empty is cleared as a whole."""
         if self._was_empty:
             for state in (self.entries, self.groups, self.chosen, self._shows):
                 state.clear()
@@ -444,7 +444,7 @@ class SubsumingRelation(RecursiveRelation):
         self._found, self._fresh = {}, []
 
     def _pop_best(self) -> list[Entry]:
-        """Return the best entries over all open keys; all that tie."""
+        """Remove the best entries of all open keys from the heap, and return all that tie."""
         best: dict[Any, Entry] = {}
         while self._open:
             value, _, entry = self._open[0]

@@ -205,7 +205,7 @@ class LoopRecomputation:
             given.update(consolidate(rows[port]))
 
     def evaluate(self) -> Sequence[Sequence[Pair]]:
-        """Evaluate the loop, and return the changes of all relations."""
+        """Evaluate the loop; return the changes of its relations, or () if there are none."""
         with pause_collector():
             found = self._loop.shown(self._rows, self._evaluated(self._starts()))
             made = [dict(Counter(rows)) for rows in found]
@@ -215,7 +215,7 @@ class LoopRecomputation:
         return changed if any(changed) else ()
 
     def accept(self, found: Sequence[Pairs]) -> Sequence[Sequence[Pair]]:
-        """Apply changes of all relations that operators have computed."""
+        """Apply changes that operators have computed; return the net changes, or () if none."""
         nets = [consolidate(delta) for delta in found]
         for rows, net in zip(self._rows, nets, strict=True):
             add_logged(rows, net, self._log)

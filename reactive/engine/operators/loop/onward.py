@@ -208,7 +208,7 @@ class LoopContinuation:
         return False
 
     def _begun(self, inputs: Sequence[Pairs]) -> list[Pairs] | None:
-        """Return the output of the first round."""
+        """Return the output of the first round; None if operators give up or cannot be built."""
         if self._body is not None:
             return self._stepped(self._body, [*self._injected, *inputs])
         of_rounds: list[Contents] = [

@@ -141,7 +141,7 @@ def is_columnar(expr: Expr) -> bool:
 
 
 def _field_of(expr: Expr) -> tuple[Any, Callable[[Row], Any]] | None:
-    """Return the name or place of the field that an expression reads, and its getter."""
+    """Return the name or place of the field that an expression reads, and its getter; or None."""
     match expr:
         case Attribute(_, name):
             return name, attrgetter(name)
@@ -382,7 +382,7 @@ def _inline_rows(expr: Expr, made: Mapping[str, Expr]) -> Expr:
 
 
 def _numpy(rows: int) -> Any:
-    """Return numpy, if it is imported, or installed and worth the import."""
+    """Return numpy, if it is imported, or installed and worth the import; else None."""
     found = sys.modules.get("numpy")
     if found is None and rows >= UNLOADED and find_spec("numpy") is not None:
         found = import_module("numpy")

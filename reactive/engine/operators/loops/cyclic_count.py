@@ -27,7 +27,8 @@ Multiway join: three or more inputs in one operator; a change of each probes the
 If two inputs do not close a cycle like this, the loop iterates over the one with fewer rows, and
 probes the others.
 
-Inputs behind the changed one are probed as of after the commit, inputs in front of it as of before:
+Inputs behind the changed one are probed after the changes of the commit, inputs in front of it
+before them:
 
     d(A B C)  =  dA B C  +  A' dB C  +  A' B' dC            with A' = A + dA
 
@@ -202,7 +203,10 @@ def cycle(
 
 
 def variables_of(multiway: MultiwayJoin) -> list[dict[Expr, int]] | None:
-    """Return for each place the variable of each expression; equal expressions share one."""
+    """Return the variable of each expression by place; equal expressions share one.
+
+    Return None if a place has more than two variables, or one of them twice.
+    """
     found: dict[tuple[int, Expr], int] = {}
     for number, e in enumerate(multiway.equations):
         sides = ((e.left, e.of_left), (e.right, e.of_right))
@@ -392,7 +396,7 @@ class ProbeOrders:
         """Return for each probe order its delta, then its look-ups.
 
         At first all rows arrive, and are joined by one probe order: that of the input with the most
-        rows.
+        rows. Raises `LookupError` while an index has error rows.
         """
         self._check()
         place = self._single(deltas)

@@ -96,8 +96,9 @@ class Sides:
     def look_ups(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments of the loops: both deltas, and a look-up in the other side for each.
 
-        The right is probed as of now, the left as of before the commit. At the first call the left
-        was empty, so the right delta joins nothing.
+        The left delta probes the current right side, the right delta the left side before the
+        commit. At the first call the left was empty, so the right delta joins nothing. Raises
+        `LookupError` while an index has error rows.
         """
         for index in self.indexes:
             if index.poisoned:
@@ -109,7 +110,7 @@ class Sides:
         return left, right, self.find_right, before
 
     def _before(self, left: Sequence[Any], right: Sequence[Any]) -> Callable[..., Any]:
-        """Return a look-up of the changed right keys in the left, as of before the commit."""
+        """Return a look-up of the changed right keys in the left side, before the commit."""
         if isinstance(self.left, SumsBy):
             is_by_group = isinstance(self.right, SumsBy) and self.right.by_group
             return self.left.before(
@@ -190,7 +191,7 @@ class FactoredAggregate(Grouped):
         return out  # type: ignore[no-any-return]
 
     def in_line(self) -> InLine | None:
-        """Return the code for a single change of one side, if there are loops for it."""
+        """Return the code for a single change of one side; None if there are no loops for it."""
         return None if self._alone is None else self._alone.in_line(self)
 
 
@@ -368,7 +369,7 @@ def make_single_side_runner(
     sides: Sides,
     recall: Recall,
 ) -> SingleSideRunner | None:
-    """Return the loops of single changes; None if sums are by group, so that several may match."""
+    """Return the loops of single changes; None if sums are by group, or values are stored."""
     by_group = any(of is not None and of.groups for of in (factors.left, factors.right))
     if by_group or any(isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators):
         return None
@@ -403,7 +404,7 @@ Columns = Callable[[UniformDelta, dict[Any, Any], dict[Any, Any]], Sequence[Pair
 def group_columns(
     pipeline: Callable[[], RowPipeline], grouping: Callable[[RowPipeline], Grouping]
 ) -> Columns | None:
-    """Return the function that aggregates a delta over columns, if the aggregate allows it."""
+    """Return the function that aggregates a delta over columns; None if a part is unsupported."""
     sums = _column_sums(pipeline(), grouping)
     if sums is None:
         return None

@@ -98,7 +98,7 @@ class FirstLoad:
     def step(
         self, delta: UniformDelta, groups: dict[Any, Any], before: dict[Any, Any]
     ) -> Sequence[Pair] | None:
-        """Load a delta into empty groups; return None if there are groups with rows."""
+        """Load rows of weight 1 into empty groups; else return None, changing nothing."""
         plain = self._plain
         has_rows = bool(groups) and (self._is_keyed or groups[()][WEIGHT] != 0)
         if delta.weight != 1 or has_rows or plain.keeps_negative:
@@ -236,8 +236,10 @@ class SummingInLists(SumColumns):
 def sum_by_lists(
     loop: Callable[..., dict[Any, list[Any]]], width: int
 ) -> Callable[[UniformDelta], Any]:
-    """Return a function that sums a batch by such a loop; it returns None if the weight is not
-    1."""
+    """Return a function that sums a batch by a loop that lists values.
+
+    The function returns None for a batch of another weight than 1.
+    """
 
     def sums(delta: UniformDelta) -> Changed | None:
         if delta.weight != 1:

@@ -190,7 +190,7 @@ class Grouping:
             emitter.indent -= accumulator.skip_none
 
     def _values(self, emitter: Emitter) -> list[str | None]:
-        """Return the names of the values that the accumulators read."""
+        """Return the variables of the values that accumulators read; None where one reads none."""
         return [
             None if value is None else emitter.variable_of(value) for _, value in self.accumulators
         ]
@@ -337,7 +337,7 @@ class Grouped:
         return self._do_plainly(delta)
 
     def in_line(self) -> InLine | None:
-        """Return the code for a delta of one row, if there is a loop for it."""
+        """Return the code for a delta of one row; None if there is no loop for it."""
         if self._one is self._loop:
             return None
         by_name = {"own": self, "one": self._one, "groups": self._groups, "none": NONE_BEFORE}

@@ -132,7 +132,7 @@ class JoinIndexes:
     def _both(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Sides, int] | None:
-        """Return the batch of two sides that both only insert rows."""
+        """Return the batch of two sides that insert each row once; None for other changes."""
         if type(left) is not KeyedBatch or type(right) is not KeyedBatch:
             return None
         if left.weight != 1 or right.weight != 1:
@@ -144,7 +144,7 @@ class JoinIndexes:
         return (ours, theirs, *found), 1
 
     def all_as_batch(self) -> Sides | None:
-        """Return the batch that joins all current rows, if there is one."""
+        """Return the batch that joins all current rows; None if there is none."""
         if self.left.poisoned or self.right.poisoned:
             return None
         keyed = self._as_they_came() or self._as_they_are_held()
@@ -154,8 +154,10 @@ class JoinIndexes:
         return (pairs, (), self.right.find(before=False), FINDS_NOTHING)
 
     def _as_they_came(self) -> KeyedBatch | None:
-        """Return the rows of the left index in the order of their table, so that neighbouring rows
-        of the view are neighbours in memory."""
+        """Return the left rows in the order of their table; None if it is unknown, or not worth it.
+
+        Neighbouring rows of the view are then neighbours in memory.
+        """
         if self._table is None or not self.left.is_made or self.left.index.rows < MANY:
             return None
         rows, held = self._table(), self.left.index.rows
@@ -345,7 +347,7 @@ class KeyLoop:
 
 
 def _net_keyed(keyed: Sequence[KeyedPair]) -> Sequence[KeyedPair]:
-    """Remove rows that are both inserted and deleted."""
+    """Return the net pairs with keys; the same list if no row is both inserted and deleted."""
     gone = {pair[0] for _, pair in keyed if pair[1] < 0}
     if gone.isdisjoint([pair[0] for _, pair in keyed if pair[1] > 0]):
         return keyed

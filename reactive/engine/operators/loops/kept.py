@@ -276,8 +276,7 @@ def are_alike(keys: Column) -> bool:
 
 
 def class_of_values(expr: Expr, kinds: dict[Local, type]) -> type | None:
-    """Return the class of all values of an expression, if the classes of its variables decide
-    it."""
+    """Return the class of all values of an expression; None if its variables do not decide it."""
     match expr:
         case Constant(value):
             return type(value)

@@ -168,7 +168,7 @@ class WholeRound:
         return self._waits < 0
 
     def _kept(self, rows: Sequence[list[Row]]) -> KeptRounds | None:
-        """Return the rounds over a layout that start with `rows`, if there is one."""
+        """Return the rounds over a layout that start with `rows`; None if there is none."""
         assert self.layout is not None
         try:
             for place in self.layout.reads:

@@ -328,5 +328,5 @@ def sequence_after(
 
 
 def _sum_after(total: int | None, gone: Sequence[Row], came: Sequence[Row]) -> int | None:
-    """Return the sum of the marks of all rows, if the previous sum was known."""
+    """Return the sum of the marks of all rows; None if the previous sum is not known."""
     return None if total is None else total - sum(map(row_mark, gone)) + sum(map(row_mark, came))

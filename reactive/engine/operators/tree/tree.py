@@ -148,7 +148,7 @@ class Tree:
         return list(self.pairs())
 
     def count(self, row: Any) -> int:
-        """Return the weight of a row."""
+        """Return the weight of a row; 0 if it is absent."""
         hash(row)  # as all views do
         self._refresh()
         top = self.levels[0]
