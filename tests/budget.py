@@ -56,8 +56,10 @@ def stride(every: int, share: int = SHARE) -> int:
 
 
 def drawing() -> Random:
-    """Draws other things in each run, unless `SEED` or `CI` is set; what repeats them is printed,
-    which pytest shows of a test that fails."""
+    """Return a generator with another seed in each run, unless `SEED` or `CI` is set.
+
+    The seed is printed; pytest shows it for a failing test.
+    """
     print(f"SEED={SEED} draws the same again")
     return Random(SEED)
 

@@ -41,8 +41,8 @@ MANY, SOME = 10, 3
 
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-"""Byte code is kept, whatever the environment says: else each of the hundreds of processes that
-tests start compiles all of the library anew, and each worker all tests."""
+"""Byte code is kept, for any environment: else each of the hundreds of processes that tests
+start compiles all of the library, and each worker all tests."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -97,7 +97,7 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Another run of tests that failed is to try what this one has."""
+    """Print the seed that repeats the samples of a failed run."""
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(f"SEED={SEED} takes the same samples again")
 

@@ -71,8 +71,7 @@ def own_calls_of(run: Callable[[], object]) -> OwnCalls:
 
 @contextmanager
 def without_garbage() -> Iterator[None]:
-    """Let the collector find nothing of others, and never have its turn; it stays enabled, as the
-    library asks for that."""
+    """Collect garbage, then suspend collections; the collector stays enabled for the library."""
     gc.collect()
     build("nothing", "def nothing():\n    return None\n", BoundValues())
     thresholds = gc.get_threshold()

@@ -1,4 +1,4 @@
-"""Expressions over names give what the lambda gives that reads the same, and run as it does."""
+"""Expressions over names have the results of the equivalent lambda, and run the same way."""
 
 from __future__ import annotations
 

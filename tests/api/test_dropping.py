@@ -246,7 +246,7 @@ def test_a_table_that_cannot_be_made_replaces_nothing() -> None:
 
 
 def test_commits_of_other_tables_go_on_after_many() -> None:
-    """Also the functions that commit a table alone, which know of nodes that are gone."""
+    """Functions that commit one table alone must forget dropped nodes."""
     db = Database()
     words, names = words_of(db), db.table(str, name="names")
     both = words.union_all(names).materialize("both")

@@ -182,7 +182,7 @@ def test_ranks_are_within_the_bound_after_every_commit(rounds: str, tolerance: f
 def test_a_loop_that_feeds_on_itself_follows_what_comes_and_goes(
     edits: list[dict[str, float | None]],
 ) -> None:
-    """Its rows are there because they were there in the round before."""
+    """Rows exist only because they existed in the round before."""
     readings: Table[Reading] = Database().table(Reading, name="readings", key=lambda r: r.name)
     views = [
         iterate(halved, readings, tolerance=0.01, contraction=0.5, **OF, **words).materialize()

@@ -34,7 +34,7 @@ class Shop:
         self.prices.add_all([("a", 1), ("b", 2)])
 
     def change(self) -> None:
-        """In a transaction: rows that come, go, change and return."""
+        """Insert, delete, update and reinsert rows in a transaction."""
         self.words.add_all(["ccc", "a"])
         self.words.remove("bb")
         self.words.remove("a")
@@ -67,7 +67,7 @@ class Shop:
 
 @contextmanager
 def open_elsewhere(shop: Shop) -> Iterator[None]:
-    """Another thread has a transaction open, with changes in it, as long as we are inside."""
+    """Keep a transaction with changes open in another thread during the block."""
     changed, done = threading.Event(), threading.Event()
 
     def hold() -> None:

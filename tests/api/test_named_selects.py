@@ -192,7 +192,7 @@ def empty(row: Any) -> Any: ...
 
 
 def documented(row: Any) -> Any:
-    """Has no body but this."""
+    """A function whose body is only this docstring."""
 
 
 @pytest.mark.parametrize("function", [empty, documented])

@@ -60,7 +60,7 @@ QUERIES: dict[str, Callable[[Any, Make], Any]] = {
 
 
 def _played(query: str, name: str, policy: Policy) -> list[str]:
-    """Return what a view shows, and its errors, of an aggregate whose class has a name."""
+    """Return the rows and errors of a view with an aggregate whose class is called `name`."""
     db = Database()
     t = db.table(tuple, name="t")
     view = QUERIES[query](t, type(name, (Aggregate,), {})).materialize(on_error=policy)

@@ -1,4 +1,4 @@
-"""Rows that raise: left out with `on_error="drop"`, None with `"null"`, told in `view.errors`."""
+"""Rows that raise: left out with `on_error="drop"`, None with `"null"`, listed in `view.errors`."""
 
 from __future__ import annotations
 

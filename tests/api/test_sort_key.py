@@ -60,7 +60,7 @@ HISTORIES = st.lists(st.lists(st.tuples(ROWS, st.booleans()), max_size=4), max_s
 
 
 def rank(value: Any, *, descending: bool, nulls: str) -> tuple[Any, ...]:
-    """A number or text for each value that stands where it should, least first."""
+    """Return a sortable number or text for each value, in the expected order."""
     if value is None:
         return ((-1,) if (nulls == "first") != descending else (2,),)
     if isinstance(value, tuple):

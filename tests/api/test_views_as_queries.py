@@ -1,4 +1,4 @@
-"""A view is a query: taken wherever a relation is, with its verbs, and computing nothing twice."""
+"""A view is a query: accepted like any relation, with its methods, and computing nothing twice."""
 
 from __future__ import annotations
 

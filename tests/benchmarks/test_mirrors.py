@@ -1,4 +1,4 @@
-"""The benchmark of mirrors does what it measures."""
+"""The benchmark of mirrors runs the operations that it measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The views of NEXMark shapes and their twins have the same rows, and both tell what changed."""
+"""The views of NEXMark shapes and their twins have equal rows, and report equal changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All sides of the recursive cases are honest: the same result after every edit, and told so."""
+"""All sides of the recursive cases are honest: equal results and equal reports after every edit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIZES = {"chain": 8, "digraph": 12, "tree": 15, "paths": 12, "generation": 15, "
 NODES = 7
 STEPS = 60
 TINY: Rows = ([Use("app", "lib"), Use("lib", "app"), Use("lib", "os"), Use("re", "os")], ["app"])
-"""Instead of the standard library, which takes seconds to read."""
+"""Replacement of the standard library, which takes seconds to read."""
 
 
 @pytest.fixture(autouse=True)

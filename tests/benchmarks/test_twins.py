@@ -1,4 +1,4 @@
-"""All sides are honest: they give the same result after every change, and tell of each, once."""
+"""All sides are honest: equal results after every change, and one report of each change."""
 
 from __future__ import annotations
 

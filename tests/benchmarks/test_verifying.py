@@ -1,4 +1,4 @@
-"""The measurement of `verify()`, at its smallest: every query runs, and is what it should be."""
+"""The measurement of `verify()`, at its smallest: every query runs with the expected result."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Each kind of value over each border, and back."""
+"""Kinds of values over each border, and back."""

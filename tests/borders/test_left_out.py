@@ -1,4 +1,4 @@
-"""A border or a language can be left out: all else works, and what needs it says so."""
+"""A border or a language can be left out: all else works, and its users get a clear error."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ ALIKE: Mapping[str, tuple[str, ...]] = {"watch": ("watch", "files"), "files": ("
 
 
 def options() -> list[tuple[str, str]]:
-    """Each option of each function."""
+    """Return each option of each function."""
     return [
         (name, option.name)
         for name, function in FUNCTIONS.items()
@@ -82,7 +82,7 @@ def options() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("function", "option"), options())
 def test_an_option_is_given_in_a_test(function: str, option: str) -> None:
-    """A new option needs a test that gives it; what that finds, it says itself."""
+    """A new option needs a test that uses it; the failure names it."""
     names = "|".join(ALIKE.get(function, (function,)))
     given = re.compile(rf"\b{option}=|[\"']{option}[\"']")
     if not any(re.search(rf"\b({names})\(", text) and given.search(text) for text in texts()):

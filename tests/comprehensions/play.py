@@ -73,7 +73,7 @@ def _compare(view: Any, text: str, seed: int, number: int) -> None:
 
 
 def _after(changes: list[tuple[Any, bool, Any]], before: dict[str, list[Any]]) -> dict[str, Any]:
-    """The rows of the tables, had the changes been made."""
+    """Return the rows of the tables after the changes."""
     rows = {name: Counter(each) for name, each in before.items()}
     for table, comes, row in changes:
         if not comes:
@@ -111,7 +111,7 @@ def expect_raise(
 
 
 def play_many(number: int, seed: int, depth: int = 3, *, report: Any = None) -> Counter[str]:
-    """Play texts; what became of them."""
+    """Play texts; return the number of texts per outcome."""
     found: Counter[str] = Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)

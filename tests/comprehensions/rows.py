@@ -1,4 +1,4 @@
-"""The tables that texts are about, and the rows that come and go."""
+"""The tables of the texts, and rows to insert and delete."""
 
 from __future__ import annotations
 

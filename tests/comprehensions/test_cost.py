@@ -1,4 +1,4 @@
-"""A change costs what it costs in the best chain of methods that says the same."""
+"""The cost of a change equals the cost in the best equivalent chain of methods."""
 
 from __future__ import annotations
 

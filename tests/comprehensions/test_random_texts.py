@@ -43,7 +43,7 @@ def test_the_texts_have_all_forms() -> None:
 
 
 def test_a_view_that_differs_is_found() -> None:
-    """The judge itself: a text whose answer is an order of rows is not what a view has."""
+    """Test of the judge: a text whose result is an order of rows differs from a view."""
     tables = Tables()
     tables.a.add_all([A(1, 2, "x"), A(1, 3, "x")])
     query = function_of("def query():\n    return [r.v for r in a]\n", tables.names())

@@ -22,7 +22,7 @@ Env = dict[str, str]
 
 
 class Texts:
-    """Draws one text after the other."""
+    """Draw texts, one after the other."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -124,7 +124,7 @@ class Case:
         return tuple(self.random.choice(values) for _, values in self.kinds)
 
     def takes(self, form: str) -> bool:
-        """Return True if the values of the places can do what a form does with them."""
+        """Return True if the values of the places support the operations of a form."""
         return self.orders or not any(part in form for part in COMPARING)
 
     @property

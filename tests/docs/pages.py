@@ -1,4 +1,4 @@
-"""Pages with code: README and docs, the programs on them, and what these say that they print."""
+"""Pages with code: README and docs, their programs, and the stated output."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The code in README and docs runs, and shows what it says. Programs that need Spark are in
-`tests/spark/test_docs.py`."""
+"""The code in README and docs runs, with the stated output.
+
+Programs that need Spark are in `tests/spark/test_docs.py`.
+"""
 
 from __future__ import annotations
 

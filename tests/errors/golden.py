@@ -41,7 +41,7 @@ def refused(text: str, **places: str) -> Iterator[None]:
 
 
 def expected(text: str, **places: str) -> str:
-    """A golden text, as it stands in a test, with its places filled in."""
+    """Return the golden text of a test, with its places filled in."""
     result = dedent(text).strip("\n")
     for name, value in places.items():
         result = result.replace(f"<{name}>", value)

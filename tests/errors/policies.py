@@ -340,7 +340,7 @@ _SHORT = {
 
 
 def page() -> str:
-    """The table of docs: for each operator and kind of failure what "drop" and "null" do."""
+    """Return the table of docs: the effect of "drop" and "null" by operator and failure."""
     lines = [f"| operator | {' | '.join(FAILURES)} |", f"|---|{'---|' * len(FAILURES)}"]
     lines += [f"| {operator} | {' | '.join(cells(operator))} |" for operator in OPERATORS]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Rows that sources bring and tables refuse: what becomes of them, by the way in and the policy.
+"""Rows of sources that tables refuse: their outcome, by the way in and the policy.
 
     failure x way in   -->   the outcome by "raise" and by "drop"
 
@@ -94,7 +94,7 @@ def of_ingest(failure: str, policy: Policy) -> str:
 
 
 def of_files(suffix: Literal["csv", "jsonl"]) -> Callable[[str, Policy], str]:
-    """Return what plays a failure by files that are watched."""
+    """Return a function that plays a failure by watched files."""
     place = 1 if suffix == "csv" else 2
 
     def played(failure: str, policy: Policy) -> str:
@@ -123,7 +123,7 @@ def of_files(suffix: Literal["csv", "jsonl"]) -> Callable[[str, Policy], str]:
 
 
 def of_stream(offload: Any) -> Callable[[str, Policy], str]:
-    """Return what plays a failure by lines of JSON that a stream of Spark reads."""
+    """Return a function that plays a failure by a Spark stream of JSON lines."""
 
     def played(failure: str, policy: Policy) -> str:
         bad = (OF_VIEWS if failure in VIEWS else BAD[failure])[2]

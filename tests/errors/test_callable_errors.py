@@ -45,19 +45,19 @@ def known(fact: bool) -> None:
 
 
 def fails(p: P) -> Any:
-    """Raises on BAD."""
+    """Raise on BAD."""
     known(p.age is not None)
     return p.age
 
 
 def fails_later(p: P) -> Iterator[int]:
-    """Raises on BAD, after giving an element."""
+    """Yield an element, then raise on BAD."""
     yield 1
     known(p.age is not None)
 
 
 def fails_in_pair(p: P, q: P) -> bool:
-    """Raises on any pair with BAD."""
+    """Raise on any pair with BAD."""
     known(p.age is not None and q.age is not None)
     return p.age == q.age
 
@@ -84,7 +84,7 @@ def results(state: int) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """A query with a callable that raises when a row comes; and how the note calls it."""
+    """A query with a callable that raises on an inserted row; and its name in the note."""
 
     name: str
     build: Callable[[Table[P], Table[P]], Any]
@@ -310,7 +310,7 @@ def test_a_transaction_that_raises_at_its_end_says_so_and_is_undone() -> None:
 
 
 def test_a_second_failure_is_told_by_its_own_row() -> None:
-    """Also when the user raises one and the same exception object."""
+    """Test also one exception object that is raised twice."""
     error = ValueError("always this one")
 
     def raises(p: P) -> bool:

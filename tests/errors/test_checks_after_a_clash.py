@@ -116,7 +116,7 @@ def told(deltas: list[Any]) -> Counter[str]:
 
 
 class Plans(logging.Handler):
-    """Counts the views that were planned again."""
+    """Count the views that were planned again."""
 
     def __init__(self) -> None:
         super().__init__()

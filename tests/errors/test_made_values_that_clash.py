@@ -1,4 +1,4 @@
-"""Values that callables make, or that stand beside plain ones, and whose `==` raises for others.
+"""Values that callables make, or that are beside plain ones, and whose `==` raises for others.
 
     operator x policy x (made beside made, made beside plain, given beside plain) x history
 

@@ -19,7 +19,7 @@ def numbers(*, strict: bool = False) -> Table[int]:
 
 
 def caught_while(change: Callable[[], object]) -> list[str]:
-    """The warnings that a change causes, as told."""
+    """Return the texts of the warnings that a change causes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         change()
@@ -146,7 +146,7 @@ def test_the_advice_that_is_given_works() -> None:
 
 
 def test_the_warning_points_at_the_line_that_made_the_change() -> None:
-    """Not into this library."""
+    """The warning does not point into this library."""
     table = numbers()
     limit = 30
     view: View[int] = table.where(lambda n: n > limit).materialize()

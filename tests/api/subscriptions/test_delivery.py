@@ -29,7 +29,7 @@ def words(db: Database) -> Table[str]:
 
 
 class Log:
-    """An observer that writes down what it hears."""
+    """An observer that records its calls."""
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []

@@ -492,7 +492,7 @@ class Later:
         return Later()
 
     def add_done_callback(self, call: object) -> None:
-        """Nothing is ever cancelled here."""
+        """Ignore the call: no job is cancelled here."""
 
     def run(self) -> None:
         jobs, self.jobs = self.jobs, []

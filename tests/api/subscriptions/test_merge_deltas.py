@@ -1,4 +1,4 @@
-"""Merged deltas: replayed, they make what all of them make; and they name nothing in between."""
+"""Merged deltas: their replay equals the replay of all, and they contain no intermediate rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def first(row: Any) -> Any:
 
 
 def queries(bag: Table[Any], keyed: Table[Any]) -> list[tuple[Rel, Any]]:
-    """Relations of every kind, with what identifies their rows."""
+    """Return relations of every kind, each with the key of its rows."""
     return [
         (bag, None),
         (bag.select(lambda r: r[1]), None),

@@ -48,7 +48,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Wait for something that comes soon."""
+    """Wait until a condition holds."""
     end = time.monotonic() + LONG
     while not condition():
         assert time.monotonic() < end, "it never came"

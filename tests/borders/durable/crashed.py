@@ -222,7 +222,7 @@ def _check_whole(path: Path) -> None:
 
 @contextmanager
 def noted(of: str) -> Iterator[None]:
-    """Say of an error what it was about."""
+    """Add a note with the case to an error of the block."""
     try:
         yield
     except BaseException as error:

@@ -10,10 +10,10 @@ Fault = Callable[[], None]
 
 
 class Faults:
-    """Counts the calls of connections, and does something at one of them.
+    """Count the calls of connections, and act at one of them.
 
     at: the number of the call, from 1 on; 0 for none.
-    after: whether the call is made before that.
+    after: True to make the call before the action.
     """
 
     def __init__(self, at: int, fault: Fault, *, after: bool = False) -> None:
@@ -23,7 +23,7 @@ class Faults:
         self._after = after
 
     def connect(self, *arguments: Any, **options: Any) -> Any:
-        """In the place of `sqlite3.connect`."""
+        """Connect in place of `sqlite3.connect`."""
         return Connection(sqlite3.connect(*arguments, **options), self)
 
     def made(self, call: Callable[[], Any]) -> Any:

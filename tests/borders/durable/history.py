@@ -141,7 +141,7 @@ class Tables:
         return LaterPart(*part) if self._is_later else part
 
     def check_views(self) -> None:
-        """Raise if a view is not what its query gives."""
+        """Raise if a view differs from its query."""
         wanted: dict[str | None, tuple[int, float]] = {}
         for order in self.orders:
             count, total = wanted.get(order.town, (0, 0.0))
@@ -169,7 +169,7 @@ def commit(tables: Tables, model: Model, random: Random) -> None:
 
 
 def drawn(model: Model, random: Random) -> tuple[Act, Callable[[], None]]:
-    """A commit of a few changes, which are possible as things are; and what notes it."""
+    """Draw a commit of a few possible changes; return it, and a function that updates the model."""
     kind = random.choice(["one", "one", "many", "both", "batch", "delete", "words", "pattern"])
     if kind == "batch":
         return _batch(model, random)

@@ -47,7 +47,10 @@ def _killed(life: Life, at: int, path: Path) -> bool:
 
 
 def _killed_read(life: Life, at: int, path: Path) -> bool:
-    """Nobody opens the files other than by SQLite here: closing one lets go of its locks."""
+    """Kill a life with a reader.
+
+    Only SQLite opens the files here: closing one otherwise releases its locks.
+    """
     readers: list[tuple[sqlite3.Connection, list[Any]]] = []
 
     def read() -> None:
@@ -72,8 +75,10 @@ def _orders(reader: sqlite3.Connection) -> list[Any]:
 def _in_child(
     life: Life, at: int, path: Path, made: Callable[[Any], object], acknowledged: Callable[[], None]
 ) -> tuple[bool, int, bool]:
-    """Run it in a child that is killed; whether it was, the last commit that it told of, and
-    whether classes have changed."""
+    """Run the life in a child process, and kill it.
+
+    Return True if the kill hit it, its last reported commit, and True if classes have changed.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

@@ -38,13 +38,13 @@ class Life:
     checkpoint: int | None
 
     def opened(self, path: str, connect: Connect, level: str, *, later: bool) -> Tables:
-        """Its database."""
+        """Open the database of the life."""
         there = store(path, synchronous=self.synchronous, connect=connect)
         return Tables(there, level, views=False, later=later, keep=self.keep)
 
 
 def drawn_life(seed: int, level: str | None = None) -> Life:
-    """The one of a seed."""
+    """Draw the life of a seed."""
     random = Random(f"life {seed}")
     return Life(
         seed,
@@ -57,10 +57,10 @@ def drawn_life(seed: int, level: str | None = None) -> Life:
 
 
 class Living:
-    """Lives it.
+    """Run a life.
 
     told: called with the number of commits that are acknowledged.
-    changes: called when classes are about to change.
+    changes: called before classes change.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Living:
         self._following: list[Any] = []
 
     def live(self) -> None:
-        """From the making of the file to its closing."""
+        """Run the life from the creation of the file to its closing."""
         random = Random(self._life.seed)
         self._open()
         for number in range(LENGTH):

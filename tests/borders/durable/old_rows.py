@@ -1,8 +1,8 @@
 """A durable file and a pickle that an older release wrote, with a column of every kind.
 
-    python -m tests.borders.durable.old_rows   writes both anew, by the code of an older commit
+    python -m tests.borders.durable.old_rows   rewrites both, by the code of an older commit
 
-What is declared here must stay as it is: the files hold the names of these classes and fields, and
+The declarations here must not change: the files hold the names of these classes and fields, and
 the texts of their annotations.
 """
 

@@ -23,7 +23,7 @@ from tests.moments import Moments
 
 
 class Stop(BaseException):
-    """It may come at any moment."""
+    """Exception raised at any moment."""
 
 
 def raised_everywhere(seed: int, step: int = 1) -> int:

@@ -80,10 +80,10 @@ def never(number: int, call: Call) -> int:
 
 
 class Recording:
-    """Notes the calls on files of the connections that it makes.
+    """Record the calls on files of the connections that it makes.
 
-    made: called with each after it was made.
-    fails: which do.
+    made: called with each call after it was made.
+    fails: decides which calls fail.
     """
 
     def __init__(self, made: Callable[[Call], object] | None = None, fails: Fails = never) -> None:
@@ -94,7 +94,7 @@ class Recording:
         self._made = made
 
     def connect(self, path: str, **options: Any) -> sqlite3.Connection:
-        """In the place of `sqlite3.connect`."""
+        """Connect in place of `sqlite3.connect`."""
         _system().recordings[os.path.realpath(path)] = self
         address = f"file:{quote(path)}?vfs=recording"
         found: sqlite3.Connection = sqlite3.connect(address, uri=True, **options)
@@ -118,7 +118,7 @@ class Recording:
 
 @cache
 def _system() -> _Recorder:
-    """The one of this process: SQLite may ask for it as long as there are connections."""
+    """Return the VFS of this process: SQLite may call it as long as there are connections."""
     return _Recorder()
 
 

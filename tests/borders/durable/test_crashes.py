@@ -1,6 +1,8 @@
-"""Nothing that was acknowledged is lost, and nothing is there in part: kill -9, loss of power,
-errors, interrupts, a full disk, a torn log, two processes. `python -m tests.borders.durable` does
-most of it at length."""
+"""No acknowledged commit is lost, and no commit is partial.
+
+After kill -9, loss of power, errors, interrupts, a full disk, a torn log, two processes. `python -m
+tests.borders.durable` runs most of it at length.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _checked(row: Row) -> bool:
 
 
 class Both:
-    """Two durable tables that are changed at random, and what they hold."""
+    """Two durable tables that are changed at random, and their expected rows."""
 
     def __init__(self, path: Path, keys: int, random: Random) -> None:
         self.path = path
@@ -69,7 +69,7 @@ class Both:
             held[row.key] = row
 
     def check(self) -> None:
-        """Raise if the file does not hold what the tables do."""
+        """Raise if the file differs from the tables."""
         self.db.flush()
         with sqlite3.connect(self.path) as file:
             for name, held in zip("ab", self.held, strict=True):

@@ -33,7 +33,7 @@ def no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each state is stored that can be."""
+    """Store each state that can be stored."""
     monkeypatch.setattr(Cost, "pays", property(lambda cost: cost.reading != inf))
 
 
@@ -269,7 +269,7 @@ def test_a_view_of_tables_that_were_filled_later_is_stored(tmp_path: Path) -> No
 
 
 class Card:
-    """A row that cannot be told by its fields."""
+    """A row that its fields do not identify."""
 
     def __init__(self, number: int) -> None:
         self.number = number

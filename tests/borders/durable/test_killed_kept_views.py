@@ -1,6 +1,6 @@
 """Processes that store a view all the time are killed; the next one begins with a right view.
 
-Commit `n` is the same in each process, so that what a file has to hold follows from its version.
+Commit `n` is the same in each process, so that the version of a file determines its contents.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def opened(path: Path, name: str) -> Iterator[tuple[Database, Any, Any]]:
 
 
 def drawn(number: int) -> tuple[list[Arc], list[Arc]]:
-    """Return the arcs of commit `number`, which come if they are not there, and go if they are."""
+    """Return the arcs of commit `number`, which are inserted if absent, and deleted if present."""
     random = Random(number)
     arcs = {Arc(random.randrange(NODES), random.randrange(NODES)) for _ in range(4)}
     return sorted(arcs)[:2], sorted(arcs)[2:]
@@ -75,7 +75,7 @@ def live(path: str, name: str) -> None:
 
 
 def killed(path: Path, name: str, commits: int) -> int:
-    """Kill a process after some commits, and return the last one that it has told of."""
+    """Kill a process after some commits, and return the last one that it reported."""
     command = [sys.executable, "-c", PROGRAM, str(path), name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None

@@ -68,7 +68,7 @@ def test_the_state_of_a_view_is_read_again(
 
 @pytest.mark.long
 def test_what_is_acknowledged_outlasts_the_server_and_the_connection() -> None:
-    """It is written over another connection, if it was not."""
+    """A commit that was not written is written over another connection."""
     random = Random(5)
     with running_or_skipped() as server:
         database = server.new_database()
@@ -111,7 +111,7 @@ def test_what_cannot_be_written_has_not_happened(monkeypatch: pytest.MonkeyPatch
 def test_a_lost_answer_is_found_out(
     postgres: PostgresServer, stands: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit whose connection is lost with the answer is there once, whether it stands or not."""
+    """A commit whose answer is lost with its connection exists once, successful or not."""
     database = postgres.new_database()
     with Database(postgres.url(database.rpartition("=")[2])) as db:
         orders = orders_of(db)

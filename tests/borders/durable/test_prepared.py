@@ -1,4 +1,4 @@
-"""Commits in two calls, for another system's commit in between, of durable tables."""
+"""Two-phase commits of durable tables, with the commit of another system in between."""
 
 from __future__ import annotations
 

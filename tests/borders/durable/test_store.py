@@ -24,7 +24,7 @@ from reactive.borders.durable.store import (
 from reactive.errors import DurabilityError
 
 MakeStore = Callable[[], Store]
-"""Called again, it gives another object for the same store: that of the test."""
+"""A function that returns a new object for the same store at each call."""
 
 
 def _in_memory() -> MakeStore:
@@ -38,7 +38,7 @@ def _in_sqlite() -> MakeStore:
 
 
 STORES: dict[str, Callable[[], MakeStore]] = {"memory": _in_memory, "sqlite": _in_sqlite}
-"""Each makes a new, empty store."""
+"""Functions that make a new, empty store."""
 ODD: tuple[Any, ...] = (
     *(None, 0, 1, 1.0, -0.0, 0.0, float("inf"), -1.5e-300, 2**63 - 1, -(2**63), 2**53 + 1),
     *(

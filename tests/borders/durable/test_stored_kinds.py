@@ -1,5 +1,7 @@
-"""Many rows that are read need no look at each, unless a value is stored as bytes; they are what
-they were, and the table takes and refuses what it did."""
+"""Many stored rows are read without a check of each, unless a value is stored as bytes.
+
+The rows are unchanged, and the table accepts and refuses the same rows as before.
+"""
 
 from __future__ import annotations
 

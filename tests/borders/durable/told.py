@@ -45,7 +45,7 @@ class Receiver:
         self.calls.append(len(self.recording.calls))
 
     def take(self, delta: Delta[Any]) -> None:
-        """Be told as a subscriber."""
+        """Receive a delta as a subscriber."""
         assert delta.number is not None and delta.is_snapshot == (delta.number == 0)
         self(delta.number, list(delta.items()))
 
@@ -55,7 +55,7 @@ class Receiver:
         return Receiver(batches=[b for b, n in pairs if n < calls or (at and n == calls)])
 
     def content(self) -> Counter[Any]:
-        """The sum of the batches, each taken once."""
+        """Return the sum of the batches, each counted once."""
         once: dict[int, list[Any]] = {}
         for number, changes in self.batches:
             assert repr(once.setdefault(number, changes)) == repr(changes), (

@@ -33,7 +33,7 @@ FRAME = pl.DataFrame(
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Its constructor does more than to fill the slots."""
+    """A class whose constructor does more than fill the slots."""
 
     id: int
     town: str | None

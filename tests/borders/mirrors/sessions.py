@@ -1,4 +1,4 @@
-"""Random sessions over the shop, and whether tables and views are what SQL says.
+"""Random sessions over the shop; tables and views are compared with SQL.
 
 A session adds, changes and deletes objects and relationships, flushes, nests savepoints, runs
 statements of every kind, runs into errors of SQL, of views and of hooks, and commits or rolls back.
@@ -115,7 +115,7 @@ class World:
         self.done[act.__qualname__] += 1
 
     def check(self) -> None:
-        """Tables and views are what SQL says."""
+        """Check that tables and views equal the results of SQL."""
         with self.engine.connect() as connection:
             for owner in (*CLASSES, order_tags):
                 self._check_table(connection, owner)

@@ -1,4 +1,4 @@
-"""A shop in SQLAlchemy: classes with what mappings have, and engines of SQLite for them."""
+"""A shop in SQLAlchemy: classes with the features of mappings, and SQLite engines for them."""
 
 from __future__ import annotations
 

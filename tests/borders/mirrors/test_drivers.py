@@ -1,4 +1,4 @@
-"""Drivers that commit by themselves: the mirror has what SQL has, whatever a transaction is."""
+"""Drivers that commit by themselves: the mirror equals SQL, whatever a transaction is."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.borders.mirrors.shop import Customer, Line, Order, Tag, shop
 
 
 class Fault:
-    """Counts the calls of a driver, and raises at one of them; before or after it was made."""
+    """Count the calls of a driver, and raise before or after one of them."""
 
     def __init__(self) -> None:
         self.calls = 0

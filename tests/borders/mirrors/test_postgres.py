@@ -74,7 +74,7 @@ def zone(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(params=["psycopg2", "psycopg"])
 def zoned_engine(request: pytest.FixtureRequest, database: str, zone: str) -> Iterator[sa.Engine]:
-    """Engines that give instants with the offset, or with the zone of the session."""
+    """Yield engines that return instants with the offset, or with the zone of the session."""
     yield from made_by(import_module(request.param), request.param, database, zone)
 
 

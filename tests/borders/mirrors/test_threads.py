@@ -59,7 +59,7 @@ def test_threads_that_change_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_a_commit_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one has a transaction open, and may wait for a row of this session."""
+    """Another session has a transaction open, and may wait for a row of this session."""
     monkeypatch.setattr(publishing, "PATIENCE", 0.05)
     engine = shop(tmp_path / "shop.db")
     db = Database()

@@ -1,4 +1,4 @@
-"""Tables of objects show what the objects are, after every commit of random histories."""
+"""Tables of objects equal the objects, after every commit of random histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of objects, and what they show of lists, dictionaries and sets, are written as JSON."""
+"""Rows of objects, with lists, dictionaries and sets, are written as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An offload that keeps all in this process, and can be told to fail or to wait."""
+"""An offload that keeps all rows in this process, and fails or waits on request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _open() -> threading.Event:
 
 @dataclass
 class Elsewhere:
-    """Moves whatever can be moved into `InMemory` remotes."""
+    """Move all movable parts into `InMemory` remotes."""
 
     threshold_rows: int | None = None
     threshold_bytes: int | None = None
@@ -61,7 +61,7 @@ class Elsewhere:
     lost: bool = False
     """True if the rows cannot be read either."""
     let: threading.Event = field(default_factory=_open)
-    """Nothing is applied while this is cleared."""
+    """While this is cleared, no changes are applied."""
     applying: threading.Event = field(default_factory=threading.Event)
     """Set when something is about to be applied."""
     begun: list[Remote] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Elsewhere:
         return list(pairs) if remote is None else list(remote.contents())
 
     def nested(self, fragment: Fragment, parts: Sequence[Any]) -> None:
-        """All rows are had from all levels."""
+        """Ignore the announcement: the rows of all levels are available."""
 
     def target(self, place: str, options: SinkOptions) -> SinkTarget:
         raise OffloadError("there are no files in memory")
@@ -185,7 +185,7 @@ class InOneBucket(Failing):
 
 
 class Scan(Failing):
-    """Gives out rows; keeps them too, being in memory."""
+    """Yield rows, and keep them too, being in memory."""
 
 
 class Kept:

@@ -1,4 +1,4 @@
-"""Nests whose levels are elsewhere, each as parts: they are what comprehensions give."""
+"""Nests whose levels are offloaded, each as parts: they equal comprehensions."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_bags_of_levels_elsewhere_are_not_kept() -> None:
 
 
 class Later(Together):
-    """Tells later how parts have changed."""
+    """An offload that reports the changes of parts later."""
 
     def begin(
         self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None

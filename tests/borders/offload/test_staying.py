@@ -76,7 +76,7 @@ class Twins:
                 table.remove(rows[0])
 
     def check(self) -> None:
-        """After some more commits, and for one that comes late."""
+        """Check the view after some more commits, and a late view."""
         for _ in range(4):
             self.change()
             assert self.view.zset() == self._twin.zset()
@@ -123,8 +123,10 @@ def test_it_reads_tables_whose_rows_are_elsewhere(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_nests_move_by_themselves_from_the_first_row_on(seed: int) -> None:
-    """The view, its copy that knows edits, and a view that comes late are plain Python's. What has
-    rows has moved, unless that is refused."""
+    """The view, its copy that applies edits, and a late view equal plain Python.
+
+    Every level with rows has moved, unless that is refused.
+    """
     random = Random(seed)
     db = Database(offload=Together(threshold_rows=0))
     tables: dict[str, Any] = {name: db.table(Row, name=name) for name in TABLES}

@@ -28,7 +28,7 @@ NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass
 class Away(Elsewhere):
-    """Moves parts into remotes that are read where they are, or not if they are `mute`."""
+    """Move parts into remotes whose rows are readable in place, unless `mute`."""
 
     kept: Any = None
     """The row type of views."""
@@ -209,7 +209,7 @@ class Rows:
 
 
 class Session:
-    """Reads files as Spark would: a frame is a list of rows with weights."""
+    """Read files as Spark would: a frame is a list of rows with weights."""
 
     @property
     def spark(self) -> Any:

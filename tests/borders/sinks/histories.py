@@ -80,7 +80,7 @@ class Shop:
         self.sink = self.make_sink(self.view)
 
     def move(self) -> None:
-        """Move what the view depends on, or bring it back."""
+        """Offload the parts of the view, or recall them."""
         if self.random.random() < 0.5:
             self.view.recall()
         else:

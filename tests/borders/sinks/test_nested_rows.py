@@ -119,7 +119,7 @@ def test_files_have_the_rows_after_every_commit(tmp_path: Path) -> None:
 def test_another_process_goes_on_after_what_is_written(
     tmp_path: Path, kind: Callable[[Path], Any]
 ) -> None:
-    """It finds the same rows, also of more than 64 in an order, and writes nothing."""
+    """The next process finds the same rows, also more than 64 in an order, and writes nothing."""
     for _ in range(2):
         shop = Shop()
         shop.change(5)

@@ -97,7 +97,7 @@ def test_parquet_and_json_give_the_rows_back(tmp_path: Path) -> None:
 
 
 def test_edits_keep_a_database_of_another_kind_up_to_date() -> None:
-    """Each value of an inner bag is a row of it: a patch writes what it changed."""
+    """Each value of an inner bag is a row there: a patch writes only its changes."""
     _, table = shop()
     other = sqlite3.connect(":memory:")
     other.execute("create table orders (customer, id, lines)")

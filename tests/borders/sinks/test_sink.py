@@ -1,4 +1,4 @@
-"""Sinks in the process: what they write, when, and what they refuse."""
+"""Sinks in the process: their output, its time, and refusals."""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ BATCHES = st.builds(
     st.dictionaries(st.sampled_from(["f", "g"]), st.lists(FACTS | VALUES, max_size=3), max_size=2),
     st.dictionaries(st.sampled_from(["f", "h"]), st.lists(FACTS | VALUES, max_size=3), max_size=2),
 )
-"""Items that are upserted; facts that come or, if they are there, go; keys that are deleted;
-facts and plain numbers of origins, and such as are appended to them."""
+"""Changes of a batch: items, facts (deleted if present), deleted keys, rows of origins, appends."""
 
 
 @dataclass

@@ -27,7 +27,7 @@ PATIENCE = 30
 
 
 class Line(NamedTuple):
-    """A row; in a table without key, where a row that comes twice is there twice."""
+    """A row; in a table without key, a repeated row has two copies."""
 
     batch: int
     place: int
@@ -70,7 +70,7 @@ def killed(path: Path, seed: int, kills: int) -> int:
 
 
 def _killed_once(path: Path, level: Literal["commit", "group"], delay: float) -> int:
-    """Run it in a child that is killed; the last batch that it has told of."""
+    """Run the source in a child that is killed; return the last batch that it reported."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

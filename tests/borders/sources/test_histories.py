@@ -1,4 +1,4 @@
-"""After every batch tables, token, origins and errors are what the source says is there."""
+"""After every batch, tables, token, origins and errors equal the state of the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources at work: what they say, how they stop, fail, and go on."""
+"""Sources at work: their reports, how they stop, fail, and continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each batch once, when a process is killed while a source runs in it."""
+"""Exactly-once batches, when a process is killed while a source runs in it."""
 
 from __future__ import annotations
 

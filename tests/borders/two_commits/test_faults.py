@@ -102,7 +102,7 @@ def right(shop: Shop, old: Any, new: Any, *, left: bool = False) -> None:
 
 
 def states(tmp_path: Path) -> tuple[Any, Any]:
-    """Before it was bought, and after."""
+    """Return the states before and after the purchase."""
     shop = made(tmp_path / "states.db")
     old = shop.state()
     buy(shop, shop.sql)

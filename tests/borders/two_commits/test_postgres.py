@@ -68,7 +68,7 @@ class Store:
         self.parts.verify()
 
     def wait(self) -> None:
-        """Until nothing is in doubt."""
+        """Wait until nothing is in doubt."""
         until = time.monotonic() + PATIENCE
         while self.db.in_doubt:
             assert time.monotonic() < until, self.db.in_doubt

@@ -1,4 +1,4 @@
-"""Tables that are read from a SQL database: at the beginning, when told to, and after a doubt."""
+"""Tables that are read from a SQL database: at the beginning, on request, and after a doubt."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_a_durable_table_that_could_not_be_read_again_keeps_its_rows(tmp_path: P
 
 
 class Losing:
-    """Commits, and loses the answer."""
+    """A connection that commits, and loses the answer."""
 
     def commit(self) -> None:
         lose()

@@ -57,7 +57,7 @@ def test_functions_of_the_same_text_are_each_in_a_file_of_their_own() -> None:
 
 
 class Delta:
-    """Its name is one that generated code uses."""
+    """A class with a name that generated code uses."""
 
     def __init__(self, value: int) -> None:
         self.value = value

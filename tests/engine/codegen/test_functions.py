@@ -1,4 +1,4 @@
-"""Generated functions: what they may be named, and what they see."""
+"""Generated functions: their names, and their namespaces."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.written import executed
 
 
 class Log:
-    """Counts calls."""
+    """A counter of calls."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()

@@ -138,7 +138,7 @@ def test_a_large_bag_shrinks_to_nothing_and_keeps_what_it_shares() -> None:
 
 
 def test_a_change_copies_as_much_in_a_large_bag_as_in_a_small_one() -> None:
-    """But for one node for each factor of 16."""
+    """Copies may differ by one node for each factor of 16."""
 
     def copied(size: int) -> int:
         bag = Bag(range(size)).plus({-1: 1})

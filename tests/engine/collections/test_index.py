@@ -1,4 +1,4 @@
-"""Indexes: a delta that is added together is what its pairs are one by one, and can be undone."""
+"""Indexes: adding a delta equals adding its pairs one by one, and can be undone."""
 
 from __future__ import annotations
 

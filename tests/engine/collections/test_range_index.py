@@ -277,7 +277,7 @@ def test_values_of_a_family_compare_and_others_may_not() -> None:
 
 
 class Whole(int):
-    """It may compare as it likes."""
+    """An int subclass with comparisons of its own."""
 
 
 def test_a_class_of_ones_own_has_no_family() -> None:

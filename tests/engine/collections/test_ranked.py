@@ -1,4 +1,4 @@
-"""Rows by key and by place, against a list that is sorted anew after every change."""
+"""Rows by key and by place, against a list that is sorted again after every change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.budget import examples
 
 @dataclass(frozen=True)
 class Thing:
-    """It has no order of its own."""
+    """A value without an order."""
 
     key: int
     name: str
@@ -30,7 +30,7 @@ class Thing:
 
 @dataclass(frozen=True, order=True)
 class Placed:
-    """It has an order of its own."""
+    """A value with an order."""
 
     place: int
     part: Any

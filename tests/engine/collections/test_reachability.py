@@ -139,7 +139,7 @@ def test_a_leaf_of_a_hub_goes_without_a_look_at_the_others() -> None:
 
 
 class Counted(set[int]):
-    """Counts how often all members are gone through."""
+    """A set that counts its iterations."""
 
     walks = 0
 

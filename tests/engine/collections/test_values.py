@@ -154,7 +154,7 @@ def test_aggregates_that_share_values_are_right_and_taken_back(optimize: bool) -
 
 
 class Thing:
-    """Not to be compared, not even with itself."""
+    """A value that cannot be compared, not even with itself."""
 
 
 @pytest.mark.parametrize("optimize", [False, True])

@@ -1,4 +1,4 @@
-"""Z-sets against `Counter`: they are a group, and what changes of views add up to."""
+"""Z-sets against `Counter`: they are a group, and changes of views add up to these."""
 
 from __future__ import annotations
 

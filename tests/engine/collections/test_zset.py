@@ -85,7 +85,7 @@ def test_rows_that_all_go_and_new_ones_that_all_come_are_applied(held: dict[int,
 
 
 class Stubborn:
-    """Has no hash once it was put somewhere."""
+    """A row that becomes unhashable once it is stored."""
 
     def __init__(self) -> None:
         self.asked = 0

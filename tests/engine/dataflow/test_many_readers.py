@@ -48,7 +48,7 @@ KINDS: dict[str, Query] = {
 }
 VALUES = (0, 1, 2, 5, 7.5, True, float("nan"), None, "x")
 COMMITS = 200 if TIMES else 60
-"""After each, all rows of all views are compared, which grow with every one."""
+"""Number of commits; after each, all rows of all views are compared, and these grow."""
 
 
 @pytest.mark.long

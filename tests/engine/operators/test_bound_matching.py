@@ -1,4 +1,4 @@
-"""Semi-joins and anti-joins by one comparison have the rows that asking all pairs gives."""
+"""Semi-joins and anti-joins by one comparison equal a test of all pairs."""
 
 from __future__ import annotations
 
@@ -247,8 +247,11 @@ def test_an_extreme_that_moves_touches_the_rows_whose_answer_changes(form: str) 
 
 
 def _touched_by_extremes(form: str, size: int) -> list[int]:
-    """Rows touched by each change of an extreme by 3 that comes, goes, or is undone, once left and
-    right rows have an order; and by changes of left rows between both extremes."""
+    """Return the rows touched by changes of an extreme, and by changes between both extremes.
+
+    The extreme changes by 3: inserted, deleted, or undone, once left and right rows have an order.
+    The other changes are of left rows.
+    """
     db = Database()
     left: Any = db.table(Left, name="left")
     right: Any = db.table(Right, name="right")

@@ -1,4 +1,4 @@
-"""Collect against plain Python, over histories with commits that fail, and what a change costs."""
+"""Collect against plain Python, over histories with failing commits, and the cost of a change."""
 
 from __future__ import annotations
 

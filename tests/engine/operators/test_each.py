@@ -75,7 +75,7 @@ def expected(query: Query, key: Any, rows: Iterable[Any], others: Iterable[Any])
 
 
 def _shown(made: plan.Node, row: Any) -> Any:
-    """A row without what it stands by, if the query gives an order."""
+    """Return a row without its sort key, if the query has an order."""
     count = made.shown if isinstance(made, plan.OrderBy) else None
     if count is None:
         return row

@@ -1,4 +1,4 @@
-"""A single row in a generated commit is taken as by the step of the operator, with fewer calls."""
+"""A generated commit applies a single row as the step of the operator does, with fewer calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GENERATED = {
     "reactive.engine.dataflow.schedule.OFTEN": 0,
     "reactive.engine.transactions.commit.SAMPLES": 0,
 }
-"""Commits are generated code from the first."""
+"""Threshold that makes commits generated code from the first."""
 AMOUNTS = st.sampled_from([1, 2, 5, 7, 0.5, 0, "text", float("inf")])
 CHANGES = st.lists(
     st.tuples(st.booleans(), st.integers(0, 3), st.integers(0, 2), AMOUNTS), max_size=16

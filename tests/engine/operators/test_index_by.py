@@ -75,7 +75,7 @@ def test_another_join_is_not(name: str) -> None:
 
 @dataclass(frozen=True)
 class Mine:
-    """It compares as it likes."""
+    """A value with comparisons of its own."""
 
     value: int
 
@@ -124,7 +124,7 @@ def expected(a: Counter[Any], b: Counter[Any], on: Callable[[Any, Any], object])
 def test_it_has_the_pairs_of_brute_force_after_every_commit(
     name: str, history: list[list[tuple[str, Any, int]]]
 ) -> None:
-    """Rows come and go on both sides in one commit, several times, also more than are there."""
+    """Insert and delete rows on both sides in one commit, several times, also absent copies."""
     db = Database()
     on, (a, b) = ON[name], tables(db)
     view = a.join(b, on=on).materialize()
@@ -179,7 +179,7 @@ Change = tuple[str, Any, Any, bool]
 
 
 def outcomes(optimize: bool, on: Any, history: list[list[Change]]) -> list[Any]:
-    """After each commit, the pairs, or that it raised; of several that raise, any may be first."""
+    """Return the pairs after each commit, or that it raised; any of several errors may be first."""
     db = Database(optimize=optimize)
     a, b = tables(db)
     view = a.join(b, on=on).materialize()

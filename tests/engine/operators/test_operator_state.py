@@ -64,7 +64,7 @@ COMPUTED = {
     **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
     "Tree": "bags in rows are objects that views have given out",
 }
-"""Operators with state that is computed anew, and why."""
+"""Operators with state that is recomputed, with the reason."""
 
 
 def _same_ends(arcs: Any) -> Any:

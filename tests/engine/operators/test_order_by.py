@@ -103,7 +103,7 @@ def test_all_who_follow_an_order_get_its_edits_also_when_commits_are_code() -> N
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """Rows with one key and no order of their own stand as they arrived."""
+    """Rows with one key and no order of their own keep the order of their arrival."""
 
     key: int
     name: str

@@ -60,7 +60,7 @@ class Side:
         self.noted()
 
     def noted(self) -> None:
-        """There was a commit."""
+        """Record a commit."""
         self.states = [*self.states[1:], Counter(self.a)]
 
     def check(self, where: str) -> None:
@@ -196,7 +196,7 @@ def test_what_subscribers_write_and_raise_is_a_commit_of_its_own(
 
 
 def test_verify_compares_with_rows_that_it_has_kept() -> None:
-    """And not with what the engine says has changed."""
+    """It does not compare with changes reported by the engine."""
     db = Database()
     table, other = db.table(int, name="table"), db.table(int, name="other")
     view = table.previous().materialize()

@@ -1,4 +1,4 @@
-"""Aggregates over joins that are kept as sums by key: right after every commit, whatever comes."""
+"""Aggregates over joins that are kept as sums by key: right after every commit, for any changes."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class Side:
             self.told[row] += weight
 
     def commit(self, changes: list[tuple[int, Any, int]]) -> str | None:
-        """Make changes, if they can be made: what it raised, in words."""
+        """Make changes, if possible; return the text of the error, if any."""
         try:
             with self.db.transaction():
                 for place, row, weight in changes:
@@ -442,7 +442,7 @@ def test_tables_that_are_not_stored_have_no_factors() -> None:
 
 
 class Amounts:
-    """A method as a callable: what it reads of its object is a constant, by identity."""
+    """A method as a callable: the attributes that it reads are constants, by identity."""
 
     def __init__(self) -> None:
         self.twice = False
@@ -453,7 +453,7 @@ class Amounts:
 
 @pytest.mark.parametrize("views", [1, 2, 3])
 def test_a_condition_that_raises_without_a_partner_does_not_stop_commits(views: int) -> None:
-    """Neither for one view of a query nor for several, whose plans are equal or the same."""
+    """One view of a query continues, and several with equal or identical plans do."""
     db = Database()
     orders, customers, regions = db.table(Order), db.table(Customer), db.table(Region)
     lived: Any = customers.join(regions, on=lambda c, r: r.id == c.region).where(

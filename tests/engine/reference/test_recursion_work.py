@@ -1,4 +1,4 @@
-"""Verifying a recursion calls a bounded number of functions per row, whatever its step asks."""
+"""Verifying a recursion calls a bounded number of functions per row, whatever its step."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ ASKING: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 @pytest.mark.parametrize("form", ASKING)
 def test_joins_that_ask_the_recursion_are_followed(form: str) -> None:
-    """Evaluation round by round gives the rows of the view, after each change."""
+    """Evaluation round by round has the rows of the view, after each change."""
     draws = drawing()
     db = Database()
     edges: Table[Edge] = db.table(tuple[int, int], name="edges")

@@ -364,7 +364,7 @@ def test_a_predicate_that_was_misread_shows(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 AGGREGATES = {"reactive.engine.operators.accumulators", "reactive.engine.operators.tolerant"}
-"""Modules whose classes say which aggregate a plan asks for."""
+"""Modules of the classes that name the aggregates of a plan."""
 
 
 def test_an_evaluation_takes_nothing_from_operators_and_no_code_that_is_made() -> None:
@@ -520,7 +520,7 @@ class Meaning(NamedTuple):
 def test_rows_beside_a_whole_query_are_joined_by_the_equations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A query of groups is one for each row; it is not asked of each where it reads none."""
+    """A query over groups that does not read the outer row is joined, not repeated for each row."""
 
     def rows_made(size: int) -> int:
         db = Database()

@@ -1,4 +1,4 @@
-"""A remote in this process: the reference for all others, and what tests use."""
+"""A remote in this process: the reference for all others, used by tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments stay few over many flushes, and rows are written anew some log(rows) times."""
+"""Segments stay few over many flushes, and each row is rewritten about log(rows) times."""
 
 from __future__ import annotations
 

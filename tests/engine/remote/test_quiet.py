@@ -51,7 +51,7 @@ class Telling(Failing):
 
 
 class Later(Elsewhere):
-    """Moves parts into remotes that can tell later."""
+    """Move parts into remotes that report changes later."""
 
     def begin(
         self, fragment: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None

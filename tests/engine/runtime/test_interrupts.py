@@ -70,7 +70,7 @@ class Interrupting:
 
 
 class Side:
-    """A database with views, and what their subscribers have heard."""
+    """A database with views, and the deltas of their subscribers."""
 
     def __init__(self, *, keyed: bool, in_use: bool) -> None:
         self.db = Database()
@@ -112,7 +112,7 @@ class Side:
         return Counter(self.orders)
 
     def check(self, where: str | None) -> None:
-        """The gate is open, and views and subscribers have what the table has."""
+        """Check that the gate is open, and that views and subscribers equal the table."""
         gate: Any = self.db._engine.db_lock
         assert gate.held == gate.depth == 0 and not gate.lock._is_owned(), where
         assert self.db._engine.pending is None, where

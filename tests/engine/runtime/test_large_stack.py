@@ -1,4 +1,4 @@
-"""A call with a large stack gives what it would give here, and leaves no trace."""
+"""A call with a large stack has the same result, and leaves no trace."""
 
 from __future__ import annotations
 

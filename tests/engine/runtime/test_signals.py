@@ -451,8 +451,10 @@ def given_up(side: Sides) -> None:
 def test_at_no_moment_can_the_end_of_an_aborted_transaction_leave_a_table_wrong(
     strict: bool,
 ) -> None:
-    """In a process of its own: CPython 3.11 may crash when it is traced by opcodes. A run that
-    crashed tells nothing about the library, so it is repeated."""
+    """Run in a separate process: CPython 3.11 may crash while it is traced by opcodes.
+
+    A crashed run is repeated, because it shows nothing about the library.
+    """
     program = f"from {__name__} import end_at_all_moments; end_at_all_moments(strict={strict})"
     command = [sys.executable, "-c", program]
     for _ in range(5):
@@ -496,7 +498,7 @@ class Sides:
 
 
 def test_ctrl_c_ends_a_program_that_only_writes(tmp_path: Path) -> None:
-    """Also one that spends nearly all of its time in commits."""
+    """Ctrl-C also ends a program that spends nearly all of its time in commits."""
     program = tmp_path / "busy.py"
     program.write_text(
         textwrap.dedent("""

@@ -33,7 +33,7 @@ class Fails(Exception):
 
 
 class Side:
-    """A database with views, and what their subscribers have heard."""
+    """A database with views, and the deltas of their subscribers."""
 
     def __init__(self, *, optimize: bool, in_use: bool, readers: int = 0) -> None:
         self.db = Database(optimize=optimize)
@@ -61,7 +61,7 @@ class Side:
         return [sorted(table) for table in self.tables]
 
     def check(self, where: str | None) -> None:
-        """The gate is open, and views and subscribers have what the tables have."""
+        """Check that the gate is open, and that views and subscribers equal the tables."""
         with self.db.transaction():
             pass  # reports the remaining changes
         for view, heard in zip(self.views, self.heard, strict=True):
@@ -123,7 +123,7 @@ CASES = [
     for act in (update, raises, replace, together, together_failing)
 ]
 MANY = [(True, False, OutOfTime, update)]
-"""Beside many readers of a value each, which are found by it."""
+"""Cases with many readers of one value each, which are found by it."""
 
 
 @pytest.mark.long

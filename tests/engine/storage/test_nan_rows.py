@@ -34,7 +34,7 @@ class Slotted:
 
 @dataclass(frozen=True, eq=False)
 class FieldByField:
-    """Compares as dataclasses do from Python 3.13 on."""
+    """A row that compares as dataclasses do from Python 3.13 on."""
 
     id: int
     v: Any

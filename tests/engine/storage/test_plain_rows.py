@@ -147,7 +147,7 @@ def test_a_load_of_plain_rows_calls_nothing_of_their_class(kind: Any) -> None:
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_rows_that_no_field_tells_apart_are_hashed_once_each(step: int) -> None:
-    """Nor one that does so of a sample: rows that share it stand side by side, or at the end."""
+    """Test also a field that distinguishes only a sample of the rows."""
     rows = [Order(n // step, "Bonn", n % 7) for n in range(12_000)]
     rows += [Order(n, "Bonn", 7) for n in range(12_000, 24_000)]
     rows[-1] = Order(5, "Bonn", 7)

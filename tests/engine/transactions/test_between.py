@@ -29,7 +29,7 @@ def refuse() -> None:
 
 
 class Side:
-    """Two tables with views, and what their subscribers have heard."""
+    """Two tables with views, and the deltas of their subscribers."""
 
     def __init__(self, *, optimize: bool = True, commits: int = 0) -> None:
         self.db = Database(optimize=optimize)

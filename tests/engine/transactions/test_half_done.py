@@ -1,4 +1,4 @@
-"""Nothing is left half done: rows that raise late, interrupts, statements within statements."""
+"""No partial commit remains: rows that raise late, interrupts, statements within statements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reactive.engine.storage.store import BagStore
 
 
 class Late:
-    """A row whose hash raises at its n-th call, and whose comparison raises if so told."""
+    """A row whose hash raises at its n-th call, and whose comparison raises on request."""
 
     calls, fails_at, compares = 0, 0, True
 

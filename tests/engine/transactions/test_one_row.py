@@ -76,7 +76,7 @@ def fresh(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Side:
-    """A table, views, and what a subscriber heard."""
+    """A table, views, and the deltas of a subscriber."""
 
     def __init__(self, key: Any = None, kind: Any = object) -> None:
         self.db = Database()
@@ -283,7 +283,7 @@ def test_annotations_alone_make_a_function_that_does_the_same(
 
 
 class Unequal:
-    """Compares with nothing, not with None either."""
+    """A row that equals nothing, not even None."""
 
     def __eq__(self, other: object) -> bool:
         raise ValueError("cannot compare")

@@ -1,4 +1,4 @@
-"""Bags inside of rows are changed by paths: views over them do what the change asks for."""
+"""Patches change bags inside rows by paths; views over them do only the work of the change."""
 
 from __future__ import annotations
 
@@ -432,7 +432,7 @@ def test_views_over_patched_rows_equal_their_queries(seed: int, keyed: bool, tre
 
 
 def follow(db: Database, copy: Table[Customer], edits: Iterable[Edit]) -> None:
-    """Do what edits say to another table."""
+    """Apply edits to another table."""
     with db.transaction():
         for edit in edits:
             if not edit.path and edit.weight < 0:
@@ -573,7 +573,7 @@ def test_nests_of_a_bag_of_the_row_are_patched_inside() -> None:
 def test_a_fold_is_asked_only_for_what_changed_in_a_bag(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of rows without a key, after a commit that failed, and by several patches of one row."""
+    """Test also rows without a key, a failed commit, and several patches of one row."""
     asked: list[int] = []
     folded = import_module("reactive.engine.collections.folded")
     changes, states = Bag._changed_since, folded._compute_state

@@ -1,4 +1,4 @@
-"""A commit whose phases are apart is made or not made; who looks in between changes nothing."""
+"""A two-phase commit is made or not; a reader between the phases changes nothing."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ NEVER = 1 << 60
 
 
 class Fuse:
-    """Counts calls of all callables that it wraps, and makes all raise from the n-th call on."""
+    """Count calls of all wrapped callables, and raise from the n-th call on."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -1,4 +1,4 @@
-"""Tasks write while another task's transaction is open: each is as if it had been alone."""
+"""Tasks write during another task's transaction: each works as if it were alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Delta = list[tuple[str, Any, int]]
 
 
 class World:
-    """Two tables with views, and beside them what they must hold, by plain Python."""
+    """Two tables with views, and their expected contents in plain Python."""
 
     def __init__(self) -> None:
         self.db = Database()
@@ -84,7 +84,7 @@ def apply(state: dict[str, Counter[Any]], delta: Delta) -> None:
 
 
 def statement(random: Random, world: World, seen: dict[str, Counter[Any]]) -> Delta:
-    """Make one, which `seen` allows; what it changes."""
+    """Run a statement that `seen` allows; return its changes."""
     bag, keyed = world.tables["bag"], world.tables["keyed"]
     items = {item.key: item for item in seen["keyed"]}
     new = Item(random.randrange(4), random.randrange(3))

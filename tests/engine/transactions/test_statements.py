@@ -1,4 +1,4 @@
-"""Statements of many rows are what the same statements of one row each would be."""
+"""Statements of many rows equal the same statements of one row each."""
 
 from __future__ import annotations
 

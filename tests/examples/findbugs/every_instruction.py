@@ -74,7 +74,7 @@ def switches(at: int) -> bytes:
 
 
 def widened() -> Iterator[tuple[int, bytes]]:
-    """Each instruction that `wide` may precede, and its opcode."""
+    """Yield each instruction that `wide` may precede, with its opcode."""
     for opcode in (*range(21, 26), *range(54, 59), 169):
         yield opcode, b"\xc4" + bytes([opcode]) + U2(300)
     yield 132, b"\xc4\x84" + struct.pack(">Hh", 300, -1000)

@@ -1,4 +1,4 @@
-"""Programs of class files in memory: what the analyses find in them, live and from scratch."""
+"""Programs of class files in memory, with their findings, live and from scratch."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def plain(program: Program) -> Found:
 
 
 def listed(findings: Findings) -> Found:
-    """Expected findings as a program gives them."""
+    """Return expected findings in the form of a program."""
     return {letter: sorted(findings.get(letter, ())) for letter in ANALYSES}
 
 

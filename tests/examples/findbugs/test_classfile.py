@@ -1,4 +1,4 @@
-"""The reader of class files, on files made by hand: each fact is what the bytes say."""
+"""The reader of class files, on files made by hand: each fact matches the bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that is none: each instruction that cannot be is an error that says where and what."""
+"""Invalid code: each impossible instruction is an error with its place and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that are no class file: each is an error that says where and what."""
+"""Invalid class files: each is an error with its place and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that change: which classes count, and what remains of a file that cannot be read."""
+"""Files that change: the classes that count, and the rest of an unreadable file."""
 
 from __future__ import annotations
 

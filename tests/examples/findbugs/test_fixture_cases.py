@@ -1,4 +1,4 @@
-"""Each case has the findings that its text states: faults are found, near misses are not."""
+"""The findings of every case equal its text: faults are found, near misses are not."""
 
 from __future__ import annotations
 

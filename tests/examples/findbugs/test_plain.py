@@ -1,4 +1,4 @@
-"""Plain evaluation, which all views are held against, finds what it has to by itself."""
+"""The plain evaluation, the oracle of all views, has the expected findings by itself."""
 
 from __future__ import annotations
 

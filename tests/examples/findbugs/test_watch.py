@@ -1,4 +1,4 @@
-"""Watching: what a build writes and deletes changes the findings, and nothing else does."""
+"""Watching: files that a build writes and deletes change the findings, and nothing else does."""
 
 from __future__ import annotations
 

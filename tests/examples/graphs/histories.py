@@ -1,4 +1,4 @@
-"""Generated edits of tables: rows come, go and are replaced, some of them in one commit."""
+"""Generated edits of tables: inserts, deletes and updates, some of them in one commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("add", "add", "remove", "update")
 
 
 def histories(*rows: st.SearchStrategy[Any]) -> st.SearchStrategy[History]:
-    """Commits of tables with such rows; the first commits have many changes."""
+    """Draw commits of tables with such rows; the first commits have many changes."""
     changes = st.one_of(
         [
             st.tuples(st.just(number), st.sampled_from(KINDS), row, st.integers(0, 99))

@@ -32,7 +32,7 @@ def closure(edges: Iterable[Edge]) -> set[Edge]:
 
 
 def same_generation(parents: Iterable[Parent]) -> set[Same]:
-    """From pairs to the pairs of their children, as long as there are new ones."""
+    """Derive from pairs the pairs of their children, as long as there are new ones."""
     rows = set(parents)
     children: dict[str, set[str]] = defaultdict(set)
     for child, parent in rows:

@@ -57,7 +57,7 @@ class Solver:
         return named
 
     def _method_tables(self) -> dict[str, dict[str, str]]:
-        """For each class its methods, found by a search through its bases, level by level."""
+        """Return the methods of each class, found by a search through its bases, level by level."""
         own: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for m in self._by_kind[f.Method]:
             own[m.owner][m.name].append(m.function)

@@ -1,4 +1,4 @@
-"""Each example runs, and prints inserted and deleted rows; its doctests hold."""
+"""The examples run, and print inserted and deleted rows; their doctests hold."""
 
 from __future__ import annotations
 

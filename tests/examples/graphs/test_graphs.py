@@ -1,4 +1,4 @@
-"""After every commit, each example's views are what a plain evaluation from scratch gives."""
+"""The views of each example equal a plain evaluation from scratch, after every commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The points-to analysis: what it finds in small programs, and that a plain solver finds it too."""
+"""The points-to analysis: its results in small programs, and those of a plain solver."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def types(program: Program, variable: str) -> list[str]:
 
 
 def check(program: Program) -> None:
-    """The views hold what the plain solver finds."""
+    """Check that the views equal the plain solver."""
     points, holds, calls = Solver(program.facts()).solve()
     assert set(program.points) == points
     assert set(program.holds) == holds
@@ -120,7 +120,7 @@ def program() -> Program:
     ],
 )
 def test_what_a_variable_may_hold(source: str, expected: list[str], program: Program) -> None:
-    """In a file that was another one before."""
+    """Test a file that had another content before."""
     edit(program, {"m.py": source})
     assert types(program, "m:x") == expected
     check(program)

@@ -34,7 +34,7 @@ def made(sources: Sources) -> Project:
 
 @contextmanager
 def holding(project: Project, sources: Sources) -> Iterator[Project]:
-    """A project that has no files holds these meanwhile: views take longer to make."""
+    """Edit sources into an empty project during the block: new views would take longer."""
     try:
         edit(project, sources)
         yield project

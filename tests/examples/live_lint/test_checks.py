@@ -1,4 +1,4 @@
-"""Each check finds what it is for, and lets pass what only looks like it."""
+"""Each check finds its faults, and ignores code that only looks like them."""
 
 from __future__ import annotations
 

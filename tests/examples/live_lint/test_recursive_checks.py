@@ -26,7 +26,7 @@ def facts(project: Project) -> list[Fact]:
 
 
 def check(project: Project) -> None:
-    """Both views hold what the plain loops find."""
+    """Check that both views equal the plain loops."""
     cycles = {(f.file, f.line, f.message) for f in project.views["import-cycle"]}
     assert cycles == plain.import_cycles(facts(project))
     unreachable = {(f.file, f.line) for f in project.views["unreachable-definition"]}
@@ -136,7 +136,7 @@ def messages(project: Project) -> set[str]:
 
 
 def circle(count: int) -> Project:
-    """So many modules in a circle."""
+    """Return `count` modules in a circle."""
     return made({f"m{n}.py": f"import m{(n + 1) % count}\n" for n in range(count)})
 
 

@@ -28,7 +28,7 @@ def grammars(rules: st.SearchStrategy[Rule]) -> st.SearchStrategy[Grammar]:
 
 
 normal_form = grammars(pairs)
-"""In Chomsky's normal form: two categories or a word."""
+"""Grammars in Chomsky's normal form: two categories or a word."""
 any_form = grammars(pairs | units | longs)
 cyclic = grammars(pairs | units)
 """Grammars with many rules of one category, so that most have cycles."""

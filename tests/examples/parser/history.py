@@ -16,7 +16,7 @@ MOST_WORDS = 7
 
 
 class Edited:
-    """Edits a parser, and compares it with what the oracles say."""
+    """Edit a parser, and compare it with the oracles."""
 
     def __init__(self, grammar: Grammar, words: Sequence[str]) -> None:
         self.grammar = grammar
@@ -62,7 +62,7 @@ class Edited:
 
 
 def _switched(table: Any, rows: tuple[Any, ...], row: Any) -> tuple[Any, ...]:
-    """A row comes, or goes if it is there; gives the rows that there are then."""
+    """Insert a row, or delete it if present; return the rows after that."""
     if row in rows:
         table.remove(row)
         return tuple(other for other in rows if other != row)

@@ -1,5 +1,7 @@
-"""Plays COUNT histories of edits from SEED on:
-`python -m tests.borders.objects.containers COUNT SEED`."""
+"""Play COUNT histories of edits from SEED on.
+
+`python -m tests.borders.objects.containers COUNT SEED`
+"""
 
 from __future__ import annotations
 

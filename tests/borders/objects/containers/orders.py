@@ -1,4 +1,4 @@
-"""Orders whose lists, dictionaries and sets change, and queries over them with what they are."""
+"""Orders whose lists, dictionaries and sets change, and queries over them with their results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Of = Callable[[list[Order]], Iterable[Any]]
 
 
 def queries(orders: Any, prices: Any) -> list[tuple[Any, Of]]:
-    """Relations, each with what its rows are, computed of the live objects."""
+    """Return relations, each with a function of its rows, computed from the live objects."""
     unnested = orders.unnest(lambda o: o.lines)
     return [
         (

@@ -1,4 +1,4 @@
-"""Random edits of files, and what all files say when they are read from scratch."""
+"""Random edits of files, and the rows of all files when they are read from scratch."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Files:
             path.write_bytes(path.read_bytes())
 
     def change_a_byte(self, path: Path) -> None:
-        """In place, with the same size."""
+        """Change a byte in place, with the same size."""
         if path.exists() and (data := bytearray(path.read_bytes())):
             place = self._random.randrange(len(data))
             data[place] = self._random.choice(b'17,x"\n')
@@ -113,7 +113,7 @@ class Files:
                 file.write(data)
 
     def grow(self, path: Path) -> None:
-        """It gets longer, and is another one before."""
+        """Insert a line into a file, and so change its existing part."""
         if path.exists():
             lines = path.read_bytes().splitlines(keepends=True)
             at = self._random.randrange(len(lines) + 1)
@@ -211,7 +211,7 @@ def _of_cells(names: list[str], cells: list[str]) -> Row | None:
 
 
 def check(table: WatchedTable[Row], files: Files, done: list[str]) -> None:
-    """The table is what the files say."""
+    """Check that the table equals the files."""
     table.catch_up(timeout=60)
     found = {path.as_posix(): read(path) for path in files.paths()}
     origins = {path: tuple(each.rows) for path, each in found.items() if each.rows}

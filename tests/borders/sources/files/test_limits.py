@@ -1,4 +1,4 @@
-"""Files of people who mean harm, or do not care: an error with file and line, and linear time."""
+"""Malicious or careless files: an error with file and line, and linear time."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tests.replica import Replica
 
 
 class Follower(Replica):
-    """Follows a view and compares it with what it should be."""
+    """Follow a view, and compare it with its expected rows."""
 
     def __init__(self, view: Any) -> None:
         self.heard = 0

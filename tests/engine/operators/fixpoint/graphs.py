@@ -20,7 +20,7 @@ Edges = Iterable[Edge]
 
 
 def settled(step: Callable[[set[Any]], Iterable[Any]]) -> set[Any]:
-    """From nothing, the step over and over until it gives what it was given."""
+    """Apply the step from the empty set on until its result equals its input."""
     known: set[Any] = set()
     while (found := set(step(known))) != known:
         known = found

@@ -21,7 +21,7 @@ ROWS = st.tuples(NUMBERS, NUMBERS)
 
 @dataclass(frozen=True)
 class Change:
-    """`where` says which of the rows that are there goes, counted around."""
+    """A change; `where` is the place of a present row, modulo their number."""
 
     kind: Literal["add", "add_two", "remove", "update", "clear"]
     table: str
@@ -53,7 +53,7 @@ def histories(draw: Any, inputs: Sequence[str]) -> tuple[Commit, ...]:
 
 
 def resolved(model: Model, change: Change) -> tuple[Do, Model] | None:
-    """A change as it is done to real tables, and what the tables hold after it."""
+    """Return a change as a call on real tables, and the model after it."""
     name, row = change.table, change.row
     held = sorted(model[name].elements())
     now = Counter(held)

@@ -104,7 +104,7 @@ class _Naive:
 
 
 def added(pairs: Iterable[tuple[Pair, int]]) -> Bag:
-    """A bag of rows that may come several times."""
+    """Return a bag of rows that may be repeated."""
     bag: Bag = Counter()
     for row, times in pairs:
         bag[row] += times

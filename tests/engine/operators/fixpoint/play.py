@@ -35,7 +35,7 @@ class Stage:
         self.empty: int | None = None
 
     def watch(self) -> None:
-        """Make views of all queries, anew."""
+        """Make new views of all queries."""
         builder = Builder(self.tables, self.wrap)
         for query in self.queries:
             self.followers.append((query, Follower(builder.relation(query).materialize())))
@@ -75,7 +75,7 @@ class Play:
         return {query: evaluate(query, model) for query in self.case.queries}
 
     def run(self) -> None:
-        """The whole history, and then everything goes."""
+        """Play the whole history, and then delete all rows."""
         for number, commit in enumerate(self.case.history):
             if number == self.case.late:
                 self.watch()

@@ -1,4 +1,4 @@
-"""A recursion evaluated anew and compared is what it is when the change is followed."""
+"""A recursion that is recomputed has the same result as one that follows the change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closures that are kept as bits are what the rules derive, and give way where they cannot be."""
+"""Closures kept as bits equal the rules, and fall back to these where bits cannot serve."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_an_edge_within_a_ring_with_a_chord_touches_the_ring_once() -> None:
 
 
 def test_a_load_numbers_nodes_in_the_order_of_the_paths_through_them() -> None:
-    """So what a node of a tree reaches is a run of bits, in whichever order its rows come."""
+    """A node of a tree then reaches one run of bits, whatever the order of the rows."""
     db = Database()
     edges: Table[Edge] = db.table(Edge, name="edges")
     view = left_linear(edges).materialize()

@@ -30,7 +30,7 @@ def edges_of(*, optimize: bool = True, **options: Any) -> tuple[Database, Table[
 @pytest.mark.parametrize("nan", [float, Decimal], ids=["float", "decimal"])
 @MODES
 def test_a_nan_that_a_step_makes_anew_is_one_row(nan: Any, optimize: bool) -> None:
-    """It equals no other, and so would arrive for ever."""
+    """A new NaN equals no other, and would be derived again and again."""
     numbers: Table[int] = Database(optimize=optimize).table(int, name="numbers")
     view = fixpoint(
         lambda r: numbers.select(lambda n: (n, nan("nan"))).union(
@@ -50,7 +50,7 @@ def test_a_nan_that_a_step_makes_anew_is_one_row(nan: Any, optimize: bool) -> No
 
 @MODES
 def test_equal_rows_of_two_tables_are_one_row_of_their_union(optimize: bool) -> None:
-    """They are two objects, and one row that is there: it holds itself up once, and not twice."""
+    """The two objects are one row, which supports itself once, not twice."""
     db = Database(optimize=optimize)
     first, second = (db.table(Edge, name=name) for name in ("first", "second"))
     both = first.union_all(second)
@@ -232,7 +232,7 @@ def test_views_inside_a_transaction_show_the_last_commit() -> None:
 
 
 def test_what_a_subscriber_of_a_recursion_writes_is_the_next_commit() -> None:
-    """It closes every chain of three: the recursion is set off by its own result."""
+    """The subscriber closes every chain of three: the recursion is triggered by its own result."""
     _, edges = edges_of()
     view = left_linear(edges).materialize()
     versions: list[int] = []

@@ -1,4 +1,4 @@
-"""Rows that are taken away before they come, and rows that are None."""
+"""Rows that are deleted before they are inserted, and rows that are None."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ def test_a_view_that_cannot_be_made_leaves_nothing_behind(kind: str, optimize: b
 
 
 class Moody(Moods):
-    """It has an order too."""
+    """A moody value that also has an order."""
 
     def __hash__(self) -> int:
         self.mood()

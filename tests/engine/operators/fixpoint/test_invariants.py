@@ -39,7 +39,7 @@ def anew(stage: Stage) -> Stage:
 
 
 class Watching(Play):
-    """Looks at the state after every commit."""
+    """Check the state after every commit."""
 
     def check(self) -> None:
         super().check()

@@ -144,7 +144,7 @@ def closed(edges: Rel) -> Rel:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_recursion_in_every_round(times: int) -> None:
-    """Each round keeps the pairs of the closure that have no way back, and turns them round."""
+    """Keep in each round the pairs of the closure without a way back, reversed."""
 
     @examples(15)
     @given(edits=EDITS)

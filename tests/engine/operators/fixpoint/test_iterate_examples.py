@@ -68,7 +68,7 @@ DAMPING, ROUNDS = 0.85, 7
 
 
 def page_rank(nodes: Rel, links: Rel) -> Rel:
-    """The rank of each node after some rounds; a node without links keeps what it has."""
+    """Return the rank of each node after some rounds; a node without links keeps its rank."""
     total = nodes.aggregate(Count())
     start = nodes.join(total).select(lambda node, n: Ranked(node, 1.0 / n))
     degrees = links.group_by(lambda e: e.src).aggregate(Count())

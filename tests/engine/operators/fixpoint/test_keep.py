@@ -1,4 +1,4 @@
-"""`keep=Min(...)` and `keep=Max(...)`: one row of each key, the best, whatever comes and goes."""
+"""`keep=Min(...)` and `keep=Max(...)`: the best row of each key, after any changes."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_of_rows_that_are_equally_good_the_same_one_stays_whatever_came_first() 
 
 
 def test_the_best_of_a_key_leads_back_to_a_start() -> None:
-    """Following `via` from any node costs what the node says, after random edits."""
+    """Following `via` from any node costs the distance of the node, after random edits."""
     node, cost = st.integers(0, 5), st.sampled_from([0, 1, 1, 2])
 
     @examples(25)

@@ -178,7 +178,7 @@ def test_what_is_kept_is_an_ordinary_relation_outside() -> None:
 
 @pytest.mark.parametrize("query", [shortest, legs, longest], ids=lambda query: query.__name__)
 def test_what_was_beaten_does_not_pile_up(query: Any) -> None:
-    """Edges of a graph full of cycles come and go; the state has a largest size."""
+    """Insert and delete edges of a graph full of cycles; the size of the state is bounded."""
     graph = Map(query)
     graph.starts.add_all([Dist(0, 0), Dist(3, 2)])
     ways = [Road(src, dst, (3 * src + dst) % 3) for src in range(4) for dst in range(4)]

@@ -19,7 +19,7 @@ class Edge(NamedTuple):
 
 
 def ring(numbers: Rel, size: int) -> Any:
-    """Each relation is the one before it, one higher; the first one is the last one too."""
+    """Define each relation as the previous one plus one; the first one reads the last one."""
 
     def step(*relations: Rel) -> Sequence[Rel]:
         following = [r.select(lambda n: n + 1).where(lambda n: n < 100) for r in relations]

@@ -1,4 +1,4 @@
-"""Within a recursion rows may be asked for partners, of several bindings too."""
+"""Semi-joins within a recursion, also of several bindings."""
 
 from __future__ import annotations
 

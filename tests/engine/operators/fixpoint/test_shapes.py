@@ -46,7 +46,7 @@ def by_rules_of_two(edges: Rel) -> Rel:
 
 
 def mutual(edges: Rel) -> Rel:
-    """Each is what the other says, or one edge more."""
+    """Define two relations by each other, with one edge more."""
     ahead, back = fixpoint(
         lambda ahead, back: (edges.union(step(edges, back)), edges.union(step(ahead, edges)))
     )
@@ -187,7 +187,7 @@ def test_walks_of_odd_and_of_even_length_are_told_apart(number: int) -> None:
 
 
 def test_a_union_of_sets_by_recursion_forgets_what_is_gone() -> None:
-    """{a}; with b comes {a, b}; without a, {b} is left."""
+    """{a}; b adds {a, b}; after the deletion of a, {b} is left."""
     db = Database()
     letters: Table[str] = db.table(str, name="letters")
     single = letters.select(lambda letter: frozenset((letter,)))
@@ -300,7 +300,7 @@ def test_a_second_copy_of_a_row_is_no_news() -> None:
 
 
 def test_strata_and_recursions_that_share_an_input_move_together() -> None:
-    """Counts of a closure, pairs that have no way back, and a closure of those."""
+    """Counts of a closure, pairs without a way back, and a closure of these."""
     db = Database()
     edges: Table[Edge] = db.table(Edge, name="edges")
     reach = left_linear(edges)

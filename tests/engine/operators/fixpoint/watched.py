@@ -60,7 +60,7 @@ COMPONENT = (*chain(1, 2, 3, 4, 5), *cycle(5, 6, 7), Edge(2, 4), Edge(7, 8))
 
 
 def elsewhere(count: int) -> Iterable[Edge]:
-    """So many copies of a component that has nothing to do with the one above."""
+    """Yield `count` copies of a component that is not connected with the main one."""
     for number in range(1, count + 1):
         for edge in COMPONENT:
             yield Edge(100 * number + edge.src, 100 * number + edge.dst)

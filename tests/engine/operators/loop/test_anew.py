@@ -1,4 +1,4 @@
-"""Loops that are evaluated anew: what a tolerance has them show."""
+"""Loops that are recomputed: the result that a tolerance allows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A first load gives the groups that the loop gives: the same values, of the same classes, in one
-order; and these change, and are undone, alike."""
+"""A first load builds the groups of the loop: equal values of equal classes, in one order.
+
+Later changes and undos of these groups are equal, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of one weight that are joined make a batch, which is what pair by pair would be."""
+"""Joined rows of one weight make a batch, which equals the pairs one by one."""
 
 from __future__ import annotations
 

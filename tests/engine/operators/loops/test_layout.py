@@ -1,4 +1,4 @@
-"""Rounds over a kept layout: exactly what rounds by rows give, or not taken."""
+"""Rounds over a kept layout: exactly the result of rounds by rows, or not used."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def merged(edges: Rel, times: int) -> Rel:
 
 
 def pairs(edges: Rel, times: int) -> Rel:
-    """A name of two parts, taken apart and made anew in each round."""
+    """Split a name of two parts and rebuild it in each round."""
 
     def step(rows: Rel) -> Rel:
         given = edges.join(rows, on=lambda e, r: (e.src == r[0][0]) & (e.dst == r[0][1]))
@@ -201,7 +201,7 @@ def edits_of(names: list[Any], weights: list[Any]) -> st.SearchStrategy[Any]:
 
 
 class Side:
-    """A database with a loop; what raises leaves it as it was."""
+    """A database with a loop; an error leaves it unchanged."""
 
     def __init__(self, loop: Callable[[Rel, int], Rel], times: int, *, optimize: bool) -> None:
         self.db = Database(optimize=optimize)
@@ -245,7 +245,7 @@ def test_rows_are_those_of_rounds_by_the_reference(
 
 
 def layouts_of(loop: Callable[[Rel, int], Rel], edges: list[Edge], times: int) -> list[int]:
-    """The rounds over a layout that each commit had, one edge after the other."""
+    """Return the rounds over a layout in each commit, one edge per commit."""
     found: list[int] = []
     run = KeptRounds.run
 
@@ -330,7 +330,7 @@ def rows_made(times: int) -> int:
 
 
 def test_no_row_is_made_between_rounds() -> None:
-    """There are as many as the result has, however many rounds there are."""
+    """The number of rows made is that of the result, for any number of rounds."""
     assert rows_made(3) == rows_made(30) == 4
 
 

@@ -15,7 +15,7 @@ from tests.moody import Moods
 from tests.thresholds import WAYS, thresholds
 
 FIRST = 8
-"""So many moments are tried in any case, one after the other."""
+"""Number of first moments that are always tried."""
 
 
 class Moody(Moods):

@@ -134,7 +134,7 @@ def a_star(a: Any, b: Any, c: Any) -> Any:
 
 
 def alike(a: Any, b: Any, c: Any) -> Any:
-    """Each input has three values to meet."""
+    """Join inputs that each share three values."""
     two = a.join(b, on=lambda x, y: x.dst == y.src and (x.src == x.dst) == (y.src == y.dst))
     return (
         two.join(
@@ -359,7 +359,7 @@ def test_an_exception_above_is_the_users() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """There may be several between two nodes."""
+    """An edge of which there may be several between two nodes."""
 
     src: Any
     dst: Any

@@ -1,4 +1,4 @@
-"""The loop for a single row, and the one for many: the same groups, whatever comes."""
+"""The loop for a single row and the loop for many have equal groups, for any changes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Levels of a tree in an order: with ties, NaN and moves they are what sorting gives, edits have
-places, and what cannot be compared is refused by the commit."""
+"""Ordered levels of a tree equal a sort, with ties, NaN and moves.
+
+Edits have places, and the commit refuses rows that cannot be compared.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nests as trees: deltas read late or never, commits that fail, labels that come and go."""
+"""Nests as trees: deltas read late or never, failing commits, inserted and deleted labels."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Rows:
 
 
 def change(rows: Rows, random: Random) -> None:
-    """Up to three rows that come, go or are others then."""
+    """Insert, delete or update up to three rows."""
     makes: dict[Any, Callable[[], Any]] = {
         rows.tops: lambda: Top(random.randrange(2), random.randrange(2)),
         rows.parts: lambda: Part(random.randrange(3), random.randrange(2), random.randrange(2)),
