@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class Moods:
-    """A number with moods. A class of them says what its hash is, and what else has moods."""
+    """A number with moods: a class of them defines its hash, and its other moods."""
 
     calls: ClassVar[int] = 0
     at: ClassVar[int] = 0

@@ -1,7 +1,7 @@
 """A plan evaluated naively: one plain comprehension per node, all pairs, recursion round by round.
 
-What `reference/evaluate.py` gives is held against it: nothing is looked up, nothing followed from
-one round to the next. It is written to be read, and takes cubic time where it may.
+It is the oracle of `reference/evaluate.py`: it uses no index, and keeps nothing from one round to
+the next. It is written to be read, and may take cubic time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PLAIN = tuple(
 
 
 def evaluate(node: plan.Node, tables: Tables) -> Bag:
-    """The rows of a query with their weights; `tables` gives the rows of a table."""
+    """Return the rows of a query with their weights; `tables` returns the rows of a table."""
     return _Evaluation(tables).rows(node, {})
 
 
@@ -330,7 +330,7 @@ def _finished(step: Opaque, state: Any, values: list[Any], finish: Opaque | None
 
 
 def _total(values: list[Any]) -> Any:
-    """The sum as if numbers had any number of digits, rounded once if there are floats."""
+    """Return the exact sum, rounded once if there are floats."""
     if any(isinstance(v, Decimal) for v in values):
         with localcontext(Context(prec=5_000)):
             return _plain_sum(values)
@@ -378,7 +378,7 @@ def smallest(node: plan.Fixpoint, run: Run) -> list[Bag]:
 
 
 def _kept(best: plan.Best | None, rows: Bag) -> Bag:
-    """Each row once; or the best one of each key."""
+    """Return each row once; or the best one of each key."""
     if best is None:
         return Counter(dict.fromkeys(rows, 1))
     rank = ranker(_called(best.value), largest=best.largest)

@@ -73,7 +73,7 @@ def why_none() -> str | None:
 
 
 class PostgresServer:
-    """A server that can be killed and started again, with the data it had."""
+    """A server that can be killed and restarted, with its data."""
 
     def __init__(self, **options: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pg"))
@@ -142,7 +142,7 @@ class PostgresServer:
         return self.dsn(name)
 
     def execute(self, dsn: str, statement: str, values: Sequence[Any] | None = None) -> list[Any]:
-        """Run a statement in a connection and a commit of its own; the rows that it gives."""
+        """Run a statement in a connection and a commit of its own; return its rows."""
         import psycopg2
 
         connection = psycopg2.connect(dsn)
@@ -223,7 +223,7 @@ def _as_owner(*, ends_with_us: bool = False) -> list[str]:
 
 
 def _own(folder: Path) -> None:
-    """Give a folder and all in it to who runs the server, and let others reach its socket."""
+    """Give a folder and its contents to the user of the server, and let others reach its socket."""
     if os.getuid() == 0:
         for path in (folder, *folder.rglob("*")):
             shutil.chown(path, "postgres", "postgres")

@@ -9,7 +9,7 @@ from reactive import Delta, OrderedView
 
 
 class Replica:
-    """Adds up deltas, and for an ordered view applies its edits to a list."""
+    """Add up deltas, and for an ordered view apply its edits to a list."""
 
     def __init__(self, view: Any) -> None:
         self.view = view

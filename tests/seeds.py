@@ -1,4 +1,4 @@
-"""Plays histories from a seed on, and counts the differences by kind: what `python -m` runs."""
+"""Play histories from a seed on, and count the differences by kind, for `python -m`."""
 
 from __future__ import annotations
 

@@ -59,8 +59,7 @@ TYPES_ABOVE = {
     "reactive.api.framed": {"reactive.borders.durable", "reactive.borders.frames"},
     "reactive.api.view": {"reactive.borders.sinks"},
 }
-"""Methods that give what a border has: their types name it, and at run time they ask for it by
-name (`optional`), so that it can be left out."""
+"""Methods whose types name an object of a border, which they import by name (`optional`)."""
 ROOT_MODULES = {
     "optimizer": {
         "__init__",
@@ -78,7 +77,7 @@ ROOT_MODULES = {
 BELOW_ROOMS = ("earlier_names", "errors", "lazy", "record")
 """Modules of a root that all rooms may import."""
 OF_ROOT = {"expr": "expressions", "plan": "plans", "traverse": "plans"}
-"""In which room a module of the root of `optimizer` would be."""
+"""The room that a module of the root of `optimizer` would be in."""
 ACROSS = {
     *(
         "benchmarks",
@@ -124,7 +123,7 @@ def files(package: str) -> list[Path]:
 
 @cache
 def imports(path: Path, *, at_run_time: bool) -> tuple[str, ...]:
-    """The modules that a file imports; without those for type checkers only, if so asked."""
+    """Return the modules that a file imports; if `at_run_time`, except those for type checkers."""
     return tuple(_imports(path, at_run_time=at_run_time))
 
 

@@ -23,7 +23,7 @@ class Left:
 
 
 def leave() -> weakref.ref[Any]:
-    """Leaves garbage, less than what sets a collection off."""
+    """Leave garbage, less than the threshold of a collection."""
     gc.collect()
     return weakref.ref([Left() for _ in range(MANY)][-1])
 

@@ -33,7 +33,7 @@ def module_of(path: Path) -> str:
 
 
 def constants(path: Path) -> Iterator[str]:
-    """The names in capital letters that a module gives a number, also several at a time."""
+    """Yield the capitalized names that a module assigns a number, also several at a time."""
     module = import_module(module_of(path))
     for statement in ast.parse(path.read_text()).body:
         targets = statement.targets if isinstance(statement, ast.Assign) else []

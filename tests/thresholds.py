@@ -412,9 +412,9 @@ WIDE = (
     "reactive.engine.dataflow.graph.MANY_SCHEDULES",
     "reactive.engine.transactions.commit.MANY",
 )
-"""At their lowest, these keep a commit from being one generated function."""
+"""Thresholds whose lowest values keep a commit from being one generated function."""
 WRITTEN = ("compose.LARGEST", "evaluated.LONGEST", "lift.DEEPEST", "lift.LARGEST", "lift.LONGEST")
-"""At their lowest, these leave callables as they are, and with them nearly everything else."""
+"""Thresholds whose lowest values leave callables unread, and so disable nearly all else."""
 
 Settings = Mapping[str, int]
 SHIPPED: Settings = {}

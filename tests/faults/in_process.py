@@ -128,7 +128,7 @@ class Operator(BucketedRemote):
 
 
 class Here(Session):
-    """No session at all: nothing asks for one."""
+    """A placeholder for a session, which no code here uses."""
 
     spark = None
     paths: list[str] = []

@@ -26,9 +26,9 @@ from tests.spark.ways import way
 
 FLUSHES = 10
 FIRST = 12
-"""Rows of the first flush, which come staged."""
+"""Rows of the first flush, which are staged."""
 MOMENTS = 2
-"""So many of a history's moments are tried, other ones in each run, if not all of them."""
+"""Number of moments of a history that a sample tries, other ones in each run."""
 COUNTS: dict[str, int] = {}
 """The moments of the history of each part, once they have been counted."""
 
@@ -143,7 +143,7 @@ def test_a_process_that_stops_at_any_moment_is_gone_on_with(of: str, tmp_path: P
 def test_a_disk_that_is_full_at_any_moment_stops_flushes_and_loses_nothing(
     of: str, times: int, tmp_path: Path
 ) -> None:
-    """For a moment, and for as long as several tries take."""
+    """The disk is full for one moment, or for as long as several attempts take."""
     part = parts()[of]
     for moment in moments(of, tmp_path):
         play = Play(part, tmp_path / str(moment))

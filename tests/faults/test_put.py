@@ -25,7 +25,7 @@ from tests.faults.in_process import Here, Tables, in_process, table_of
 Made = TypeVar("Made")
 FLUSHES = 9
 MOMENTS = 4
-"""So many of the history's moments are tried, if not all of them."""
+"""Number of moments of the history that a sample tries."""
 SPECS = {name: _entry_table(name) for name in ("rows", "output", "idle")}
 
 
@@ -48,7 +48,7 @@ def contents(state: StateTables, spec: TableSpec) -> Counter[bytes]:
 
 
 class Play:
-    """Flushes that add to two tables, and what these hold after each of them."""
+    """Flushes that add to two tables, and the rows of these after each."""
 
     def __init__(self) -> None:
         draw, net = Random(1), Counter[bytes]()

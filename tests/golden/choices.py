@@ -7,7 +7,7 @@
     look up 3
       ...
 
-`given` says what a database has to have beside it. Cases are separated by empty lines.
+`given` names the setup of the database. Cases are separated by empty lines.
 """
 
 from __future__ import annotations

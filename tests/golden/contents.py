@@ -1,8 +1,8 @@
-"""All small contents of some tables, and what plans make of them.
+"""All small contents of some tables, and the results of plans over them.
 
 A table has two different rows, each at most twice: nine contents, 81 for two tables, 729 for
-three. With four tables or more, each row is there at most once. An operator that looks at signs or
-sums of weights shows on these whether it is right.
+three. With four tables or more, each row is there at most once. These contents test operators that
+depend on signs or sums of weights.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from typing import Any
 from tests.growth.dropped import KINDS, Base, World
 
 FILLED = 1
-"""The tenth at whose end the caches are full: a generated class goes when 64 others have come."""
+"""The tenth after which caches are full: 64 later classes replace a generated class."""
 MOST = 1.01
 """Times the memory it began with."""
 
@@ -65,7 +65,7 @@ Use = Callable[[World, int], object]
 BESIDE: dict[str, Use] = {
     each.__name__: each for each in (family, subscription, text_of_sql, datalog, recursion)
 }
-"""Uses beside the classes and names that come and go."""
+"""Uses beside classes and names that are made and dropped."""
 
 
 def play(world: World, uses: Sequence[Use], numbers: Sequence[int], *, commits: int) -> None:

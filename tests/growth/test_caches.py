@@ -77,8 +77,9 @@ def test_classes_of_rows_go_when_they_are_dropped(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_alone_leave_nothing_behind(name: str) -> None:
-    """Hold that two of four rounds of thirty names add no object: what a name leaves behind, each
-    does. In a round, caches may fill, and what earlier tests have left in the process may change.
+    """Check that two of four rounds of thirty names add no object: each name would leak.
+
+    The other rounds may fill caches, or change objects that earlier tests have left.
     """
     world, make = World(), NAMES[name]
     for number in range(ROUNDS):

@@ -35,7 +35,7 @@ class Ordered:
 def test_a_new_best_takes_at_most_twice_thecalls_of(
     kind: type, is_new: bool, limit: int | None, descending: bool
 ) -> None:
-    """Its key is a new one, or that of the best so far."""
+    """The new row has a new key, or the key of the best row so far."""
     found = [_changed(kind, is_new, limit, descending, n) for n in (1, 2, 10, 1_000)]
     assert max(found) <= 2 * found[0], found
 

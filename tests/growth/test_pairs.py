@@ -1,4 +1,4 @@
-"""A view of pairs hashes each pair once, when it is made and when its pairs come or go."""
+"""A view of pairs hashes each pair once, when the view is made and when pairs change."""
 
 from __future__ import annotations
 

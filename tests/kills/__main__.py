@@ -31,7 +31,7 @@ OFTEN = 3
 """One flush in `OFTEN` has a kill."""
 WEIGHTS = {"worker": 4, "executor": 3, "JVM": 2, DRIVER: 3}
 FIRST = 10.0
-"""Seconds that a flush is taken to last until one has been seen."""
+"""Assumed seconds of a flush until the first one was measured."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Run:
         self.file.write_text(json.dumps(state))
 
     def go_on(self) -> None:
-        """From what an earlier run left, if it was of the same seed."""
+        """Load the state of an earlier run, if it has the same seed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.file.exists():
             return

@@ -1,4 +1,4 @@
-"""A history of three tables that a seed decides, and what their views are to be after each flush.
+"""A random history of three tables, and the expected rows of their views after each flush.
 
     orders (town, amount) --join--> towns (id, name)    group by name: count and exact sum
     notes, of any rows                                  group by the first: largest, and all
@@ -19,7 +19,7 @@ NOTES = (1, 2.5, "a", True, None, (1, "b"), 2**70)
 TOWNS, NAMES, MOST = 6, "abc", 12
 
 Change = tuple[str, Any, int]
-"""The table, a row, and whether it comes (1) or goes (-1)."""
+"""The table, a row, and 1 for an insert or -1 for a delete."""
 
 
 @dataclass(frozen=True, slots=True)

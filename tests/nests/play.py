@@ -1,5 +1,7 @@
-"""Play nested queries: after every commit the view, its replica from edits, what hears of one path,
-a late view and `verify()` agree with plain Python."""
+"""Play nested queries, and compare their views with plain Python after every commit.
+
+These are the view, its replica from edits, a subscriber of one path, a late view, and `verify()`.
+"""
 
 from __future__ import annotations
 
@@ -216,7 +218,7 @@ def drawn_row(random: Random) -> Row:
 
 
 def change(random: Random, db: Database, tables: dict[str, Any], *, is_keyed: bool) -> None:
-    """One to three rows that come, go or are another then, in one commit."""
+    """Insert, delete or update one to three rows in one commit."""
     with db.transaction():
         for _ in range(random.choice((1, 1, 3))):
             random.choice(ACTS)(random, tables[random.choice(TABLES)], is_keyed)

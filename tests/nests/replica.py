@@ -29,9 +29,11 @@ def edited(
     now: dict[tuple[Any, ...], Any],
     above: tuple[Any, ...] = (),
 ) -> Any:
-    """Rows after an edit at a path below them. What is inside of a row is so in all its copies, and
-    a field of its own changes in one; `now` has what rows that are named by themselves became by
-    edits before."""
+    """Return rows after an edit at a path below them.
+
+    An edit of inner rows applies to all copies of the outer row, an edit of a field to one copy;
+    `now` maps rows that identify themselves to their current form after earlier edits.
+    """
     if path:
         key, name, *below = path
         above = (*above, key)

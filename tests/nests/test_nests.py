@@ -1,5 +1,4 @@
-"""Nested views against comprehensions over lists: drawn ones, and what went wrong in the includes
-of others."""
+"""Nested views against comprehensions over lists: drawn ones, and known faults of other systems."""
 
 from __future__ import annotations
 

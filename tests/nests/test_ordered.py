@@ -1,5 +1,7 @@
-"""Nested views in an order: replicas that know nothing but edits, which say what changed inside of
-rows that stay in their place."""
+"""Nested views in an order: replicas that apply only edits.
+
+Edits state the changes inside rows that keep their place.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Nested queries over plain tuples of two to five typed places, and what plain Python gives.
+"""Nested queries over plain tuples of two to five typed places, and their results in Python.
 
-Each level has a link to the row around it, by any place of either, and then what may be done with
-its rows: a value of any place, sets of values, groups, an order. Levels are nested up to four deep.
+Each level has a link to the row around it, by any place of either, and then an operation on its
+rows: a value of any place, sets of values, groups, an order. Levels are nested up to four deep.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ LAST: dict[str, tuple[str, Callable[[list[Any], int, int], Any]]] = {
         lambda rows, v, x: Bag({(t[v], t[x]) for t in rows}),
     ),
 }
-"""The ends of nests: what each does with its rows, as text and by plain Python."""
+"""The last operations of nests on their rows, as text and by plain Python."""
 
 
 def _without(rows: list[Any], gone: set[Any]) -> list[Any]:

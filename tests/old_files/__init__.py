@@ -1,1 +1,1 @@
-"""Files that were written before modules moved: what they hold is read by their earlier names."""
+"""Files that were written before modules moved: they are read by the earlier module names."""

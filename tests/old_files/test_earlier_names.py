@@ -1,4 +1,4 @@
-"""Modules are found by the names that they had before they moved, and are the same ones."""
+"""Modules are found by their earlier names, and are the same objects."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_class_is_unpickled_by_the_module_that_it_was_in() -> None:
 
 
 def _merged_modules() -> list[tuple[str, str, list[str]]]:
-    """The module of today, one that is part of it, and the names that this one had."""
+    """Return the current module, a module merged into it, and the names of the latter."""
     found, today = [], ""
     for line in (ROOT / "optimizer" / "merged_names.txt").read_text().splitlines():
         if line.startswith(" "):

@@ -59,7 +59,7 @@ def test_a_pickle_has_its_values() -> None:
 
 
 def test_queries_have_the_fingerprints_of_before() -> None:
-    """In a process of its own, where no other query ran."""
+    """Run in a separate process, where no other query ran."""
     code = "import json, tests.old_files.written as w; print(json.dumps(w.fingerprints()))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True

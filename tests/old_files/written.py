@@ -1,8 +1,8 @@
-"""Write a durable file, a pickle and a checkpoint of Spark, and say what they hold.
+"""Write a durable file, a pickle and a checkpoint of Spark, and state their contents.
 
     python -m tests.old_files.written      writes them: with the code of an older commit only
 
-What is declared here must stay as it is: the files hold the names of these classes, and the
+The declarations here must not change: the files hold the names of these classes, and the
 fingerprints of these queries.
 """
 

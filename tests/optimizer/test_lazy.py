@@ -1,4 +1,4 @@
-"""Modules that are imported when something in them is first asked for."""
+"""Modules that are imported when one of their names is first read."""
 
 from __future__ import annotations
 

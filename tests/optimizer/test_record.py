@@ -1,4 +1,4 @@
-"""A record is what the standard decorator would have made of its class, and is made without it."""
+"""A record equals the class that the standard decorator makes, and is made without it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def classes(made: Decorator) -> dict[str, Any]:
             return self.right, self.left
 
     class Empty:
-        """Nothing."""
+        """A class without fields."""
 
     class Noted:
         of: int

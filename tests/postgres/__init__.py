@@ -1,1 +1,1 @@
-"""Tables that follow a Postgres server, which is killed: against what `select *` gives."""
+"""Tables that follow a Postgres server, which is killed: compared with `select *`."""

@@ -1,12 +1,12 @@
-"""Random histories of several clients of a Postgres server, and what its tables hold after each.
+"""Random histories of several clients of a Postgres server, and its tables after each commit.
 
     accounts   by a number     with large texts, which are not sent when they do not change
     lines      by two columns  partitioned
-    notes      without key     each row told as a whole
+    notes      without key     each row is sent as a whole
 
 Clients have transactions open at the same time, with savepoints, rollbacks and statements that
-fail. After each commit the tables are read: these states are what the live tables go through, in
-this order, each in one commit.
+fail. After each commit the tables are read: the live tables must have these states, in this
+order, each by one commit.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class History:
             client.commit()
 
     def close(self) -> None:
-        """All of them end, and what they had open is rolled back."""
+        """End all clients, and roll back their open transactions."""
         for client in self.clients:
             client.close()
         if self.clients:
@@ -159,7 +159,7 @@ class History:
             client.rollback()
 
     def settle(self) -> State:
-        """All commit; what the tables hold then."""
+        """Commit all clients; return the rows of the tables."""
         for client in self.clients:
             self._commit(client)
         return rows_of(self._reader)

@@ -1,4 +1,4 @@
-"""Live tables go through the states that Postgres had after each of its commits."""
+"""Live tables have the states of the Postgres tables after each commit, in their order."""
 
 from __future__ import annotations
 

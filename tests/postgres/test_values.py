@@ -1,4 +1,4 @@
-"""Texts of Postgres as values, against what the driver makes of them."""
+"""Texts of Postgres as values, against the values of the driver."""
 
 from __future__ import annotations
 

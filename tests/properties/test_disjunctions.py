@@ -26,7 +26,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Loose(Row):
-    """Its `a` may have no hash."""
+    """A row whose `a` may be unhashable."""
 
     def __hash__(self) -> int:
         return hash(self.b)

@@ -1,4 +1,4 @@
-"""Generated loops give the rows that the plain operators give, and raise where they raise."""
+"""Generated loops return the rows of the plain operators, and raise in the same cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates of joins of joins, of whatever each join asks, equal the plan as written."""
+"""Aggregates of joins of joins, with any conditions, equal the plan as written."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def net(changes: Sequence[Change]) -> Counter[tuple[int, Any]]:
 
 
 def changes_of(drawn: Drawn) -> list[Change]:
-    """Rows that come and go, also before they have come."""
+    """Draw inserts and deletes, also deletes before their insert."""
     random = Random(drawn.seed)
     rows = [row_of("P", random, drawn.mode) for _ in range(4)]
     weights = (1, 1, 2, -1, -1, -2)

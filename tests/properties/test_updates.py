@@ -117,7 +117,7 @@ def passed(step: Step, moves: Iterable[Move]) -> list[Move]:
 
 
 def composed(moves: Iterable[Move]) -> list[Move]:
-    """Each followed to its end, of equal rows the latest first."""
+    """Return the moves, each followed to its end; of equal rows the latest first."""
     found: list[Move] = []
     for old, new in moves:
         before = next((m for m in reversed(found) if m[1] == old), None)

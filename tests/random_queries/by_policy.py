@@ -54,7 +54,7 @@ class ByPolicy(Oracle):
         return [row for row in found if id(row) in kept]
 
     def _compared(self, node: Node) -> list[Call]:
-        """Return calls that give the kinds of compared values, or raise where one has no order."""
+        """Return calls for the kinds of compared values; a value without an order raises."""
         calls = [
             _kinds_of(self._raw(key.of, node), nulls="inside" if key.nulls else "")
             for key in (node.more[0] if node.op in ("order", "top") else ())

@@ -37,7 +37,7 @@ TUPLES = (PAIRS, (Held("T"), Held("W")), (Held("W"), Held("P")), (Held("W"), Hel
 MOST_ROWS = 6
 """Rows of a table, beyond which a commit is left out."""
 DRAWN = 3
-"""Plans that are drawn for each that is taken."""
+"""Number of drawn plans for each selected one."""
 
 
 @dataclass(frozen=True)

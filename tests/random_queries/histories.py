@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tests.random_queries.rows import row_of
 
 Statement = tuple[Any, ...]
-"""A verb of a table, the table, and arguments; a fraction stands for a row that is there then."""
+"""A verb of a table, the table, and arguments; a fraction stands for a present row."""
 
 
 class Held(NamedTuple):

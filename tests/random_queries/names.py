@@ -47,7 +47,7 @@ def _known(mode: str) -> dict[str, Any]:
 
 
 def through(function: Any) -> Any:
-    """A decorator; what it makes is no longer read."""
+    """A decorator whose result the library cannot read."""
 
     @wraps(function)
     def call(*row: Any) -> Any:

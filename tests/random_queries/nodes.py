@@ -25,7 +25,7 @@ REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 class Fold(NamedTuple):
-    """An aggregate, the callable that gives its values, and the name of its column."""
+    """An aggregate, the callable for its values, and the name of its column."""
 
     name: str
     of: str | None

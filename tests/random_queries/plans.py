@@ -70,7 +70,7 @@ ALL = Switches()
 
 
 class Plans:
-    """Draws plans; `texts` collects the callables that they call."""
+    """Draw plans; `texts` collects the callables that they call."""
 
     def __init__(
         self,
@@ -435,8 +435,11 @@ class Plans:
         return Node("each", (source, body), ("V", *body.kinds), {"key": key}, here)
 
     def _step(self, node: Node, group: Node) -> Node:
-        """One step on a part of a group. Rows of others are there for no group, too: what raises
-        on them is not asked."""
+        """Draw one step on a part of a group.
+
+        Rows of other groups, too, would be present without their group, where a callable that
+        raises is not evaluated; hence no others if callables raise.
+        """
         others = group if self.texts.raises else self.table()
         match self._random.randrange(9):
             case 0:

@@ -26,7 +26,7 @@ QUIET = {
 
 
 class Generator:
-    """Makes up a program; `choose(n)` is a number below n."""
+    """Generate a program; `choose(n)` is a number below n."""
 
     def __init__(self, choose: Callable[[int], int], *, raising: bool = False) -> None:
         self.choose = choose
@@ -240,7 +240,7 @@ class Generator:
 
 @dataclass(frozen=True)
 class Case:
-    """Queries over the inputs, and what happens to these."""
+    """Queries over the inputs, and a history of these."""
 
     queries: tuple[Term, ...]
     history: tuple[Commit, ...]

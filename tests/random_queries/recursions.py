@@ -16,7 +16,7 @@ BOTH = {"x": "P", "y": "P"}
 
 
 class Recursions:
-    """Draws fixpoints and iterations; `exact` if the values are all numbers of one kind."""
+    """Draw fixpoints and iterations; `exact` if the values are all numbers of one kind."""
 
     def __init__(self, random: Random, plans: Plans, texts: Texts, *, exact: bool) -> None:
         self._random = random

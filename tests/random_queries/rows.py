@@ -169,7 +169,7 @@ def bag(rows: Iterable[Any]) -> Counter[Any]:
 
 
 def once(rows: Iterable[Any]) -> list[Any]:
-    """Each row that is there, once: the first of equal ones."""
+    """Return each present row once: the first of equal ones."""
     found: dict[Any, Any] = {}
     for row in rows:
         found.setdefault(frozen(row), row)

@@ -59,12 +59,12 @@ class _Table:
         return getattr(row, self._held.key)
 
     def _take(self, row: Any) -> None:
-        """One copy goes."""
+        """Remove one copy of a row."""
         place = next(i for i, held in enumerate(self._rows) if frozen(held) == frozen(row))
         del self._rows[place]
 
     def _put(self, row: Any) -> None:
-        """One copy comes, or a debt is paid."""
+        """Add one copy of a row, or cancel an earlier deletion."""
         debts = self._model.debts
         for i, (place, owed) in enumerate(debts):
             if place == self._place and frozen(owed) == frozen(row):
@@ -154,7 +154,7 @@ class _Table:
         return self._call("replace_where", is_in, new)
 
     def owe(self, row: Any) -> Call:
-        """A row goes that has not come yet."""
+        """Delete a row that may not be inserted yet."""
         if frozen(row) in bag(self._rows):
             self._take(row)
         else:
@@ -163,7 +163,7 @@ class _Table:
 
 
 def paid(model: Model) -> list[Call]:
-    """The calls that pay what the tables owe."""
+    """Return the inserts that balance all earlier deletions."""
     found: list[Call] = [("add", place, (row, 1)) for place, row in model.debts]
     model.debts.clear()
     return found

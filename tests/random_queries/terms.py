@@ -1,7 +1,7 @@
 """Recursive programs as data: terms over relations whose rows are pairs of small numbers.
 
 `term_queries.py` makes a query of a term, `naive.py` evaluates it with plain sets, neither knows of
-the other. Callables are held by name, so that a failing example reads as what it does.
+the other. Callables are stored by name, so that a failing example is readable.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Chain(Term):
 
 @dataclass(frozen=True)
 class Half(Term):
-    """`semi_join`, `anti_join`, or a `left_join` that shows who had a partner."""
+    """A `semi_join`, an `anti_join`, or a `left_join` that shows which rows had a partner."""
 
     kind: str
     left: Term
@@ -171,7 +171,7 @@ class Fixpoint(Term):
 
 @dataclass(frozen=True)
 class Iterate(Term):
-    """So many rounds of the body, from the start, as bags."""
+    """A fixed number of rounds of the body, from the start, as bags."""
 
     variable: str
     body: Term

@@ -113,7 +113,7 @@ def test_values_are_of_all_kinds(drawn: list[Drawn]) -> None:
 
 
 def test_rules_do_something_to_random_queries() -> None:
-    """To some of these most rules, and to more of them all but the rare ones."""
+    """Most rules apply to these queries, and in a longer run all but the rare ones."""
     found = Counter[str]()
     for seed in range(1_000 if TIMES else 60):
         names = (name for name, _ in ways(node_of(drawn_of(seed)), set()))

@@ -1,6 +1,6 @@
 """Callables as text: conditions, keys and values of rows, written in many ways.
 
-Some the library reads, some it does not. All give equal results for equal rows. If `raising`, some
+The library can read only some of them. All have equal results for equal rows. If `raising`, some
 raise for some rows.
 """
 
@@ -29,7 +29,7 @@ def of_sides(left: Node, right: Node) -> tuple[Names, Names]:
 
 
 class Texts:
-    """Writes expressions, and the lines of a module that has the callables."""
+    """Draw expressions, and the lines of a module with the callables."""
 
     def __init__(self, random: Random, mode: str, *, raising: bool) -> None:
         self._random = random

@@ -1,4 +1,4 @@
-"""Values of rows, and what callables make of them: equal things of equal values."""
+"""Values of rows, and functions of them that are equal for equal values."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def same(value: Any) -> Any:
 
 
 def hash_of(value: Any) -> int:
-    """Another number, that tells more values apart."""
+    """Return another number, which distinguishes more values."""
     return hash(n(value)) % 7

@@ -82,7 +82,7 @@ def relation(
 
 
 class _Writer:
-    """Writes expressions; parts that are there several times get a name."""
+    """Write expressions; repeated parts get a name."""
 
     def __init__(self, known: Mapping[int, str], *, shares: bool) -> None:
         self._shares = shares

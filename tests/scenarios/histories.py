@@ -66,7 +66,7 @@ Event = Add | Remove | Update | Clear
 
 @dataclass(frozen=True)
 class History:
-    """Rows that are there when the view is made, and what then happens."""
+    """Rows that are present when the view is made, and the later events."""
 
     name: str
     start: Sequence[Item]

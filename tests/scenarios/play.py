@@ -61,7 +61,7 @@ class Replica:
                 assert self.order.pop(position) == row
 
     def check(self) -> None:
-        """The view is what its deltas add up to."""
+        """Check that the view is the sum of its deltas."""
         assert +self.rows == Counter(dict(self.view.zset().items()))
         assert min(self.rows.values(), default=0) >= 0
         if isinstance(self.view, OrderedView):
@@ -123,7 +123,7 @@ class Play:
             event.model(self.model[n])
 
     def singles(self, events: Iterable[Event]) -> None:
-        """Each event in commits of its own."""
+        """Make each event in commits of its own."""
         for event in events:
             self.do(event)
             self.check()

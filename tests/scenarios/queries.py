@@ -1,4 +1,4 @@
-"""One query per operator, and what it should give as a plain comprehension over the rows."""
+"""One query per operator, with its result as a plain comprehension over the rows."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ class Item:
 
 
 A = Item("x", 1)
-"""Fails `is_high`."""
+"""A row that fails `is_high`."""
 B = Item("y", 5)
-"""Passes, and is in another group than A."""
+"""A row that passes, in another group than A."""
 C = Item("x", 4)
-"""Passes, in the group of A."""
+"""A row that passes, in the group of A."""
 D = Item("y", 2)
-"""Fails, in the group of B."""
+"""A row that fails, in the group of B."""
 
 SOME = (A, Item("x", 2), Item("y", 9))
 """Fixed rows of the other side: one row equal to A, and partners for both groups."""

@@ -22,7 +22,7 @@ def tables() -> tuple[Database, Table[Item], Table[Item]]:
 
 
 def agree(view: AnyView, wanted: Iterable[Any]) -> None:
-    """The view has these rows, and is what its query evaluates to."""
+    """Check that the view has these rows, and equals its query."""
     assert Counter(view) == Counter(wanted)
     view.verify()
 

@@ -32,7 +32,7 @@ def net(view: AnyView, *changes: Any) -> dict[Any, int]:
 
 
 def test_d1_a_join_update_moves_as_many_copies_as_were_updated() -> None:
-    """Not as many as there are rows that share the new key."""
+    """The number of copies does not depend on the other rows with the new key."""
     _, left, right = tables()
     view = left.join(right, left_key=group, right_key=group).materialize()
     left.add_all([A, A, B, B, B])
@@ -42,7 +42,7 @@ def test_d1_a_join_update_moves_as_many_copies_as_were_updated() -> None:
 
 
 def test_d2_an_update_is_of_one_occurrence_everywhere() -> None:
-    """It is one removal and one addition in one commit: in tables, indexes and set operators."""
+    """An update removes and adds one copy in one commit: in tables, indexes and set operators."""
     _, left, right = tables()
     views: list[AnyView] = [
         left.materialize(),
@@ -169,7 +169,7 @@ def test_d8_set_operators_give_sets_whatever_they_are_given() -> None:
 
 
 def test_d9_survivors_of_a_deletion_are_not_announced() -> None:
-    """Net deltas per commit: what stays is never removed and added again."""
+    """Deltas are net per commit: a remaining row is never removed and added again."""
     db, left, right = tables()
     view = left.semi_join(right, left_key=group, right_key=group).distinct().materialize()
     left.add_all([A, A, B])

@@ -36,7 +36,7 @@ def stage(request: pytest.FixtureRequest) -> Stage:
 
 @contextmanager
 def during(history: History) -> Iterator[None]:
-    """Name the history if something goes wrong in it."""
+    """Add the name of the history to an error."""
     try:
         yield
     except BaseException as error:

@@ -34,7 +34,7 @@ def readers(db: Database) -> int:
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.name)
 def test_a_view_that_nobody_holds_is_detached(query: Query) -> None:
-    """At once: no cycle of references waits for the garbage collector."""
+    """Detaching is immediate: no cycle of references waits for the garbage collector."""
     db, left, right = tables()
     view = query.build(left, right).materialize()
     reference = weakref.ref(view)

@@ -425,7 +425,7 @@ def test_what_the_callables_of_an_aggregate_capture_is_watched_too() -> None:
 
 
 def test_each_new_relation_warns_of_its_own_stale_capture() -> None:
-    """Also when the callable before it, now gone, had the same `id` and captured the same name."""
+    """Test also a callable with the `id` and captured name of a freed one."""
     table = Database().table(int)
     warned = 0
     for n in range(20):
@@ -522,7 +522,7 @@ def test_ties_of_rows_that_only_sometimes_compare_have_one_order() -> None:
 
 
 class Stops:
-    """Raises what a generator would take for its end."""
+    """Raise the exception that ends a generator."""
 
     def __call__(self, *rows: Any) -> Any:
         raise StopIteration("mine")

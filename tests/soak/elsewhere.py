@@ -15,7 +15,7 @@ PAUSE = 0.0002
 
 
 class Elsewhere:
-    """A thread that hears, another one that writes, and a loop; each is there once it is needed."""
+    """A thread that reads, another one that writes, and a loop; each is started when needed."""
 
     @cached_property
     def hears(self) -> ThreadPoolExecutor:

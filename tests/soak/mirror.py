@@ -11,7 +11,7 @@ from tests.random_queries.rows import bag, frozen
 
 
 class Mirror:
-    """Adds up deltas, and replays edits. `wrong` says what a delta should not have been."""
+    """Add up deltas, and replay edits. `wrong` describes the first inconsistent delta."""
 
     def __init__(self, *, in_order: bool) -> None:
         self.rows: Counter[Any] = Counter()

@@ -130,7 +130,7 @@ class Playing:
             raise Difference(f"{side.name}: {error!r}, and not {wanted!r}, of {made}") from error
 
     def _agree_on(self, trial: Model) -> None:
-        """After an interrupt: all of the commit, or nothing of it; the same in all sides."""
+        """Check after an interrupt: all of the commit, or nothing of it; equal on all sides."""
         before, after = ([*map(bag, model.tables)] for model in (self._model, trial))
         found = [side.rows() for side in self._sides]
         for side, rows in zip(self._sides, found, strict=True):

@@ -1,4 +1,4 @@
-"""A database that a history is played in, with its views and what their subscribers hear."""
+"""A database that plays a history, with its views and the deltas of their subscribers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Side:
         self.live: dict[int, Live] = {}
 
     def make(self, number: int, life: Life) -> Exception | None:
-        """Make a view, a subscription, or both; what that raised."""
+        """Make a view, a subscription, or both; return the exception, if any."""
         try:
             with interrupted(life.interrupt):
                 return self._make(number, life)
@@ -241,7 +241,7 @@ def _check_groups(view: Any, rows: Rows) -> None:
 
 
 def _check_order(found: Rows, rows: Rows, node: Node, oracle: Oracle) -> None:
-    """In order of keys; where keys are equal rows may have no order, and stand as they came."""
+    """Check the order of keys; rows of equal keys may have no order."""
     for of, _ in oracle.keyed(node):
         mine, theirs = [frozen(of(row)) for row in found], [frozen(of(row)) for row in rows]
         assert mine == theirs, f"in order {found}, not {rows}"

@@ -14,7 +14,7 @@ from tests.soak.cases import case_of
 from tests.soak.play import play
 
 SECONDS = 120
-"""After which a history is taken not to end."""
+"""Seconds after which a history counts as endless."""
 
 
 class Played(NamedTuple):
@@ -55,7 +55,7 @@ def played(seeds: range) -> Played:
 
 
 def played_one(seed: int) -> tuple[int, str | None]:
-    """The commits of a history, and what differs in it."""
+    """Return the commits of a history, and its difference, if any."""
 
     def stop(number: int, frame: object) -> None:
         raise EndlessError(f"not at an end after {SECONDS} seconds")

@@ -105,7 +105,7 @@ def test_mistakes_are_refused_where_they_are(errors: Errors) -> None:
 
 @pytest.mark.long
 def test_the_plugin_knows_keys_by_name_and_rows_of_named_aggregates(tmp_path: Path) -> None:
-    """Twice: the second time mypy reads what it has kept of the first."""
+    """Run mypy twice: the second run reads its cache."""
     named = HERE / "named.py"
     lines = enumerate(named.read_text().splitlines(), 1)
     expected = {number for number, line in lines if line.endswith("  # error")}

@@ -1,4 +1,4 @@
-"""Parsers of words, and what they found, by the numbers of words."""
+"""Parsers of words, and their results, by the numbers of words."""
 
 from __future__ import annotations
 

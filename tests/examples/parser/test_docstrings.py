@@ -1,4 +1,4 @@
-"""The examples in docstrings run, and show what they say."""
+"""The examples in docstrings run, with the stated results."""
 
 from __future__ import annotations
 

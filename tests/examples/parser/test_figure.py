@@ -1,4 +1,4 @@
-"""The grammar and the sentence of the paper give the results that are known of them.
+"""The grammar and the sentence of the paper have the published results.
 
 Source: [i3ql] section 5, figures 8 and 9.
 """

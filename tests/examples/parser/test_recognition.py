@@ -1,4 +1,4 @@
-"""After every edit of words and grammar the parser finds what an independent recogniser finds."""
+"""The parser agrees with an independent recogniser, after every edit of words and grammar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A language of statements: programs parse, edits leave what a parse from scratch finds."""
+"""A language of statements: programs parse, and edits agree with a parse from scratch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .parsing import made
 
 TOKENS = int(os.environ.get("PARSER_TOKENS", "120"))
 EDITS = int(os.environ.get("PARSER_EDITS", "40"))
-"""For a longer run: 2000 and 500."""
+"""Numbers of edits; a longer run uses 2000 and 500."""
 
 
 def wrapped(statement: str) -> list[str]:

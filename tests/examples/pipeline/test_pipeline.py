@@ -1,4 +1,4 @@
-"""The pipeline: its files, what it is compared with, and a run that is killed in the middle."""
+"""The pipeline: its files, its oracle, and a run that is killed in the middle."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Datalog evaluated from scratch, naively: all rules over all assignments, until nothing is new.
 
-It takes what a text says word by word: a body is a list of goals, an assignment is a dictionary,
+It follows the text literally: a body is a list of goals, an assignment is a dictionary,
 and an aggregate is evaluated for one assignment at a time. Nothing of the translation is used.
 """
 
@@ -136,7 +136,7 @@ class Naive:
             yield from self._assignments(rest, found, rows)
 
     def _order(self, goal: Literal, known: Assignment) -> int:
-        """Tests that can be asked, then atoms, then equations with aggregates, then negations."""
+        """Rank a goal: possible tests, atoms, equations with aggregates, then negations."""
         aggregates = any(isinstance(part, AggregateTerm) for part in walk(goal))
         match goal:
             case Truth():

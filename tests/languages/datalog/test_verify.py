@@ -1,5 +1,4 @@
-"""`verify()` of a relation of Datalog evaluates the rules as written, not what the optimizer made
-of them."""
+"""`verify()` of a Datalog relation evaluates the rules as written, not as optimized."""
 
 from __future__ import annotations
 

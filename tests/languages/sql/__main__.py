@@ -1,6 +1,6 @@
-"""Plays scripts: `python -m tests.languages.sql [--queries 2000] [--seed 0] [FILE ...]`.
+"""Play scripts: `python -m tests.languages.sql [--queries 2000] [--seed 0] [FILE ...]`.
 
-Without files it draws the queries; `--write FOLDER` writes what it draws instead.
+Without files it draws the queries; `--write FOLDER` writes the drawn scripts instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.languages.sql.script import ENGINES, Script, parsed, read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play, tell, and give 1 if something is wrong."""
+    """Play scripts, and print the differences; return 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.languages.sql", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--queries", type=int, default=2_000)

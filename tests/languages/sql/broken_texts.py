@@ -32,7 +32,7 @@ from tests.seeds import play_all
 SCRIPTS = Path(__file__).parent / "scripts"
 DIALECTS = ("duckdb", "sqlite", "postgres")
 WRITTEN_FOR = {"postgres": "duckdb"}
-"""The engine whose scripts are played in a dialect that has none; what it refuses is left out."""
+"""Engine whose scripts are played in a dialect without scripts; refused texts are left out."""
 LONGEST = 4_000
 """Characters; a mutation of a mutation may grow without end."""
 STRANGE = ("", "x", "-1", "2024-02-30", "ä%_", None, 0, -1, 2**63, 1.5, float("nan"), True)
@@ -189,7 +189,7 @@ def prepared(engine: str, statements: Sequence[str]) -> Database:
 
 
 def _changes(db: Database, random: Random, values: Sequence[Any]) -> Iterator[Any]:
-    """Change a table, by a row with some of the values; yield what takes each change back."""
+    """Change a table, by a row with some of the values; yield functions that undo the changes."""
     tables: list[Any] = list(db._engine.tables.values())
     if not tables:
         return
@@ -211,7 +211,7 @@ def _changes(db: Database, random: Random, values: Sequence[Any]) -> Iterator[An
 
 
 def main() -> int:
-    """Play as many as asked for; 1 if an exception is not ours."""
+    """Play the requested number of texts; return 1 if an exception is not the library's."""
     count, seed = (int(each) for each in sys.argv[1:3])
     state = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     player = Player(strange=True)

@@ -1,6 +1,6 @@
 """Types beside one another in every place, as an engine has them: the values, or a refusal.
 
-    play("case", INTEGER, VARCHAR)      None, or a line that says what differs
+    play("case", INTEGER, VARCHAR)      None, or a line with the difference
 
 Tables `t_<type>` (column `a`) and `u_<type>` (column `b`) have rows with the values of a type. A
 text of a place runs in the engine and in the library. If the engine raises for some rows, each
@@ -112,7 +112,7 @@ def constants() -> list[Side]:
 
 
 def statements() -> list[str]:
-    """Return what makes the tables."""
+    """Return the statements that make the tables."""
     made = []
     for kind, values in VALUES.items():
         for letter, column in (("t", "a"), ("u", "b")):
@@ -150,7 +150,7 @@ def counted(rows: Sequence[Any]) -> Counter[Any]:
 
 
 class Player:
-    """Plays places in the library, and in an engine."""
+    """Play places in the library, and in an engine."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class Player:
         self.asked = self.refused = 0
 
     def play(self, place: str, left: Side, right: Side) -> str | None:
-        """Return what differs."""
+        """Return the difference, or None."""
         text = text_of(place, left, right)
         self.asked += 1
         if any(passes(left, right) for passes in self._passed_over):
@@ -225,14 +225,14 @@ class Player:
 
 
 def is_of_zones(left: Side, right: Side) -> bool:
-    """True for an instant beside a time without a zone: the library asks which instant it is."""
+    """True for an instant beside a time without a zone: the library refuses to guess the zone."""
     kinds = {left.kind, right.kind}
     is_column = right.text.startswith("u.")
     return is_column and "timestamptz" in kinds and bool(kinds & {"date", "timestamp"})
 
 
 def is_of_arrays(left: Side, right: Side) -> bool:
-    """True for a text beside an array, which DuckDB reads as one: the library asks for a CAST."""
+    """True for a text beside an array, which DuckDB reads as one: the library requires a CAST."""
     is_column = right.text.startswith("u.")
     is_text = right.kind == "varchar" if is_column else right.text.startswith("'")
     return (is_text and left.kind.endswith("[]")) or (

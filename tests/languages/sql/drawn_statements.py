@@ -4,8 +4,8 @@
     insert ... on conflict do nothing | do update, merge into t using u ...
     insert or replace | or ignore ..., insert ... by name        where the engine has them
 
-Of each statement three things are compared: whether it is refused, how many rows it changed, and
-what tables and views hold afterwards.
+Three things are compared for each statement: its refusal, the number of changed rows, and the
+tables and views afterwards.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ DAYS = ("date '2024-02-29'", "'2024-01-31'", "null", "date '1999-12-31'")
 
 @dataclass
 class Report:
-    """Counts of the statements that were run, differences, and texts refused only here."""
+    """Counts of the played statements, differences, and texts refused only by the library."""
 
     run: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)

@@ -3,8 +3,8 @@
     PATTERNS            "lpad({text}, {count}, {letter})", by group
     ARGUMENTS           text: null, '', 'äß', ...       each a literal of the type `TYPES[kind]`
 
-A pattern without `{kind}` is one case. `python -m tests.languages.sql.duckdb_cases` lists what
-differs.
+A pattern without `{kind}` is one case. `python -m tests.languages.sql.duckdb_cases` lists the
+differences.
 """
 
 from __future__ import annotations
@@ -671,9 +671,9 @@ GROUPS: dict[str, Sequence[str]] = {
 INFINITE = re.compile(
     r"'inf'.*: 'an error', and in DuckDB (datetime\.date(time)?\(9999, 12, 31|'infinity')"
 )
-"""Moments of no end, which DuckDB's client gives as the last of the year 9999."""
+"""Infinite moments, which DuckDB's client returns as the last one of the year 9999."""
 LOOSE = re.compile(r": 'nan', and in DuckDB '-nan'$")
-"""The sign of a NaN, which is the processor's and not DuckDB's: another machine gives another."""
+"""The sign of a NaN, which depends on the processor, not on DuckDB."""
 
 HUGE = re.compile(r"170141183460469231731687303715884105727.*: None, and in DuckDB 'an error'$")
 """A HUGEINT too large for a decimal beside NULL: DuckDB casts it before it looks at the NULL."""
@@ -685,7 +685,7 @@ def is_known(wrong: str) -> bool:
 
 
 class DuckDB:
-    """A connection to DuckDB that gives values as views have them."""
+    """A connection to DuckDB that returns values in the form of views."""
 
     name: str = "DuckDB"
     dialect: Literal["duckdb", "postgres"] = "duckdb"

@@ -1,4 +1,4 @@
-"""Draws SQL expressions of a type over the columns in scope."""
+"""Draw SQL expressions of a type over the columns in scope."""
 
 from __future__ import annotations
 

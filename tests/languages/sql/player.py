@@ -6,7 +6,7 @@
     a random half removed, inserted again, all removed    compare on the way
 
 A query that the database refuses on the way, as for a value that cannot be cast, is not compared
-then. Sound: nothing here knows what a query means.
+then. The test is sound: nothing here depends on the meaning of a query.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def play(
     *,
     made: Callable[[str], Oracle] = oracle,
 ) -> Report:
-    """Play all that the database understands of a script; `made` gives an empty database."""
+    """Play the records that the database understands; `made` returns an empty database."""
     report = Report()
     for statements, queries in script.groups(engine):
         for few in _parts(queries, 25):
@@ -231,7 +231,7 @@ def _compared(one: Playing, other: Oracle, report: Report) -> str | None:
 def _history(
     rows: Sequence[Change], random: Random, commits: int
 ) -> Iterator[list[tuple[int, Change]]]:
-    """Commits of inserts and deletes: none, all, half, all again, nothing."""
+    """Yield commits of inserts and deletes: none, all, half, all again, nothing."""
     rows = random.sample(rows, len(rows))
     yield []
     for some in _parts(rows, max(1, -(-len(rows) // max(1, commits - 2 * FEW)))):

@@ -72,7 +72,7 @@ def _of_times(random: Random) -> str:
 
 
 def _changed(random: Random, text: object) -> str:
-    """A text, or one that a letter is put into, taken from, or changed in."""
+    """Return a text, perhaps with a letter inserted, deleted or changed."""
     made = text if isinstance(text, str) else "12"
     while made and random.random() < 0.4:
         place = random.randrange(len(made))

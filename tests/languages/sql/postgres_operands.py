@@ -1,10 +1,10 @@
-"""Sweeps the operators of Postgres over pairs of operands, beside a server.
+"""Sweep the operators of Postgres over pairs of operands, beside a server.
 
 operator x operand x operand   -->   the server computes: so is the view, value and type
                                      it has no such operator: a PlanError when the query is made
 
 Operands are columns of each type, written constants, texts without a type, and NULL.
-`python -m tests.languages.sql.postgres_operands "+" "like"` lists what differs.
+`python -m tests.languages.sql.postgres_operands "+" "like"` lists the differences.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Plays expressions against an engine, as a Postgres server: what it gives, and what a view gives.
+"""Play expressions against an engine, as a Postgres server, and compare its values with a view's.
 
     pattern "left({text}, {count})"   ->   a table of all arguments, on both sides
     select id, left(a, b) from cases       compared row by row: value, type, NULL, error
     select left(a, b)::text ...            how the value is written
     select left(cast('abc' as text), 2)    the same of constants
 
-A value that Python has no place for (an infinite date, a year before 1) has to be an error here.
-A `PlanError` is a refusal: right where the engine refuses, and told apart where it does not.
-`python -m tests.languages.sql.postgres_player` lists what differs.
+A value that Python cannot represent (an infinite date, a year before 1) must be an error here.
+A `PlanError` is a refusal: right if the engine refuses, and listed if it does not.
+`python -m tests.languages.sql.postgres_player` lists the differences.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SPAN = re.compile(
 
 @dataclass
 class Played:
-    """Count of the cases played, with the differing ones and what only the engine takes."""
+    """Count of the cases played, with the differences and the cases only the engine accepts."""
 
     cases: int = 0
     refused: dict[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Engine(Protocol):
 
 
 class Server:
-    """A connection to Postgres that gives values as views have them."""
+    """A connection to Postgres that returns values in the form of views."""
 
     name: str = "Postgres"
     dialect: Literal["duckdb", "postgres"] = "postgres"
@@ -272,7 +272,7 @@ def span_of(text: str) -> timedelta:
 def sweep(
     engine: Engine, groups: Mapping[str, Sequence[str]], is_known: Callable[[str], bool]
 ) -> None:
-    """Play all patterns of the groups that the command line names; print what differs."""
+    """Play all patterns of the groups that the command line names; print the differences."""
     parser = argparse.ArgumentParser()
     parser.add_argument("groups", nargs="*")
     parser.add_argument("--limit", type=int, default=12)

@@ -1,4 +1,4 @@
-"""Draws SQL queries: joins, sub-queries, groups, set operations, orders, windows."""
+"""Draw SQL queries: joins, sub-queries, groups, set operations, orders, windows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Draws tables, statements and views of SQLite, and plays them beside it.
+"""Draw tables, statements and views of SQLite, and play them beside it.
 
-The views are made before the first statement, and are kept up to date by the changes. What a
-collation says is the same may be shown as any of those, so texts are compared without case and
-without spaces at their ends where the view groups by one.
+The views are made before the first statement, and follow the changes. A view may show any of the
+texts that are equal under a collation, so texts are compared without case and without spaces at
+their ends if the view groups by one.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class History:
         return self._filled(self._random.choice(TESTS))
 
     def play(self, count: int) -> None:
-        """Play some statements; after each the table and its views have what SQLite says."""
+        """Play some statements; after each, compare the table and its views with SQLite."""
         every = self.both.view("select * from t")
         for _ in range(count):
             text = self.statement()

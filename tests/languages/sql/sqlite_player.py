@@ -1,7 +1,7 @@
-"""Plays the same statements and queries in a database and in SQLite, and compares value by value.
+"""Play statements and queries in a database and in SQLite, and compare value by value.
 
-Both sides get the text; a row is compared with its order if the query has one. Classes of values
-count: 1 and 1.0 are two, as are 'a' and b'a'. What SQLite refuses has to be refused, or an error
+Both sides get the text; rows are compared in order if the query has one. Classes of values count: 1
+and 1.0 are two, as are 'a' and b'a'. A text that SQLite refuses must be refused, or give an error
 row.
 """
 

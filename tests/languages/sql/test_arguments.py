@@ -456,7 +456,7 @@ for dialect in ("duckdb", "postgres", "sqlite"):
                 given[f"{dialect} {path.name}:{each.line}"] = rows
 json.dump(given, sys.stdout)
 """
-"""All queries of the scripts, or one of several, and what they give."""
+"""Queries of the scripts, all or one of several, with their results."""
 QUERIES = {
     "select a from t where b is not null": 3,
     "select a from t where b is null": 0,

@@ -1,4 +1,4 @@
-"""TPC-H and NEXMark as live views are what DuckDB says, after every commit."""
+"""TPC-H and NEXMark as live views equal DuckDB, after every commit."""
 
 from __future__ import annotations
 

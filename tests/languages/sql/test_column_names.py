@@ -1,4 +1,4 @@
-"""Columns that a SELECT does not name have names that say what they are; in Postgres, its own."""
+"""Unnamed columns of a SELECT are named after their expressions; in Postgres, as it does."""
 
 from __future__ import annotations
 

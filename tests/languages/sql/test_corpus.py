@@ -1,5 +1,7 @@
-"""Drawn queries, kept up to date, are what SQLite and DuckDB say. All:
-`python -m tests.languages.sql`."""
+"""Drawn queries, maintained as views, equal SQLite and DuckDB.
+
+`python -m tests.languages.sql` plays all of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn statements change what DuckDB and SQLite change; Postgres is in `test_postgres_scripts`."""
+"""Drawn statements have the effect of DuckDB and SQLite; Postgres: `test_postgres_scripts`."""
 
 from __future__ import annotations
 

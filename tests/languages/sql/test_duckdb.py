@@ -1,4 +1,4 @@
-"""Queries and statements of the default dialect are what DuckDB gives."""
+"""Queries and statements of the default dialect have the results of DuckDB."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_any_word_names_a_parameter(dialect: Any, word: str) -> None:
 
 
 def test_a_window_that_is_defined_by_itself_is_refused() -> None:
-    """It was looked for in its own definition, without an end."""
+    """The search for such a window in its own definition once did not end."""
     db = Database()
     db.execute("create table v (id int, i int)")
     text = "select sum(i) over w from v window w as (partition by sum(i) over w order by id)"

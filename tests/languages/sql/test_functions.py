@@ -1,4 +1,4 @@
-"""Every function, operator, cast, aggregate and window function is what the databases say."""
+"""Every function, operator, cast, aggregate and window function equals the databases."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ Ask = Callable[[str, str], list[Any]]
 
 
 def rows() -> list[tuple[Any, ...]]:
-    """id, an instant, what a clock without a zone shows, a day, and the instant before."""
+    """Return rows: id, instant, local time without a zone, day, and the instant before."""
     return [
         (n, ts, ts.replace(tzinfo=None), ts.date(), INSTANTS[n - 1])
         for n, ts in enumerate(INSTANTS)

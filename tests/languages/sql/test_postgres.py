@@ -1,4 +1,4 @@
-"""Expressions of the dialect "postgres" are what a Postgres server gives, with type and NULL."""
+"""Expressions of the dialect "postgres" equal a Postgres server, with type and NULL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates of the dialect "postgres" are what a Postgres server gives, with class and digits."""
+"""Aggregates of the dialect "postgres" equal a Postgres server, with class and digits."""
 
 from __future__ import annotations
 

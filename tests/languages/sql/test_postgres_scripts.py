@@ -1,4 +1,4 @@
-"""Scripts and statements in the dialect of Postgres do what a Postgres server does."""
+"""Scripts and statements in the dialect of Postgres have the effect of a Postgres server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of SQL are what SQLite and DuckDB give for the same text, after every commit."""
+"""Views of SQL equal SQLite and DuckDB for the same text, after every commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell prints what becomes of views; files become tables of their columns' types."""
+"""The shell prints the changes of views; files become tables of their columns' types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dialect "sqlite" is what SQLite does: stored values, comparisons, order, statements."""
+"""The dialect "sqlite" behaves as SQLite: stored values, comparisons, order, statements."""
 
 from __future__ import annotations
 

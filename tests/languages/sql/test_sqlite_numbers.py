@@ -1,4 +1,4 @@
-"""Numbers of rows without an INTEGER PRIMARY KEY: in constant time, and in the order asked for."""
+"""Row numbers without an INTEGER PRIMARY KEY: in constant time, and in the requested order."""
 
 from __future__ import annotations
 

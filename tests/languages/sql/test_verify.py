@@ -246,8 +246,10 @@ STEPS = (
 
 @pytest.mark.parametrize("step", STEPS)
 def test_comparisons_with_the_recursion_itself_are_followed(step: str) -> None:
-    """The oracle, which asks a row again only where its comparison changes, agrees with the view,
-    and finds rows that are wrong."""
+    """The oracle agrees with the view, and finds wrong rows.
+
+    It evaluates a row again only if its comparison changes.
+    """
     text = f"with recursive r(n) as (select id from c where x = 1 union {step}) select n from r"
     db = Database()
     for statement in TABLES:
@@ -269,7 +271,7 @@ def test_comparisons_with_the_recursion_itself_are_followed(step: str) -> None:
 
 
 def evaluate_anew(view: Any) -> dict[Any, int]:
-    """The rows of a query, where each change of a recursion has every row asked again."""
+    """Return the rows of a query; each change of a recursion evaluates every row again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RecursiveRows, "candidates", lambda self, row: _note_all(self))
         return {tuple(row): n for row, n in view._evaluated(view.relation.plan).items()}

@@ -1,4 +1,4 @@
-"""Taking a callable into a plan: what its code says is read once, whatever it captured."""
+"""Taking a callable into a plan: facts of its code are read once, whatever it captured."""
 
 from __future__ import annotations
 

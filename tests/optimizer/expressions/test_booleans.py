@@ -121,7 +121,7 @@ def tried(table: Any, change: str, one: Row) -> type | None:
 
 
 class Bits:
-    """A number whose comparisons give numbers, and which `&` joins bit by bit."""
+    """A number whose comparisons return numbers, and which `&` combines bit by bit."""
 
     def __init__(self, value: int) -> None:
         self.value = value

@@ -8,7 +8,7 @@ from reactive import Database
 
 
 class Odd:
-    """Its order is no truth value."""
+    """A value whose comparisons are no truth values."""
 
     def __gt__(self, other: object) -> Any:
         return "greater"

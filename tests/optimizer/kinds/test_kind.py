@@ -171,7 +171,7 @@ ONE_KIND: list[list[Any]] = [
 
 
 def read_by(of: Any) -> list[Any]:
-    """Return what each reader makes of an annotation, as that of rows and as that of a field."""
+    """Return each reader's result for an annotation, of rows and of a field."""
     made: Any = make_dataclass("Row", [("v", of)], frozen=True)
     field = Attribute(Parameter(0), "v")
     return [

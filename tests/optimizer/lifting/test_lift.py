@@ -27,7 +27,7 @@ class Color(Enum):
 
 
 def lifted(function: Callable[..., Any], count: int = 1, shapes: Shapes = ()) -> str:
-    """The text of the expression for a callable; it must compute what the callable does."""
+    """Return the text of the expression for a callable, after a check of equal results."""
     taken = opaque(function, count, "where")
     read = lift(taken, shapes)
     for row in (SALLY, JOE):

@@ -326,7 +326,7 @@ class OpenBase(NamedTuple):
 
 
 class Open(OpenBase):
-    """Has a dictionary, so that anybody may give it an attribute."""
+    """A class with a dictionary, so that any attribute may be assigned."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Plan nodes state their facts, and what asks for facts knows nodes that it has never seen."""
+"""Plan nodes state their facts, and readers of facts handle unknown nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recursion through what takes rows away is refused when the relation is made, the cycle named."""
+"""Recursion through operators that retract rows is refused, and the error names the cycle."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Row:
 
 
 def touched(query: Query, kind: Any = Row) -> tuple[int, list[Any]]:
-    """Rows that are touched while three tables are filled, and what the query gives."""
+    """Return the rows touched while three tables are filled, and the result of the query."""
     db = Database()
     tables: list[Any] = [db.table(kind, name=name) for name in "abc"]
     view = query(*tables).materialize()

@@ -1,4 +1,4 @@
-"""The golden files of the rules: each says what a rule makes of a query, and it is tried.
+"""Golden files of the rules: each has the result of a rule for a query, which is tested.
 
 Beside the text of the plan, the rows: every plan is evaluated over all contents of its tables with
 at most two different rows, each at most twice, before the rule and after it.

@@ -36,7 +36,7 @@ Env = Sequence[tuple[Expr, str]]
 
 @dataclass(frozen=True, slots=True)
 class Sure:
-    """A row whose fields are what they are declared as."""
+    """A row whose fields have their declared types."""
 
     k: int
     v: float
@@ -61,7 +61,7 @@ SETS: tuple[Any, ...] = (
 
 
 class Drawing:
-    """Draws plans over three tables. With `calm` nothing in them raises."""
+    """Draw plans over three tables. With `calm` nothing in them raises."""
 
     def __init__(self, random: Random, db: Database, *, calm: bool) -> None:
         self.random = random

@@ -44,7 +44,7 @@ def lines(db: Database) -> Table[Line]:
 
 
 def change(random: Random, orders: Table[Any], lines: Table[Any]) -> None:
-    """Some orders and lines come and go, in one commit; at times all that there are."""
+    """Insert and delete some orders and lines in one commit; at times delete all."""
     size = random.choice((1, 1, 3, 20))
     with Transaction(orders._engine):
         for table in (orders, lines):

@@ -145,7 +145,7 @@ QUERIES: dict[str, Callable[..., plan.Node]] = {
 
 
 def touched(query: Callable[..., Any], size: int) -> list[int]:
-    """The rows that are touched by an order and a customer that come, change and go."""
+    """Return the rows touched by an inserted, updated and deleted order and customer."""
     db = Database()
     customers, orders = db.table(Customer, name="customers"), db.table(Order, name="orders")
     customers.add_all([Customer(i, f"c{i}", 10.0) for i in range(size)])

@@ -1,4 +1,4 @@
-"""Runs a context: files of its own in a folder of its own, in a process of its own.
+"""Run a context: its own files in its own folder, in its own process.
 
 A context is a text file:
 

@@ -62,7 +62,7 @@ def _candidates(version: tuple[int, int]) -> Iterator[str]:
 
 
 def _runs(python: str, version: tuple[int, int]) -> bool:
-    """Not so a launcher for a version that is not switched on."""
+    """Return False for a launcher of a version that is not installed."""
     code = "import sys; print(sys.implementation.name, *sys.version_info[:2])"
     try:
         done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=20)
