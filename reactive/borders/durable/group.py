@@ -194,6 +194,9 @@ class GroupJournal(Journal):
     def _write_noted(self) -> None:
         """Write the notes of commits that are finished now, but not of later ones.
 
+        If the store refuses the notes, later commits are refused, too, and the error is
+        raised.
+
         The caller holds `_writes`.
         """
         noted, now = self._noted, self._version()
@@ -326,7 +329,10 @@ def note_kinds(kept: KeptTable) -> tuple[KeyedNotes, KeyedNotes, KeyedNotes]:
 
 
 def keyed_note(kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted]) -> Note:
-    """Return the function that notes a delta of a table with a key as a whole, or raises."""
+    """Return the function that appends a delta of a table with a key to `noted`.
+
+    It raises, and notes nothing, if a row cannot be stored.
+    """
     write, both = kept.codec.write, sides[2]
 
     def note(delta: Sequence[Pair], version: int) -> None:
@@ -378,7 +384,7 @@ def note(delta, version):
 
 
 def merge_notes(noted: Sequence[Noted]) -> list[Record]:
-    """Merge the notes of commits; the last commit must be complete.
+    """Merge notes of commits into records; `noted` must have all notes of its last commit.
 
     >>> comes, both = KeyedNotes("words", 0, 1), KeyedNotes("words", 0, 0)
     >>> old, new = ("tea", 1), ("tea", 2)
@@ -402,7 +408,7 @@ def merge_notes(noted: Sequence[Noted]) -> list[Record]:
 
 
 def _net_steps(side: KeyedNotes, steps: Sequence[Step]) -> Change:
-    """Return the net change of a table."""
+    """Return the net change of a table with a key: its rows before and after all steps."""
     if not any(gone for gone, _ in steps):
         return Change(side.table, (), [*chain.from_iterable(come for _, come in steps)])
     place = side.key_place

@@ -300,13 +300,17 @@ class KeptViews:
 
     @contextmanager
     def _inside(self) -> Iterator[bool]:
-        """Block other commits; yields False if the database is closed."""
+        """Block other commits; yield False if the database is closed."""
         with self._engine.db_lock.inside():
             yield not self._engine.db_lock.is_closed
 
 
 def _pack_states(kept: KeptView, copied: CopiedStates) -> dict[str, bytes]:
-    """Pack the states that are worth storing, and record how long each took."""
+    """Pack the states that are worth storing, and record how long each took.
+
+    Each state is removed from `copied.states` as it is packed. One that cannot be stored is not
+    tried again.
+    """
     found = {}
     for name in list(copied.states):
         cost = kept.costs.get(name, Cost())
@@ -417,14 +421,14 @@ def stored_view(engine: Engine, name: str, node: plan.Node, query: str) -> Store
 
 
 def generation_of(journal: Journal, name: str) -> int:
-    """Return the number of the table that has the bytes of a view; 0 if unknown."""
+    """Return the number, 0 or 1, of the stored generation of a view; 0 if no file is written."""
     if not journal.writes:
         return 0
     return int(state_table_name(name, 1) in journal.store.tables())
 
 
 def describe_tables(journal: Journal, read: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return the entries of a header about tables."""
+    """Return the schema, as text, and the number of rows of each table, by name."""
     return {
         table.name: [text_of_schema(journal.kept[table].codec.schema), len(table._store)]
         for table in read
@@ -438,7 +442,10 @@ def tables_read(engine: Engine, node: plan.Node) -> list[Any]:
 
 @contextmanager
 def _open_store(journal: Journal) -> Iterator[Store]:
-    """Yield the store; for a read-only database, a newer snapshot of its file."""
+    """Yield the store; for a read-only database, a newer snapshot of its file.
+
+    Raises `UnusableState` if the history lacks commits that this process has not read.
+    """
     if journal.writes:
         yield journal.store
         return
@@ -508,7 +515,10 @@ def _check_tables(
     changed: Mapping[Node, Sequence[Pair]] | None,
     read: Sequence[Any],
 ) -> None:
-    """Raise if a table has other fields, or another number of rows than expected."""
+    """Raise `UnusableState` if a table has another schema or number of rows than stored.
+
+    The changes since then, if known, are counted.
+    """
     for table in read:
         schema, count = stored.get(table.name, (None, 0))
         if changed is not None:

@@ -340,7 +340,10 @@ class Adoption:
         return self._by_weight(self._written_today(store, old))
 
     def fill(self, store: Store) -> None:
-        """Fill the empty table with the stored rows."""
+        """Fill the empty table with the stored rows.
+
+        Raises `DurabilityError` if a row is refused or cannot be read.
+        """
         kinds = StoredKinds(self.codec.schema)
         once, often = self.read(store, kinds)
         do, name = self.table._do, self.table.name
@@ -470,7 +473,7 @@ def _is_of_codec(schema: Schema) -> bool:
 
 
 def _first_unread(read: Callable[[Sequence[Values]], Any], batch: Sequence[Values]) -> Any:
-    """Return the first row of a batch that cannot be read."""
+    """Return the first row of a batch that cannot be read; a list with one row if each can."""
     for row in batch:
         try:
             read([row])
@@ -489,7 +492,10 @@ def _has_hash(row: Any) -> bool:
 
 
 def _report_misfits(table: Any, where: str, made: Any) -> Any:
-    """Report a value that cannot be read as an error of its table."""
+    """Yield the items of `made`; convert the error of a value that cannot be read.
+
+    Raises `DurabilityError` for a damaged value, `PlanError` for one that does not fit.
+    """
     try:
         yield from made
     except DamagedValue as misfit:

@@ -115,7 +115,7 @@ class PostgresStore:
         self._is_open = True
 
     def _connect(self) -> None:
-        """Connect, and acquire the lock."""
+        """Connect, and acquire the lock. Raises if another database holds the lock."""
         psycopg2 = driver()
         self._connection = psycopg2.connect(
             self._dsn, application_name="reactive store", client_encoding="UTF8"
@@ -170,7 +170,7 @@ class PostgresStore:
         self._connection.commit()
 
     def _state_number(self, name: str) -> int:
-        """Return a number of the state."""
+        """Return the number stored as `version` or `format`. Raises if it is damaged."""
         found = self._run(f"select value from {self._state} where name = ?", [name]).fetchone()
         with report_damage(self.name, "state", {name: found and found[0]}):
             return int(found[0])
@@ -202,7 +202,7 @@ class PostgresStore:
             return found
 
     def _recover(self) -> None:
-        """Roll back an unfinished transaction, reconnecting if the connection is lost."""
+        """Roll back; reconnect if the connection is lost, trying for `PATIENCE` seconds."""
         until = time.monotonic() + PATIENCE
         while True:
             try:
@@ -390,7 +390,7 @@ class PostgresStore:
             sqlite_file.trim_history(self._run, 0)
 
     def _in_transaction(self, act: Callable[[], T]) -> T:
-        """Run `act` in one transaction."""
+        """Run `act` in one transaction, and return its result; roll back if it raises."""
         self._connection.rollback()
         try:
             done = act()

@@ -85,17 +85,17 @@ class SqliteFile:
         self._last_rank = 0
 
     def version(self) -> int:
-        """As `Store.version`."""
+        """Return the last version, after reading the catalog again; see `Store.version`."""
         with self._reporting("read"):
             self._look()
             return self._state_number("version")
 
     def tables(self) -> Mapping[str, Schema]:
-        """As `Store.tables`."""
+        """Return the schemas; see `Store.tables`."""
         return self._schemas
 
     def rows(self, table: str) -> Rows:
-        """As `Store.rows`."""
+        """Yield the rows of a table; see `Store.rows`."""
         found = self._tables[table]
         self._check_columns(found)
         cursor = self._reading(found.rows)
@@ -127,7 +127,7 @@ class SqliteFile:
             return found
 
     def history(self, since: int) -> Sequence[LoggedCommit]:
-        """As `Store.history`."""
+        """Return the kept commits; see `Store.history`."""
         with self._reporting("read"):
             try:
                 found = read_history(self._run, since)
@@ -151,7 +151,7 @@ class SqliteFile:
         self._look()
 
     def _state_number(self, name: str) -> int:
-        """Return a number of the state."""
+        """Return the number stored as `version` or `format`. Raises if it is damaged."""
         found = self._run("select value from reactive_state where name = ?", (name,)).fetchone()
         if found is None or type(found[0]) is not int:
             raise DurabilityError(damaged_row(self.name, "reactive_state", {name: found}))
@@ -528,7 +528,7 @@ def trim_history(run: Run, keep: int) -> None:
 
 
 def read_history(run: Run, since: int) -> list[LoggedCommit]:
-    """Return the commits after a version."""
+    """Return the kept commits after a version, oldest first."""
     commits = run(
         "select version, time from reactive_commits where version > ? order by version", (since,)
     ).fetchall()

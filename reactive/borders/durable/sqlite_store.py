@@ -305,7 +305,10 @@ class SqliteStore(SqliteFile):
             self._run(_WRITTEN, (records[-1].time,))
 
     def _remove(self, table: SqliteTable, change: Change, waiting: list[Values]) -> None:
-        """Insert the rows in `waiting`, then delete the rows that `change` does not replace."""
+        """Delete the rows that `change` does not replace; if there are any, insert `waiting` first.
+
+        `waiting` is emptied then. Raises if a row to delete is not there.
+        """
         if change.gone and (gone := table.leaving(change)):
             self._put(table, waiting)
             waiting.clear()

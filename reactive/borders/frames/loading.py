@@ -180,7 +180,7 @@ def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None)
 
 
 def _at_once(table: Any, pieces: Iterable[Piece]) -> int:
-    """Add all rows in one commit."""
+    """Add all rows in one commit; return their number."""
     with pause_collector():
         every = list(pieces)
         tests = {id(test): test for _, test in every}
@@ -192,7 +192,10 @@ def _at_once(table: Any, pieces: Iterable[Piece]) -> int:
 
 
 def _one_by_one(table: Any, pieces: Iterable[Piece], total: int | None, watch: Progress) -> int:
-    """Add each piece in a commit of its own; if one is refused, the earlier ones stay."""
+    """Add each piece in a commit of its own; return the number of rows.
+
+    If a piece is refused, the earlier ones stay, and the exception tells their number.
+    """
     done = 0
     watch.count(done, total)
     try:

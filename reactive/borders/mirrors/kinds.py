@@ -126,7 +126,7 @@ class MirrorKind:
         return self._records(connection.execute(self.statement))
 
     def rows_of(self, connection: Connection, keys: Iterable[Key]) -> list[Any]:
-        """Read the rows with some keys."""
+        """Read the rows with some keys; a key without a row is left out."""
         found: list[Any] = []
         for chunk in chunks(list(keys)):
             values = [key[0] for key in chunk] if len(self.columns) == 1 else chunk

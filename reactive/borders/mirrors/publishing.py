@@ -156,7 +156,10 @@ class MirrorPublisher:
         return parts
 
     def fill(self, touched: TouchedRows) -> None:
-        """Update tables with the touched rows, inside a transaction."""
+        """Update tables with the touched rows, inside a transaction.
+
+        Rows that could not be read before are added to `touched`.
+        """
         self.changed = {}
         if self.behind is not None:
             touched.take(self.behind)
@@ -240,7 +243,10 @@ class MirrorPublisher:
         return found
 
     def _look_again(self, touched: TouchedRows, error: BaseException) -> None:
-        """Read the touched rows again over a new connection, and publish them."""
+        """Read the touched rows again over a new connection, and publish them.
+
+        If that fails, the mirror stays behind. `error` gets a note of the outcome.
+        """
         behind = self.behind = TouchedRows(touched.connection)
         behind.take(touched)
         try:

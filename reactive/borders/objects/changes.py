@@ -72,7 +72,7 @@ class Objects:
         self.unread.pop(id(record), None)
 
     def note(self, record: ObjectRecord, name: str, store: ObjectStore) -> None:
-        """Record the assignment of an attribute."""
+        """Record an assigned attribute: in `changed` if a query reads it, else in `unread`."""
         read = store.attributes_read()
         changed = self.changed if read is None or name in read else self.unread
         changed[id(record)] = record
@@ -106,7 +106,10 @@ class Objects:
                 self._sample()
 
     def flush_one(self, record: ObjectRecord) -> list[Pair]:
-        """Update the row of one object in one table, outside of transactions."""
+        """Update the row of one object in one table, outside of transactions; return the changes.
+
+        There are none if the object has no new snapshot.
+        """
         (place,) = record.places
         old, new, table = place.row, record.current(), place.store.table()
         updates = [(record, old, new)]
@@ -310,7 +313,7 @@ def _changed_inside(given: tuple[Sequence[ObjectRecord], Callable[[], Any]]) -> 
 
 
 def only_table(record: ObjectRecord) -> Any:
-    """Return the table of an object whose change can be a commit of that table alone."""
+    """Return the table if a change of an object can be a commit of it alone; else None."""
     if len(record.places) != 1 or record.owners or record.left is not None:
         return None
     objects = record.places[0].store.objects

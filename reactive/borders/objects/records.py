@@ -234,7 +234,7 @@ class ObjectRecord:
             self._before = version, row
 
     def _version(self) -> int:
-        """Return the version of the database whose rows have contained this object."""
+        """Return the version of the database whose rows contained this object; -1 without one."""
         home = None if self.home is None else self.home()
         return -1 if home is None else home.engine.version
 

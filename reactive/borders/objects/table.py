@@ -290,7 +290,10 @@ class ObjectTable(Table[T, K]):
         )
 
     def _record(self, given: Any) -> ObjectRecord:
-        """Return the record of an object, or of the object of a row."""
+        """Return the record of an object, or of the object of a row.
+
+        Raises `TableError` for an object of another class, and for a row without an object.
+        """
         if is_twin(type(given)) and given._record_ is not None:
             given = given._record_.object
         if not isinstance(given, self._kind) or not is_tracked(type(given)):
@@ -315,7 +318,7 @@ class ObjectTable(Table[T, K]):
         return known_record(given)
 
     def _new_row(self, given: Any) -> Any:
-        """Return the snapshot of an object to be added."""
+        """Return the snapshot of an object to add. Raises `TableError` if it is there already."""
         record = self._record(given)
         if record.row_in(self._store) is not None:
             raise TableError(

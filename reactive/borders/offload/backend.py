@@ -214,7 +214,7 @@ def _cell_text(value: Any) -> str:
 
 
 def status(of: Offloading) -> OffloadStatus:
-    """Return the current lines."""
+    """Return the status: a line for each remote node, and for each that is too big but stays."""
     lines = [_line(node) for node in of.remotes]
     refused = [] if of.overflow is None else of.overflow.refused
     error = None if of.overflow is None else of.overflow.background.error

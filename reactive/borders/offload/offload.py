@@ -123,7 +123,7 @@ class Offloading:
         return self.need().nested(fragment, [(each.remote, each.fed()) for each in operators])
 
     def read_here(self, run: plan.Node, offloaded: offloaded_nodes.OffloadedNodes) -> None:
-        """Bring the tables into the process that a plan reads there."""
+        """Bring the rows that a plan reads in the process back from remote stores."""
         self.spilling.bring_back(run, offloaded)
 
     def forget(self, table: Any) -> None:
@@ -266,7 +266,7 @@ class Offloading:
                 each.operator.remote.close()
 
     def need(self) -> Offload:
-        """Return the offload; raise without one."""
+        """Return the offload. Raises `OffloadError` if the database has none."""
         if self.offload is None:
             raise OffloadError(
                 "this database has nowhere to move a view to\n"

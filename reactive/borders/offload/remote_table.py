@@ -270,7 +270,10 @@ class RemoteStore:
         self._unsaved: list[Pair] = []
 
     def save(self, open_changes: Sequence[Pair]) -> int:
-        """Save all changes, except changes of an open transaction, as a version."""
+        """Save the changes so far as a version, and return the last version.
+
+        Changes of an open transaction are not saved; without others, no version is made.
+        """
         closed = consolidate([*self._unsaved, *negate(open_changes)])
         if closed:
             self._rows.append(closed)
@@ -479,7 +482,10 @@ def fill_operators(
 
 
 def _missing(engine: Engine, operators: Sequence[RemoteOperator]) -> dict[Any, dict[Row, int]]:
-    """Return the rows to add to tables and to remove; rows needed by several operators once."""
+    """Return the rows to add to each table (counts above 0), and to remove (below 0).
+
+    Rows that several operators need are counted once.
+    """
     found: dict[Any, dict[Row, int]] = {}
     for operator in operators:
         for read, pairs in to_restore(operator.fragment, operator.differs()).items():

@@ -243,7 +243,7 @@ class DurableOutbox:
             )
 
     def _write(self, updates: Mapping[str, int | None], *, is_safe: bool) -> None:
-        """Write values by key; None deletes the key."""
+        """Write values by key; None deletes a key. Raises unless the write is in the store."""
         held = self._load()
         gone: list[Values] = []
         come: list[Values] = []

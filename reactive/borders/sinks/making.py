@@ -308,7 +308,7 @@ def _choose_feed(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -
 
 
 def _operator(view: Any) -> RemoteOperator | None:
-    """Return the operator that has the rows of a view, if they can be read where they are."""
+    """Return the operator whose remote rows can be followed; None if they cannot."""
     source = view._node.inputs[0]
     return source.operator if source.is_remote and source.operator.is_followable else None
 

@@ -215,7 +215,7 @@ class Targets:
         return self.tables[number]._keyed is not None
 
     def number(self, kind: type) -> int:
-        """Return the number of the table for a class of rows."""
+        """Return the number of the table for a class of rows; `NOWHERE` if there is none."""
         if self._by_class is None:
             return 0
         number = self._numbers.get(kind)

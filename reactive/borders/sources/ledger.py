@@ -157,12 +157,15 @@ class Ledger:
         add_rows(self.entries, [entry for entry in entries.values() if entry is not None])
 
     def held(self, owner: Owner) -> Entry | None:
-        """Return the entry of an owner as of the open transaction."""
+        """Return the entry of an owner as of the open transaction; None if there is none."""
         keyed = self.entries._keyed
         return None if keyed is None else keyed.by_key.get(owner)
 
     def with_token(self, token: Token) -> dict[Owner, Entry | None]:
-        """Return the entries that set a new token. Called inside a transaction."""
+        """Return the entries that set a new token, with None for the parts of the old one.
+
+        Called inside a transaction.
+        """
         old = self.held(TOKEN)
         gone = () if old is None or old.rows is None else filter(_is_part, self._all_held())
         return {**{part.owner: None for part in gone}, TOKEN: Entry(TOKEN, token)}

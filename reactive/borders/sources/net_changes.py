@@ -289,7 +289,7 @@ class _Changes:
         self._net.come.setdefault(number, []).append(row)
 
     def _goes(self, number: int, row: Row, owner: Owner) -> bool:
-        """Delete a row, unless it must stay. Return True if it is deleted."""
+        """Delete a row of an owner; False if the row must stay, which is noted as an error."""
         error = None if self._left_out is None else self._left_out.stays(number, row)
         if error is None:
             self._net.gone.setdefault(number, []).append(row)

@@ -440,9 +440,9 @@ def _module(error: Exception) -> str:
 
 
 def _of_sqlalchemy(error: Any) -> bool:
-    """Classify an error of SQLAlchemy: its own were raised before sending.
+    """Return True if an error of SQLAlchemy is a refusal.
 
-    Others wrap the driver's.
+    Its own errors are raised before it sends anything; others wrap one of the driver.
     """
     if not hasattr(error, "connection_invalidated"):
         return True
@@ -450,7 +450,7 @@ def _of_sqlalchemy(error: Any) -> bool:
 
 
 def _sqlite_code(error: Any) -> bool | None:
-    """Classify by the code of SQLite, which `sqlite3` and `apsw` have in different attributes."""
+    """Return True if the code of a SQLite error is a refusal; None for an error without a code."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None and _module(error) == "apsw":
         code = getattr(error, "result", None)
@@ -458,7 +458,7 @@ def _sqlite_code(error: Any) -> bool | None:
 
 
 def _state(error: Any) -> bool | None:
-    """Classify by SQLSTATE."""
+    """Return True if the SQLSTATE of an error is a refusal; None for an error without one."""
     state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
     if not isinstance(state, str):
         return None

@@ -157,7 +157,7 @@ def constructor_parameters(kind: Any) -> dict[str, inspect.Parameter]:
 
 
 def _collect_classes(kind: Kind, classes: dict[str, type]) -> None:
-    """Collect the classes that a kind mentions."""
+    """Add the records and enumerations that a kind mentions to `classes`, by name."""
     inside = kind.arguments if isinstance(kind, Struct) else inside_of(kind)
     for each in inside:
         _collect_classes(kind_of(each), classes)
@@ -211,7 +211,7 @@ def _is_needed(name: str, known: DeclaredRows | None) -> bool:
 
 
 def _inner_differences(old: Schema, new: Schema) -> Iterator[str]:
-    """Yield the differences of records and enumerations inside fields."""
+    """Yield a text for each field of an inner record or enumeration that no longer fits."""
     classes: Mapping[str, Mapping[str, str]] = _about(new)
     for name, before in _about(old).items():
         now = classes.get(name)

@@ -173,7 +173,7 @@ def without_old(
     asked: list[Any],
     held: Mapping[Any, Any],
 ) -> tuple[dict[Any, Any], list[Any]]:
-    """Remove rows that are older than the mirror's from a reading, and their keys from `asked`.
+    """Return `rows` and `asked` without the rows that are older than those of the mirror.
 
     Raises
     ------

@@ -172,7 +172,7 @@ class Container:
                 owner.mark(key, self)
 
     def _change(self, do: Change) -> None:
-        """Run a change together with the owners."""
+        """Run a change as a commit of the objects that own the container; alone without owners."""
         found: dict[int, Any] = {}
         if self._owners and self.with_owners(found):
             found |= self._may_return_to()
@@ -208,7 +208,7 @@ def is_much(changes: int, size: int) -> bool:
 
 
 def count_tracked(counts: dict[int, int], values: Iterable[Any], by: int) -> None:
-    """Count the values that report their changes."""
+    """Add `by` to the counts of the values that report their changes; drop counts of 0."""
     for value in values:
         if value.__class__ not in EXACT and follows(value.__class__):
             number = id(value)

@@ -201,7 +201,7 @@ class TrackedDict(dict[Any, Any], Container):
         self._replace(items)
 
     def _replace(self, items: Mapping[Any, Any]) -> Undo:
-        """Replace all items."""
+        """Replace all items, of which none is converted; return the undo."""
         old = dict(self)
         dict.clear(self)
         dict.update(self, items)

@@ -157,7 +157,7 @@ class TrackedList(list[Any], Container):
     # Implementation of changes.
 
     def _append(self, value: Any) -> Undo:
-        """Append a value; see `_put`."""
+        """Append a value; return the undo."""
         size, new = len(self), [take_value(value, self)]
         self._exchange(size, [], new)
         return partial(self._exchange, size, new, [])
@@ -206,7 +206,7 @@ class TrackedList(list[Any], Container):
         return self._put(at, at + 1, [])
 
     def _all(self, steps: Callable[[], Iterator[Undo | None]]) -> Undo | None:
-        """Run several changes, or none if one of them fails."""
+        """Run several changes, or none if one fails; return the undo, None without a change."""
         done: list[Undo] = []
         back = partial(_backwards, done)
         try:
@@ -219,7 +219,7 @@ class TrackedList(list[Any], Container):
         return back if done else None
 
     def _put(self, start: int, stop: int, values: list[Any]) -> Undo | None:
-        """Replace a slice by values."""
+        """Replace a slice by values; return the undo, None if they are the same objects."""
         old = list.__getitem__(self, slice(start, stop))
         new = [take_value(value, self) for value in values]
         if len(old) == len(new) and all(map(is_, old, new)):

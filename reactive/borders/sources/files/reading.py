@@ -416,7 +416,7 @@ def read_news(
     Raises
     ------
     OSError: the file cannot be read.
-    Unfinished: the file does not have its format, perhaps not yet.
+    UnfinishedFile: the file does not have its format, perhaps not yet.
     ReadingStopped: the source must stop.
     """
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
@@ -451,7 +451,7 @@ class _FileReading:
         self._append_only = append_only
 
     def news(self) -> News:
-        """Return the new contents."""
+        """Return the new contents. Raises `RewrittenFile` if an append-only file was changed."""
         known = self._known
         if known is not None and known.digest:
             if (begun := self._beginning(known)) is not None:
@@ -501,7 +501,7 @@ class _FileReading:
             return self._form.take(data, place, is_calm=self._is_calm)
 
     def _beginning(self, known: Fingerprint) -> Any:
-        """Return the hash of the bytes read earlier if they are unchanged, and move behind them."""
+        """Return the hash of the bytes read earlier, and move behind them; None if they changed."""
         if self._stamp[0] < known.length:
             return None
         begin = max(0, known.length - TAIL) if self._append_only else 0

@@ -362,7 +362,7 @@ class Format(Protocol):
 
         Raises
         ------
-        Unfinished: it does not have this format, perhaps not yet.
+        UnfinishedFile: it does not have this format, perhaps not yet.
         """
         ...
 

@@ -21,7 +21,7 @@ from reactive.borders.sources.postgres.rows import module_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command; return its exit code."""
     given = _parser().parse_args(arguments)
     try:
         text = module_text(given.url, given.tables, is_queried=given.generated)

@@ -172,7 +172,9 @@ class TableFeed:
         return self.row_type(**values | {name: getattr(row, name) for name in unsent})
 
     def _read_again(self, change: Update, connection: Connection) -> Any:
-        """Query the values that were not sent, by the new or the old identity.
+        """Query the values that were not sent, and set them in `change.new`; return the row.
+
+        Return None if no row has the new or the old identity.
 
         The change may arrive before the query can see it.
         """

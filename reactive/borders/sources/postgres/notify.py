@@ -150,7 +150,7 @@ class Reconnecting:
                 return
 
     def _pause(self, error: Exception) -> float:
-        """Return the seconds until the next try; raise if there is none."""
+        """Return the seconds until the next try. Raises `SourceError` if there is to be none."""
         is_in_use = isinstance(error, SlotInUse)
         now = time.monotonic()
         began, before = self._lost or (now, 0.0)

@@ -283,7 +283,7 @@ class Connection:
         return cursor
 
     def wait(self) -> None:
-        """Wait until the current operation is finished."""
+        """Wait until the current operation is finished. Raises `WaitingStopped` if told to stop."""
         while (state := self.raw.poll()) != 0:
             self._ready(selectors.EVENT_READ if state == 1 else selectors.EVENT_WRITE)
 

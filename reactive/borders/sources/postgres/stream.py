@@ -421,7 +421,7 @@ class TransactionChanges:
         return self._come, [*self._feed.table, *self._gone] if self.is_cleared else self._gone
 
     def _held_row(self, key: Any) -> Any:
-        """Return the row of a key as of this point of the transaction."""
+        """Return the row of a key at this point of the transaction; None if there is none."""
         if key in self._rows or self.is_cleared:
             row = self._rows.get(key)
             return None if isinstance(row, Refused) else row
